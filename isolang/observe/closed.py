@@ -44,7 +44,7 @@ _INDEX: Final = re.compile(rb":index (-?\d+), :type :(\w+), :process (\d+)")
 _VALUE: Final = b":value ["
 
 
-class Version(Struct, frozen=True):
+class RowVersion(Struct, frozen=True):
     """A version of a row.
 
     Attributes:
@@ -83,7 +83,7 @@ class Wrote(Struct, frozen=True, kw_only=True):
     key: str
     number: int | None
     cells: Cells
-    old: Version | None
+    old: RowVersion | None
     old_known: bool
     caller: str = ""
     shown: str = ""
@@ -136,7 +136,7 @@ class _Table:
         self,
         name: str,
         traces: Sequence[Trace],
-        last: Mapping[str, Version] | None,
+        last: Mapping[str, RowVersion] | None,
         is_initial: Callable[[int], bool],
     ) -> None:
         self.name = name
@@ -150,7 +150,7 @@ class _Table:
         if self.closed:
             self._name_rows()
 
-    def _is_closed(self, last: Mapping[str, Version]) -> bool:
+    def _is_closed(self, last: Mapping[str, RowVersion]) -> bool:
         replaced: Counter[tuple[str, int]] = Counter()
         committed: set[tuple[str, int]] = set()
         for trace in self._traces:
@@ -160,11 +160,11 @@ class _Table:
                     continue
                 if trace.outcome == "maybe":
                     return False
-                mine = own.get(step.key)
+                previous = own.get(step.key)
                 own[step.key] = step
                 if step.number is not None:
                     self._made[step.key, step.number] = step
-                if trace.outcome == "aborted" or mine is not None:
+                if trace.outcome == "aborted" or previous is not None:
                     continue
                 if not step.old_known:
                     return False
@@ -191,7 +191,7 @@ class _Table:
             and read <= known
         )
 
-    def _note_initial(self, version: Version) -> None:
+    def _note_initial(self, version: RowVersion) -> None:
         if self._is_initial(version.number):
             self.initial[version.key, version.number] = version.cells
 
@@ -242,9 +242,9 @@ class _Table:
 
     def version(self, key: str, number: int, own: Mapping[str, Wrote]) -> tuple[str, Wrote | None]:
         """Return the name of the row of a version that was read, and its write."""
-        mine = own.get(key)
-        if mine is not None and mine.number == number:
-            return self.row_of(mine), mine
+        previous = own.get(key)
+        if previous is not None and previous.number == number:
+            return self.row_of(previous), previous
         made = self._made.get((key, number))
         return (key, None) if made is None else (self.row_of(made), made)
 
@@ -264,7 +264,7 @@ class Closed(Struct, frozen=True):
 def close(
     path: Path,
     traces: Sequence[Trace],
-    last_versions: Callable[[str], Mapping[str, Version] | None],
+    last_versions: Callable[[str], Mapping[str, RowVersion] | None],
     *,
     is_initial: Callable[[int], bool],
     into: Path,

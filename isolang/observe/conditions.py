@@ -1,9 +1,9 @@
 """Parses the conditions of SQL statements into predicates that isolang can evaluate.
 
 The input is the list of the tokens of a WHERE condition, in which the values are literals. Only
-comparisons, BETWEEN, IN, IS NULL, AND, OR and NOT of columns with values are parsed; for any other
-condition there is no predicate. PostgreSQL computes the values of columns and of literals
-(:meth:`Column.comparable`), so that isolang compares integers and texts, and nothing else.
+comparisons, BETWEEN, IN, IS NULL, AND, OR and NOT of columns with values are parsed; other
+conditions have no predicate. PostgreSQL computes the values of columns and of literals
+(:meth:`ComparedColumn.comparable`), so that isolang compares integers and texts, and nothing else.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _UNCOMPARABLE: Final = object()
 """The value of a column that isolang cannot compare."""
 
 
-class Column(Struct, frozen=True, kw_only=True):
+class ComparedColumn(Struct, frozen=True, kw_only=True):
     """A column whose values isolang can compare.
 
     Attributes:
@@ -103,7 +103,7 @@ class Column(Struct, frozen=True, kw_only=True):
 
 
 def is_comparable(value: Any) -> bool:
-    """Return whether a value of :meth:`Column.value` is one that isolang can compare."""
+    """Return whether a value of :meth:`ComparedColumn.value` is one that isolang can compare."""
     return value is not _UNCOMPARABLE
 
 
@@ -118,7 +118,7 @@ class Operand(Struct, frozen=True):
     column: str
     text: str
 
-    def known(self, column: Column) -> Any:
+    def known(self, column: ComparedColumn) -> Any:
         """Return the value if it needs no database; an uncomparable one for others."""
         if PARAMETER in self.text:
             return _UNCOMPARABLE
@@ -131,8 +131,8 @@ class Operand(Struct, frozen=True):
             return column.value(self.text)
         return _UNCOMPARABLE
 
-    def query(self, column: Column) -> str:
-        """Return the SQL of the value, for :meth:`Column.value`."""
+    def query(self, column: ComparedColumn) -> str:
+        """Return the SQL of the value, for :meth:`ComparedColumn.value`."""
         kind = {"enum": "text", "varchar": "text"}.get(column.type, column.type)
         return column.comparable(f"({self.text})::{kind}")
 
@@ -142,7 +142,9 @@ class _Refused(Exception):  # noqa: N818 - no fault: the condition is none that 
 
 
 def parse_condition(
-    tokens: Sequence[str], columns: Mapping[str, Column], qualifiers: Collection[tuple[str, ...]]
+    tokens: Sequence[str],
+    columns: Mapping[str, ComparedColumn],
+    qualifiers: Collection[tuple[str, ...]],
 ) -> Predicate | None:
     """Return the predicate of a condition; ``None`` if isolang cannot evaluate it.
 
@@ -152,7 +154,7 @@ def parse_condition(
         columns: the columns that can be compared, by name.
         qualifiers: the names of the table that may precede a column, as their parts.
 
-    >>> columns = {"room": Column(name="room", written="room", type="int4")}
+    >>> columns = {"room": ComparedColumn(name="room", written="room", type="int4")}
     >>> parse_condition(["room", "=", "1", "AND", "NOT", "room", "IS", "NULL"], columns, [])
     ('and', ('=', 'room', Operand('room', '1')), ('not', ('null', 'room')))
     >>> parse_condition(["lower", "(", "room", ")", "=", "1"], columns, [])
@@ -173,7 +175,7 @@ class _Parser:
     def __init__(
         self,
         tokens: Sequence[str],
-        columns: Mapping[str, Column],
+        columns: Mapping[str, ComparedColumn],
         qualifiers: Collection[tuple[str, ...]],
     ) -> None:
         self.at = 0
@@ -275,7 +277,7 @@ class _Parser:
             raise _Refused
         return (_FLIPPED[operator], column.name, value)
 
-    def _ordered(self, column: Column) -> None:
+    def _ordered(self, column: ComparedColumn) -> None:
         if column.type in _EQUAL_ONLY:
             raise _Refused  # the order of texts depends on a collation
 
@@ -291,7 +293,7 @@ class _Parser:
             raise _Refused
         return _COMPARISONS.get(found, "")
 
-    def _column(self) -> Column | None:
+    def _column(self) -> ComparedColumn | None:
         names = []
         at = self.at
         while at < len(self._tokens) and _NAME.fullmatch(self._tokens[at]):
@@ -306,7 +308,7 @@ class _Parser:
         self.at = at
         return self._columns[names[-1]]
 
-    def _listed(self, column: Column) -> list[Operand]:
+    def _listed(self, column: ComparedColumn) -> list[Operand]:
         if not self._take("("):
             raise _Refused
         found = [self._value(column)]
@@ -316,7 +318,7 @@ class _Parser:
             raise _Refused
         return found
 
-    def _value(self, column: Column) -> Operand:
+    def _value(self, column: ComparedColumn) -> Operand:
         """Return the literal here, if it is compared as a value of the column's type."""
         if self._take("("):
             found = self._value(column)

@@ -31,7 +31,7 @@ from msgspec.structs import replace
 
 from isolang.errors import IsolangError
 from isolang.history.values import Keyword
-from isolang.observe.closed import Condition, Found, Trace, Version, Wrote, close
+from isolang.observe.closed import Condition, Found, RowVersion, Trace, Wrote, close
 from isolang.observe.conditions import (
     Operand,
     is_comparable,
@@ -241,7 +241,7 @@ class DriverWatch:
         every.add(self._unresolved)
         return every
 
-    def _last(self, name: str) -> dict[str, Version] | None:
+    def _last(self, name: str) -> dict[str, RowVersion] | None:
         """Return the last versions of a table by key; ``None`` if they are not known."""
         table = self._tables[name]
         query = (
@@ -259,7 +259,7 @@ class DriverWatch:
         if len(answer) > _MOST or None in found.values():
             return None
         return {
-            key: Version(key, one.number, one.cells)
+            key: RowVersion(key, one.number, one.cells)
             for key, one in found.items()
             if one is not None
         }
@@ -434,8 +434,8 @@ class DriverWatch:
     def _outside(self, sent: Sent) -> Steps:
         """Send a statement outside watched transactions; in autocommit, record it by itself."""
         connection, text = sent.connection, sent.text
-        mine = connection in self._own
-        if mine or _is_quiet(text) or self.library.place(connection) != self._where:
+        own = connection in self._own
+        if own or _is_quiet(text) or self.library.place(connection) != self._where:
             return (yield sent.send)
         if self.library.state(connection) != "idle" or self.library.pipelined(connection):
             self.unseen.note(OUTSIDE, text)
@@ -662,8 +662,8 @@ class DriverWatch:
             values[operand] = operand.known(columns[operand.column])
         unknown = [operand for operand, value in values.items() if not is_comparable(value)]
         if unknown:
-            asked = ", ".join(one.query(columns[one.column]) for one in unknown)
-            ((*texts,),) = yield from sent.ask(f"SELECT {asked}")
+            selected = ", ".join(one.query(columns[one.column]) for one in unknown)
+            ((*texts,),) = yield from sent.ask(f"SELECT {selected}")
             for operand, text in zip(unknown, texts, strict=True):
                 values[operand] = columns[operand.column].value(text)
         # A comparison with NULL, too, is none that a predicate states.
@@ -780,7 +780,7 @@ def _step(
     plain = statement.kind == "insert" and not statement.upserts
     replaced = None
     if version is not None and version.old is not None:
-        replaced = Version(key, version.old, version.old_cells)
+        replaced = RowVersion(key, version.old, version.old_cells)
     gone = statement.kind == "delete" or version is None
     return Wrote(
         table=table.name,

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from isolang.observe.conditions import Column
+from isolang.observe.conditions import ComparedColumn
 from isolang.testing.changes import LONGEST, SeenRow, value_text
 from isolang.testing.conditions import raw
 from isolang.testing.observed import key_of
@@ -79,7 +79,7 @@ class WatchedTable(Struct, frozen=True, kw_only=True):
     others: tuple[str, ...] = ()
     keys: tuple[frozenset[str], ...] = ()
     qualified: str = ""
-    cells: tuple[Column, ...] = ()
+    cells: tuple[ComparedColumn, ...] = ()
 
     def key(self, values: Sequence[str]) -> str:
         """Return the name of a row in the history."""
@@ -141,7 +141,9 @@ def table_of(row: Sequence[Any] | None, names: Mapping[str, str]) -> WatchedTabl
         keys=tuple(map(frozenset, json.loads(keys or "[]"))),
         qualified=qualified,
         cells=tuple(
-            Column(name=one, written=written, type=type_, scale=max(modifier - 4, 0) & 0x7FF)
+            ComparedColumn(
+                name=one, written=written, type=type_, scale=max(modifier - 4, 0) & 0x7FF
+            )
             for one, written, type_, modifier in json.loads(cells or "[]")
             if type_ in _COMPARED and _SIMPLE.fullmatch(one) and one != "version"
             if type_ != "numeric" or (modifier >= 4 and (modifier - 4) & 0x7FF <= _SCALE)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from isolang.errors import IsolangError
 
 
-class Server(NamedTuple):
+class WatchedServer(NamedTuple):
     """A database server, at the moment at which a watch begins.
 
     Attributes:
@@ -21,7 +21,7 @@ class Server(NamedTuple):
     version: int
 
 
-def connected(name: str, conninfo: str, parameters: dict[str, Any]) -> Server:
+def connected(name: str, conninfo: str, parameters: dict[str, Any]) -> WatchedServer:
     """Return the server of a database.
 
     Raises:
@@ -33,7 +33,7 @@ def connected(name: str, conninfo: str, parameters: dict[str, Any]) -> Server:
         with psycopg.connect(conninfo, autocommit=True, **parameters) as own:
             found = own.execute("SELECT pg_snapshot_xmin(pg_current_snapshot())::text").fetchone()
             info = own.info
-            return Server(
+            return WatchedServer(
                 (info.host, info.port, info.dbname),
                 int(found[0] if found else 0) % 2**32,
                 info.server_version,

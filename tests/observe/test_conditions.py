@@ -3,7 +3,7 @@
 import pytest
 
 from isolang.observe.conditions import (
-    Column,
+    ComparedColumn,
     is_comparable,
     operands,
     parse_condition,
@@ -20,7 +20,8 @@ TYPES = {
     "price": "numeric",
 }
 COLUMNS = {
-    name: Column(name=name, written=name, type=kind, scale=2) for name, kind in TYPES.items()
+    name: ComparedColumn(name=name, written=name, type=kind, scale=2)
+    for name, kind in TYPES.items()
 }
 
 ONE, TWO, DONE = ("=", "id", "1"), ("=", "id", "2"), ("=", "done", "true")
@@ -110,7 +111,7 @@ def test_conditions_without_one(condition):
 )
 def test_values(kind, text, value):
     """Integers and texts, which every database compares as isolang does."""
-    assert Column(name="c", written="c", type=kind, scale=2).value(text) == value
+    assert ComparedColumn(name="c", written="c", type=kind, scale=2).value(text) == value
 
 
 @pytest.mark.parametrize(
@@ -119,4 +120,4 @@ def test_values(kind, text, value):
 )
 def test_values_that_are_not_compared(kind, text):
     """They say so."""
-    assert not is_comparable(Column(name="c", written="c", type=kind, scale=2).value(text))
+    assert not is_comparable(ComparedColumn(name="c", written="c", type=kind, scale=2).value(text))
