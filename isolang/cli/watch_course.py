@@ -28,6 +28,7 @@ class WatchLine(msgspec.Struct, frozen=True, kw_only=True):
         parts: the parts of the certificate.
         window: the transactions in memory.
         put_back: the cuts that this round put back.
+        exchanged: the parts in which this round exchanged the order of writers.
         waiting: the bytes of the log that are not checked yet.
         holding: why the window is long, in words.
         keys: the keys whose last value is in memory.
@@ -48,6 +49,7 @@ class WatchLine(msgspec.Struct, frozen=True, kw_only=True):
     parts: int
     window: int = 0
     put_back: int = 0
+    exchanged: int = 0
     waiting: int = 0
     holding: str = ""
     keys: int = 0
@@ -136,8 +138,9 @@ class Progress:
         line = WatchLine(
             outcome=found.outcome, ended=False, transactions=found.seen, parts=found.parts,
             window=found.kept, put_back=found.put_back, waiting=lag.bytes, holding=found.holding,
-            keys=found.keys, given_up=found.given_up, violations=found.violations, note=found.note,
-            seconds=round(seconds, 3), rate=round(self._rate, 1), memory=round(_resident(), 1),
+            exchanged=found.exchanged, keys=found.keys, given_up=found.given_up,
+            violations=found.violations, note=found.note, seconds=round(seconds, 3),
+            rate=round(self._rate, 1), memory=round(_resident(), 1),
         )  # fmt: skip
         if report is None:
             return line

@@ -316,6 +316,22 @@ class Chain:
         self._back()
         return found
 
+    def parts_from(self, first: int) -> list[Part]:
+        """Return the entries of the parts from a number on."""
+        found = []
+        for known in self._parts[first:]:
+            self._file.seek(known.start)
+            found.append(msgspec.json.decode(self._file.readline(), type=Part))
+        return found
+
+    def exchange(self, first: int, parts: Sequence[Part]) -> None:
+        """Replace the parts from a number on by other parts with the same transactions."""
+        del self._parts[first:]
+        self._back()
+        for part in parts:
+            # The bytes were read before; the entries that are void now still name them.
+            self.add(msgspec.structs.replace(part, previous=self._previous, spans=()))
+
     def _back(self) -> None:
         to = self._parts[-1].hash if self._parts else self._head
         self._append(Back(previous=self._previous, to=to))

@@ -127,6 +127,7 @@ def split(
     *,
     young_from: int,
     wait_from: int,
+    until: int | None = None,
     ended: bool,
 ) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
     """Return the transactions that a cut removes: those of its part, and those without effect.
@@ -137,6 +138,7 @@ def split(
         limits: which transactions must stay.
         young_from: a later read may still reveal the version order of writers with this number or
             a larger one.
+        until: transactions with this number or a larger one stay; ``None`` for no such limit.
         wait_from: the watch no longer waits for indeterminate transactions with a smaller number.
         ended: whether the stream has ended; then all transactions that took effect are removed.
 
@@ -153,6 +155,8 @@ def split(
         going = everything(columns)
     else:
         closed = limits.closed(columns, rows.numbers, in_flight)
+        if until is not None:
+            closed &= rows.numbers < until
         going = cut(columns, witness, limits, closed, in_flight, rows.numbers >= young_from)
     unread = np.ones(len(rows) + 1, bool)  # the last entry stands for the initial state
     unread[going] = False

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
+from isolang._native import LooseKeys, exchanged_order
 from isolang.certify.proofs import Witness
 from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.history import History
 from isolang.pipeline.observed import observed
-from isolang.watch.chain import NAME, Atom, Chain, Head, InitialValue, Part, Taken
+from isolang.watch.chain import NAME, Atom, Chain, Head, InitialValue, Part, Taken, taken
 from isolang.watch.initial_state import InitialState, as_last_values
+from isolang.watch.judging import opened
 from isolang.watch.state import Saved, Values, saved_in
 from isolang.watch.stream.rows import Rows, restored, saved
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from isolang._native import Columns
     from isolang.watch.stream import Batch, Stream
     from isolang.watch.window import Window
@@ -73,6 +80,7 @@ class Parts:
         self._keys: set[Atom] = set()
         self._spans: list[tuple[int, int, int, str]] = []
         self._recent: deque[tuple[Rows, Rows]] = deque(maxlen=_RECENT)
+        self._loose = LooseKeys()
         self._saved_at, self._saved_seen = time.monotonic(), 0
         folder.mkdir(parents=True, exist_ok=True)
         self.values = Values(folder, memory=memory)
@@ -170,6 +178,7 @@ class Parts:
             )
         )
         self._spans = []
+        self._loose.add(part, witness.order_start, len(self.chain) - 1)
         self._recent.append((members, aside))
         while sum(part.columns.operations() for part, _ in self._recent) > _RECENT_OPERATIONS:
             self._recent.popleft()
@@ -184,6 +193,87 @@ class Parts:
             or (self.chain.parts and (witness.source == part.t0).any())
         )
 
+    def may_explain(self, window: Columns) -> bool:
+        """Return whether another order of writers in the parts may explain reads of a window."""
+        if not len(self._loose):
+            return False
+        self.values.fetch(window)
+        return bool(len(self._loose.unexplained(window, self.values.last)[0]))
+
+    def exchange(self, window: Columns, holds: Callable[[Rows, Columns, Witness], bool]) -> int:
+        """Give the last writers of keys in the parts the order that reads of a window show.
+
+        SOUND BECAUSE a part with other orders must satisfy the level by itself, as every part must,
+        and no part after it reads their keys, so that the others hold as before (docs/routes.md,
+        *Exchanges*).
+
+        Args:
+            window: the window, as the log has it.
+            holds: returns whether a part satisfies the level by a witness.
+
+        Returns:
+            The number of parts with other orders.
+        """
+        reads, part_of = self._loose.unexplained(window, self.values.last)
+        first = int(part_of.min())
+        entries = self.chain.parts_from(first)
+        parts = [taken(entry, "the chain") for entry in entries]
+        if self.values.spilled:
+            for number, part in enumerate(parts, first):
+                self.values.fetch(self._members(number, part).columns)
+        last = self.values.last
+        again = [last.replace(part.before) for part in reversed(parts)]
+        changed = []
+        for i, part in enumerate(parts):
+            after = again.pop()
+            mine = reads[part_of == first + i]
+            found = self._exchanged(first + i, part, window, mine, holds) if len(mine) else None
+            before = last.replace(after if found is None else found[0])
+            if found is not None:
+                changed.append(i)
+                now = msgspec.structs.replace(part, order_txn=found[1], before=before)
+                entries[i] = msgspec.structs.replace(entries[i], columns=now.packed())
+        if changed:
+            self.chain.exchange(first + changed[0], entries[changed[0] :])
+        return len(changed)
+
+    def _exchanged(
+        self,
+        number: int,
+        part: Taken,
+        window: Columns,
+        reads: NDArray[np.int64],
+        holds: Callable[[Rows, Columns, Witness], bool],
+    ) -> tuple[bytes, NDArray[np.int64]] | None:
+        """Return what a part leaves with the orders that some reads show, and these orders.
+
+        The last values must be those before the part.
+
+        Returns:
+            ``None`` if the part has no such orders, or does not satisfy the level with them.
+        """
+        import numpy as np
+
+        last = self.values.last
+        members = self._members(number, part)
+        columns, _ = opened(members, last)
+        own = Witness.of(part.source, part.order_start, part.order_txn)
+        order = exchanged_order(columns, own.order_start, own.order_txn, window, reads, last)
+        if not len(order):
+            return None
+        other = Witness.of(own.source, own.order_start, order)
+        if not np.array_equal(order, own.order_txn) and not holds(members, columns, other):
+            return None
+        # Even with the same orders, a list is longer or begins otherwise than before.
+        return last.left_by(columns, other.order_start, other.order_txn), order.astype(np.int64)
+
+    def _members(self, number: int, part: Taken) -> Rows:
+        """Return the transactions of a part, from memory or from the log."""
+        behind = len(self.chain) - number
+        if behind <= len(self._recent):
+            return self._recent[-behind][0]
+        return self._log.rows_at(part.members)
+
     def put_back(self, parts: int) -> None:
         """Put the last parts back into the window."""
         found = Rows.none()
@@ -195,6 +285,7 @@ class Parts:
                 members, aside = self._log.rows_at(part.members), self._log.rows_at(part.aside)
             found.extend(members)
             found.extend(aside)
+        self._loose.forget(len(self.chain))
         self._window.put_back(found)
         if not len(self.chain):
             self._keys.clear()

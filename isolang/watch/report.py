@@ -22,6 +22,7 @@ class Round(Struct, frozen=True, kw_only=True):
         kept: transactions that stay in the window.
         parts: parts of the certificate.
         put_back: cuts that this round put back.
+        exchanged: parts in which this round exchanged the order of writers.
         keys: keys with a last value in memory.
         given_up: indeterminate transactions that the watch no longer waits for.
         outcome: ``valid`` so far, or what the watch found.
@@ -37,6 +38,7 @@ class Round(Struct, frozen=True, kw_only=True):
     kept: int
     parts: int
     put_back: int
+    exchanged: int
     keys: int
     given_up: int = 0
     outcome: Outcome

@@ -10,9 +10,13 @@ state          event                 next state     when
 check          empty                 cut            the window has no transaction
 check          valid                 cut            the window satisfies the level
 check          undecided             postpone       the check took more work than it may
+check          unexplained           exchange       another order of the last writers of a key may
+                                                    explain a read; once in a round
 check          suspicious            accuse         invalid; the log is small and not yet searched,
                                                     or the window cannot grow
 check          invalid               put back       invalid; first the last cuts are put back
+exchange       exchanged             check          the parts that satisfy the level with that order
+                                                    have it now
 accuse         confirmed             check          the log alone proves a violation, and the watch
                                                     goes on without what the accused read
 accuse         reported              stop           the log alone proves a violation
@@ -48,6 +52,9 @@ from isolang.watch.judging import WindowJudge, opened
 from isolang.watch.report import Outcome, Round
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from isolang.watch.ending import Ending
     from isolang.watch.horizon import Horizon
     from isolang.watch.parts import Parts
@@ -56,14 +63,15 @@ if TYPE_CHECKING:
 _SMALL: Final = 64 << 20  # a log of at most so many bytes is searched before a cut is put back
 _PUT_BACK_FIRST: Final = 8  # so many cuts are put back before a larger log is searched
 _YOUNG: Final = 1  # for so many rounds later reads may reveal the order of two writers
+_PARTS_AT_ONCE: Final = 16  # into so many parts a cut divides what was put back
 _TRIM_EACH: Final = 64  # after so many rounds, free memory is returned to the system
 
 State: TypeAlias = Literal[
-    "check", "accuse", "put back", "cannot grow", "cut", "postpone", "wait", "stop"
+    "check", "exchange", "accuse", "put back", "cannot grow", "cut", "postpone", "wait", "stop"
 ]
 Event: TypeAlias = Literal[
-    "empty", "valid", "undecided", "suspicious", "invalid", "confirmed", "reported", "explainable",
-    "unconfirmed", "unconfirmed, full", "put back",
+    "empty", "valid", "undecided", "unexplained", "exchanged", "suspicious", "invalid", "confirmed",
+    "reported", "explainable", "unconfirmed", "unconfirmed, full", "put back",
 ]  # fmt: skip
 
 #: The table above.
@@ -71,6 +79,8 @@ TRANSITIONS: Final[dict[tuple[State, Event], State]] = {
     ("check", "empty"): "cut",
     ("check", "valid"): "cut",
     ("check", "undecided"): "postpone",
+    ("check", "unexplained"): "exchange",
+    ("exchange", "exchanged"): "check",
     ("check", "suspicious"): "accuse",
     ("check", "invalid"): "put back",
     ("accuse", "confirmed"): "check",
@@ -104,6 +114,8 @@ class Attempt:
         verdict: the verdict on the window; ``None`` before the first check, and for an empty
             window.
         stale: the transactions with a stale read of a list.
+        tried: whether the round has tried to exchange orders.
+        exchanged: the number of parts in which the round has exchanged orders.
         step: the number of cuts to put back next.
         put_back: the number of cuts that the round has put back.
         searched: whether the log was searched for this violation.
@@ -114,6 +126,8 @@ class Attempt:
     window: Snapshot
     verdict: Verdict | None = None
     stale: Sequence[int] = ()
+    tried: bool = False
+    exchanged: int = 0
     step: int = 1
     put_back: int = 0
     searched: bool = False
@@ -157,6 +171,7 @@ class Rounds:
         self._number = 0
         self._steps: dict[State, Callable[[Attempt], Event]] = {
             "check": self._check,
+            "exchange": self._exchange,
             "accuse": self._accuse,
             "put back": self._put_back,
             "cannot grow": self._cannot_grow,
@@ -208,6 +223,7 @@ class Rounds:
             kept=len(self._window.kept),
             parts=len(self._parts.chain),
             put_back=attempt.put_back if attempt is not None else 0,
+            exchanged=attempt.exchanged if attempt is not None else 0,
             keys=len(self._parts.values),
             given_up=self._parts.chain.abandoned,
             outcome=outcome,
@@ -223,6 +239,8 @@ class Rounds:
         attempt.window = window = self._window.snapshot()
         if not len(window):
             return "empty"
+        if not attempt.tried and self._parts.may_explain(window.rows.columns):
+            return "unexplained"
         attempt.verdict, stale = self._judge.check(window)
         attempt.stale = stale.tolist()
         if isinstance(attempt.verdict, Valid | Unknown) and not attempt.stale:
@@ -235,6 +253,17 @@ class Rounds:
             or attempt.put_back >= _PUT_BACK_FIRST
         )
         return "suspicious" if attempt.full or (may_search and not attempt.searched) else "invalid"
+
+    def _exchange(self, attempt: Attempt) -> Event:
+        """Give the last writers of keys in the parts the order that reads of the window show."""
+        attempt.tried = True
+        attempt.exchanged = self._parts.exchange(
+            attempt.window.rows.columns,
+            lambda members, columns, witness: self._judge.holds(
+                self._horizon.history_of(columns, members.names), witness
+            ),
+        )
+        return "exchanged"
 
     def _accuse(self, attempt: Attempt) -> Event:
         """Search the log for transactions that prove the violation by themselves."""
@@ -315,43 +344,79 @@ class Rounds:
             self._ending.end("unknown", note=note, verdict=verdict)
 
     def _cut(self, attempt: Attempt) -> int:
-        """Cut a part off the window, and return the number of its transactions."""
+        """Cut parts off the window, and return the number of their transactions."""
+        import numpy as np
+
         if attempt.verdict is None:
             if attempt.ended:
                 self._ending.end_empty()
             return 0
         self._judge.try_stricter_again()
-        assert isinstance(attempt.verdict, Valid)
-        witness, window, rows = attempt.verdict.witness, attempt.window, attempt.window.rows
-        assert isinstance(witness, Witness)
-        assert window.columns is not None
-        seen = self._window.seen
-        real_time = self._judge.plan.uses_real_time
-        going, aside = split(
-            window,
-            witness,
-            self._horizon.limits(seen - self._size, real_time=real_time),
-            young_from=seen - _YOUNG * self._size + 1,
-            wait_from=self._window.wait_from,
-            ended=attempt.ended,
-        )
-        if len(going):
-            members = rows.take(going)
-            columns, _ = opened(members, self._parts.values.last)
-            own = witness_of(window.columns, witness, going, columns)
-            part = self._horizon.history_of(columns, members.names)
-            # The part must satisfy the level by itself. If it does not, the window only stays long.
-            if not self._judge.holds(part, own):
-                if attempt.ended:
-                    raise HistoryError(
-                        "the last part is not valid by itself (got a witness of the window, "
-                        "expected one of its part); please report this stream"
-                    )
-                return 0
-            self._parts.observe(part, own)
-            self._parts.add(members, rows.take(aside), columns, own)
-            self._window.keep(window, gone=(going, aside))
+        window = attempt.window
+        gone, cut = np.zeros(len(window), bool), 0
+        for until in self._bounds(attempt):
+            going, aside = self._split(attempt, until)
+            share = going[~gone[going]]
+            if not len(share):
+                continue
+            # A part must satisfy the level by itself. If it does not, the window only stays long.
+            if self._take(attempt, share, aside):
+                gone[share] = gone[aside] = True
+                cut += len(share)
+            elif attempt.ended and until is None:
+                raise HistoryError(
+                    "the last part is not valid by itself (got a witness of the window, "
+                    "expected one of its part); please report this stream"
+                )
+        if cut:
+            self._window.keep(window, gone=gone)
             self._parts.save()
         if attempt.ended:
             self._ending.end_valid()
-        return len(going)
+        return cut
+
+    def _bounds(self, attempt: Attempt) -> list[int | None]:
+        """Return the numbers before which one part after the other is cut; the last is ``None``.
+
+        What was put back is cut into parts of the usual size again. Else the next transaction that
+        contradicts a cut would put all of it back, in one part that only grows.
+        """
+        numbers = attempt.window.rows.numbers
+        if not attempt.put_back:
+            return [None]
+        size = max(self._size, len(numbers) // _PARTS_AT_ONCE)
+        return [*sorted(numbers.tolist())[size:-size:size], None]
+
+    def _split(
+        self, attempt: Attempt, until: int | None
+    ) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+        """Return the rows that the cut before a number takes away; see :func:`split`."""
+        assert isinstance(attempt.verdict, Valid)
+        witness, seen = attempt.verdict.witness, self._window.seen
+        assert isinstance(witness, Witness)
+        going, aside = split(
+            attempt.window,
+            witness,
+            self._horizon.limits(seen - self._size, real_time=self._judge.plan.uses_real_time),
+            young_from=seen - _YOUNG * self._size + 1,
+            wait_from=self._window.wait_from,
+            until=until,
+            ended=attempt.ended and until is None,
+        )
+        return going, aside if until is None else aside[:0]
+
+    def _take(self, attempt: Attempt, going: NDArray[np.int32], aside: NDArray[np.intp]) -> bool:
+        """Add rows of the window as a part, and return whether they satisfy the level."""
+        window, rows = attempt.window, attempt.window.rows
+        assert isinstance(attempt.verdict, Valid)
+        assert isinstance(attempt.verdict.witness, Witness)
+        assert window.columns is not None
+        members = rows.take(going)
+        columns, _ = opened(members, self._parts.values.last)
+        own = witness_of(window.columns, attempt.verdict.witness, going, columns)
+        part = self._horizon.history_of(columns, members.names)
+        if not self._judge.holds(part, own):
+            return False
+        self._parts.observe(part, own)
+        self._parts.add(members, rows.take(aside), columns, own)
+        return True

@@ -98,6 +98,11 @@ class Values:
         """``True`` if the values take more memory than they may."""
         return self.last.memory() > self._memory
 
+    @property
+    def spilled(self) -> bool:
+        """``True`` if values may be on disk."""
+        return self._spilled
+
     def close(self) -> None:
         """Close the file."""
         if self._data is not None:

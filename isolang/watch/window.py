@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from isolang.history import columns as c
 from isolang.watch.stream.rows import Rows
@@ -140,14 +140,11 @@ class Window:
         rows.extend(self.kept)
         self.kept = rows.take(np.argsort(rows.numbers, kind="stable"))
 
-    def keep(self, window: Snapshot, *, gone: tuple[NDArray[Any], NDArray[Any]]) -> None:
-        """Keep the finished transactions of a snapshot, except the rows that a cut took away."""
+    def keep(self, window: Snapshot, *, gone: NDArray[np.bool_]) -> None:
+        """Keep the finished transactions of a snapshot, except those that a cut took away."""
         import numpy as np
 
-        stays = ~window.in_flight
-        for rows in gone:
-            stays[rows] = False
-        self.kept = window.rows.take(np.flatnonzero(stays))
+        self.kept = window.rows.take(np.flatnonzero(~window.in_flight & ~gone))
 
     def is_early(self) -> bool:
         """Return whether a transaction from before the stream may still be in flight."""

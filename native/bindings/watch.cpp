@@ -9,6 +9,7 @@
 #include "bindings/bindings.hpp"
 #include "watch/cut.hpp"
 #include "watch/last_values.hpp"
+#include "watch/loose_keys.hpp"
 #include "watch/open_window.hpp"
 
 namespace nb = nanobind;
@@ -112,6 +113,32 @@ void register_watch(nb::module_& m) {
       "columns"_a,
       "A window as a history whose initial state this is, and the transactions that read a list of "
       "which another beginning was left.");
+  auto loose = nb::class_<LooseKeys>(m, "LooseKeys",
+                                     "The keys whose last writers may have another order; see "
+                                     "native/watch/loose_keys.hpp.");
+  loose.def(nb::init<>()).def("__len__", &LooseKeys::size);
+  loose.def(
+      "add",
+      [](LooseKeys& keys, const History& part, Array<std::int64_t> order_start, std::int64_t number) {
+        keys.add(part, span_of(order_start), number);
+      },
+      "part"_a, "order_start"_a, "number"_a, "Takes the keys of the next part.");
+  loose.def("forget", &LooseKeys::forget, "number"_a, "Forgets the parts from this number on.");
+  loose.def(
+      "unexplained",
+      [](const LooseKeys& keys, const History& window, const LastValues& last) {
+        LooseKeys::Reads reads = keys.unexplained(window, last);
+        return nb::make_tuple(as_array(std::move(reads.op)), as_array(std::move(reads.part)));
+      },
+      "window"_a, "last"_a, "The reads that another order of last writers may explain, and the part of each.");
+  m.def(
+      "exchanged_order",
+      [](const History& part, Array<std::int64_t> order_start, Array<std::int32_t> order_txn, const History& window,
+         Array<std::int64_t> reads, const LastValues& last) {
+        return as_array(exchanged(part, span_of(order_start), span_of(order_txn), window, span_of(reads), last));
+      },
+      "part"_a, "order_start"_a, "order_txn"_a, "window"_a, "reads"_a, "last"_a,
+      "The orders of a part in which some reads of a window read the last version; empty if there are none.");
   m.def("predicates_of", &predicates_of, "columns"_a,
         "The predicates of the reads whose rows are known, each once.");
   m.def(

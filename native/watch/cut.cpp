@@ -55,9 +55,7 @@ class Cutting {
     for (std::int32_t t = 0; t < n_; ++t)
       if (limits_.open[idx(t)] != 0 && (shown[idx(t)] == 0 || limits_.in_flight[idx(t)] != 0))
         begin.push_back(t);
-    std::vector<char> stay(of, 0);
-    for (const std::int32_t t : begin) stay[idx(t)] = 1;
-    guessed(stay, begin);
+    guessed(begin);
     follow(begin);
     if (limits_.real_time) follow_real_time();
     std::vector<std::int32_t> going;
@@ -133,6 +131,8 @@ class Cutting {
       const std::int32_t t = work.back();
       work.pop_back();
       for (std::int64_t i = next_start_[idx(t)]; i < next_start_[idx(t) + 1]; ++i) stay(next_[idx(i)]);
+      if (const auto at = tied_.find(t); at != tied_.end())
+        for (const std::int32_t before : at->second) stay(before);
     }
   }
 
@@ -142,37 +142,54 @@ class Cutting {
     return false;
   }
 
-  // Adds the last writers of a key whose order no read has shown, because a later read may return the value of either.
-  void guessed(const std::vector<char>& stay, std::vector<std::int32_t>& found) const {
-    std::vector<std::int32_t> closed;
+  bool appends(std::int32_t t, std::int32_t key) const {
+    for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op)
+      if (h_.op_key[op] == key && h_.kind(op) == OpKind::append) return true;
+    return false;
+  }
+
+  // Returns the latest begin of a writer and of those that read what it wrote to a key.
+  std::int64_t seen_at(std::int32_t writer, std::int32_t key) const {
+    std::int64_t later = h_.txn_begin[writer];
+    for (std::int64_t k = key_ops_start_[idx(key)]; k < key_ops_start_[idx(key) + 1]; ++k)
+      if (w_.source[idx(key_ops_[idx(k)].op)] == writer) later = std::max(later, h_.txn_begin[key_ops_[idx(k)].txn]);
+    return later;
+  }
+
+  // Calls visit(t, u) for two of the last writers of a key, t before u, whose order no read has shown: a later read may
+  // show the other one. Of a register, only the last writer matters; a list shows the order of all appends.
+  template <typename Visit>
+  void each_guess(const Visit& visit) const {
     for (std::int32_t key = 0; key < h_.n_keys(); ++key) {
-      closed.clear();
-      // The last closed writers: all of them, or kGuessed.
-      for (std::int64_t i = w_.order_start[idx(key) + 1]; i-- > w_.order_start[idx(key)];) {
-        const std::int32_t t = w_.order_txn[idx(i)];
-        if (stay[idx(t)] == 0) closed.push_back(t);
-        if (std::ssize(closed) >= kGuessed) break;
-      }
-      if (closed.size() < 2) continue;
-      const std::int32_t last = closed.front();
-      if (limits_.young[idx(last)] == 0) continue;
-      std::int64_t later = h_.txn_begin[last];
-      bool asked = false;
-      for (std::size_t i = 1; i < closed.size(); ++i) {
-        const std::int32_t t = closed[i];
-        if (limits_.young[idx(t)] == 0) break;
-        if (reads(last, t)) continue;  // the last writer reads from t, in this key or another
-        if (!asked) {
-          asked = true;
-          for (std::int64_t k = key_ops_start_[idx(key)]; k < key_ops_start_[idx(key) + 1]; ++k)
-            if (w_.source[idx(key_ops_[idx(k)].op)] == last)
-              later = std::max(later, h_.txn_begin[key_ops_[idx(k)].txn]);
+      const std::int64_t end = w_.order_start[idx(key) + 1];
+      const std::int64_t first = std::max(w_.order_start[idx(key)], end - kGuessed);
+      if (end - first < 2) continue;
+      const bool list = appends(w_.order_txn[idx(end - 1)], key);
+      for (std::int64_t i = end - 1; i > first; --i) {
+        const std::int32_t u = w_.order_txn[idx(i)];
+        const std::int64_t later = seen_at(u, key);
+        for (std::int64_t j = i; j-- > first;) {
+          const std::int32_t t = w_.order_txn[idx(j)];
+          if (reads(u, t)) continue;  // in this key or another
+          if (limits_.timed && h_.txn_end[t] != kTimeUnknownEnd && h_.txn_end[t] < later) continue;
+          visit(t, u);
         }
-        if (limits_.timed && h_.txn_end[t] != kTimeUnknownEnd && h_.txn_end[t] < later) continue;
-        found.push_back(t);
-        found.push_back(last);
+        if (!list || later != h_.txn_begin[u]) break;
       }
     }
+  }
+
+  // Adds the young pairs of these, which stay for a round. Ties the others, so that both are in one part, where their
+  // order can be exchanged. Without times every pair would be tied.
+  void guessed(std::vector<std::int32_t>& found) {
+    each_guess([&](std::int32_t t, std::int32_t u) {
+      if (limits_.young[idx(t)] != 0 && limits_.young[idx(u)] != 0) {
+        found.push_back(t);
+        found.push_back(u);
+      } else if (limits_.timed) {
+        tied_[u].push_back(t);
+      }
+    });
   }
 
   // Marks what began after the end of a staying transaction as staying, too.
@@ -207,6 +224,7 @@ class Cutting {
   std::vector<KeyOp> key_ops_;
   std::vector<std::int32_t> next_;
   std::vector<char> stays_;
+  std::unordered_map<std::int32_t, std::vector<std::int32_t>> tied_;  // if the key stays, these stay, too
   std::int64_t least_end_ = kTimeUnknownEnd;
 };
 
@@ -306,9 +324,9 @@ OwnWitness restricted(const History& window, const Witness& witness,
                       std::span<const std::int32_t> going, const History& part) {
   check(window, witness);
   OwnWitness own;
-  std::vector<std::int32_t> number(idx(window.transactions()) + 1, -1);
+  // All others are T0 for the part: an earlier part has left what they wrote.
+  std::vector<std::int32_t> number(idx(window.transactions()) + 1, part.transactions());
   for (std::size_t i = 0; i < going.size(); ++i) number[idx(going[i])] = static_cast<std::int32_t>(i);
-  number.back() = part.transactions();  // T0
   own.source.reserve(idx(part.operations()));
   Alike alike(window, part);
   for (std::size_t i = 0; i < going.size(); ++i) {
@@ -322,7 +340,7 @@ OwnWitness restricted(const History& window, const Witness& witness,
   for (const std::int32_t key : alike.keys()) {
     if (key >= 0)
       for (std::int64_t i = witness.order_start[idx(key)]; i < witness.order_start[idx(key) + 1]; ++i)
-        if (const std::int32_t t = number[idx(witness.order_txn[idx(i)])]; t >= 0)
+        if (const std::int32_t t = number[idx(witness.order_txn[idx(i)])]; t < part.transactions())
           own.order_txn.push_back(t);
     own.order_start.push_back(static_cast<std::int64_t>(own.order_txn.size()));
   }

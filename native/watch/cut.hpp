@@ -29,7 +29,7 @@ struct Limits {
 std::vector<std::int32_t> cut(const History& window, const Witness& witness, const Limits& limits);
 
 // What a witness says about some transactions of the window. `part` is a history of these transactions alone, in the
-// same order.
+// same order; it begins with what the transactions left that precede them.
 struct OwnWitness {
   std::vector<std::int32_t> source;
   std::vector<std::int64_t> order_start;

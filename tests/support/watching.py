@@ -383,6 +383,7 @@ def watched(
                     counts["rounds"] += 1
                     counts["put back"] += found.put_back
                     counts["cuts"] += found.cut > 0
+                    counts["exchanged"] += found.exchanged
                     counts["on disk"] += watch.values.last.keep_removed
                     counts["put back from disk"] += found.put_back * watch.values.last.keep_removed
                 if kills and rng.random() < (0.3 if counts["cuts"] > cuts else 0.01):

@@ -99,7 +99,9 @@ class Kit:
         columns, _ = opened(members, self.parts.values.last)
         own = witness_of(window.columns, verdict.witness, going, columns)
         self.parts.add(members, window.rows.take(aside), columns, own)
-        self.window.keep(window, gone=(going, aside))
+        gone = np.zeros(len(window), bool)
+        gone[going] = gone[aside] = True
+        self.window.keep(window, gone=gone)
         return len(going)
 
 

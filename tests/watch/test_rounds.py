@@ -85,6 +85,12 @@ def test_every_transition_happens(tmp_path, table, monkeypatch):
     assert watch_of(tmp_path / "d", STALE, "ser", most=1).report.outcome == "suspected"
     assert watch_of(tmp_path / "e", EARLY + LATE, "ser").report.outcome == "valid"
     assert watch_of(tmp_path / "f", "", "ser").report.outcome == "unknown"
+    for value in (1, 2):
+        one = lines("0 [:w x 1]", "9 [:w y 1]").splitlines(keepends=True)
+        two = lines("1 [:w x 2]").splitlines(keepends=True)
+        text = one[0] + two[0] + one[1] + two[1] + "".join(one[2:]) * 9
+        found = watch_of(tmp_path / f"j{value}", text + lines(f"2 [:r x {value}]"), "ser", round=3)
+        assert found.report.outcome == "valid"
     with monkeypatch.context() as patched:
         # The log is never searched, so that only all transactions together convict.
         patched.setattr("isolang.watch.accusation._MOST_VALUES", -1)

@@ -1,0 +1,205 @@
+#include "watch/loose_keys.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "core/index.hpp"
+
+namespace isolang::watch {
+namespace {
+
+constexpr std::size_t kMost = 200'000;  // if more keys are loose, all are forgotten, and cuts are put back instead
+constexpr std::size_t kParts = 8;        // so many parts of a list
+
+// Returns one byte for the kind of a scalar, then its bytes.
+std::string name_of(AtomKind kind, std::int64_t number, std::string_view text) {
+  std::string name(1, static_cast<char>(kind));
+  if (kind >= AtomKind::string) return name.append(text);
+  for (int i = 0; i < 8; ++i) name.push_back(static_cast<char>(static_cast<std::uint64_t>(number) >> 8 * i));
+  return name;
+}
+
+std::string name_of(const Atoms& atoms, std::int32_t atom) {
+  const AtomKind kind = atoms.kind(atom);
+  return name_of(kind, kind == AtomKind::nil ? 0 : atoms.number(atom),
+                 kind >= AtomKind::string ? atoms.text(atom) : std::string_view{});
+}
+
+std::string name_of_key(const History& h, std::int32_t key) { return name_of(h.key_atoms, h.key_atom[idx(key)]); }
+
+std::span<const std::int32_t> elements(const History& h, std::int64_t op) {
+  const std::int64_t begin = h.list_start[idx(h.op_value[idx(op)])], end = h.list_start[idx(h.op_value[idx(op)]) + 1];
+  return std::span(h.list_values).subspan(idx(begin), idx(end - begin));
+}
+
+bool begins_with(const History& h, std::int64_t op, const Prefix& prefix) {
+  Prefix read;
+  for (const std::int32_t atom : elements(h, op).first(idx(prefix.length))) extend(read, hash_of(h.values, atom));
+  return read == prefix;
+}
+
+// What a part did to one key.
+struct Writers {
+  const History& part;
+  std::int32_t key;
+  std::span<std::int32_t> order;
+
+  // Calls visit(the name of the value, the writer) for the writes, in the version order.
+  template <typename Visit>
+  void each_write(const Visit& visit) const {
+    for (const std::int32_t t : order) {
+      if (t < 0 || t >= part.transactions()) throw std::invalid_argument("an order of no transactions");
+      for (std::int64_t op = part.op_start[idx(t)]; op < part.op_start[idx(t) + 1]; ++op)
+        if (part.op_key[idx(op)] == key && part.op_ok[idx(op)] != 0 && is_write(part.kind(op)))
+          visit(name_of(part.values, part.as_read(part.op_value[idx(op)])), t);
+    }
+  }
+};
+
+// Moves the last writer of a value to the end of the order. Returns whether there is one.
+bool end_with(const Writers& writers, const std::string& value) {
+  std::unordered_map<std::int32_t, std::string> left;
+  writers.each_write([&](std::string name, std::int32_t t) { left[t] = std::move(name); });
+  const auto order = writers.order;
+  for (std::size_t i = order.size(); i-- > 0;) {
+    if (left[order[i]] != value) continue;
+    std::ranges::rotate(order.subspan(i), order.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    return true;
+  }
+  return false;
+}
+
+// Brings the writers into the order in which a list has their elements. Returns whether it has them all.
+bool order_by(const Writers& writers, std::span<const std::int32_t> list, const Atoms& atoms) {
+  std::unordered_map<std::string, std::int32_t> writer;
+  writers.each_write([&](std::string name, std::int32_t t) { writer.emplace(std::move(name), t); });
+  if (list.size() < writer.size()) return false;
+  std::vector<std::int32_t> order;
+  for (const std::int32_t atom : list.first(writer.size())) {
+    const auto at = writer.find(name_of(atoms, atom));
+    if (at == writer.end()) return false;
+    if (std::ranges::find(order, at->second) == order.end()) order.push_back(at->second);
+  }
+  if (order.size() != writers.order.size()) return false;
+  std::ranges::copy(order, writers.order.begin());
+  return true;
+}
+
+}  // namespace
+
+void LooseKeys::add(const History& part, std::span<const std::int64_t> order_start, std::int64_t number) {
+  if (order_start.size() != idx(part.n_keys()) + 1) throw std::invalid_argument("no order of each key");
+  if (!part.statement_start.empty() || parts_of_.size() > kMost) parts_of_.clear();
+  if (!part.statement_start.empty()) return;
+  std::vector<char> only_appends(idx(part.n_keys()), 1);
+  for (std::int64_t op = 0; op < part.operations(); ++op)
+    if (part.kind(op) != OpKind::append) only_appends[idx(part.op_key[idx(op)])] = 0;
+  for (std::int32_t key = 0; key < part.n_keys(); ++key) {
+    const bool several = order_start[idx(key) + 1] - order_start[idx(key)] > 1;
+    if (!several && parts_of_.empty()) continue;
+    std::string name = name_of_key(part, key);
+    const auto known = parts_of_.find(name);
+    if (known != parts_of_.end() && only_appends[idx(key)] != 0) {
+      if (known->second.size() == kParts) known->second.erase(known->second.begin());
+      known->second.push_back(number);
+    } else if (several) {
+      parts_of_[std::move(name)] = {number};
+    } else if (known != parts_of_.end()) {
+      parts_of_.erase(known);
+    }
+  }
+}
+
+void LooseKeys::forget(std::int64_t from) {
+  for (auto at = parts_of_.begin(); at != parts_of_.end();) {
+    std::erase_if(at->second, [&](std::int64_t part) { return part >= from; });
+    at = at->second.empty() ? parts_of_.erase(at) : std::next(at);
+  }
+}
+
+LooseKeys::Reads LooseKeys::unexplained(const History& window, const LastValues& last) const {
+  Reads found;
+  if (parts_of_.empty()) return found;
+  struct Key {
+    const std::vector<std::int64_t>* parts = nullptr;
+    Last last;
+    std::string value;  // the name of a single value, of nil if there is none
+  };
+  std::vector<Key> keys(idx(window.n_keys()));
+  for (std::int32_t k = 0; k < window.n_keys(); ++k) {
+    const auto at = parts_of_.find(name_of_key(window, k));
+    if (at == parts_of_.end()) continue;
+    Key& key = keys[idx(k)];
+    key.parts = &at->second;
+    if (!last.find(window.key_atoms, window.key_atom[idx(k)], key.last)) key.last = Last{};
+    key.value = name_of(key.last.kind, key.last.number, key.last.text);
+  }
+  std::vector<std::int64_t> ops;
+  std::set<std::pair<std::int32_t, std::int32_t>> wrote;  // keys and values
+  for (std::int32_t t = 0; t < window.transactions(); ++t) {
+    const auto status = static_cast<Status>(window.txn_status[idx(t)]);
+    for (std::int64_t op = window.op_start[idx(t)]; op < window.op_start[idx(t) + 1]; ++op) {
+      const std::int32_t value = window.op_value[idx(op)];
+      const Key& key = keys[idx(window.op_key[idx(op)])];
+      if (key.parts == nullptr || window.op_ok[idx(op)] == 0 || value == kUnknownValue) continue;
+      const OpKind kind = window.kind(op);
+      if (kind == OpKind::write && status != Status::aborted)
+        wrote.emplace(window.op_key[idx(op)], window.as_read(value));
+      if (status != Status::committed) continue;
+      const bool other =
+          key.last.list
+              ? kind == OpKind::read_list && std::cmp_greater_equal(elements(window, op).size(), key.last.prefix.length) &&
+                    !begins_with(window, op, key.last.prefix)
+              : kind == OpKind::read && name_of(window.values, window.as_read(value)) != key.value;
+      if (other) ops.push_back(op);
+    }
+  }
+  for (const std::int64_t op : ops) {
+    const std::int32_t key = window.op_key[idx(op)];
+    if (window.kind(op) == OpKind::read && wrote.contains({key, window.as_read(window.op_value[idx(op)])})) continue;
+    for (const std::int64_t part : *keys[idx(key)].parts) {
+      found.op.push_back(op);
+      found.part.push_back(part);
+    }
+  }
+  return found;
+}
+
+std::vector<std::int32_t> exchanged(const History& part, std::span<const std::int64_t> order_start,
+                                    std::span<const std::int32_t> order_txn, const History& window,
+                                    std::span<const std::int64_t> reads, const LastValues& last) {
+  if (order_start.size() != idx(part.n_keys()) + 1 || order_start.front() != 0 ||
+      !std::ranges::is_sorted(order_start) || std::cmp_not_equal(order_start.back(), order_txn.size()))
+    throw std::invalid_argument("no order of each key");
+  const auto name_of_read = [&](std::int64_t op) { return name_of_key(window, window.op_key[idx(op)]); };
+  std::unordered_map<std::string, std::int32_t> keys;  // by name
+  for (const std::int64_t op : reads) {
+    if (op < 0 || op >= window.operations()) throw std::invalid_argument("no operation of the window");
+    keys.emplace(name_of_read(op), -1);
+  }
+  for (std::int32_t key = 0; key < part.n_keys(); ++key)
+    if (const auto at = keys.find(name_of_key(part, key)); at != keys.end()) at->second = key;
+  std::vector<std::int32_t> order(order_txn.begin(), order_txn.end());
+  for (const std::int64_t op : reads) {
+    const std::int32_t key = keys.at(name_of_read(op));
+    if (key < 0) return {};
+    const std::int64_t first = order_start[idx(key)], end = order_start[idx(key) + 1];
+    const Writers writers{part, key, std::span(order).subspan(idx(first), idx(end - first))};
+    if (window.kind(op) == OpKind::read_list) {
+      const auto list = elements(window, op);
+      Last before;
+      const bool here = last.find(part.key_atoms, part.key_atom[idx(key)], before);
+      const std::size_t known = here && before.list ? idx(before.prefix.length) : 0;
+      if (list.size() < known || !order_by(writers, list.subspan(known), window.values)) return {};
+    } else if (!end_with(writers, name_of(window.values, window.as_read(window.op_value[idx(op)])))) {
+      return {};
+    }
+  }
+  return order;
+}
+
+}  // namespace isolang::watch

@@ -1,0 +1,45 @@
+// The keys whose last writers may have committed in another order than the cuts guessed. docs/routes.md, Exchanges,
+// argues what another order of these writers keeps.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/history.hpp"
+#include "watch/last_values.hpp"
+
+namespace isolang::watch {
+
+class LooseKeys {
+ public:
+  // Takes the next part. Its keys are loose if it has several writers of them. A key of an earlier part stays loose only
+  // if this part does not access it, or only appends to it. A part with predicate reads leaves no loose keys, because
+  // such a read may concern every row that an earlier part left.
+  void add(const History& part, std::span<const std::int64_t> order_start, std::int64_t number);
+  void forget(std::int64_t from);  // forgets the parts with this number or a larger one
+  std::int64_t size() const { return std::ssize(parts_of_); }
+
+  // Some reads of a window, each with the number of a part that may explain it; several parts may.
+  struct Reads {
+    std::vector<std::int64_t> op;
+    std::vector<std::int64_t> part;
+  };
+  // Returns the reads of loose keys that return neither the last value nor a value that the window writes. `window` has
+  // its transactions as the log has them.
+  Reads unexplained(const History& window, const LastValues& last) const;
+
+ private:
+  // By the name of the key: the parts whose orders of it may be exchanged, ascending.
+  std::unordered_map<std::string, std::vector<std::int64_t>> parts_of_;
+};
+
+// Returns the version orders of a part in which some reads of a window read the last version: for a register, the
+// writer of the value comes last; for a list, the writers come in the order of the elements. `last` has the values
+// before the part. Returns nothing if the part has no such order.
+std::vector<std::int32_t> exchanged(const History& part, std::span<const std::int64_t> order_start,
+                                    std::span<const std::int32_t> order_txn, const History& window,
+                                    std::span<const std::int64_t> reads, const LastValues& last);
+
+}  // namespace isolang::watch
