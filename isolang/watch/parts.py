@@ -226,8 +226,8 @@ class Parts:
         changed = []
         for i, part in enumerate(parts):
             after = again.pop()
-            mine = reads[part_of == first + i]
-            found = self._exchanged(first + i, part, window, mine, holds) if len(mine) else None
+            shown = reads[part_of == first + i]
+            found = self._exchanged(first + i, part, window, shown, holds) if len(shown) else None
             before = last.replace(after if found is None else found[0])
             if found is not None:
                 changed.append(i)

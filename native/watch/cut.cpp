@@ -180,13 +180,13 @@ class Cutting {
   }
 
   // Adds the young pairs of these, which stay for a round. Ties the others, so that both are in one part, where their
-  // order can be exchanged. Without times every pair would be tied.
+  // order can be exchanged. Without times, or for a writer of unknown outcome, a tie would last for too long.
   void guessed(std::vector<std::int32_t>& found) {
     each_guess([&](std::int32_t t, std::int32_t u) {
       if (limits_.young[idx(t)] != 0 && limits_.young[idx(u)] != 0) {
         found.push_back(t);
         found.push_back(u);
-      } else if (limits_.timed) {
+      } else if (limits_.timed && h_.txn_end[t] != kTimeUnknownEnd) {
         tied_[u].push_back(t);
       }
     });
