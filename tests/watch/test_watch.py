@@ -102,7 +102,7 @@ def test_a_stale_nil_after_a_cut(tmp_path):
 @pytest.fixture(name="chain")
 def _chain(tmp_path):
     workload = Workload(
-        rule="strict-serializable", transactions=150, sessions=4, keys=10, info_rate=0.05, seed=5
+        rule="strict-serializable", transactions=300, sessions=4, keys=10, info_rate=0.05, seed=5
     )
     path = tmp_path / "log.edn"
     save_history(generate(workload), path, format="edn")
