@@ -195,6 +195,23 @@ TRAPS = {
         " program M(p, q) r(z[p]) r(y[q])", "ssi", True, "robust"),
     "a branch that hides": ("program P(c, d) where c != d a = r(x[c]) if a = 0 { r(x[d]) }"
                             " else { r(x[d]) w(x[c], 1) }", "si", True, "not robust"),
+    "two inserts link nothing": (
+        "program A(p, q) r(x[p]) w(y[q], 1) program B(p, s) w(x[p], 1) insert(m[s])"
+        " program C(s, q) insert(m[s]) r(y[q])", "si", False, "robust"),
+    "a path over what SSI aborts is no path": (
+        "program A(p, q) u(x[q], 1) r(x[q]) r(x[p]) program B(p) u(x[p], 1)"
+        " program C(p, q) w(x[p], 1) w(x[q], 1) r(x[q])", {"A": "ssi", "B": "si", "C": "ssi"},
+        False, "not robust"),
+    "two parameters of T1 are equal": ("program P(c, d) r(x[c]) r(x[d]) program Q(c) w(x[c], 1)",
+                                       "mvrc", False, "not robust"),
+    "a parameter of T1 is a constant": ("program P(c) r(x[c]) r(x[0]) program Q() w(x[0], 1)",
+                                        "mvrc", False, "not robust"),
+    "parameters that are never equal": (
+        "program P(p, q) where p != q u(y[p], 1) r(x[q]) r(y[0]) program Q(p) w(y[p], 1) u(x[0], 1)",
+        "si", False, "robust"),
+    "parameters that may be equal": (
+        "program P(p, q) u(y[p], 1) r(x[q]) r(y[0]) program Q(p) w(y[p], 1) u(x[0], 1)",
+        "si", False, "not robust"),
     "constants meet parameters": ("program P() r(x[1]) w(x[2], 1) program Q(c, d) where c != d"
                                   " r(x[c]) w(x[d], 1)", "si", True, "not robust"),
     "different constants": ("program P() r(x[1]) w(x[1], 1) program Q() r(x[2]) w(x[2], 1)", "si",
