@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
@@ -10,13 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 from msgspec import Struct
 
-from isolang.cli.parameters import Output, one_of
-from isolang.options import OUTPUT
+from isolang.cli.parameters import Mistake, Output, one_of
+from isolang.options import OUTPUT, ReadOptions
 from isolang.output.records import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, json_text
 from isolang.output.terminal import escaped, print_data, print_lines
 
 if TYPE_CHECKING:
     from isolang.foresee.decide import Decision, Mend
+    from isolang.foresee.extract import Extracted
     from isolang.foresee.split import Counterexample
     from isolang.foresee.templates import Templates
 
@@ -124,7 +126,9 @@ class RobustReport(Struct, frozen=True, kw_only=True):
         standing: the answer.
         programs: the names of the programs.
         branches: how many ways through the programs there are.
-        dropped: how many ways abort, or touch no row, and are left out.
+        transactions: how many transactions of the run the templates describe; null without a run.
+        dropped: how many ways abort, or touch no row, and are left out; of a run, how many
+            transactions did not certainly commit, or touch no row.
         conditions: the conditions of the answer ``robust``.
         reason: why the answer is unknown; else null.
         counterexample: an execution that fails; else null.
@@ -139,6 +143,7 @@ class RobustReport(Struct, frozen=True, kw_only=True):
     standing: Literal["robust", "not robust", "unknown"]
     programs: tuple[str, ...]
     branches: int
+    transactions: int | None
     dropped: int
     conditions: tuple[str, ...]
     reason: str | None
@@ -150,7 +155,8 @@ class RobustReport(Struct, frozen=True, kw_only=True):
 def robust(
     *,
     source: Annotated[
-        str, typer.Argument(metavar="FILE", help="A file of templates, or the text itself.")
+        str,
+        typer.Argument(metavar="FILE", help="Templates, as a file or a text, or a recorded run."),
     ],
     at: Annotated[str, typer.Option("--at", help="The level.", **one_of("mvrc", "si"))] = "si",
     no_sessions: Annotated[
@@ -164,6 +170,20 @@ def robust(
         bool,
         typer.Option("--whole-rows", help="Let each statement read or write its row as a whole."),
     ] = False,
+    same_keys: Annotated[
+        list[str],
+        typer.Option(
+            "--same-keys", metavar="TABLES", show_default=False,
+            help="Tables of a run with the same primary keys (savings,checking); may be repeated.",
+        ),
+    ] = [],  # noqa: B006
+    write: Annotated[
+        str,
+        typer.Option(
+            "--templates", metavar="FILE", rich_help_panel=OUTPUT, show_default=False,
+            help="Save the templates of a run in this file.",
+        ),
+    ] = "",
     save: Annotated[
         str,
         typer.Option(
@@ -171,6 +191,7 @@ def robust(
             help="Save the counterexample with its certificates and a picture in this folder.",
         ),
     ] = "",
+    reading: ReadOptions,
     output: Output = "text",
 ) -> int:  # fmt: skip
     """Decide whether a service may run at a weaker level, and find what mends it if not.
@@ -178,11 +199,11 @@ def robust(
     The exit code is 0 if it is robust, 1 if not, and 3 if that is unknown.
     """
     from isolang.foresee.decide import decide, lowest, mends
-    from isolang.foresee.templates import templates as templates_of
-    from isolang.programs.syntax import load_templates, parse_templates
 
     is_text = "(" in source and not os.path.exists(source)
-    found = templates_of(parse_templates(source) if is_text else load_templates(source))
+    found, run = _templates(source, same_keys, reading, is_text=is_text)
+    if write:
+        _write(write, run, source)
     if whole_rows:
         found = found.whole_rows()
     sessions, level = not no_sessions, _level(at)
@@ -197,8 +218,12 @@ def robust(
         standing=decision.standing,
         programs=found.programs,
         branches=len(found.branches),
-        dropped=found.dropped,
-        conditions=tuple(_conditions(found, level, name, sessions=sessions, whole_rows=whole_rows)),
+        dropped=run.ignored if run is not None else found.dropped,
+        transactions=run.transactions if run is not None else None,
+        conditions=(
+            *_conditions(found, level, name, sessions=sessions, whole_rows=whole_rows),
+            *(_conditions_of_run(run) if run is not None else ()),
+        ),
         reason=_reason(decision),
         counterexample=_counterexample(decision.counterexample),
         mends=tuple(
@@ -219,6 +244,61 @@ def robust(
         print_lines(*map(escaped, _text(report)))
     exit_codes = {"robust": EXIT_VALID, "not robust": EXIT_INVALID, "unknown": EXIT_UNKNOWN}
     return exit_codes[decision.standing]
+
+
+def _templates(
+    source: str, same_keys: list[str], reading: ReadOptions, *, is_text: bool
+) -> tuple[Templates, Extracted | None]:
+    """Return the templates of a text, a file or a run, and what was extracted from a run."""
+    from isolang.foresee.templates import templates
+    from isolang.programs.syntax import load_templates, parse_templates
+
+    if is_text or _has_templates(source):
+        if same_keys:
+            raise Mistake("--same-keys belongs to a run: templates name their parameters")
+        return templates(parse_templates(source) if is_text else load_templates(source)), None
+    from isolang.foresee.extract import extract
+    from isolang.history import read_history
+
+    groups = [one.split(",") for one in same_keys]
+    run = extract(read_history(source, reading), same_keys=groups)
+    return run.templates, run
+
+
+def _has_templates(path: str) -> bool:
+    """Return whether a file has templates, by its name or its first word."""
+    if path.endswith(".litmus") or not os.path.isfile(path):
+        return path.endswith(".litmus") or not (os.path.exists(path) or path == "-")
+    with open(path, "rb") as file:
+        beginning = file.read(1 << 16)
+    return re.match(rb"(\s|//[^\n]*\n)*program\s+[A-Za-z_]", beginning) is not None
+
+
+def _write(path: str, run: Extracted | None, source: str) -> None:
+    """Write the templates of a run."""
+    from isolang.files import write_whole
+    from isolang.foresee.extract import shown
+    from isolang.programs.syntax import ProgramError
+
+    if run is None:
+        raise Mistake("--templates belongs to a run: the source has templates already")
+    lines = [
+        f"// Extracted from {source}: {run.transactions:,} transactions.",
+        *shown(run.templates),
+    ]
+    try:
+        write_whole(Path(path), "\n".join(lines) + "\n")
+    except OSError as error:
+        raise ProgramError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def _conditions_of_run(run: Extracted) -> Iterator[str]:
+    """Yield what must hold besides if the templates are those of a run."""
+    yield (
+        f"the {run.transactions:,} recorded transactions show every program and every sequence of "
+        "its statements"
+    )
+    yield "each statement of the programs finds its rows by their primary keys, unless it is a scan"
 
 
 def _level(name: str) -> Literal["mvrc", "si"]:
@@ -325,7 +405,11 @@ def _save(found: Counterexample, folder: Path) -> None:
 def _text(report: RobustReport) -> Iterator[str]:
     ways = "" if report.branches == len(report.programs) else f", {report.branches:,} ways through"
     yield f"{report.source}  {len(report.programs):,} programs{ways}"
-    if report.dropped:
+    if report.transactions is not None:
+        yield f"  extracted from {report.transactions:,} committed transactions"
+        if report.dropped:
+            yield f"  left out: {report.dropped:,} that did not certainly commit, or touch no row"
+    elif report.dropped:
         yield f"  left out: {report.dropped:,} ways that abort or touch no row"
     yield ""
     level = f"{report.at} ({_SQL[report.at]})"

@@ -463,7 +463,7 @@ def concrete(templates: Templates, candidate: SplitSchedule) -> list[dict[str, s
     """Return the values of the parameters of each transaction, as texts that tell them apart."""
     names: dict[int, str] = {}
     for (_, parameter), kind in templates.types.items():
-        names.setdefault(kind, parameter)
+        names.setdefault(kind, parameter.rstrip("0123456789") or parameter)
     counts: dict[int, Iterator[int]] = {}
     of_split: dict[KeyValue, str] = {}
     found: list[dict[str, str]] = []

@@ -230,7 +230,7 @@ _TOKENS: Final = re.compile(
       | (?P<sign>\|\||->|!=|<=|>=|[-+*=<>(){},.\[\]])""",
     re.VERBOSE,
 )
-_KEYWORDS: Final = frozenset(
+RESERVED: Final = frozenset(
     ("program", "init", "exists", "if", "else", "and", "or", "not", "abort", "r", "w", "nil")
 )
 _LARGEST: Final = 1 << 53
@@ -351,7 +351,7 @@ class _Parser:
             raise self._expected(f"`{text}`")
 
     def _name(self, what: str) -> str:
-        if self._next.kind != "name" or self._next.text in _KEYWORDS:
+        if self._next.kind != "name" or self._next.text in RESERVED:
             raise self._expected(what)
         return self._take().text
 
@@ -527,7 +527,7 @@ class _Parser:
             return self._read("", known)
         if self._next.text in ("u", "insert", "delete") and self._tokens[self._at + 1].text == "(":
             return self._change(known)
-        if self._next.kind == "name" and self._next.text not in _KEYWORDS:
+        if self._next.kind == "name" and self._next.text not in RESERVED:
             token = self._take()
             self._need("=")
             if not self._accept("r"):

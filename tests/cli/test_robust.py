@@ -95,3 +95,27 @@ def test_what_cannot_be_used(capfd, arguments, said):
     assert run.code == 2
     assert said in run.err
     assert "internal error" not in run.err
+
+
+def test_a_run_has_templates(capfd, tmp_path):
+    """Its answer has more conditions, and its templates can be saved and asked about."""
+    written = tmp_path / "run.litmus"
+    history = str(ROOT / "examples/on-call.edn")
+    run = run_here(capfd, "robust", history, "--templates", str(written))
+    assert run.code == 1
+    assert "extracted from 4 committed transactions" in run.out
+    assert "left out: 1 that did not certainly commit" in run.out
+    again = run_here(capfd, "robust", str(written))
+    assert again.code == 1
+    assert again.out.partition("NOT ROBUST")[2] == run.out.partition("NOT ROBUST")[2]
+    run = run_here(capfd, "robust", str(ROOT / "examples/three.txt"), "--at", "si")
+    assert run.code == 0
+    assert "the 3 recorded transactions show every program and every sequence" in run.out
+
+
+def test_options_of_runs_do_not_fit_templates(capfd, tmp_path):
+    """A mistake, not something that is ignored."""
+    for option in ("--same-keys", "--templates"):
+        run = run_here(capfd, "robust", SKEW, option, str(tmp_path / "x"))
+        assert run.code == 2
+        assert f"{option} belongs to a run" in run.err

@@ -207,8 +207,8 @@ TRAPS = {
     "a parameter of T1 is a constant": ("program P(c) r(x[c]) r(x[0]) program Q() w(x[0], 1)",
                                         "mvrc", False, "not robust"),
     "parameters that are never equal": (
-        "program P(p, q) where p != q u(y[p], 1) r(x[q]) r(y[0]) program Q(p) w(y[p], 1) u(x[0], 1)",
-        "si", False, "robust"),
+        "program P(p, q) where p != q u(y[p], 1) r(x[q]) r(y[0])"
+        " program Q(p) w(y[p], 1) u(x[0], 1)", "si", False, "robust"),
     "parameters that may be equal": (
         "program P(p, q) u(y[p], 1) r(x[q]) r(y[0]) program Q(p) w(y[p], 1) u(x[0], 1)",
         "si", False, "not robust"),
