@@ -53,7 +53,7 @@ DIRECT = {
     "strategies": {"testing"},
     "watch": {"api"},
     "jobs": {"api", "report"},
-    "cli": {"foresee", "jobs", "programs", "run", "simulator", "watch"},
+    "cli": {"foresee", "jobs", "observe", "programs", "run", "simulator", "watch"},
     "__init__": {"many", "testing"},
 }
 

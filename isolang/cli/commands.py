@@ -66,6 +66,11 @@ ISOCHECK: Final[Mapping[str, CommandEntry]] = {
         JUDGE,
         "isocheck run postgres --level serializable --seconds 30",
     ),
+    "observe": CommandEntry(
+        "isolang.cli.observe:observe",
+        "Record what an application does on PostgreSQL through a proxy, and check it.",
+        JUDGE,
+    ),
     "litmus": CommandEntry(
         "isolang.cli.litmus:litmus",
         "Run a program that tells two levels apart on a database, in every interleaving.",

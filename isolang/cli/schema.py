@@ -19,6 +19,7 @@ RECORDS: Final[dict[str, tuple[str, bool]]] = {
     "levels": ("isolang.cli.levels:LevelsReport", False),
     "watch": ("isolang.cli.watch_course:WatchLine", False),
     "run": ("isolang.cli.run:RunReport", False),
+    "observe": ("isolang.cli.observe:ObserveReport", False),
     "run-effectiveness": ("isolang.run.survey.effectiveness:Effectiveness", False),
     "run-selftest": ("isolang.run.play.selftest:SelfTest", False),
     "run-survey": ("isolang.run.survey.survey:Survey", False),

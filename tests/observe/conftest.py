@@ -1,3 +1,90 @@
-"""An embedded PostgreSQL, and where tests record."""
+"""What tests of observers share: an embedded PostgreSQL, where they record, and a proxy."""
 
+import psycopg
+import pytest
 from testing.conftest import embedded, isolation  # noqa: F401 - fixtures
+
+import isolang
+from isolang.observe.observer import Observer, Where
+from isolang.run.targets import target_named
+
+
+@pytest.fixture(scope="module")
+def server():
+    """The folder of the socket of an embedded PostgreSQL."""
+    target = target_named("postgres")
+    try:
+        target.start()
+        yield target.server.folder
+    finally:
+        target.close()
+
+
+class Observed:
+    """A proxy before the server, and the history that it writes."""
+
+    def __init__(self, folder, path, most_rows):
+        self.folder, self.path, self._most = folder, path, most_rows
+        self.observer = None
+        self.unseen = {}
+
+    def direct(self, *statements):
+        """Run statements past the proxy."""
+        with psycopg.connect(self._conninfo, autocommit=True) as connection:
+            for one in statements:
+                connection.execute(one)
+
+    @property
+    def _conninfo(self):
+        return f"host={self.folder} user=postgres dbname=postgres"
+
+    def start(self):
+        """Begin to observe."""
+        where = Where(conninfo=self._conninfo, host=self.folder, port=5432, database="postgres")
+        self.observer = Observer(where, self.path, listen=("127.0.0.1", 0), most_rows=self._most)
+        self.observer.start()
+        return self
+
+    def conninfo(self):
+        """Where to connect to the proxy."""
+        where = f"host=127.0.0.1 port={self.observer.port} sslmode=disable"
+        return f"{where} user=postgres dbname=postgres"
+
+    def connect(self, level=None, **more):
+        """Connect to the proxy."""
+        connection = psycopg.connect(self.conninfo(), **more)
+        if level is not None:
+            connection.isolation_level = getattr(psycopg.IsolationLevel, level)
+        return connection
+
+    def stop(self):
+        """End the observation; return what was not seen, without what is harmless."""
+        from isolang.observe.kinds import harmless
+
+        if self.observer is not None:
+            found = self.observer.stop()
+            self.unseen = {kind: n for kind, n in found.items() if not harmless(kind)}
+            self.observer = None
+        return self.unseen
+
+    def check(self, spec):
+        """Judge the history."""
+        return isolang.check(isolang.load_history(self.path), spec)
+
+    def verdict(self, spec):
+        """The word of the verdict."""
+        return type(self.check(spec)).__name__.lower()
+
+
+@pytest.fixture
+def most_rows():
+    """The most rows of a table to read at the start."""
+    return 1000
+
+
+@pytest.fixture
+def observed(server, tmp_path, most_rows):
+    """A proxy that has not begun yet."""
+    one = Observed(server, tmp_path / "observed.edn", most_rows)
+    yield one
+    one.stop()

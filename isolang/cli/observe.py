@@ -1,0 +1,304 @@
+"""``isocheck observe``: records what an application does on PostgreSQL, and checks it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from msgspec import Struct
+from msgspec.structs import replace
+
+from isolang.cli.choices import number
+from isolang.cli.parameters import Include, Mistake, Only, Specs
+from isolang.errors import HistoryError
+from isolang.options import Options, OutputOptions, ReadOptions
+from isolang.output.records import EXIT_UNKNOWN, EXIT_VALID, Report, code_of, exit_code, json_text
+from isolang.output.terminal import console, escaped, print_data, print_lines, warn
+
+if TYPE_CHECKING:
+    from isolang.observe.history import UnseenCounts
+    from isolang.observe.observer import Observer, Where
+
+_PORT: Final = "6543"
+_SHOWN: Final = 110  # characters of an example
+
+
+class NotSeen(Struct, frozen=True, kw_only=True):
+    """A kind of what an application did and the observer did not record.
+
+    Attributes:
+        kind: the kind.
+        count: how often.
+        first: the first example.
+        harmless: whether it cannot change a verdict, or was allowed.
+    """
+
+    kind: str
+    count: int
+    first: str
+    harmless: bool
+
+
+class ObserveReport(Report, frozen=True, kw_only=True):
+    """The report of a check, and what was not seen.
+
+    Attributes:
+        unseen: what was not recorded, by kind.
+        command_code: the exit code of the command; ``None`` without a command.
+    """
+
+    unseen: tuple[NotSeen, ...] = ()
+    command_code: int | None = None
+
+
+def observe(
+    *,
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TARGET",
+            help="The URL of a database, or postgres for a new server of its own.",
+        ),
+    ],
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="-- COMMAND...", show_default=False,
+            help="Run a command whose database is the proxy, such as -- npm test.",
+        ),
+    ] = None,
+    options: Annotated[Options, Only("timeout")],
+    output: Annotated[OutputOptions, Only(forms=("text", "json"))],
+    specs: Specs = [],  # noqa: B006 - Typer's way to say that it may be left out
+    into: Annotated[
+        str,
+        typer.Option(
+            "--into", metavar="FILE", show_default=False,
+            help="Write the history to this file, which must not exist.",
+        ),
+    ] = "",
+    listen: Annotated[
+        str,
+        typer.Option(
+            "--listen", metavar="HOST:PORT", show_default=False,
+            help="Where applications connect; by default 127.0.0.1:6543, or any free port with a "
+            "command.",
+        ),
+    ] = "",
+    env: Annotated[
+        str,
+        typer.Option(
+            "--env", metavar="NAME",
+            help="The variable in which the command finds the URL of the proxy.",
+        ),
+    ] = "DATABASE_URL",
+    allow_unseen: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-unseen", metavar="KIND", show_default=False,
+            help="Accept what is not seen of this kind, as the output names it; may be repeated.",
+        ),
+    ] = None,
+    most_rows: Annotated[
+        int,
+        typer.Option(
+            "--most-rows", metavar="N", parser=number(int, 1, 10_000_000),
+            help="The most rows of a table to read at the start, and of one predicate read.",
+        ),
+    ] = 10_000,
+    include: Include = [],  # noqa: B006
+) -> int:  # fmt: skip
+    """Record what an application does on PostgreSQL through a proxy, and check it."""
+    from isolang.jobs.routes import load_routes
+    from isolang.observe.observer import Observer
+
+    if not (specs or into):
+        raise Mistake(
+            "nothing to do with what is observed", "--spec ser checks it, --into FILE keeps it"
+        )
+    host, port = _address(listen or f"127.0.0.1:{'0' if command else _PORT}")
+    routes = load_routes(specs, include, options)
+    with ExitStack() as stack:
+        if into:
+            path = Path(into)
+            if path.exists():
+                raise HistoryError(f"{into}: the file is there already; record into a new one")
+        else:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="isocheck-"))
+            path = Path(folder, "observed.edn")
+        where = stack.enter_context(_server(target))
+        observer = Observer(where, path, listen=(host, port), most_rows=most_rows)
+        observer.start()
+        code = None
+        try:
+            code = _wait(observer, where, command or (), host, env)
+        finally:
+            unseen = observer.stop()
+        seen = _not_seen(unseen, allow_unseen or ())
+        reports: list[ObserveReport] = []
+        if specs:
+            from isolang.jobs.job import Job, run_job
+
+            job = Job(
+                history=str(path), specs=routes, reading=ReadOptions(), options=options,
+                parallel=1, output=output, form="", cross_check="", standing=True, simplest=True,
+            )  # fmt: skip
+            made: list[Report] = []
+            run_job(job, made.append, lambda _: None)
+            reports = [_counted(one, seen, code) for one in made]
+        _print(reports, seen, output.form, observer, path if into else None)
+    if code:
+        warn(f"the command ended with the exit code {code}")
+    if not specs:
+        return code or EXIT_VALID
+    found = exit_code({code_of(one) for one in reports})
+    return EXIT_UNKNOWN if found == EXIT_VALID and code else found
+
+
+def _address(text: str) -> tuple[str, int]:
+    """Return the host and port of an address.
+
+    Raises:
+        Mistake: if it is not an address.
+    """
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise Mistake(f"--listen: not an address (got {text!r})", "127.0.0.1:6543")
+    return host, int(port)
+
+
+@contextmanager
+def _server(target: str) -> Iterator[Where]:
+    """Yield the address of the server; start a server if the target names none."""
+    from isolang.observe.observer import Where, where_of
+
+    if target in ("postgres", "postgresql"):
+        from isolang.run.targets import target_named
+        from isolang.run.targets.postgres import Postgres
+
+        made = target_named("postgres")
+        assert isinstance(made, Postgres)
+        try:
+            made.start()
+            assert made.server is not None
+            folder = made.server.folder
+            yield Where(
+                conninfo=f"host={folder} user=postgres dbname=postgres", host=folder, port=5432,
+                user="postgres", database="postgres",
+            )  # fmt: skip
+        finally:
+            made.close()
+        return
+    yield where_of(target)
+
+
+def _wait(
+    observer: Observer, where: Where, command: Sequence[str], host: str, env: str
+) -> int | None:
+    """Run the command, or wait for Ctrl-C; return the exit code of the command."""
+    stopped = threading.Event()
+    before: dict[int, object] = {}
+
+    def stop(*_: object) -> None:
+        stopped.set()
+
+    if not command:
+        print_lines(
+            f"observe: connect to {escaped(host)}:{observer.port}; Ctrl-C ends the observation"
+        )
+        sys.stdout.flush()
+        for kind in (signal.SIGINT, signal.SIGTERM):
+            before[kind] = signal.signal(kind, stop)
+        stopped.wait()
+        for number, handler in before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+        return None
+    try:
+        child = subprocess.Popen(command, env=where.environment(host, observer.port, env))
+    except OSError as error:
+        raise Mistake(f"the command cannot be run ({error.strerror}: {command[0]})") from None
+    ended = signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+    try:
+        return child.wait()
+    except KeyboardInterrupt:
+        return child.wait()
+    finally:
+        signal.signal(signal.SIGTERM, ended)
+
+
+def _not_seen(unseen: UnseenCounts, allowed: Sequence[str]) -> tuple[NotSeen, ...]:
+    """Return what was not seen.
+
+    Raises:
+        Mistake: if an allowed kind does not exist.
+    """
+    from isolang.observe.kinds import KINDS, harmless
+
+    for kind in allowed:
+        if kind not in KINDS:
+            raise Mistake(
+                f"--allow-unseen: there is no such kind (got {kind!r})", "docs/observe.md"
+            )
+    return tuple(
+        NotSeen(
+            kind=kind, count=count, first=unseen.examples.get(kind, ""),
+            harmless=harmless(kind) or kind in allowed,
+        )
+        for kind, count in sorted(unseen.items())
+    )  # fmt: skip
+
+
+def _counted(report: Report, seen: Sequence[NotSeen], code: int | None) -> ObserveReport:
+    """Return the report with what was not seen; a valid verdict is unknown if that may matter."""
+    fields: Mapping[str, object] = {
+        name: getattr(report, name) for name in Report.__struct_fields__
+    }
+    found = ObserveReport(**fields, unseen=tuple(seen), command_code=code)  # type: ignore[arg-type]
+    lost = [one for one in seen if not one.harmless]
+    if found.verdict != "valid" or not lost:
+        return found
+    return replace(
+        found, verdict="unknown",
+        reason="what was recorded satisfies it, but not everything was seen: "
+        + "; ".join(f"{one.count:,} {one.kind}" for one in lost),
+    )  # fmt: skip
+
+
+def _print(
+    reports: Sequence[ObserveReport],
+    seen: Sequence[NotSeen],
+    form: str,
+    observer: Observer,
+    kept: Path | None,
+) -> None:
+    if form == "json":
+        for report in reports:
+            print_data(json_text(report))
+        return
+    from isolang.output.text import render
+
+    for report in reports:
+        render(report, console(sys.stdout))
+    outcomes = observer.observation.history.outcomes
+    print_lines(
+        f"observed   {outcomes.total():,} transactions: {outcomes['ok']:,} committed, "
+        f"{outcomes['fail']:,} aborted, {outcomes['info']:,} of unknown outcome",
+        *(
+            f"not seen   {one.count:,} {escaped(one.kind)}"
+            + (" (harmless)" if one.harmless else "")
+            + (f"\n           first: {escaped(one.first[:_SHOWN])}" if one.first else "")
+            for one in seen
+        ),
+    )
+    if not seen:
+        print_lines("not seen   nothing")
+    if kept is not None:
+        print_lines(f"history    {escaped(str(kept))}")

@@ -1,0 +1,308 @@
+"""Describes tables by the database's catalogue, as the session of the application sees it.
+
+Names mean what the session says: temporary tables, ``search_path`` and roles differ between
+sessions. So each session asks for itself, and forgets the answer when a statement may change it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+from msgspec import Struct
+
+from isolang.observe.values import (
+    BOOL,
+    DATE,
+    INTEGERS,
+    NAME,
+    NUMERIC,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UUID_OID,
+    VARCHAR,
+    Column,
+)
+
+_KEY_TYPES: Final = frozenset({
+    *INTEGERS, BOOL, TEXT, VARCHAR, NAME, UUID_OID, DATE, TIMESTAMP, TIMESTAMPTZ, NUMERIC, 1042, 26,
+})  # fmt: skip
+_NESTED: Final = 50  # a function has at most 100 arguments
+
+_DESCRIBED: Final = """pg_catalog.json_build_array(w.name, c.oid::int8, n.nspname, c.relname,
+ c.relkind, c.relpersistence, c.relrowsecurity OR c.relhasrules, c.relhassubclass,
+ c.relispartition, pg_catalog.has_table_privilege(c.oid, 'SELECT'),
+ EXISTS (SELECT FROM pg_catalog.pg_trigger g
+  WHERE g.tgrelid = c.oid AND NOT g.tgisinternal AND g.tgenabled <> 'D'),
+ EXISTS (SELECT FROM pg_catalog.pg_constraint o WHERE o.confrelid = c.oid AND o.contype = 'f'
+  AND (o.confdeltype IN ('c','n','d') OR o.confupdtype IN ('c','n','d'))),
+ (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(a.attname,
+   pg_catalog.quote_ident(a.attname), a.attnum,
+   COALESCE(NULLIF(t.typbasetype, 0), t.oid)::int8, t.typtype = 'e', a.atttypmod,
+   COALESCE(l.collisdeterministic, true), a.attnotnull) ORDER BY a.attnum)
+  FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+   LEFT JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation
+  WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
+ (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(i.indisprimary,
+   i.indkey[0:i.indnkeyatts-1]::int2[]))
+  FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indimmediate
+   AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL))::text"""
+
+ALL_TABLES: Final = f"""SELECT {_DESCRIBED} FROM pg_catalog.pg_class c
+ JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace,
+ LATERAL (SELECT pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname))
+  w(name)
+ WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
+  AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')"""
+
+# SOUND BECAUSE: the results of these functions depend on their arguments alone, and functions of an
+# extension in C do not query tables of the application.
+FUNCTIONS: Final = """SELECT DISTINCT p.proname FROM pg_catalog.pg_proc p
+ JOIN pg_catalog.pg_language l ON l.oid = p.prolang
+ WHERE p.pronamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
+ AND p.prokind <> 'a' AND p.provolatile <> 'i' AND NOT (l.lanname = 'c' AND EXISTS (
+  SELECT FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e'))"""
+AGGREGATES: Final = "SELECT DISTINCT proname FROM pg_catalog.pg_proc WHERE prokind = 'a'"
+
+# Kinds of what is not seen.
+NOT_FOUND: Final = "tables that are not found"
+VIEWS: Final = "views"
+FOREIGN: Final = "foreign tables"
+RULES: Final = "tables with row security or rules"
+NO_KEY: Final = "tables without a primary key"
+KEY_TYPE: Final = "tables whose primary key has a type that is not supported"
+CHILDREN: Final = "tables that inherit, and partitions that are named"
+PRIVILEGE: Final = "tables that the role may not read"
+TEMPORARY: Final = "temporary tables, which no other session sees"
+CATALOGUE: Final = "the catalogue"
+
+
+def lookup(names: Iterable[str]) -> str:
+    """Return the query that describes tables, by their names as a statement has them."""
+    values = ", ".join("('" + one.replace("'", "''") + "')" for one in names)
+    return (
+        f"SELECT {_DESCRIBED} FROM (VALUES {values}) w(name) "
+        "LEFT JOIN pg_catalog.pg_class c ON c.oid = pg_catalog.to_regclass(w.name) "
+        "LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+    )
+
+
+class Table(Struct, kw_only=True):
+    """A table, as one description of the catalogue has it.
+
+    Attributes:
+        oid: its number.
+        where: its name with the schema, as it is written in SQL.
+        name: its name in the history.
+        why: the kind of what is not seen of it; empty if its rows can be identified.
+        partitioned: whether its rows are in partitions, which excludes RETURNING of versions.
+        triggers: whether triggers of the application run at writes.
+        cascades: whether a foreign key changes rows of other tables at writes.
+        columns: the columns whose values a history holds, by name.
+        quoted: the names of these columns, as they are written in SQL.
+        key: the names of the columns of the primary key, in the order of its index.
+        unique: the sets of columns that identify a row.
+        rows_known: whether every row of the table is known as a whole, so that conditions on any
+            column can be evaluated; if not, on the primary key.
+        altered: whether the table has another form now.
+    """
+
+    oid: int
+    where: str = ""
+    name: str = ""
+    why: str = ""
+    partitioned: bool = False
+    triggers: bool = False
+    cascades: bool = False
+    columns: dict[str, Column]
+    quoted: dict[str, str]
+    key: tuple[str, ...] = ()
+    unique: tuple[frozenset[str], ...] = ()
+    rows_known: bool = True
+    altered: bool = False
+
+    def identity(self, alias: str) -> str:
+        """Return the expression of the version and the key of a row."""
+        return (
+            f"pg_catalog.concat_ws(' ', {alias}.tableoid, {alias}.xmin, {alias}.ctid, "
+            f"{self.key_of(alias)})"
+        )
+
+    def key_of(self, alias: str) -> str:
+        """Return the expression of the primary key."""
+        columns = ", ".join(f"{alias}.{self.quoted[one]}" for one in self.key)
+        return f"pg_catalog.json_build_array({columns})"
+
+    def whole(self, alias: str) -> str:
+        """Return the expression of all columns that a history holds."""
+        named = [f"{alias}.{self.quoted[one]}" for one in self.columns]
+        groups = [named[n : n + _NESTED] for n in range(0, len(named), _NESTED)]
+        made = [f"pg_catalog.json_build_array({', '.join(one)})" for one in groups]
+        return f"pg_catalog.json_build_array({', '.join(made)})"
+
+    def written(self, alias: str, how: str, *, old: bool) -> str:
+        """Return the expression by which a write tells its transaction, and both versions.
+
+        Args:
+            alias: the name of the table in the statement.
+            how: ``write`` or ``delete``.
+            old: whether the server knows ``old`` and ``new`` (PostgreSQL 18).
+        """
+        nothing = "NULL, NULL, NULL, NULL"
+
+        def version(of: str) -> str:
+            return f"{of}.tableoid::text, {of}.xmin::text, {of}.ctid::text, {self.key_of(of)}"
+
+        if how == "delete":
+            both = f"{version('old' if old else alias)}, {nothing}, NULL"
+        else:
+            new = "new" if old else alias
+            both = f"{version('old') if old else nothing}, {version(new)}, {self.whole(new)}"
+        return f"pg_catalog.json_build_array(pg_catalog.pg_current_xact_id()::text, {both})"
+
+    def key_text(self, values: Sequence[Any]) -> str:
+        """Return the name of a row: the values of its primary key."""
+        texts = [_text(one) for one in values]
+        if len(texts) == 1:
+            return texts[0].replace("%", "%25").replace("#", "%23")
+        return ",".join(
+            one.replace("%", "%25").replace("#", "%23").replace(",", "%2C") for one in texts
+        )
+
+    def row(self, reported: Sequence[Sequence[Any]]) -> dict[str, Any]:
+        """Return what a history holds of a row that :meth:`whole` tells."""
+        values = [value for group in reported for value in group]
+        return {
+            name: column.recorded(value)
+            for (name, column), value in zip(self.columns.items(), values, strict=True)
+        }
+
+    def key_row(self, values: Sequence[Any]) -> dict[str, Any]:
+        """Return what a history holds of a row of which only the primary key is known."""
+        return {
+            name: self.columns[name].recorded(value)
+            for name, value in zip(self.key, values, strict=True)
+            if name in self.columns
+        }
+
+    def same_form(self, other: Table) -> bool:
+        """Return whether the two descriptions name the same columns and key."""
+        return (self.columns, self.quoted, self.key) == (other.columns, other.quoted, other.key)
+
+
+def exact_json(text: str | bytes) -> Any:
+    """Return a value in JSON, in which decimals keep their digits."""
+    return json.loads(text, parse_float=Decimal)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "null" if value is None else str(value)
+
+
+def described(text: str) -> tuple[str, Table | None]:
+    """Return the name in a row of :func:`lookup`, and its table; ``None`` if there is none."""
+    (name, oid, schema, relation, kind, persistence, rules, children, partition, may, triggers,
+     cascades, columns, indexes) = json.loads(text)  # fmt: skip
+    if oid is None:
+        return name, None
+    numbers = {}
+    known: dict[str, Column] = {}
+    quoted: dict[str, str] = {}
+    for column, written, number, type_oid, enum, modifier, deterministic, required in columns or ():
+        made = Column(
+            name=column, oid=type_oid, enum=enum, equal=deterministic, required=required,
+            scale=(modifier - 4) & 0x7FF if type_oid == NUMERIC and modifier >= 4 else -1,
+        )  # fmt: skip
+        numbers[number] = made
+        quoted[column] = written
+        if made.comparable:
+            known[column] = made
+    key: tuple[str, ...] = ()
+    unique = []
+    for primary, attributes in indexes or ():
+        if all(n in numbers for n in attributes):
+            of = tuple(numbers[n].name for n in attributes)
+            unique.append(frozenset(of))
+            if primary:
+                key = of
+    made_key = [one for one in numbers.values() if one.name in key]
+    why = (
+        CATALOGUE if schema in ("pg_catalog", "information_schema")
+        else TEMPORARY if persistence == "t"
+        else VIEWS if kind in "vm"
+        else FOREIGN if kind == "f"
+        else RULES if rules
+        else CHILDREN if partition or (children and kind != "p")
+        else PRIVILEGE if not may
+        else NO_KEY if not key
+        else KEY_TYPE if any(not (one.enum or one.oid in _KEY_TYPES) for one in made_key)
+        else ""
+    )  # fmt: skip
+    shown = relation if schema == "public" else f"{schema}.{relation}"
+    return name, Table(
+        oid=oid,
+        where=f"{_quoted(schema)}.{_quoted(relation)}",
+        name=shown,
+        why=why,
+        partitioned=kind == "p",
+        triggers=triggers,
+        cascades=cascades,
+        columns=known,
+        quoted={**{one: quoted[one] for one in known}, **{one: quoted[one] for one in key}},
+        key=key,
+        unique=tuple(unique),
+    )
+
+
+class Tables:
+    """The tables of the database that sessions have asked about, by their number."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, Table] = {}
+        self._forms: dict[str, int] = {}
+
+    def meet(self, table: Table, *, rows_known: bool = True) -> Table:
+        """Return the table with this number and form, which all sessions share.
+
+        A table that was altered, emptied, or made again under its name is another one in the
+        history.
+
+        Args:
+            table: the description.
+            rows_known: whether all rows that it may have from before the observation are known.
+        """
+        known = self._known.get(table.oid)
+        if known is not None and not known.altered and known.same_form(table):
+            known.triggers, known.cascades = table.triggers, table.cascades
+            if known.why == table.why:
+                return known
+            # The role of this session may do less than others.
+            table.name = known.name
+            return table
+        if known is not None:
+            known.altered = True
+        number = self._forms[table.name] = self._forms.get(table.name, 0) + 1
+        table.name += f"#{number}" if number > 1 else ""
+        table.rows_known = rows_known
+        self._known[table.oid] = table
+        return table
+
+    def current(self) -> list[Table]:
+        """Return the tables in their present form."""
+        return [one for one in self._known.values() if not one.altered]
+
+    def emptied(self, table: Table) -> None:
+        """Note that a table was truncated: its rows from now on are rows of another table."""
+        table.altered = True
+        known = self._known.get(table.oid)
+        if known is not None:
+            known.altered = True

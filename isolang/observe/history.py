@@ -1,0 +1,566 @@
+"""Writes what sessions read and wrote as a history: which version, of which row, by whom.
+
+A session learns of a row's version before it is known whose version that is: the answer of a reader
+may arrive before that of the writer. So transactions wait here until all transactions that began
+before their end have ended, too. Then their lines are written in the order of events.
+
+SOUND BECAUSE: who wrote what a transaction read began before that transaction ended, so all its
+operations are known when the reader's lines are written.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
+from pathlib import Path
+from time import monotonic_ns
+from typing import Any, Final, Literal, TypeAlias
+
+from msgspec import Struct, field
+
+from isolang.observe.catalogue import Table
+
+Outcome: TypeAlias = Literal["ok", "fail", "info"]
+
+FOREIGN: Final = "rows of writers that were not seen"
+NO_VERSION: Final = "updates whose former version is not known"
+UNTOLD: Final = "conditions on tables with writes that were not seen"
+MANY: Final = "reads of more rows than --most-rows"
+
+_FIRST_NUMBER: Final = 3  # smaller numbers of transactions stand for "before everything"
+_HALF: Final = 2**31  # numbers of transactions are compared modulo 2**32
+_LONGEST: Final = 140  # characters of an example
+_LEVELS: Final = {"serializable": "ser", "repeatable read": "si", "read committed": "pl-2",
+                  "read uncommitted": "pl-2"}  # fmt: skip
+
+
+class UnseenCounts(Counter[str]):
+    """The counts of what was not recorded, by kind.
+
+    Attributes:
+        examples: the first example of each kind.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.examples: dict[str, str] = {}
+
+    def note(self, kind: str, example: str = "", number: int = 1) -> None:
+        """Count something, and keep the first example of its kind."""
+        self[kind] += number
+        if kind not in self.examples:
+            shown = " ".join(example.split())
+            self.examples[kind] = shown if len(shown) <= _LONGEST else shown[: _LONGEST - 1] + "…"
+
+
+class RowVersion(Struct, frozen=True):
+    """A version of a row, as the database names it.
+
+    Attributes:
+        key: the text of the primary key.
+        number: ``xmin`` and ``ctid``: ``745(0,3)``.
+        row: the values of the key, if they may be needed.
+    """
+
+    key: str
+    number: str
+    values: tuple[Any, ...] = ()
+
+
+class ReadRow(Struct, frozen=True):
+    """A row that was read."""
+
+    table: Table
+    version: RowVersion
+    shown: str
+
+
+class ScannedRows(Struct, frozen=True):
+    """A predicate read: the rows that a condition found, and no others.
+
+    Attributes:
+        where: the predicate, in EDN.
+    """
+
+    table: Table
+    where: str
+    rows: tuple[RowVersion, ...]
+    shown: str
+
+
+class WrittenRow(Struct, frozen=True):
+    """A version that was written.
+
+    Attributes:
+        row: the values of its columns; ``None`` for a deletion.
+        old: the version that it replaced; ``None`` for an INSERT, or if it is not known.
+        inserts: whether there was no row before.
+    """
+
+    table: Table
+    version: RowVersion | None
+    row: Mapping[str, Any] | None
+    old: RowVersion | None
+    shown: str
+    inserts: bool = False
+
+
+Observed: TypeAlias = ReadRow | ScannedRows | WrittenRow
+
+
+class SeenTransaction(Struct, kw_only=True):
+    """A transaction of a session.
+
+    Attributes:
+        process: the number of the session in the history.
+        begin: the position of its first event.
+        began: the time of its first event.
+        level: the isolation level, in PostgreSQL's words.
+        labels: the names that its author gave it.
+        operations: what it read and wrote.
+        outcome: how it ended; ``None`` before its end.
+        end: the position of its last event.
+        error: the message of the error that ended it.
+    """
+
+    process: int
+    begin: int
+    began: int
+    implicit: bool = False
+    level: str = ""
+    labels: tuple[str, ...] = ()
+    operations: list[Observed] = field(default_factory=list)
+    savepoints: list[tuple[str, int]] = field(default_factory=list)
+    own: dict[tuple[str, str], str] = field(default_factory=dict)
+    seen: set[tuple[str, str]] = field(default_factory=set)
+    failed: bool = False
+    altered: bool = False
+    outcome: Outcome | None = None
+    end: int = -1
+    ended: int = 0
+    error: str = ""
+    planned: list[str] = field(default_factory=list)
+
+    def read(self, table: Table, version: RowVersion, shown: str) -> None:
+        """Note a row that was read; the same version a second time tells nothing."""
+        one = table.name, version.number
+        if one not in self.seen:
+            self.seen.add(one)
+            self.operations.append(ReadRow(table, version, shown))
+
+    def write(self, operation: WrittenRow) -> None:
+        """Note a write."""
+        self.operations.append(operation)
+        if operation.version is not None:
+            self.seen.discard((operation.table.name, operation.version.number))
+
+    def roll_back_to(self, name: str) -> None:
+        """Remove the operations after a savepoint."""
+        for place in range(len(self.savepoints) - 1, -1, -1):
+            if self.savepoints[place][0] == name:
+                del self.operations[self.savepoints[place][1] :]
+                del self.savepoints[place + 1 :]
+                self.seen = {
+                    (o.table.name, o.version.number)
+                    for o in self.operations
+                    if isinstance(o, ReadRow)
+                }
+                self.failed = False
+                return
+
+    def release(self, name: str) -> None:
+        """Remove a savepoint and those within it."""
+        for place in range(len(self.savepoints) - 1, -1, -1):
+            if self.savepoints[place][0] == name:
+                del self.savepoints[place:]
+                return
+
+
+class _Known(Struct):
+    """A version whose writer is known: its key in the history, and its row in EDN."""
+
+    key: str
+    row: str
+
+
+class ObservedHistory:
+    """The file of a history, and the transactions that are not written yet.
+
+    Attributes:
+        unseen: what was not recorded.
+        before: the oldest transaction that ran when the observation began.
+        live: for each table the last version of each row, with the text of its key.
+        dead: versions that were replaced before their writer's end was seen.
+        perhaps: versions that transactions of unknown outcome wrote or replaced.
+        oldest: a function that returns the position of the first event that may still come.
+        outcomes: the number of transactions by outcome.
+        unaudited: the tables with predicate reads since their last audit, by name.
+        doubtful: the tables with writes that were not seen, by name.
+    """
+
+    def __init__(self, path: Path, *, most_rows: int) -> None:
+        """Create the file.
+
+        Args:
+            path: the file to write.
+            most_rows: the most rows of one predicate read.
+        """
+        self.path = path
+        self._file = path.open("xb", buffering=1 << 20)
+        self._most = most_rows
+        self.unseen = UnseenCounts()
+        self.outcomes: Counter[str] = Counter()
+        self.unaudited: dict[str, Table] = {}
+        self.doubtful: dict[str, str] = {}
+        self.before = 0
+        self.live: dict[str, dict[str, str]] = {}
+        self.dead: dict[str, set[str]] = {}
+        self.perhaps: dict[str, set[str]] = {}
+        self.oldest: Callable[[], int] = lambda: 1 << 62
+        self._indices = count()
+        self._processes = count()
+        self._line = count()
+        self._began = monotonic_ns()
+        self._events: list[tuple[int, int, SeenTransaction]] = []
+        self._known: dict[tuple[str, str], _Known] = {}
+        self._pending: dict[tuple[str, str], WrittenRow] = {}
+        self._incarnations: Counter[tuple[str, str]] = Counter()
+        self._obsolete: deque[tuple[int, tuple[str, str]]] = deque()
+        self._unfinished: set[int] = set()
+
+    # --- what sessions tell ---
+
+    def process(self) -> int:
+        """Return the number of a new session."""
+        return next(self._processes)
+
+    def ticket(self) -> tuple[int, int]:
+        """Return the position and the time of an event that happens now."""
+        return next(self._indices), monotonic_ns() - self._began
+
+    def begin(
+        self, process: int, ticket: tuple[int, int], *, implicit: bool = False
+    ) -> SeenTransaction:
+        """Return a transaction that began at a position."""
+        made = SeenTransaction(process=process, begin=ticket[0], began=ticket[1], implicit=implicit)
+        insort(self._events, (made.begin, 0, made), key=lambda event: event[0])
+        return made
+
+    def end(self, one: SeenTransaction, outcome: Outcome, error: str = "") -> None:
+        """Note the end of a transaction."""
+        self.outcomes[outcome] += 1
+        one.end, one.ended = self.ticket()
+        one.outcome, one.error = outcome, error
+        for operation in one.operations:
+            if isinstance(operation, WrittenRow):
+                if operation.version is not None:
+                    self._pending[operation.table.name, operation.version.number] = operation
+                self._follow(one, operation)
+            elif isinstance(operation, ScannedRows):
+                self.unaudited[operation.table.name] = operation.table
+        self._events.append((one.end, 1, one))
+
+    def initially(self, rows: Sequence[tuple[Table, RowVersion, Mapping[str, Any]]]) -> None:
+        """Write the rows that are there before the first transaction."""
+        reported = []
+        for table, version, row in rows:
+            known = self._register(table, version, row)
+            self.live.setdefault(table.name, {})[version.number] = version.key
+            reported.append(f"{known.key} {known.row}")
+        if reported:
+            process = self.process()
+            for kind in ("invoke", "ok"):
+                self._write(process, kind, 0, "init", "{" + " ".join(reported) + "}")
+
+    # --- the file ---
+
+    def flush(self, *, everything: bool = False) -> None:
+        """Write all events before which nothing is open."""
+        if everything:
+            for _, _, one in list(self._events):
+                if one.outcome is None:
+                    self.end(one, "info", "the observation ended")
+        oldest = 1 << 62 if everything else self.oldest()
+        done = 0
+        for _, what, one in self._events:
+            if one.outcome is None or one.end >= oldest:
+                break
+            done += 1
+            if what:
+                self._completed(one)
+            else:
+                self._invoked(one)
+        del self._events[:done]
+        self._forget()
+        self._file.flush()
+
+    def close(self) -> None:
+        """Write the remaining events, and close the file."""
+        self.flush(everything=True)
+        self._file.close()
+
+    def _invoked(self, one: SeenTransaction) -> None:
+        if not one.operations:
+            return
+        self._unfinished.add(one.begin)
+        planned = []
+        for operation in one.operations:
+            if isinstance(operation, WrittenRow):
+                planned += self._written(operation)
+        one.planned = planned
+        more = f", :level {edn(_LEVELS[one.level])}" if one.level in _LEVELS else ""
+        if one.labels:
+            named = " ".join(edn(name) for name in one.labels)
+            more += f", :label {named if len(one.labels) == 1 else '[' + named + ']'}"
+        self._write(one.process, "invoke", one.began, "txn", f"[{TAB.join(planned)}]", more)
+
+    def _written(self, operation: WrittenRow) -> list[str]:
+        """Return the operations of a write, and remember the version that it made."""
+        table, new, old = operation.table, operation.version, operation.old
+        moved = old is not None and new is not None and old.key != new.key
+        made = None
+        if new is not None:
+            made = self._known.get((table.name, new.number))
+        if made is None and new is not None:
+            made = self._made(operation)
+        reported = []
+        if old is not None and (moved or made is None):
+            replaced = self._known_version(table, old, operation.shown, writes=True)
+            # A row whose former version nobody saw is another row in the history.
+            key = self._key(table, old.key) if replaced is None else replaced.key
+            reported.append(f"[:delete {key}]")
+        if made is not None:
+            word = "insert" if operation.inserts or moved else "w"
+            reported.append(f"[:{word} {made.key} {made.row}]")
+        return reported
+
+    def _made(self, operation: WrittenRow) -> _Known:
+        """Remember the version that a write made, and return its key and row."""
+        table, new, old = operation.table, operation.version, operation.old
+        assert new is not None
+        assert operation.row is not None
+        before = None
+        if old is not None and old.key == new.key:
+            before = self._known_version(table, old, operation.shown, writes=True)
+        return self._register(table, new, operation.row, before.key if before else "")
+
+    def _register(
+        self, table: Table, version: RowVersion, row: Mapping[str, Any], key: str = ""
+    ) -> _Known:
+        """Remember a version, by the key of the row that it replaces or by a new one."""
+        shown = edn({**row, "xmin": version.number})
+        made = _Known(key or self._key(table, version.key), shown)
+        self._known[table.name, version.number] = made
+        return made
+
+    def _key(self, table: Table, key: str) -> str:
+        """Return the key of a row that was not there before.
+
+        SOUND BECAUSE: at REPEATABLE READ PostgreSQL lets an INSERT pass a concurrent DELETE of the
+        same primary key, so a row that is inserted again is another row: ``7#2``.
+        """
+        self._incarnations[table.name, key] += 1
+        number = self._incarnations[table.name, key]
+        return f"[{edn(table.name)} {edn(key if number == 1 else f'{key}#{number}')}]"
+
+    def _known_version(
+        self, table: Table, version: RowVersion, shown: str, *, writes: bool = False
+    ) -> _Known | None:
+        """Return what is known of a version; ``None`` if its writer was not seen."""
+        # The writer may have ended without having its lines in the file yet.
+        chain: list[WrittenRow] = []
+        name = table.name, version.number
+        while name not in self._known and name in self._pending:
+            chain.append(self._pending[name])
+            if chain[-1].old is None:
+                break
+            name = table.name, chain[-1].old.number
+        for write in reversed(chain):
+            self._made(write)
+        found = self._known.get((table.name, version.number))
+        if found is not None:
+            return found
+        if self._initial(version.number) and not table.rows_known:
+            return self._loaded(table, version)
+        what = "an UPDATE or DELETE of" if writes else "a read of"
+        self.unseen.note(FOREIGN, f"{what} {table.name}/{version.key}: {shown}")
+        self.doubtful.setdefault(table.name, f"{table.name}/{version.key}")
+        return None
+
+    def _initial(self, number: str) -> bool:
+        xmin = int(number.partition("(")[0])
+        return xmin < _FIRST_NUMBER or 0 < (self.before - xmin) % 2**32 < _HALF
+
+    def _loaded(self, table: Table, version: RowVersion) -> _Known:
+        """Write the row of a large table that was there before, as a transaction of its own.
+
+        SOUND BECAUSE: no other transaction touched the row before, and of the row only the primary
+        key is used in conditions.
+        """
+        made = self._register(table, version, table.key_row(version.values))
+        self._appeared(table.name, version)
+        process = self.process()
+        for kind in ("invoke", "ok"):
+            self._write(process, kind, 0, "txn", f"[[:insert {made.key} {made.row}]]")
+        return made
+
+    def _completed(self, one: SeenTransaction) -> None:
+        if not one.operations:
+            return
+        self._unfinished.discard(one.begin)
+        planned = iter(one.planned)
+        reported: list[str] = []
+        shown: list[str] = []
+        for operation in one.operations:
+            if isinstance(operation, WrittenRow):
+                moved = operation.old is not None and operation.version is not None
+                twice = moved and operation.old.key != operation.version.key  # type: ignore[union-attr]
+                lines = [next(planned) for _ in range(1 + twice)]
+            elif isinstance(operation, ReadRow):
+                known = self._known_version(operation.table, operation.version, operation.shown)
+                lines = [] if known is None else [f"[:r {known.key} {known.row}]"]
+            else:
+                lines = self._scanned(operation)
+            reported += lines
+            shown += [operation.shown] * len(lines)
+        error = f", :error {edn(one.error)}" if one.error else ""
+        callers = f", :callers [{TAB.join(map(edn, shown))}]" if reported else ""
+        value = f"[{TAB.join(reported)}]"
+        self._write(one.process, one.outcome or "info", one.ended, "txn", value, callers + error)
+
+    def _scanned(self, scan: ScannedRows) -> list[str]:
+        rows = [self._known_version(scan.table, one, scan.shown) for one in scan.rows]
+        known = [one for one in rows if one is not None]
+        if len(known) < len(rows):
+            return [f"[:r {one.key} {one.row}]" for one in known]
+        found = " ".join(f"{one.key} {one.row}" for one in known)
+        predicate = f"{{:table {edn(scan.table.name)} :where {scan.where}}}"
+        return [f"[:rp {predicate} {{{found}}}]"]
+
+    def _follow(self, one: SeenTransaction, operation: WrittenRow) -> None:
+        """Follow which versions are the last ones, for the audit at the end."""
+        table = operation.table.name
+        if one.outcome == "fail":
+            if operation.version is not None:
+                self._obsolete.append((one.end, (table, operation.version.number)))
+            return
+        if one.outcome == "info":
+            doubtful = self.perhaps.setdefault(table, set())
+            doubtful.update(v.number for v in (operation.version, operation.old) if v is not None)
+            return
+        live, dead = self.live.setdefault(table, {}), self.dead.setdefault(table, set())
+        if operation.version is not None:
+            self._appeared(table, operation.version)
+        if operation.old is not None:
+            number = operation.old.number
+            if live.pop(number, None) is None:
+                dead.add(number)
+            self._obsolete.append((one.end, (table, number)))
+
+    def _appeared(self, table: str, version: RowVersion) -> None:
+        """Note that a version is in the database, unless it was replaced already."""
+        dead = self.dead.setdefault(table, set())
+        if version.number in dead:
+            dead.discard(version.number)
+        else:
+            self.live.setdefault(table, {})[version.number] = version.key
+
+    def _forget(self) -> None:
+        """Forget versions that no transaction can read any more."""
+        horizon = min(
+            self._events[0][0] if self._events else self.oldest(),
+            min(self._unfinished, default=1 << 62),
+            self.oldest(),
+        )
+        while self._obsolete and self._obsolete[0][0] < horizon:
+            _, name = self._obsolete.popleft()
+            self._known.pop(name, None)
+            self._pending.pop(name, None)
+
+    def _write(  # noqa: PLR0917 - the parts of a line
+        self, process: int, kind: str, when: int, what: str, value: str, more: str = ""
+    ) -> None:
+        self._file.write(
+            f"{{:index {next(self._line)}, :type :{kind}, :process {process}, :time {when}, "
+            f":f :{what}, :value {value}{more}}}\n".encode(errors="backslashreplace")
+        )
+
+
+TAB: Final = "\t"
+"""What separates the operations of a line, in which no other tab occurs."""
+
+
+def edn(value: Any) -> str:
+    r"""Return a value in EDN, in one line.
+
+    >>> edn({"a": [1, None, "x\ty"]})
+    '{"a" [1 nil "x\\ty"]}'
+    """
+    if value is None:
+        return "nil"
+    if value is True or value is False:
+        return "true" if value else "false"
+    if isinstance(value, str):
+        text = value.replace("\\", "\\\\").replace('"', '\\"').replace("\t", "\\t")
+        return '"' + text.replace("\n", "\\n").replace("\r", "\\r") + '"'
+    if isinstance(value, Mapping):
+        return "{" + " ".join(f"{edn(k)} {edn(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + " ".join(map(edn, value)) + "]"
+    return repr(value)
+
+
+def predicate_edn(predicate: Any) -> str:
+    """Return a predicate in EDN.
+
+    >>> predicate_edn(("and", ("=", "room", 1), ("not", ("null", "start"))))
+    '[:and [:= "room" 1] [:not [:null "start"]]]'
+    """
+    if predicate == "true":
+        return ":true"
+    name, *rest = predicate
+    if name in ("and", "or", "not"):
+        return f"[:{name} {' '.join(map(predicate_edn, rest))}]"
+    return f"[:{name} {' '.join(map(edn, rest))}]"
+
+
+def without_scans(path: Path, tables: Mapping[str, str], into: Path) -> Iterator[str]:
+    """Write a history without the predicate reads of some tables.
+
+    Yields:
+        The statement of each removed predicate read.
+    """
+    heads = tuple(f"[:rp {{:table {edn(name)} :where " for name in tables)
+    with path.open(encoding="utf-8") as lines, into.open("x", encoding="utf-8") as out:
+        for line in lines:
+            changed = line
+            if "[:rp " in line and heads:
+                head, value, rest = _cut(line, ":value [", "]")
+                operations = value.split(TAB)
+                keep = [not one.startswith(heads) for one in operations]
+                if not all(keep):
+                    before, callers, after = _cut(rest, ":callers [", "]")
+                    shown = callers.split(TAB) if callers else [""] * len(operations)
+                    yield from (s for s, kept in zip(shown, keep, strict=True) if not kept)
+                    value = TAB.join(o for o, kept in zip(operations, keep, strict=True) if kept)
+                    shown = [s for s, kept in zip(shown, keep, strict=True) if kept]
+                    changed = f"{head}{value}{before}{TAB.join(shown)}{after}"
+            out.write(changed)
+
+
+def _cut(line: str, begin: str, end: str) -> tuple[str, str, str]:
+    """Return a line before, within and behind the brackets of a vector at its top level."""
+    at = line.index(begin) + len(begin)
+    depth, place, quoted = 1, at, False
+    while depth:
+        one = line[place]
+        if one == "\\" and quoted:
+            place += 1
+        elif one == '"':
+            quoted = not quoted
+        elif not quoted:
+            depth += (one == "[") - (one == end)
+        place += 1
+    return line[:at], line[at : place - 1], line[place - 1 :]

@@ -1,0 +1,155 @@
+"""Splits SQL texts into tokens and statements, and names the shape of a statement."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+TokenKind: TypeAlias = Literal["text", "number", "parameter", "quoted", "word", "operator", "mark"]
+
+_TOKEN: Final = re.compile(
+    r"(?P<space>\s+|--[^\n]*)"
+    r"|(?P<escaped>[eE]'(?:[^'\\]|\\.|'')*')"
+    r"|(?P<text>'(?:[^']|'')*')"
+    r"|(?P<other>(?:[bBxXnN]|[uU]&)'(?:[^']|'')*'|[uU]&\"(?:[^\"]|\"\")*\")"
+    r"|(?P<dollar>\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?\$(?P=tag)\$)"
+    r"|(?P<parameter>\$\d+)"
+    r"|(?P<quoted>\"(?:[^\"]|\"\")+\")"
+    r"|(?P<word>[^\W\d][\w$]*)"
+    r"|(?P<number>(?:\d+(?:\.(?!\.)\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?!\w))"
+    r"|(?P<cast>::|:=)"
+    r"|(?P<operator>[-+*/<>=~!@#%^&|`?]+)"
+    r"|(?P<mark>.)",
+    re.DOTALL,
+)
+_SPECIAL: Final = re.compile(r"[~!@#%^&|`?]")
+_UNENDED: Final = frozenset("'\"")
+_LITERALS: Final = frozenset({"text", "number"})
+
+
+class Token(Struct, frozen=True):
+    """A token of a text.
+
+    Attributes:
+        kind: ``text`` is a string, ``mark`` a punctuation character or ``::``.
+        text: the token; lower case if it is a word.
+        start: the position of the first character.
+        end: the position behind the last character.
+    """
+
+    kind: TokenKind
+    text: str
+    start: int
+    end: int
+
+
+class UnclearTextError(ValueError):
+    """The text contains something that this module does not split with certainty."""
+
+
+def tokens(text: str) -> Iterator[Token]:
+    """Yield the tokens of a text, without blanks and comments.
+
+    Raises:
+        UnclearTextError: a string or a comment does not end, or has an unusual form.
+    """
+    at = 0
+    while at < len(text):
+        if text.startswith("/*", at):
+            at = _comment_end(text, at)
+            continue
+        found = _TOKEN.match(text, at)
+        assert found is not None  # `mark` matches anything
+        kind = found.lastgroup or ""
+        part = found.group()
+        if kind == "operator":
+            part = _operator(part)
+        end = at + len(part)
+        if kind in ("dollar", "tag"):
+            kind = "text"
+        if kind == "escaped":
+            kind = "text"
+        elif kind == "cast":
+            kind = "mark"
+        if kind == "other" or part in _UNENDED:
+            raise UnclearTextError(part)
+        if kind != "space":
+            # SOUND BECAUSE: PostgreSQL, too, changes only ASCII letters of a word to lower case in
+            # a database in UTF-8; other letters make the word stay as it is.
+            shown = part.lower() if kind == "word" and part.isascii() else part
+            yield Token(kind, shown, at, end)  # type: ignore[arg-type]
+        at = end
+
+
+def _comment_end(text: str, at: int) -> int:
+    """Return the position behind a comment, which may contain others."""
+    depth, begin = 0, at
+    for found in re.compile(r"/\*|\*/").finditer(text, at):
+        depth += 1 if found.group() == "/*" else -1
+        if not depth:
+            return found.end()
+    raise UnclearTextError(text[begin : begin + 20])
+
+
+def _operator(run: str) -> str:
+    """Return the first operator of a run of operator characters, by PostgreSQL's rules.
+
+    >>> _operator("=-"), _operator("<>"), _operator("*/*x"), _operator("@-")
+    ('=', '<>', '*', '@-')
+    """
+    for comment in ("--", "/*"):
+        place = run.find(comment, 1)
+        if place > 0:
+            run = run[:place]
+    if not _SPECIAL.search(run):
+        while len(run) > 1 and run[-1] in "+-":
+            run = run[:-1]
+    return run
+
+
+def statements(cut: Sequence[Token]) -> Iterator[list[Token]]:
+    """Yield the tokens of each statement of a text that are separated by semicolons."""
+    part: list[Token] = []
+    depth = 0
+    for one in cut:
+        if one.kind == "mark":
+            depth += (one.text == "(") - (one.text == ")")
+            if one.text == ";" and depth <= 0:
+                if part:
+                    yield part
+                part, depth = [], 0
+                continue
+        part.append(one)
+    if part:
+        yield part
+
+
+def shape(part: Sequence[Token]) -> str:
+    """Return the text of a statement in which literals are replaced by their kind."""
+    return " ".join([f"<{t.kind}>" if t.kind in _LITERALS else t.text for t in part])
+
+
+def raw(name: str) -> str:
+    """Return a name as the catalogue has it.
+
+    >>> raw("account"), raw('"Odd name"')
+    ('account', 'Odd name')
+    """
+    return name[1:-1].replace('""', '"') if name.startswith('"') else name
+
+
+def string_value(literal: str) -> str | None:
+    r"""Return the value of a string; ``None`` if it has escapes that this module does not know.
+
+    >>> string_value("'it''s'"), string_value("$a$x$a$"), string_value(r"E'\n'")
+    ("it's", 'x', None)
+    """
+    if literal.startswith("$"):
+        tag = literal[: literal.index("$", 1) + 1]
+        return literal[len(tag) : -len(tag)]
+    if literal[0] in "eE":
+        return None if "\\" in literal else literal[2:-1].replace("''", "'")
+    return literal[1:-1].replace("''", "'")

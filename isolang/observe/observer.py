@@ -1,0 +1,563 @@
+"""The proxy: it listens for applications, reaches their server, and ends with an audit.
+
+The audit compares the rows of the database with those that the history says to be there. A row that
+differs was written by somebody whom nobody saw, so that conditions on its table prove nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import os
+import shutil
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from isolang.errors import IsolangError
+from isolang.observe.catalogue import (
+    AGGREGATES,
+    ALL_TABLES,
+    FUNCTIONS,
+    Table,
+    Tables,
+    described,
+    exact_json,
+)
+from isolang.observe.history import (
+    FOREIGN,
+    UNTOLD,
+    ObservedHistory,
+    RowVersion,
+    UnseenCounts,
+    without_scans,
+)
+from isolang.observe.rewriting import DatabaseFacts
+from isolang.observe.session import Observation
+from isolang.observe.wire import Wire
+
+_PACE: Final = 0.2  # seconds between two writes of the history
+_SSL_REQUEST: Final = b"\0\0\0\10\4\xd2\x16\x2f"
+_LIMIT: Final = 1 << 20  # bytes of an application that wait while the catalogue is asked
+_PATIENCE: Final = 1  # the longest wait of an audit for a lock, in seconds
+_ATTEMPTS: Final = 3  # of an audit before definitions change
+_BEFORE: Final = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text"
+
+
+class Where(Struct, frozen=True, kw_only=True):
+    """The address of a server.
+
+    Attributes:
+        conninfo: what ``psycopg.connect`` takes, for the observer's own connection.
+        host: the host, or the folder of the server's socket.
+        port: the port.
+        user: the user.
+        password: the password; empty without one.
+        database: the name of the database.
+        tls: ``require``, ``verify-ca`` or ``verify-full`` if the connections of applications go to
+            the server through TLS; else empty.
+        root: the file with the certificates of authorities for the last two.
+    """
+
+    conninfo: str
+    host: str
+    port: int
+    user: str = ""
+    password: str = ""
+    database: str = ""
+    tls: str = ""
+    root: str = ""
+
+    def environment(self, host: str, port: int, name: str) -> dict[str, str]:
+        """Return the environment in which a command finds the proxy.
+
+        Args:
+            host: the host at which the proxy listens.
+            port: its port.
+            name: the variable of the URL.
+        """
+        secret = f":{quote(self.password, safe='')}" if self.password else ""
+        user = f"{quote(self.user, safe='')}{secret}"
+        more = {"PGPASSWORD": self.password} if self.password else {}
+        return {
+            **os.environ, "PGHOST": host, "PGPORT": str(port), "PGUSER": self.user, **more,
+            "PGDATABASE": self.database, "PGSSLMODE": "disable", "PGGSSENCMODE": "disable",
+            name: f"postgresql://{user}@{host}:{port}/{quote(self.database, safe='')}",
+        }  # fmt: skip
+
+
+class Observer:
+    """A proxy before one database, and the history of what applications do through it.
+
+    Attributes:
+        observation: what all sessions have in common.
+        port: the port at which it listens.
+    """
+
+    def __init__(
+        self, where: Where, path: Path, *, listen: tuple[str, int], most_rows: int
+    ) -> None:
+        """Choose a database and a file.
+
+        Args:
+            where: the address of the server.
+            path: the file of the history.
+            listen: the host and the port at which to listen; port 0 is any free one.
+            most_rows: the most rows of a table to read at the start and the end, and of one
+                predicate read.
+        """
+        self._where, self._path, self._listen = where, path, listen
+        self._most = most_rows
+        self._wires: set[Wire] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._failure: BaseException | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._epoch = 0
+        self.port = 0
+
+    def start(self) -> None:
+        """Read the rows that are there, and begin to listen.
+
+        Raises:
+            IsolangError: the database cannot be reached, or the port or file cannot be used.
+        """
+        connection = self._connect()
+        try:
+            version = connection.info.server_version
+            history = ObservedHistory(self._path, most_rows=self._most)
+            history.oldest = self._oldest
+            self.observation = Observation(
+                database=DatabaseFacts(version=version),
+                history=history,
+                tables=Tables(),
+                most_rows=self._most,
+            )
+            self._refresh(connection)
+            self._initial_rows(connection)
+        finally:
+            connection.close()
+        ready = threading.Event()
+        self._thread = threading.Thread(target=self._serve, args=(ready,), daemon=True)
+        self._thread.start()
+        ready.wait()
+        if self._failure is not None:
+            host, port = self._listen
+            raise IsolangError(
+                f"observe: cannot listen at {host}:{port} (got {self._failure}); "
+                "hint: --listen HOST:PORT of a free port"
+            )
+
+    def stop(self) -> UnseenCounts:
+        """End all connections, audit the database, and complete the history.
+
+        Returns:
+            What was not recorded.
+        """
+        loop = self._loop
+        if loop is not None and self._thread is not None:
+            loop.call_soon_threadsafe(self._ended.set)
+            self._thread.join()
+        history = self.observation.history
+        history.close()
+        self._audit()
+        if history.doubtful:
+            other = self._path.with_name(f"{self._path.name}.part")
+            for shown in without_scans(self._path, history.doubtful, other):
+                history.unseen.note(UNTOLD, shown)
+            shutil.move(other, self._path)
+        return history.unseen
+
+    # --- the observer's own connection ---
+
+    def _connect(self) -> Any:
+        import psycopg
+
+        try:
+            return psycopg.connect(self._where.conninfo, autocommit=True)
+        except psycopg.Error as error:
+            what = " ".join(str(error).split())
+            raise IsolangError(
+                f"observe: the database cannot be reached (got {what}); "
+                "hint: postgresql://user@host:5432/database, as for psql"
+            ) from None
+
+    def _refresh(self, connection: Any) -> None:
+        database = self.observation.database
+        database.aggregates = frozenset(row[0] for row in connection.execute(AGGREGATES))
+        database.functions = frozenset(row[0] for row in connection.execute(FUNCTIONS))
+
+    def _initial_rows(self, connection: Any) -> None:
+        """Read the rows of all tables that are not large, in one snapshot."""
+        import psycopg
+
+        history = self.observation.history
+        rows: list[tuple[Table, RowVersion, dict[str, Any]]] = []
+        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        (before,) = connection.execute(_BEFORE).fetchone()
+        history.before = int(before) % 2**32
+        found = [described(text)[1] for (text,) in connection.execute(ALL_TABLES)]
+        for described_table in found:
+            if described_table is None:
+                continue
+            table = self.observation.tables.meet(described_table)
+            if table.why:
+                continue
+            try:
+                with connection.transaction():
+                    reported = self._rows(connection, table, whole=True)
+            except psycopg.Error:
+                reported = None
+            table.rows_known = reported is not None
+            for oid, xmin, ctid, key, whole in reported or ():
+                number = f"{xmin}{ctid}" + (f"@{oid}" if table.partitioned else "")
+                version = RowVersion(
+                    table.key_text(exact_json(key)), number, tuple(exact_json(key))
+                )
+                rows.append((table, version, table.row(exact_json(whole))))
+        connection.execute("COMMIT")
+        history.initially(rows)
+
+    def _rows(self, connection: Any, table: Table, *, whole: bool) -> list[Any] | None:
+        """Return the rows of a table; ``None`` if there are too many."""
+        more = f", {table.whole('t')}::text" if whole else ""
+        found = connection.execute(
+            f"SELECT t.tableoid::text, t.xmin::text, t.ctid::text, {table.key_of('t')}::text{more} "
+            f"FROM {table.where} t LIMIT {self._most + 1}"
+        ).fetchall()
+        return None if len(found) > self._most else list(found)
+
+    def _audit(self) -> None:
+        """Audit all tables on which conditions were recorded since their last audit."""
+        history = self.observation.history
+        tables = list(history.unaudited.values())
+        for table, found in zip(tables, self._present(tables), strict=True):
+            if isinstance(found, str):
+                history.doubtful.setdefault(table.name, found)
+            else:
+                self._compare(table, found)
+
+    def _present(self, tables: Sequence[Table]) -> list[set[str] | str]:
+        """Return the versions that each table has now, or why they are not known."""
+        if not tables:
+            return []
+        try:
+            with self._connect() as connection:
+                connection.execute(f"SET lock_timeout = '{_PATIENCE}s'")
+                return [self._versions(connection, table) for table in tables]
+        except IsolangError as error:
+            return [str(error)] * len(tables)
+
+    def _versions(self, connection: Any, table: Table) -> set[str] | str:
+        import psycopg
+
+        if table.altered:
+            return f"{table.name} was altered before an audit"
+        try:
+            rows = self._rows(connection, table, whole=False)
+        except psycopg.Error as error:
+            return f"{table.name} cannot be read: {' '.join(str(error).split())}"
+        if rows is None and table.rows_known:
+            return f"{table.name} has more rows than --most-rows"
+        if rows is None:
+            # Of a large table only the rows that the history names are compared.
+            live = self.observation.history.live.get(table.name, {})
+            places = [number[number.index("(") :].partition("@")[0] for number in live]
+            rows = connection.execute(
+                f"SELECT t.tableoid::text, t.xmin::text, t.ctid::text, '' FROM {table.where} t "
+                "WHERE t.ctid = ANY (%s::tid[])",
+                (places,),
+            ).fetchall()
+            named = {_number(table, oid, xmin, ctid) for oid, xmin, ctid, _ in rows}
+            return named & live.keys()
+        return {_number(table, oid, xmin, ctid) for oid, xmin, ctid, _ in rows}
+
+    def _compare(self, table: Table, there: set[str]) -> bool:
+        """Note the rows that somebody else wrote; return whether there are none."""
+        history = self.observation.history
+        history.unaudited.pop(table.name, None)
+        gone, new = self._differences(table, there)
+        live = history.live.get(table.name, {})
+        for number in sorted(gone)[:1]:
+            history.doubtful.setdefault(table.name, f"{table.name}/{live[number]}")
+            history.unseen.note(
+                FOREIGN, f"{table.name}/{live[number]} was changed or deleted", len(gone)
+            )
+        for number in sorted(new)[:1]:
+            history.unseen.note(FOREIGN, f"a row of {table.name}, version {number}", len(new))
+        return not (gone or new)
+
+    def _differences(self, table: Table, there: set[str]) -> tuple[set[str], set[str]]:
+        """Return the versions that are missing in the database, and those that it has besides."""
+        history = self.observation.history
+        perhaps = history.perhaps.get(table.name, set())
+        live = history.live.get(table.name, {}).keys()
+        return set(live - there - perhaps), set(there - live - perhaps)
+
+    async def audit(self) -> None:
+        """Audit before definitions change; wait for transactions that end meanwhile."""
+        history = self.observation.history
+        for _ in range(_ATTEMPTS):
+            tables = [one for one in history.unaudited.values() if not one.altered]
+            for table, found in zip(
+                tables, await asyncio.to_thread(self._present, tables), strict=True
+            ):
+                if not isinstance(found, str) and not any(self._differences(table, found)):
+                    history.unaudited.pop(table.name, None)
+            if not any(one for one in history.unaudited.values() if not one.altered):
+                return
+            await asyncio.sleep(_PACE / 4)
+
+    # --- the proxy ---
+
+    def _oldest(self) -> int:
+        found = [one for wire in tuple(self._wires) if (one := wire.oldest()) is not None]
+        return min(found, default=1 << 62)
+
+    def _serve(self, ready: threading.Event) -> None:
+        try:
+            asyncio.run(self._listening(ready))
+        except OSError as error:
+            self._failure = error
+            ready.set()
+
+    async def _listening(self, ready: threading.Event) -> None:
+        self._loop = loop = asyncio.get_running_loop()
+        self._ended = asyncio.Event()
+        host, port = self._listen
+        self.observation.audit = self._hold
+        server = await loop.create_server(lambda: _Client(self), host, port)
+        self.port = server.sockets[0].getsockname()[1]
+        ready.set()
+        while not self._ended.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), _PACE)
+            if self._epoch != self.observation.epoch:
+                self._epoch = self.observation.epoch
+                with suppress(Exception):  # the names of functions stay as they are
+                    await asyncio.to_thread(self._again)
+            self.observation.history.flush()
+        server.close()
+        for client in tuple(_Client.open_by.get(self, ())):
+            client.abort()
+        await asyncio.sleep(0)
+
+    def _hold(self, then: Callable[[], None]) -> None:
+        """Audit, and then go on."""
+
+        async def audited() -> None:
+            with suppress(Exception):  # without an audit the conditions are not recorded
+                await self.audit()
+            then()
+
+        task = asyncio.get_running_loop().create_task(audited())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _again(self) -> None:
+        with self._connect() as connection:
+            self._refresh(connection)
+
+    async def reach(self, client: _Client) -> None:
+        """Connect to the server on behalf of an application."""
+        loop = asyncio.get_running_loop()
+        where = self._where
+        try:
+            if where.host.startswith("/"):
+                path = f"{where.host}/.s.PGSQL.{where.port}"
+                _, server = await loop.create_unix_connection(lambda: _Server(client), path)
+            else:
+                stream = await asyncio.wait_for(_connected(where), 30)
+                context = _context(where) if where.tls else None
+                _, server = await loop.create_connection(
+                    lambda: _Server(client), sock=stream, ssl=context,
+                    server_hostname=where.host if context else None,
+                )  # fmt: skip
+        except (OSError, TimeoutError, ssl.SSLError) as error:
+            client.refuse(str(error))
+            return
+        client.reached(server)
+
+
+def _number(table: Table, oid: str, xmin: str, ctid: str) -> str:
+    """Return the number of a version; partitions have the same numbers."""
+    return f"{xmin}{ctid}" + (f"@{oid}" if table.partitioned else "")
+
+
+async def _connected(where: Where) -> socket.socket:
+    """Return a connection to the server; TLS is agreed on, but not begun."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(where.host, where.port, type=socket.SOCK_STREAM)
+    family, kind, protocol, _, address = found[0]
+    one = socket.socket(family, kind, protocol)
+    one.setblocking(False)
+    try:
+        await loop.sock_connect(one, address)
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if where.tls:
+            await loop.sock_sendall(one, _SSL_REQUEST)
+            if await loop.sock_recv(one, 1) != b"S":
+                raise OSError("the server does not offer TLS")
+    except BaseException:
+        one.close()
+        raise
+    return one
+
+
+def _context(where: Where) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=where.root or None)
+    context.check_hostname = where.tls == "verify-full"
+    if where.tls == "require":
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+class _Client(asyncio.Protocol):
+    """The connection of an application."""
+
+    open_by: dict[Observer, set[_Client]] = {}  # noqa: RUF012 - by observer
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self.wire = Wire(observer.observation, to_client=self._send, to_server=self._pass)
+        self.transport: Any = None
+        self._server: _Server | None = None
+        self._early = b""
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+        _no_delay(transport)
+        self._observer._wires.add(self.wire)
+        self.open_by.setdefault(self._observer, set()).add(self)
+        transport.pause_reading()
+        self._reaching = asyncio.get_running_loop().create_task(self._observer.reach(self))
+
+    def reached(self, server: _Server) -> None:
+        """Begin to pass messages on."""
+        self._server = server
+        self.transport.resume_reading()
+
+    def refuse(self, why: str) -> None:
+        """Tell the application that the server cannot be reached."""
+        text = f"isocheck observe cannot reach the server: {why}".encode()
+        body = b"SFATAL\0VFATAL\0C08001\0M" + text + b"\0\0"
+        self.transport.write(b"E" + (len(body) + 4).to_bytes(4, "big") + body)
+        self.transport.close()
+
+    def _send(self, data: bytes) -> None:
+        self.transport.write(data)
+
+    def _pass(self, data: bytes) -> None:
+        if self._server is not None:
+            self._server.transport.write(data)
+
+    def data_received(self, data: bytes) -> None:
+        self.wire.from_client(data)
+        if self.wire.waits and len(self.wire._from_client) > _LIMIT:
+            self.transport.pause_reading()
+
+    def pause_writing(self) -> None:
+        if self._server is not None:
+            self._server.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self._server is not None and not self._server.transport.is_closing():
+            self._server.transport.resume_reading()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._server is None:
+            self.ended()
+        elif not self._server.transport.is_closing():
+            self._server.transport.close()
+
+    def abort(self) -> None:
+        """End the connection."""
+        self.ended()
+        self.transport.abort()
+        if self._server is not None:
+            self._server.transport.abort()
+
+    def ended(self) -> None:
+        """Note that nothing more will come from the server."""
+        if not self.wire.cancels:
+            self.wire.lost()
+        self._observer._wires.discard(self.wire)
+        self.open_by.get(self._observer, set()).discard(self)
+
+
+class _Server(asyncio.Protocol):
+    """The connection to the server on behalf of an application."""
+
+    def __init__(self, client: _Client) -> None:
+        self._client = client
+        self.transport: Any = None
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._client.wire.from_server(data)
+        if not self._client.wire.waits and not self._client.transport.is_closing():
+            self._client.transport.resume_reading()
+
+    def pause_writing(self) -> None:
+        self._client.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        if not self._client.transport.is_closing():
+            self._client.transport.resume_reading()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._client.ended()
+        if not self._client.transport.is_closing():
+            self._client.transport.close()
+
+
+def _no_delay(transport: Any) -> None:
+    one = transport.get_extra_info("socket")
+    if one is not None and one.family != socket.AF_UNIX:
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def where_of(url: str) -> Where:
+    """Return the address in a URL of PostgreSQL.
+
+    Raises:
+        IsolangError: it is not such a URL, or names no host.
+    """
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
+    scheme, _, rest = url.partition("://")
+    plain = f"{scheme.partition('+')[0]}://{rest}"
+    try:
+        if scheme.partition("+")[0] not in ("postgres", "postgresql"):
+            raise psycopg.ProgrammingError("not a URL of PostgreSQL")
+        reported = conninfo_to_dict(plain)
+    except psycopg.Error as error:
+        raise IsolangError(
+            f"{url}: {' '.join(str(error).split())}; hint: postgresql://user@host:5432/database, "
+            "or postgres for a new server"
+        ) from None
+    host = str(reported.get("host") or reported.get("hostaddr") or "")
+    if not host or "," in host:
+        raise IsolangError(f"{url}: expected one host; hint: postgresql://user@host:5432/database")
+    mode = str(reported.get("sslmode") or "")
+    user = str(reported.get("user") or getpass.getuser())
+    return Where(
+        conninfo=plain,
+        host=host,
+        port=int(reported.get("port") or 5432),
+        user=user,
+        password=str(reported.get("password") or ""),
+        database=str(reported.get("dbname") or user),
+        tls=mode if mode in ("require", "verify-ca", "verify-full") else "",
+        root=str(reported.get("sslrootcert") or ""),
+    )

@@ -1,0 +1,624 @@
+"""Plans how a statement also tells which versions of rows it read or wrote.
+
+A plan names the columns to add to a statement, and where. A statement of which the plan is not
+certain stays as it is, and is counted by the kind of what cannot be seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct, field
+
+from isolang.observe.lexer import Token, raw
+
+StatementKind: TypeAlias = Literal[
+    "select", "insert", "update", "delete", "begin", "commit", "rollback", "savepoint", "release",
+    "back", "level", "quiet", "forget", "ddl", "truncate", "other",
+]  # fmt: skip
+"""The effect of a statement. ``forget`` may change what names mean; ``back`` is ROLLBACK TO."""
+
+SUBQUERIES: Final = "subqueries"
+COPIED: Final = "rows of CREATE TABLE AS"
+SHAPE: Final = "statements of a shape that is not recognised"
+KINDS: Final = frozenset({
+    COPIED, SUBQUERIES, SHAPE, "COPY", "EXPLAIN ANALYZE", "FROM of another shape", "GROUPING SETS",
+    "MERGE", "PREPARE and EXECUTE in SQL", "SELECT DISTINCT", "SELECT of no column", "TABLE",
+    "TABLESAMPLE", "UNION, INTERSECT and EXCEPT", "WITH", "columns that are renamed",
+    "cursors in SQL", "joins in parentheses", "other tables of UPDATE and DELETE", "procedures",
+    "subqueries in FROM", "two-phase commit",
+})  # fmt: skip
+"""The kinds of what a plan leaves out."""
+
+_CLAUSES: Final = frozenset({
+    "where", "group", "having", "order", "limit", "offset", "fetch", "for", "window", "union",
+    "intersect", "except", "returning", "on",
+})  # fmt: skip
+_NOT_ALIASES: Final = _CLAUSES | {
+    "join",
+    "inner",
+    "left",
+    "right",
+    "full",
+    "cross",
+    "natural",
+    "using",
+    "set",
+    "values",
+    "default",
+    "select",
+    "overriding",
+    "tablesample",
+    "as",
+    "when",
+    "do",
+    "with",
+}
+_QUIET: Final = frozenset({
+    "show", "listen", "unlisten", "notify", "deallocate", "explain", "vacuum", "analyze",
+    "checkpoint", "lock", "values", "move", "close",
+})  # fmt: skip
+_DDL: Final = frozenset({
+    "create", "alter", "drop", "grant", "revoke", "comment", "reindex", "cluster", "refresh",
+    "security", "import",
+})  # fmt: skip
+_OTHERS: Final = {
+    "with": "WITH", "copy": "COPY", "declare": "cursors in SQL", "fetch": "cursors in SQL",
+    "prepare": "PREPARE and EXECUTE in SQL", "execute": "PREPARE and EXECUTE in SQL",
+    "call": "procedures", "do": "procedures", "merge": "MERGE", "table": "TABLE",
+}  # fmt: skip
+_LEVEL: Final = re.compile(
+    r"isolation level (serializable|repeatable read|read committed|read uncommitted)"
+)
+_INCOMPLETE: Final = frozenset({
+    "set", "where", "and", "or", "not", "in", "values", "between", "like", "is", "from", "into",
+    "update", "by", "returning", "on", "as", "using", "limit", "offset", "when", "then", "else",
+    "case", "select", "distinct", "having", "join",
+})  # fmt: skip
+
+
+class StatementTable(Struct, frozen=True, kw_only=True):
+    """A table of a statement, which tells the versions of its rows in a column of its own.
+
+    Attributes:
+        name: the name, as it is written.
+        alias: the name by which the statement refers to it, as it is written.
+        how: ``row`` if each row of the result has one row of the table, ``all`` if the rows are
+            collected in an array, ``write`` or ``delete``.
+        where: the range of tokens of the condition on it.
+        text: the range of tokens of a subquery's FROM and WHERE, if the column needs them.
+    """
+
+    name: str
+    alias: str
+    how: Literal["row", "all", "write", "delete"]
+    where: tuple[int, int] = (0, 0)
+    text: tuple[int, int] = (0, 0)
+
+
+class StatementPlan(Struct, frozen=True, kw_only=True):
+    """The effect of a statement, and how it is made to return more.
+
+    Attributes:
+        kind: its effect.
+        sources: the tables whose rows it tells.
+        place: the position of the token before which columns are added.
+        silent: whether the application gets no rows, so that added columns need a RETURNING.
+        unseen: kinds of reads and writes that this statement does not tell.
+        partial: why the condition may leave out rows that the rest of the statement decides;
+            empty if the condition decides alone.
+        limit: the position of the token of LIMIT; 0 without one.
+        offset: the position of the token of OFFSET; 0 without one.
+        order: the range of tokens of ORDER BY.
+        locks: whether it locks the rows that it finds.
+        skips: whether it skips rows that others have locked.
+        computes: whether an UPDATE uses columns in SET.
+        proposed: for an INSERT of VALUES, the number of rows; -1 if it is not known.
+        name: the name of a savepoint, of a level, or ``chain``.
+        names: the names of functions that are called.
+        tables: the tables that are named, as they are written.
+    """
+
+    kind: StatementKind
+    sources: tuple[StatementTable, ...] = ()
+    place: int = 0
+    silent: bool = False
+    unseen: tuple[str, ...] = ()
+    partial: str = ""
+    limit: int = 0
+    offset: int = 0
+    order: tuple[int, int] = (0, 0)
+    locks: bool = False
+    skips: bool = False
+    computes: bool = False
+    proposed: int = -1
+    name: str = ""
+    names: frozenset[str] = frozenset()
+    tables: tuple[str, ...] = field(default=())
+
+
+class _RefusedError(Exception):
+    """The statement is left as it is; the message is the kind of what is not seen."""
+
+
+def plan(part: Sequence[Token], aggregates: Collection[str]) -> StatementPlan:
+    """Return the plan of a statement.
+
+    Args:
+        part: the tokens of one statement.
+        aggregates: the names of all aggregate functions of the database.
+    """
+    called = frozenset(
+        a.text for a, b in pairwise(part)
+        if b.text == "(" and a.kind in ("word", "quoted")
+    )  # fmt: skip
+    try:
+        found = _planned(part, aggregates)
+    except _RefusedError as refused:
+        found = StatementPlan(kind="other", unseen=(str(refused),))
+    if found.sources and not _complete(part, found):
+        found = StatementPlan(kind="other", unseen=(SHAPE,))
+    return StatementPlan(
+        **{
+            name: getattr(found, name)
+            for name in StatementPlan.__struct_fields__
+            if name != "names"
+        },
+        names=called,
+    )
+
+
+def _complete(part: Sequence[Token], found: StatementPlan) -> bool:
+    """Return whether text can be added without a change of a message about wrong syntax."""
+    last = part[found.place - 1]
+    if last.kind == "operator":
+        return last.text == "*"
+    if last.kind == "word":
+        return last.text not in _INCOMPLETE
+    return last.text not in (",", ".", "(")
+
+
+class _Reader:
+    """The tokens of one statement, with the depth of their parentheses."""
+
+    def __init__(self, part: Sequence[Token]) -> None:
+        self.part = part
+        self.depth: list[int] = []
+        depth = 0
+        for one in part:
+            depth -= one.text == ")"
+            self.depth.append(depth)
+            depth += one.text == "("
+
+    def word(self, at: int) -> str:
+        """Return a word in lower case; empty if the token is not a word."""
+        return (
+            self.part[at].text if 0 <= at < len(self.part) and self.part[at].kind == "word" else ""
+        )
+
+    def text(self, at: int) -> str:
+        """Return the text of a token; empty behind the end."""
+        return self.part[at].text if at < len(self.part) else ""
+
+    def is_name(self, at: int) -> bool:
+        """Return whether a token can be a name."""
+        return at < len(self.part) and self.part[at].kind in ("word", "quoted")
+
+    def find(self, words: Collection[str], begin: int, end: int, depth: int = 0) -> int:
+        """Return the first position of one of the words at a depth; ``end`` if there is none."""
+        for at in range(begin, end):
+            if self.depth[at] == depth and self.word(at) in words:
+                return at
+        return end
+
+    def close(self, at: int) -> int:
+        """Return the position behind the parenthesis that opens at a position."""
+        depth = self.depth[at]
+        behind = at + 1
+        while behind < len(self.part) and not (
+            self.depth[behind] == depth and self.part[behind].text == ")"
+        ):
+            behind += 1
+        return behind + 1
+
+    def table(self, at: int) -> tuple[str, str, int]:
+        """Return the name of a table, its alias, and the position behind both.
+
+        The name is empty if it is that of a function.
+        """
+        if self.word(at) == "only":
+            at += 1
+        if not self.is_name(at):
+            raise _RefusedError("FROM of another shape")
+        name = self.part[at].text
+        at += 1
+        while self.text(at) == "." and self.is_name(at + 1):
+            name += "." + self.part[at + 1].text
+            at += 2
+        if self.text(at) == "(":
+            return "", "", self._alias(self.close(at), "")[1]
+        if self.text(at) == "*":
+            at += 1
+        alias, at = self._alias(at, name)
+        return name, alias, at
+
+    def _alias(self, at: int, name: str) -> tuple[str, int]:
+        if self.word(at) == "with":
+            at += 2
+        if self.word(at) == "as":
+            at += 1
+        elif not (self.is_name(at) and self.word(at) not in _NOT_ALIASES):
+            return name, at
+        if not self.is_name(at):
+            raise _RefusedError("FROM of another shape")
+        alias = self.part[at].text
+        at += 1
+        if self.text(at) == "(":
+            if name:
+                raise _RefusedError("columns that are renamed")
+            at = self.close(at)
+        return alias, at
+
+
+def _planned(part: Sequence[Token], aggregates: Collection[str]) -> StatementPlan:
+    word = part[0].text if part and part[0].kind == "word" else ""
+    text = " ".join(t.text for t in part[:14])
+    if word in ("begin", "start"):
+        return StatementPlan(kind="begin", name=_level(text))
+    if word in ("commit", "end", "rollback", "abort", "savepoint", "release", "prepare"):
+        found = _control(part, word, text)
+        if found is not None:
+            return found
+    if word == "set":
+        scoped = len(part) > 1 and part[1].text in ("transaction", "session")
+        if scoped and "isolation" in text:
+            return StatementPlan(kind="level", name=_level(text))
+        return StatementPlan(kind="forget")
+    if word in ("reset", "discard"):
+        return StatementPlan(kind="forget")
+    if word == "explain" and "analyze" in text:
+        return StatementPlan(kind="other", unseen=("EXPLAIN ANALYZE",))
+    if word in _QUIET:
+        return StatementPlan(kind="quiet")
+    if word in _DDL:
+        copies = any(t.text == "select" for t in part) and "table" in text.split()[:4]
+        return StatementPlan(kind="ddl", unseen=(COPIED,) if copies else ())
+    if word == "select":
+        return _select(_Reader(part), aggregates)
+    if word in ("insert", "update", "delete"):
+        return _write(_Reader(part), word)
+    if word == "truncate":
+        return StatementPlan(kind="truncate", tables=tuple(_truncated(_Reader(part))))
+    return StatementPlan(kind="other", unseen=(_OTHERS.get(word, SHAPE),))
+
+
+def _level(text: str) -> str:
+    found = _LEVEL.search(text)
+    return found[1] if found else ""
+
+
+def _control(part: Sequence[Token], word: str, text: str) -> StatementPlan | None:
+    """Return the plan of a statement that ends a transaction or changes its savepoints."""
+    second = part[1].text if len(part) > 1 else ""
+    if second in ("prepared", "transaction") and (word == "prepare" or second == "prepared"):
+        return StatementPlan(kind="other", unseen=("two-phase commit",))
+    if word in ("commit", "end"):
+        return StatementPlan(kind="commit", name="chain" if text.endswith("and chain") else "")
+    if word in ("rollback", "abort"):
+        back = re.fullmatch(
+            r"(?:rollback|abort)(?: work| transaction)? to(?: savepoint)? (\S+)", text
+        )
+        if back:
+            return StatementPlan(kind="back", name=back[1])
+        return StatementPlan(kind="rollback", name="chain" if text.endswith("and chain") else "")
+    if word == "savepoint":
+        return StatementPlan(kind="savepoint", name=second)
+    if word == "release":
+        return StatementPlan(kind="release", name=part[-1].text)
+    return None
+
+
+def _truncated(reader: _Reader) -> Iterator[str]:
+    """Yield the tables of a TRUNCATE."""
+    at = 1 + (reader.word(1) == "table")
+    while at < len(reader.part) and reader.is_name(at):
+        if reader.word(at) == "only":
+            at += 1
+        name = reader.text(at)
+        at += 1
+        while reader.text(at) == "." and reader.is_name(at + 1):
+            name += "." + reader.text(at + 1)
+            at += 2
+        yield name
+        at += reader.text(at) == "*"
+        if reader.text(at) != ",":
+            break
+        at += 1
+
+
+class _From(Struct):
+    """The tables of a FROM, the kinds of what is not seen, and whether joins decide about rows."""
+
+    tables: list[tuple[str, str]] = field(default_factory=list)
+    unseen: list[str] = field(default_factory=list)
+    joined: bool = False
+
+
+def _from(reader: _Reader, at: int, end: int) -> _From:
+    found = _From()
+    expected = True
+    depth = reader.depth[at] if at < end else 0
+    while at < end:
+        word = reader.word(at)
+        if expected:
+            if word == "lateral":
+                at += 1
+                continue
+            if reader.text(at) == "(":
+                if reader.word(at + 1) not in ("select", "with", "values"):
+                    raise _RefusedError("joins in parentheses")
+                found.unseen.append("subqueries in FROM")
+                _, at = reader._alias(reader.close(at), "")
+            else:
+                name, alias, at = reader.table(at)
+                if name:
+                    found.tables.append((name, alias))
+                else:
+                    found.joined = True
+            expected = False
+            continue
+        if reader.depth[at] == depth and (reader.text(at) == "," or word == "join"):
+            expected = found.joined = True
+        elif word == "tablesample":
+            raise _RefusedError("TABLESAMPLE")
+        at += 1
+    return found
+
+
+def _select(reader: _Reader, aggregates: Collection[str]) -> StatementPlan:
+    part, end = reader.part, len(reader.part)
+    begin = reader.find({"from"}, 0, end)
+    while begin < end and reader.word(begin - 1) == "distinct":  # IS DISTINCT FROM
+        begin = reader.find({"from"}, begin + 1, end)
+    if reader.find({"into"}, 0, end) < end:
+        return StatementPlan(kind="ddl", unseen=(COPIED,))
+    if reader.find({"union", "intersect", "except"}, 0, end) < end:
+        raise _RefusedError("UNION, INTERSECT and EXCEPT")
+    if begin == end:
+        return _without_from(reader, aggregates)
+    stop = reader.find(_CLAUSES - {"on"}, begin + 1, end)
+    found = _from(reader, begin + 1, stop)
+    if found.tables and all(_of_catalogue(name) for name, _ in found.tables):
+        return StatementPlan(kind="quiet")
+    unseen = list(found.unseen)
+    if any(reader.word(n) == "select" and not begin < n < stop for n in range(1, end)):
+        unseen.append(SUBQUERIES)
+    distinct = reader.word(1) == "distinct"
+    if distinct and reader.word(2) != "on":
+        raise _RefusedError("SELECT DISTINCT")
+    grouped = reader.find({"group"}, stop, end) < end
+    having = reader.find({"having"}, stop, end)
+    aggregated = grouped or _aggregates(reader, aggregates, [*range(1, begin), *range(having, end)])
+    if aggregated and distinct:
+        raise _RefusedError("SELECT DISTINCT")
+    if grouped and any(t.text in ("rollup", "cube", "grouping") for t in part[stop:]):
+        raise _RefusedError("GROUPING SETS")
+    if begin == 1:
+        raise _RefusedError("SELECT of no column")
+    where = (0, 0)
+    if reader.word(stop) == "where":
+        where = (stop + 1, reader.find(_CLAUSES - {"where", "on"}, stop + 1, end))
+    partial = (
+        "DISTINCT ON" if distinct
+        else "HAVING" if having < end
+        else "joins" if found.joined
+        else "subqueries" if unseen
+        else ""
+    )  # fmt: skip
+    order = reader.find({"order"}, stop, end)
+    order_end = reader.find({"limit", "offset", "fetch", "for"}, order, end)
+    locks = reader.find({"for"}, stop, end)
+    return StatementPlan(
+        kind="select",
+        sources=tuple(
+            StatementTable(name=name, alias=alias, how="all" if aggregated else "row", where=where)
+            for name, alias in found.tables
+        ),
+        place=begin,
+        unseen=tuple(unseen),
+        partial=partial,
+        limit=_clause(reader, {"limit", "fetch"}, stop, aggregated=aggregated and not grouped),
+        offset=_clause(reader, {"offset"}, stop, aggregated=False),
+        order=(order + 2, order_end) if order < end else (0, 0),
+        locks=locks < end,
+        skips=any(reader.word(n) == "skip" for n in range(locks, end)),
+        tables=tuple(name for name, _ in found.tables),
+    )
+
+
+def _of_catalogue(name: str) -> bool:
+    return name.startswith(("pg_", "information_schema."))
+
+
+def _clause(reader: _Reader, words: set[str], begin: int, *, aggregated: bool) -> int:
+    """Return the position of a clause, or 0; one row of aggregates is not limited."""
+    at = reader.find(words, begin, len(reader.part))
+    return 0 if at == len(reader.part) or aggregated else at
+
+
+def _aggregates(reader: _Reader, names: Collection[str], places: Sequence[int]) -> bool:
+    """Return whether an aggregate is called, other than as a window function."""
+    inside = 0
+    for at in places:
+        if at < inside:
+            continue
+        if reader.text(at) == "(" and reader.word(at + 1) in ("select", "with", "values"):
+            inside = reader.close(at)
+            continue
+        if reader.word(at) in names and reader.text(at + 1) == "(":
+            behind = reader.close(at + 1)
+            if reader.word(behind) == "within":
+                behind = reader.close(behind + 2)
+            if reader.word(behind) == "filter":
+                behind = reader.close(behind + 1)
+            if reader.word(behind) != "over":
+                return True
+    return False
+
+
+def _without_from(reader: _Reader, aggregates: Collection[str]) -> StatementPlan:
+    """Return the plan of a SELECT whose tables are in subqueries: SELECT EXISTS (SELECT …)."""
+    opened = [
+        n for n in range(1, len(reader.part))
+        if reader.text(n - 1) == "(" and reader.word(n) in ("select", "with", "values")
+    ]  # fmt: skip
+    if not opened:
+        return StatementPlan(kind="quiet")
+    if reader.find(_CLAUSES, 1, len(reader.part)) < len(reader.part):
+        raise _RefusedError(SUBQUERIES)
+    sources = []
+    at = 0
+    for begin in opened:
+        if begin < at:
+            raise _RefusedError(SUBQUERIES)
+        at = end = reader.close(begin - 1) - 1
+        depth = reader.depth[begin]
+        place = reader.find({"from"}, begin, end, depth)
+        inner = any(reader.word(n) in ("select", "with") for n in range(begin + 1, end))
+        clauses = {"having", "limit", "offset", "fetch", "for", "union", "intersect", "except"}
+        cut = reader.find(clauses, begin, end, depth)
+        single = reader.word(cut) == "limit" and cut + 2 == end and reader.text(cut + 1) == "1"
+        exists = reader.word(begin - 2) == "exists"
+        if place == end or inner or (cut < end and not (single and exists)):
+            raise _RefusedError(SUBQUERIES)
+        stop = reader.find(_CLAUSES - {"on"}, place + 1, end, depth)
+        found = _from(reader, place + 1, stop)
+        if found.joined or found.unseen or len(found.tables) != 1:
+            raise _RefusedError(SUBQUERIES)
+        behind = stop
+        if reader.word(stop) == "where":
+            behind = reader.find(_CLAUSES - {"where", "on"}, stop + 1, end, depth)
+        ((name, alias),) = found.tables
+        where = (stop + 1, behind) if behind > stop else (0, 0)
+        sources.append(
+            StatementTable(name=name, alias=alias, how="all", where=where, text=(place, behind))
+        )
+    return StatementPlan(
+        kind="select", sources=tuple(sources), place=len(reader.part),
+        tables=tuple(one.name for one in sources),
+    )  # fmt: skip
+
+
+def _write(reader: _Reader, word: str) -> StatementPlan:
+    part, end = reader.part, len(reader.part)
+    at = 1 if word == "update" else 2
+    if word == "insert":
+        if reader.word(1) != "into":
+            raise _RefusedError(SHAPE)
+        name, alias, at = _insert_target(reader, at)
+    else:
+        name, alias, at = reader.table(at)
+    if not name:
+        raise _RefusedError(SHAPE)
+    unseen = []
+    partial = ""
+    if any(reader.word(n) == "select" for n in range(1, end)):
+        unseen.append(SUBQUERIES)
+        partial = "subqueries"
+    others = reader.find({"from"} if word == "update" else {"using"}, at, end)
+    while others < end and reader.word(others - 1) == "distinct":
+        others = reader.find({"from"}, others + 1, end)
+    if word != "insert" and others < end:
+        unseen.append("other tables of UPDATE and DELETE")
+        partial = "other tables"
+    returning = reader.find({"returning"}, at, end)
+    where = (0, 0)
+    if word != "insert":
+        place = reader.find({"where"}, at, returning)
+        if place < returning:
+            where = (place + 1, returning)
+            if reader.word(place + 1) == "current" and reader.word(place + 2) == "of":
+                unseen.append("cursors in SQL")
+                partial = "cursors"
+    proposed = -1
+    if word == "insert":
+        nothing = reader.find({"conflict"}, at, end)
+        if nothing < end and reader.find({"nothing"}, nothing, end) < end:
+            proposed = _proposed(reader, at, nothing)
+    computes = False
+    if word == "update":
+        stop = reader.find({"where", "returning", "from"}, at, end)
+        computes = _computes(part, reader, reader.find({"set"}, at, end) + 1, stop)
+    return StatementPlan(
+        kind=word,  # type: ignore[arg-type]
+        sources=(
+            StatementTable(
+                name=name, alias=alias, where=where,
+                how="delete" if word == "delete" else "write",
+            ),
+        ),
+        place=end,
+        silent=returning == end,
+        unseen=tuple(unseen),
+        partial=partial,
+        computes=computes,
+        proposed=proposed,
+        tables=(name,),
+    )  # fmt: skip
+
+
+def _insert_target(reader: _Reader, at: int) -> tuple[str, str, int]:
+    if not reader.is_name(at):
+        return "", "", at
+    name = reader.text(at)
+    at += 1
+    while reader.text(at) == "." and reader.is_name(at + 1):
+        name += "." + reader.text(at + 1)
+        at += 2
+    if reader.word(at) == "as":
+        return name, reader.text(at + 1), at + 2
+    return name, name, at
+
+
+def _proposed(reader: _Reader, at: int, end: int) -> int:
+    """Return how many rows an INSERT with ON CONFLICT DO NOTHING proposes; 0 if unknown."""
+    values = reader.find({"values"}, at, end)
+    rows = 0
+    behind = values + 1
+    while values < end and reader.text(behind) == "(":
+        rows += 1
+        behind = reader.close(behind)
+        if reader.text(behind) != ",":
+            break
+        behind += 1
+    return rows
+
+
+_CONSTANT_WORDS: Final = frozenset({
+    "null", "default", "true", "false", "now", "current_timestamp", "current_date", "case", "when",
+    "then", "else", "end", "interval", "date", "timestamp", "array", "row",
+})  # fmt: skip
+
+
+def _computes(part: Sequence[Token], reader: _Reader, begin: int, end: int) -> bool:
+    """Return whether the right sides of SET use columns."""
+    right = False
+    for at in range(begin, end):
+        one = part[at]
+        if reader.depth[at] == 0 and one.text == "=":
+            right = True
+        elif reader.depth[at] == 0 and one.text == ",":
+            right = False
+        elif right and one.kind in ("word", "quoted") and one.text not in _CONSTANT_WORDS:
+            called = reader.text(at + 1) == "("
+            if not called and part[at - 1].text not in ("::", "as"):
+                return True
+    return False
+
+
+def named(alias: str) -> list[str]:
+    """Return the parts of a name as the catalogue has them."""
+    return [raw(one) for one in re.findall(r'"(?:[^"]|"")+"|[^.]+', alias)]

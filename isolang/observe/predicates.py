@@ -1,0 +1,389 @@
+"""Parses the condition of a statement as a predicate that ``isocheck`` can evaluate on rows.
+
+The predicate has the logic of SQL. What it cannot express exactly raises ``CannotEvaluateError``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+
+from isolang.observe.lexer import Token, raw, string_value
+from isolang.observe.values import Column, UnknownValueError, array_items, oid_of_cast
+
+_COMPARISONS: Final = {"=": "=", "<>": "!=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_NOT_NAMES: Final = frozenset({
+    "and", "or", "not", "between", "in", "is", "like", "ilike", "similar", "any", "all", "some",
+    "null", "true", "false", "case", "when", "then", "else", "end", "exists", "select", "array",
+    "cast", "collate", "distinct", "from", "isnull", "notnull", "symmetric", "current_date",
+    "current_timestamp", "localtimestamp", "current_time", "localtime", "current_user",
+    "session_user", "user", "current_role", "current_catalog", "current_schema",
+})  # fmt: skip
+_TYPED: Final = frozenset({"date", "timestamp", "timestamptz"})
+
+Predicate: TypeAlias = tuple[Any, ...] | str
+"""A predicate as ``isolang.history`` has it; ``"true"`` for every row."""
+
+
+class CannotEvaluateError(ValueError):
+    """The condition cannot be expressed; the message says why."""
+
+
+class Constant(Struct, frozen=True):
+    """A constant of a condition, whose value may differ from one execution to the next.
+
+    Attributes:
+        place: the position of its token in the statement, or -1 for a parameter.
+        parameter: the number of the parameter, from 1; 0 for a literal.
+        negative: whether it has a minus sign.
+        oid: the type of a cast; 0 without one.
+    """
+
+    place: int
+    parameter: int = 0
+    negative: bool = False
+    oid: int = 0
+
+
+class Parameters(Struct, frozen=True):
+    """The parameters of one execution of a statement.
+
+    Attributes:
+        values: the text of each parameter, its bytes in binary format, or ``None`` for NULL.
+        oids: the number of the type of each parameter; 0 if it is not known.
+    """
+
+    values: Sequence[str | bytes | None] = ()
+    oids: Sequence[int] = ()
+
+
+Node: TypeAlias = tuple[Any, ...]
+Names: TypeAlias = Callable[[Sequence[str]], str | None]
+"""Return the column that a name means, by its parts, or ``None`` if it is of another table."""
+
+
+class Condition(Struct, frozen=True, kw_only=True):
+    """A parsed condition on one table.
+
+    Attributes:
+        node: the tree, in which constants are not evaluated.
+        columns: the names of the columns that it uses.
+        equal: the constant to which the condition equates a column, by column.
+        among: the lists of constants to one of which a column must be equal, by column.
+    """
+
+    node: Node
+    columns: frozenset[str] = frozenset()
+    equal: Mapping[str, Constant] = {}
+    among: Mapping[str, Node] = {}
+
+    def predicate(
+        self, columns: Mapping[str, Column], part: Sequence[Token], parameters: Parameters
+    ) -> Predicate:
+        """Return the predicate with the constants of one execution.
+
+        Raises:
+            CannotEvaluateError: a constant or a column cannot be compared with certainty.
+        """
+        return _evaluated(self.node, columns, part, parameters)
+
+
+def parse(part: Sequence[Token], begin: int, end: int, column: Names) -> Condition:
+    """Parse a condition between two positions of a statement; an empty one is true.
+
+    Raises:
+        CannotEvaluateError: isolang's predicates cannot express it.
+    """
+    if begin >= end:
+        return Condition(node=("true",))
+    parser = _Parser(part, begin, end, column)
+    node = parser.disjunction()
+    if parser.at != end:
+        raise CannotEvaluateError(parser.rest())
+    equal: dict[str, Constant] = {}
+    among: dict[str, Node] = {}
+    for one in node[1:] if node[0] == "and" else (node,):
+        if one[0] == "=" and isinstance(one[2], Constant):
+            equal[one[1]] = one[2]
+        elif one[0] in ("in", "in-array"):
+            among[one[1]] = one
+    return Condition(node=node, columns=frozenset(parser.columns), equal=equal, among=among)
+
+
+class _Parser:
+    """A recursive-descent parser of conditions."""
+
+    def __init__(self, part: Sequence[Token], at: int, end: int, column: Names) -> None:
+        self.part, self.at, self.end = part, at, end
+        self.column = column
+        self.columns: set[str] = set()
+
+    def rest(self) -> str:
+        """Return the text at which the parser stopped."""
+        return " ".join(t.text for t in self.part[self.at : min(self.end, self.at + 6)])
+
+    def word(self, *words: str) -> bool:
+        """Consume words if they are next."""
+        following = self.part[self.at : min(self.at + len(words), self.end)]
+        found = [t.text for t in following if t.kind in ("word", "mark", "operator")]
+        if found != list(words):
+            return False
+        self.at += len(words)
+        return True
+
+    def need(self, word: str) -> None:
+        if not self.word(word):
+            raise CannotEvaluateError(self.rest())
+
+    def disjunction(self) -> Node:
+        return self._joined("or", self.conjunction)
+
+    def conjunction(self) -> Node:
+        return self._joined("and", self.negation)
+
+    def _joined(self, word: str, part: Callable[[], Node]) -> Node:
+        parts = [part()]
+        while self.word(word):
+            parts.append(part())
+        if len(parts) == 1:
+            return parts[0]
+        flat: list[Node] = []
+        for one in parts:
+            flat += one[1:] if one[0] == word else (one,)
+        return (word, *flat)
+
+    def negation(self) -> Node:
+        if self.word("not"):
+            return ("not", self.negation())
+        return self.primary()
+
+    def primary(self) -> Node:
+        if self.at < self.end and self.part[self.at].text == "(":
+            before = self.at, set(self.columns)
+            try:
+                return self._operand_first()
+            except CannotEvaluateError:
+                self.at, self.columns = before
+            self.need("(")
+            found = self.disjunction()
+            self.need(")")
+            return found
+        return self._operand_first()
+
+    def _operand_first(self) -> Node:
+        left = self.operand()
+        token = self.part[self.at] if self.at < self.end else None
+        if token is not None and token.kind == "operator" and token.text in _COMPARISONS:
+            self.at += 1
+            return self._compared(left, _COMPARISONS[token.text])
+        if not isinstance(left, str):
+            raise CannotEvaluateError(self.rest())
+        if self.word("is", "not", "null") or self.word("notnull"):
+            return ("not", ("null", left))
+        if self.word("is", "null") or self.word("isnull"):
+            return ("null", left)
+        if self.word("is"):
+            raise CannotEvaluateError(f"is {self.rest()}")
+        negated = self.word("not")
+        found: Node
+        if self.word("between"):
+            low = self.constant()
+            self.need("and")
+            found = ("and", (">=", left, low), ("<=", left, self.constant()))
+        elif self.word("in", "("):
+            values = [self.constant()]
+            while self.word(","):
+                values.append(self.constant())
+            self.need(")")
+            found = ("in", left, *values)
+        elif negated:
+            raise CannotEvaluateError(f"not {self.rest()}")
+        else:
+            return ("true-column", left)
+        return ("not", found) if negated else found
+
+    def _compared(self, left: str | Constant, sign: str) -> Node:
+        if isinstance(left, str) and sign in ("=", "!="):
+            word = "any" if sign == "=" else "all"
+            if self.word(word, "("):
+                array = self.constant(array=True)
+                self.need(")")
+                found = ("in-array", left, array)
+                return found if sign == "=" else ("not", found)
+        right = self.operand()
+        if isinstance(left, str) and isinstance(right, Constant):
+            return (sign, left, right)
+        if isinstance(left, Constant) and isinstance(right, str):
+            return (_MIRRORED[sign], right, left)
+        raise CannotEvaluateError(
+            "a comparison of two columns" if isinstance(left, str) else "a comparison of constants"
+        )
+
+    def constant(self, *, array: bool = False) -> Constant:
+        """Parse a constant."""
+        found = self.operand(array=array)
+        if isinstance(found, str):
+            raise CannotEvaluateError(f"the column {found} in place of a constant")
+        return found
+
+    def operand(self, *, array: bool = False) -> str | Constant:
+        """Parse a column, whose name is returned, or a constant."""
+        if self.word("("):
+            inside = self.operand(array=array)
+            self.need(")")
+            return self._cast(inside, array=array)
+        if self.at >= self.end:
+            raise CannotEvaluateError("its end")
+        token = self.part[self.at]
+        if token.kind in ("text", "number") or token.kind == "parameter":
+            self.at += 1
+            number = int(token.text[1:]) if token.kind == "parameter" else 0
+            return self._cast(Constant(self.at - 1, number), array=array)
+        if token.text in ("-", "+"):
+            self.at += 1
+            inside = self.operand()
+            if isinstance(inside, str) or inside.oid:
+                raise CannotEvaluateError(f"-{inside}")
+            return Constant(inside.place, inside.parameter, (token.text == "-") != inside.negative)
+        if token.kind == "word" and token.text in ("true", "false"):
+            self.at += 1
+            return self._cast(Constant(self.at - 1), array=array)
+        if token.kind == "word" and token.text in _TYPED and self._next_is_text():
+            self.at += 2
+            return Constant(self.at - 1, 0, oid=oid_of_cast(token.text))
+        if self.word("cast", "("):
+            inside = self.operand()
+            self.need("as")
+            found = self._with_type(inside, array=array)
+            self.need(")")
+            return found
+        return self._column()
+
+    def _next_is_text(self) -> bool:
+        return self.at + 1 < self.end and self.part[self.at + 1].kind == "text"
+
+    def _column(self) -> str:
+        names: list[str] = []
+        while self.at < self.end:
+            token = self.part[self.at]
+            named = token.kind == "quoted" or (
+                token.kind == "word" and (names or token.text not in _NOT_NAMES)
+            )
+            if not named:
+                break
+            names.append(raw(token.text))
+            self.at += 1
+            if not (self.at < self.end and self.part[self.at].text == "."):
+                break
+            self.at += 1
+        following = self.part[self.at].text if self.at < self.end else ""
+        found = self.column(names) if names and following not in ("(", "[", "::") else None
+        if found is None:
+            raise CannotEvaluateError(" ".join((".".join(names), self.rest())).strip())
+        self.columns.add(found)
+        return found
+
+    def _cast(self, value: str | Constant, *, array: bool) -> str | Constant:
+        while self.word("::"):
+            value = self._with_type(value, array=array)
+        return value
+
+    def _with_type(self, value: str | Constant, *, array: bool) -> Constant:
+        words: list[str] = []
+        while self.at < self.end and self.part[self.at].kind == "word":
+            if words and self.part[self.at].text not in (
+                "varying", "precision", "with", "without", "time", "zone"
+            ):  # fmt: skip
+                break
+            words.append(self.part[self.at].text)
+            self.at += 1
+        brackets = self.word("[", "]")
+        if isinstance(value, str) or value.oid or brackets != array:
+            raise CannotEvaluateError(f"a cast to {' '.join(words)}")
+        try:
+            oid = oid_of_cast(" ".join(words))
+        except UnknownValueError as error:
+            raise CannotEvaluateError(str(error)) from None
+        return Constant(value.place, value.parameter, value.negative, oid)
+
+
+def _evaluated(
+    node: Node, columns: Mapping[str, Column], part: Sequence[Token], parameters: Parameters
+) -> Predicate:
+    """Return the predicate of a tree."""
+    name = node[0]
+    if name == "true":
+        return "true"
+    if name in ("and", "or", "not"):
+        return (name, *(_evaluated(one, columns, part, parameters) for one in node[1:]))
+    column = columns.get(node[1])
+    if name == "null" and column is not None:
+        if not column.comparable:
+            raise CannotEvaluateError(f"the column {node[1]}, whose values are not recorded")
+        return ("null", node[1])
+    if column is None or not column.comparable:
+        raise CannotEvaluateError(f"the column {node[1]}, whose values are not recorded")
+    try:
+        if name == "true-column":
+            return ("=", node[1], column.constant("t", 16))
+        if name == "in":
+            return ("in", node[1], tuple(_value(one, column, part, parameters) for one in node[2:]))
+        if name == "in-array":
+            return ("in", node[1], tuple(_members(node[2], column, part, parameters)))
+        if name in ("<", "<=", ">", ">=") and not column.ordered:
+            raise CannotEvaluateError(f"the order of texts, of the column {node[1]}")
+        return (name, node[1], _value(node[2], column, part, parameters))
+    except UnknownValueError as error:
+        raise CannotEvaluateError(f"{error}, compared with {node[1]}") from None
+
+
+def _value(one: Constant, column: Column, part: Sequence[Token], parameters: Parameters) -> Any:
+    """Return the value of a constant, as a history holds it."""
+    value, oid = _text(one, part, parameters)
+    found = column.constant(value, oid)
+    if one.negative:
+        if isinstance(found, (str, bool)):
+            raise UnknownValueError("a sign")
+        return -found
+    return found
+
+
+def _members(
+    one: Constant, column: Column, part: Sequence[Token], parameters: Parameters
+) -> list[Any]:
+    value, oid = _text(one, part, parameters)
+    if one.parameter and not one.oid:
+        items, oid = array_items(value, oid)
+    else:
+        items, found = array_items(value, 0)
+        oid = found or one.oid
+    return [column.constant(item, oid) for item in items]
+
+
+def _text(one: Constant, part: Sequence[Token], parameters: Parameters) -> tuple[str | bytes, int]:
+    """Return the text or bytes of a constant, and its type."""
+    if one.parameter:
+        if one.parameter > len(parameters.values):
+            raise UnknownValueError("a parameter that is missing")
+        value = parameters.values[one.parameter - 1]
+        known = parameters.oids[one.parameter - 1] if one.parameter <= len(parameters.oids) else 0
+        if value is None:
+            raise UnknownValueError("NULL")
+        if isinstance(value, bytes):
+            if not known:
+                raise UnknownValueError("a binary parameter of unknown type")
+            return value, known
+        return value, one.oid or known
+    token = part[one.place]
+    if token.kind == "word":
+        return token.text, 16
+    if token.kind == "number":
+        # SOUND BECAUSE: a number without a cast is an integer or a decimal, never a float.
+        return token.text, one.oid or 1700
+    text = string_value(token.text)
+    if text is None:
+        raise UnknownValueError("a string with escapes")
+    return text, one.oid

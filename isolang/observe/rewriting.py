@@ -1,0 +1,294 @@
+"""Rewrites the statements of one session, with what the catalogue says of their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import Struct, field
+
+from isolang.observe import predicates
+from isolang.observe.catalogue import NOT_FOUND, Table
+from isolang.observe.predicates import CannotEvaluateError, Condition
+from isolang.observe.lexer import Token, UnclearTextError, raw, shape, statements, tokens
+from isolang.observe.plan import SHAPE, StatementPlan, StatementTable, named, plan
+
+FUNCTIONS: Final = "functions of the database"
+TRIGGERS: Final = "what triggers do"
+CASCADES: Final = "rows that foreign keys change"
+PARTITIONED: Final = "writes of partitioned tables"
+NAMED_OLD: Final = "tables that are called old or new"
+_MODERN: Final = 180000  # the first version of the server with RETURNING old
+_LONG: Final = 4096  # characters of the longest text that is kept
+_MOST: Final = 5000  # the most texts that are kept
+
+
+class ReportedTable(Struct, frozen=True):
+    """A table of a statement whose rows the rewritten statement tells.
+
+    Attributes:
+        source: the table in the statement.
+        table: the table.
+    """
+
+    source: StatementTable
+    table: Table
+
+
+class PreparedStatement(Struct, kw_only=True):
+    """A statement of the application, as it was sent to the server.
+
+    Attributes:
+        plan: what it does.
+        text: the text of the application.
+        part: its tokens.
+        reported: the tables whose rows it reports, one column each, behind the application's.
+        hidden: whether the server returns rows that the application must not get.
+        condition: the condition on its only table, or why it cannot be evaluated.
+        unseen: kinds of reads and writes that are not seen.
+    """
+
+    plan: StatementPlan
+    text: str
+    part: Sequence[Token]
+    reported: tuple[ReportedTable, ...] = ()
+    hidden: bool = False
+    condition: Condition | str = ""
+    unseen: tuple[str, ...] = ()
+
+
+class Prepared(Struct, kw_only=True):
+    """A text of the application, prepared to be sent.
+
+    Attributes:
+        sent: the text to send.
+        statements: the statements of the text.
+        shifts: the position and the length of each added text, in the text that is sent.
+        asks: the names of tables to look up in the catalogue first; then nothing else is set.
+    """
+
+    sent: str
+    statements: list[PreparedStatement] = field(default_factory=list)
+    shifts: list[tuple[int, int]] = field(default_factory=list)
+    asks: tuple[str, ...] = ()
+
+
+class DatabaseFacts(Struct, kw_only=True):
+    """The facts about the database that all sessions share.
+
+    Attributes:
+        version: the version of the server: 180006.
+        aggregates: the names of its aggregate functions.
+        functions: the names of functions that may read or write rows.
+    """
+
+    version: int
+    aggregates: frozenset[str] = frozenset()
+    functions: frozenset[str] = frozenset()
+
+    @property
+    def modern(self) -> bool:
+        """Return whether RETURNING knows ``old`` and ``new``."""
+        return self.version >= _MODERN
+
+
+class _Shape(Struct, frozen=True):
+    plan: StatementPlan
+    condition: Condition | str
+
+
+class Rewriter:
+    """Rewrites the statements of a session.
+
+    Attributes:
+        tables: the tables that the session has asked about, by name; ``None`` if there is none.
+    """
+
+    shapes: dict[str, _Shape] = {}  # noqa: RUF012 - shared by all sessions of all databases
+
+    def __init__(self, database: DatabaseFacts) -> None:
+        self._database = database
+        self.tables: dict[str, Table | None] = {}
+        self._texts: dict[str, Prepared] = {}
+        self._edits: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+
+    def forget(self) -> None:
+        """Forget what names mean."""
+        self.tables.clear()
+        self._texts.clear()
+        self._edits.clear()
+
+    def prepare(self, text: str, *, may_ask: bool) -> Prepared:
+        """Return a text as it is sent to the server.
+
+        Args:
+            text: the text of the application.
+            may_ask: whether the catalogue can be asked first; if not, unknown tables are unseen.
+        """
+        cached = self._texts.get(text)
+        if cached is not None:
+            return cached
+        try:
+            parts = list(statements(list(tokens(text))))
+        except UnclearTextError:
+            parts = []
+            whole = PreparedStatement(
+                plan=StatementPlan(kind="other", unseen=(SHAPE,)),
+                text=text,
+                part=(),
+                unseen=(SHAPE,),
+            )
+            return Prepared(sent=text, statements=[whole])
+        shapes = [(part, self._shaped(part)) for part in parts]
+        if may_ask:
+            unknown = dict.fromkeys(
+                one.name for _, found in shapes for one in found.plan.sources
+                if one.name not in self.tables
+            ) | dict.fromkeys(
+                name for _, found in shapes for name in found.plan.tables
+                if found.plan.kind == "truncate" and name not in self.tables
+            )  # fmt: skip
+            if unknown:
+                return Prepared(sent=text, asks=tuple(unknown))
+        made = Prepared(sent=text)
+        pieces: list[str] = []
+        at = added = 0
+        for part, found in shapes:
+            whole_text = text if len(parts) == 1 else text[part[0].start : part[-1].end]
+            reported, addition, unseen = self._edited(part, found)
+            made.statements.append(
+                PreparedStatement(
+                    plan=found.plan,
+                    text=whole_text,
+                    part=part,
+                    reported=reported,
+                    hidden=bool(reported) and found.plan.silent,
+                    condition=found.condition,
+                    unseen=unseen,
+                )
+            )
+            if addition:
+                place = found.plan.place
+                where = part[place].start if place < len(part) else part[-1].end
+                subqueries = [
+                    text[part[s.source.text[0]].start : part[s.source.text[1] - 1].end]
+                    for s in reported
+                ]
+                addition = addition.format(*subqueries) if reported[0].source.text[1] else addition
+                pieces += [text[at:where], addition]
+                made.shifts.append((where + added, len(addition)))
+                added += len(addition)
+                at = where
+        made.sent = "".join([*pieces, text[at:]])
+        if len(text) < _LONG and len(self._texts) < _MOST and may_ask:
+            self._texts[text] = made
+        return made
+
+    def _shaped(self, part: Sequence[Token]) -> _Shape:
+        name = shape(part)
+        found = self.shapes.get(name)
+        if found is None:
+            made = plan(part, self._database.aggregates)
+            found = _Shape(made, _condition(part, made))
+            if len(self.shapes) < 4 * _MOST:
+                self.shapes[name] = found
+        return found
+
+    def _edited(
+        self, part: Sequence[Token], found: _Shape
+    ) -> tuple[tuple[ReportedTable, ...], str, tuple[str, ...]]:
+        """Return the reported tables, the text to add, and the kinds of what is not seen."""
+        planned = found.plan
+        unseen = [*planned.unseen]
+        if planned.names & self._database.functions:
+            unseen.append(FUNCTIONS)
+        reported: list[ReportedTable] = []
+        texts: list[str] = []
+        for one in planned.sources:
+            table = self.tables.get(one.name)
+            why = NOT_FOUND if table is None else table.why
+            if not why and table is not None:
+                why = self._refused(one, table)
+            if why or table is None:
+                unseen.append(why)
+                continue
+            writes = one.how in ("write", "delete")
+            if writes and table.triggers:
+                unseen.append(TRIGGERS)
+            if writes and table.cascades and (planned.kind == "delete" or planned.computes):
+                unseen.append(CASCADES)
+            reported.append(ReportedTable(one, table))
+            texts.append(self._column(one, table, len(texts), silent=planned.silent))
+        return tuple(reported), "".join(texts), tuple(dict.fromkeys(unseen))
+
+    def _refused(self, one: StatementTable, table: Table) -> str:
+        if one.how in ("row", "all"):
+            return ""
+        if table.partitioned:
+            return PARTITIONED
+        if self._database.modern and raw(one.alias) in ("old", "new"):
+            return NAMED_OLD
+        return ""
+
+    def _column(self, one: StatementTable, table: Table, number: int, *, silent: bool) -> str:
+        """Return the text of the column that tells the rows of a table."""
+        name = f"isolang_{number}"
+        if one.how == "row":
+            return f", {table.identity(one.alias)} AS {name} "
+        if one.how == "all":
+            rows = f"pg_catalog.json_agg({table.identity(one.alias)})::text"
+            if one.text[1]:
+                rows = f"(SELECT {_braced(rows)} {{{number}}})"
+            return f", {rows} AS {name} "
+        reported = table.written(one.alias, one.how, old=self._database.modern)
+        return f"{' RETURNING ' if silent else ', '}{reported}::text AS {name}"
+
+
+def _braced(text: str) -> str:
+    """Return a text that ``format`` leaves as it is."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _condition(part: Sequence[Token], made: StatementPlan) -> Condition | str:
+    """Return the condition of a plan on one table, or why it cannot be evaluated."""
+    if len(made.sources) != 1:
+        return "several tables"
+    (one,) = made.sources
+    aliases = named(one.alias)
+
+    def column(names: Sequence[str]) -> str | None:
+        own = list(names[:-1])
+        return names[-1] if not own or own == aliases[-len(own) :] else None
+
+    try:
+        return predicates.parse(part, *one.where, column)
+    except CannotEvaluateError as why:
+        return str(why)
+
+
+def limit_value(part: Sequence[Token], at: int, parameters: predicates.Parameters) -> int | None:
+    """Return the number of LIMIT, OFFSET or FETCH; ``None`` if it is not certain."""
+    place = at + 1
+    if part[at].text == "fetch":
+        place += 1
+        if place < len(part) and part[place].text in ("row", "rows"):
+            return 1
+    if place >= len(part):
+        return None
+    one = part[place]
+    if place + 1 < len(part) and part[place + 1].kind == "operator":
+        return None
+    if one.kind == "number" and one.text.isdigit():
+        return int(one.text)
+    if one.kind == "parameter":
+        return _parameter(int(one.text[1:]), parameters)
+    return None
+
+
+def _parameter(number: int, parameters: predicates.Parameters) -> int | None:
+    if number > len(parameters.values):
+        return None
+    value = parameters.values[number - 1]
+    if isinstance(value, bytes):
+        return int.from_bytes(value, "big", signed=True) if len(value) in (2, 4, 8) else None
+    return int(value) if value is not None and value.isdigit() else None

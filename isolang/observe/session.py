@@ -1,0 +1,484 @@
+"""Follows the transactions of one session: what each of its statements read and wrote."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from msgspec import Struct, field
+
+from isolang.observe.catalogue import Table, Tables, described, exact_json
+from isolang.observe.predicates import CannotEvaluateError, Condition, Parameters
+from isolang.observe.history import (
+    MANY,
+    ObservedHistory,
+    Outcome,
+    RowVersion,
+    ScannedRows,
+    SeenTransaction,
+    WrittenRow,
+    predicate_edn,
+)
+from isolang.observe.rewriting import (
+    DatabaseFacts,
+    Prepared,
+    PreparedStatement,
+    ReportedTable,
+    Rewriter,
+    limit_value,
+)
+
+CONDITION: Final = "conditions that isolang cannot evaluate"
+RECHECKED: Final = "conditions that READ COMMITTED checks again"
+LIMITED: Final = "rows that LIMIT or OFFSET left out"
+LARGE: Final = "conditions on tables with more rows than --most-rows"
+OLD_SERVER: Final = "conditions, before PostgreSQL 18"
+IN_THE_WAY: Final = "rows in the way of an INSERT"
+OTHER_TABLE: Final = "rows of another table of this name"
+ALTERED: Final = "statements prepared before their table was altered"
+DDL: Final = "definitions of tables"
+INTERNAL: Final = "errors of the observer"
+TRUNCATED: Final = "rows that TRUNCATE removed"
+NO_BEGIN: Final = "transactions whose begin was not recognised"
+NO_END: Final = "transactions whose end was not recognised"
+NO_ANSWER: Final = "statements that were not answered"
+
+_SHOWN: Final = 100  # characters of a statement in the history
+_COMMENT: Final = re.compile(r"^\s*/\*\s*([\w./ :-]{1,80}?)\s*\*/")
+_LEVEL: Final = re.compile(r"(serializable|repeatable read|read committed|read uncommitted)")
+_RETURNS_TO_SESSION: Final = re.compile(r"set\s+session\b", re.IGNORECASE)
+
+
+class Observation(Struct, kw_only=True):
+    """An observation of one database, which all sessions share.
+
+    Attributes:
+        database: what is known of the database.
+        history: the history that is written.
+        tables: the tables that sessions have asked about.
+        most_rows: the most rows of one predicate read.
+        epoch: how often a definition has changed.
+        audit: a function that audits before a definition changes, and then calls the given one;
+            ``None`` if there is nobody to audit.
+    """
+
+    database: DatabaseFacts
+    history: ObservedHistory
+    tables: Tables
+    most_rows: int
+    epoch: int = 0
+    audit: Callable[[Callable[[], None]], None] | None = None
+
+
+class Executed(Struct, kw_only=True):
+    """An execution of a statement.
+
+    Attributes:
+        statement: the statement.
+        ticket: the position and the time at which it was sent.
+        parameters: its parameters.
+        rows: the number of rows of the application's answer.
+        reported: for each reported table, what the server returned of its rows.
+    """
+
+    statement: PreparedStatement
+    ticket: tuple[int, int]
+    parameters: Parameters = Parameters()
+    rows: int = 0
+    reported: list[tuple[ReportedTable, bytes]] = field(default_factory=list)
+
+
+class Session:
+    """One connection of the application, and its current transaction.
+
+    Attributes:
+        transaction: the transaction; ``None`` outside of one.
+        label: the application's name.
+    """
+
+    def __init__(self, observation: Observation) -> None:
+        self._all = observation
+        self._history = observation.history
+        self.rewriter = Rewriter(observation.database)
+        self.transaction: SeenTransaction | None = None
+        self.label = ""
+        self.default_level = "read committed"
+        self._process = self._history.process()
+        self._last_end = -1
+        self._epoch = observation.epoch
+
+    # --- texts ---
+
+    def prepare(self, text: str, *, may_ask: bool) -> Prepared:
+        """Return a text as it is sent to the server."""
+        if self._epoch != self._all.epoch:
+            self._epoch = self._all.epoch
+            self.rewriter.forget()
+        return self.rewriter.prepare(text, may_ask=may_ask)
+
+    def describe(self, rows: Sequence[bytes], names: Sequence[str]) -> None:
+        """Take the answer of the catalogue, one text for each table."""
+        for name in names:
+            self.rewriter.tables.setdefault(name, None)
+        for text in rows:
+            level, default, table = json.loads(text)
+            self.default_level = default
+            if self.transaction is not None:
+                self.transaction.level = level
+            name, found = described(table)
+            self.rewriter.tables[name] = found and self._all.tables.meet(found)
+
+    def begun(self) -> int | None:
+        """Return the position of the first event of the transaction."""
+        return None if self.transaction is None else self.transaction.begin
+
+    # --- answers ---
+
+    def complete(self, done: Executed, tag: str) -> None:
+        """Note that a statement has been executed."""
+        try:
+            self._complete(done, tag)
+        except Exception as error:  # an application must not notice it
+            self._history.unseen.note(INTERNAL, f"{error!r}: {done.statement.text}")
+
+    def _complete(self, done: Executed, tag: str) -> None:
+        made, one = done.statement.plan, self.transaction
+        kind = made.kind
+        if kind == "quiet":
+            for what in done.statement.unseen:
+                self._history.unseen.note(what, done.statement.text)
+            return
+        if kind == "level":
+            if made.name and one is not None and not _RETURNS_TO_SESSION.match(done.statement.text):
+                one.level = made.name
+            elif made.name:
+                self.default_level = made.name
+            return
+        if kind == "forget":
+            self._forget(done.statement.text)
+            return
+        if kind == "begin":
+            one = self._begin(done, implicit=False)
+            one.level = made.name or one.level
+            return
+        if kind in ("commit", "rollback"):
+            if one is not None:
+                self._finish("ok" if tag == "COMMIT" and not one.failed else "fail")
+            if made.name == "chain":
+                begun = Executed(statement=done.statement, ticket=self._history.ticket())
+                level = one.level if one is not None else self.default_level
+                self._begin(begun, implicit=False).level = level
+            return
+        one = self._begin(done, implicit=True)
+        if kind == "savepoint":
+            one.savepoints.append((made.name, len(one.operations)))
+        elif kind == "release":
+            one.release(made.name)
+        elif kind == "back":
+            one.roll_back_to(made.name)
+        elif kind == "ddl":
+            one.altered = True
+            self._all.epoch += 1
+            for what in (DDL, *done.statement.unseen):
+                self._history.unseen.note(what, done.statement.text)
+        elif kind == "truncate":
+            self._truncate(one, done)
+        else:
+            for what in done.statement.unseen:
+                self._history.unseen.note(what, done.statement.text)
+            if kind == "other":
+                self.rewriter.forget()
+            self._operations(one, done)
+
+    def _forget(self, text: str) -> None:
+        """Note a statement that may change what names mean, or the level."""
+        self.rewriter.forget()
+        lower = text.lower()
+        level = _LEVEL.search(lower)
+        if level and "default_transaction_isolation" in lower:
+            self.default_level = level[1]
+        elif level and "transaction_isolation" in lower and self.transaction is not None:
+            self.transaction.level = level[1]
+
+    def _truncate(self, one: SeenTransaction, done: Executed) -> None:
+        one.altered = True
+        for name in done.statement.plan.tables:
+            table = self.rewriter.tables.get(name)
+            if table is not None:
+                self._all.tables.emptied(table)
+        self._history.unseen.note(TRUNCATED, done.statement.text)
+        self._all.epoch += 1
+
+    def _begin(self, done: Executed, *, implicit: bool) -> SeenTransaction:
+        """Return the transaction; begin it if there is none."""
+        one = self.transaction
+        if one is None:
+            if done.ticket[0] < self._last_end:
+                # SOUND BECAUSE: it was sent before the last transaction had ended, so that the two
+                # overlap; those of one session must not.
+                self._process = self._history.process()
+            one = self._history.begin(self._process, done.ticket, implicit=implicit)
+            one.level = self.default_level
+            comment = _COMMENT.match(done.statement.text)
+            one.labels = tuple(n for n in (self.label, comment[1] if comment else "") if n)
+            self.transaction = one
+        elif not implicit:
+            one.implicit = False
+        return one
+
+    def _finish(self, outcome: Outcome, error: str = "") -> None:
+        one, self.transaction = self.transaction, None
+        if one is None:
+            return
+        if one.altered:
+            self._all.epoch += 1
+        self._history.end(one, outcome, error or one.error)
+        self._last_end = one.end
+        if outcome == "info":
+            self._process = self._history.process()
+
+    def ready(self, status: str) -> None:
+        """Note that the server waits for statements, in a transaction (T, E) or not (I)."""
+        one = self.transaction
+        if one is None:
+            if status != "I":
+                self._history.unseen.note(NO_BEGIN)
+                made = self._history.begin(self._process, self._history.ticket())
+                made.level = self.default_level
+                self.transaction = made
+        elif status == "I":
+            if one.implicit or one.failed:
+                self._finish("fail" if one.failed else "ok")
+            else:
+                self._history.unseen.note(NO_END)
+                self._finish("info")
+        elif status == "T":
+            one.implicit = False
+
+    def failed(self, done: Executed | None, state: str, message: str, *, fatal: bool) -> None:
+        """Note an error of the server."""
+        if self.transaction is None:
+            if done is None or done.statement.plan.kind in ("quiet", "begin", "level"):
+                return
+            self._begin(done, implicit=True)
+        one = self.transaction
+        if one is None:
+            return
+        one.failed = True
+        one.error = f"{state} {message}".strip()
+        if done is not None and done.statement.plan.kind == "commit":
+            self._finish("info" if fatal else "fail")
+
+    def lost(self, waiting: Sequence[Executed]) -> None:
+        """Note that the connection has ended, with statements that were not answered."""
+        one = self.transaction
+        if one is not None:
+            commits = any(w.statement.plan.kind == "commit" for w in waiting) or one.implicit
+            self._finish("info" if commits and not one.failed else "fail", "connection lost")
+        harmless = ("quiet", "begin", "select", "level", "forget")
+        for done in waiting:
+            if done.statement.plan.kind not in (*harmless, "commit", "rollback"):
+                self._history.unseen.note(NO_ANSWER, done.statement.text)
+                break
+
+    # --- operations ---
+
+    def partly(self, done: Executed) -> None:
+        """Note that the application has got a part of the rows of a SELECT."""
+        one = self._begin(done, implicit=True)
+        shown = _shown(done.statement.text)
+        for reported, text in done.reported:
+            for version in self._versions(reported, text):
+                one.read(reported.table, version, shown)
+
+    def _operations(self, one: SeenTransaction, done: Executed) -> None:
+        """Note what a statement read and wrote."""
+        shown = _shown(done.statement.text)
+        if any(reported.table.altered for reported in done.statement.reported):
+            self._history.unseen.note(ALTERED, done.statement.text)
+            return
+        if done.statement.plan.kind == "select":
+            self._selected(one, done, shown)
+        elif done.statement.reported:
+            self._written(one, done, shown)
+
+    def _selected(self, one: SeenTransaction, done: Executed, shown: str) -> None:
+        found: dict[str, list[RowVersion]] = {}
+        tables = {reported.source.name: reported.table for reported in done.statement.reported}
+        for reported, text in done.reported:
+            rows = found.setdefault(reported.source.name, [])
+            rows += self._versions(reported, text)
+        single = len(done.statement.reported) == 1 and len(done.statement.plan.sources) == 1
+        if single:
+            (table,) = tables.values()
+            (versions,) = found.values() or ([],)
+            self._concluded(one, done, table, _distinct(versions), shown)
+            return
+        for name, versions in found.items():
+            if len(versions) > self._all.most_rows:
+                self._history.unseen.note(MANY, done.statement.text)
+                continue
+            for version in _distinct(versions):
+                one.read(tables[name], version, shown)
+        if done.statement.reported:
+            self._history.unseen.note(CONDITION, f"several tables: {done.statement.text}")
+
+    def _versions(self, reported: ReportedTable, text: bytes) -> list[RowVersion]:
+        """Return the versions of rows that a column of a SELECT tells."""
+        if reported.source.how == "all":
+            members = json.loads(text) or ()
+            return [v for member in members if (v := self._version(reported, member)) is not None]
+        version = self._version(reported, text.decode())
+        return [] if version is None else [version]
+
+    def _version(self, reported: ReportedTable, text: str) -> RowVersion | None:
+        oid, _, rest = text.partition(" ")
+        if not oid.isdigit():
+            return None  # of an outer join, without a row
+        xmin, ctid, key = rest.split(" ", 2)
+        return self._named(reported.table, oid, xmin, ctid, exact_json(key))
+
+    def _named(
+        self, table: Table, oid: str, xmin: str, ctid: str, key: Sequence[Any]
+    ) -> RowVersion | None:
+        number = f"{xmin}{ctid}"
+        if table.partitioned:
+            number += f"@{oid}"
+        elif int(oid) != table.oid:
+            self._history.unseen.note(OTHER_TABLE, table.name)
+            self._all.epoch += 1
+            return None
+        return RowVersion(table.key_text(key), number, tuple(key))
+
+    def _written(self, one: SeenTransaction, done: Executed, shown: str) -> None:
+        made = done.statement.plan
+        (reported,) = done.statement.reported
+        table = reported.table
+        writes: list[WrittenRow] = []
+        olds: list[RowVersion] = []
+        for _, text in done.reported:
+            (_, old_oid, old_xmin, old_ctid, old_key,
+             new_oid, new_xmin, new_ctid, new_key, whole) = exact_json(text)  # fmt: skip
+            old = new = None
+            if old_oid is not None:
+                old = self._named(table, old_oid, old_xmin, old_ctid, old_key)
+            if new_oid is not None:
+                new = self._named(table, new_oid, new_xmin, new_ctid, new_key)
+            if old is None and new is None:
+                continue
+            if old is not None:
+                olds.append(old)
+            row = None if whole is None else table.row(whole)
+            writes.append(WrittenRow(table, new, row, old, shown, inserts=old is None))
+        if made.kind == "insert":
+            lost = made.proposed >= 0 and len(writes) != made.proposed
+            if lost:
+                self._history.unseen.note(IN_THE_WAY, done.statement.text)
+            for old in olds:  # ON CONFLICT DO UPDATE
+                one.read(table, old, shown)
+        else:
+            self._concluded(one, done, table, olds, shown)
+        for write in writes:
+            one.write(write)
+
+    def _concluded(
+        self,
+        one: SeenTransaction,
+        done: Executed,
+        table: Table,
+        rows: Sequence[RowVersion],
+        shown: str,
+    ) -> None:
+        """Note what a statement on one table found, and what its condition did not find."""
+        statement, history = done.statement, self._history
+        made, condition = statement.plan, statement.condition
+        writes = made.kind != "select"
+        if len(rows) > self._all.most_rows:
+            history.unseen.note(MANY, statement.text)
+            return
+        kind, predicate = self._predicate(one, done, table, len(rows))
+        if predicate:
+            one.operations.append(ScannedRows(table, predicate, tuple(rows), shown))
+            for version in rows:
+                one.seen.add((table.name, version.number))
+            return
+        if kind:
+            history.unseen.note(kind, statement.text)
+        # SOUND BECAUSE: the old version of a row counts as read only if the statement's effect
+        # depends on more of it than its key; else a lost update would be called a fractured read.
+        key_only = isinstance(condition, Condition) and condition.columns <= set(table.key)
+        if not writes or made.computes or not key_only:
+            for version in rows:
+                one.read(table, version, shown)
+
+    def _predicate(
+        self, one: SeenTransaction, done: Executed, table: Table, found: int
+    ) -> tuple[str, str]:
+        """Return the predicate of a predicate read, or why there is none.
+
+        Returns:
+            The kind of what is not seen, or an empty text; and the predicate in EDN, or an empty
+            text if nothing was lost without it.
+        """
+        statement = done.statement
+        made, condition = statement.plan, statement.condition
+        writes = made.kind != "select"
+        if isinstance(condition, str):
+            return CONDITION, ""
+        looked = self._looked_up(condition, table, done)
+        if looked is not None and found >= looked:
+            return "", ""
+        if made.partial:
+            return CONDITION, ""
+        if writes and table.triggers:
+            return "", ""  # a trigger may have kept a row that matched; it is counted already
+        if made.skips:
+            return "", ""
+        if made.offset and limit_value(statement.part, made.offset, done.parameters) != 0:
+            return LIMITED, ""
+        if made.limit:
+            most = limit_value(statement.part, made.limit, done.parameters)
+            if most is None or max(found, done.rows) >= most:
+                return (LIMITED if made.order[1] or most is None else ""), ""
+        pinned = set(table.key) <= condition.equal.keys()
+        committed = one.level in ("read committed", "read uncommitted")
+        if committed and (writes or made.locks) and not pinned:
+            return RECHECKED, ""
+        if not self._all.database.modern:
+            return OLD_SERVER, ""
+        if not table.rows_known and not condition.columns <= set(table.key):
+            return LARGE, ""
+        if not table.rows_known and not condition.columns:
+            return LARGE, ""
+        try:
+            predicate = condition.predicate(table.columns, statement.part, done.parameters)
+        except CannotEvaluateError:
+            return CONDITION, ""
+        return "", predicate_edn(predicate)
+
+    def _looked_up(self, condition: Condition, table: Table, done: Executed) -> int | None:
+        """Return how many rows a condition selects by a whole key; ``None`` for others."""
+        if any(key <= condition.equal.keys() for key in table.unique):
+            return 1
+        for name, node in condition.among.items():
+            if frozenset({name}) in table.unique and name in table.columns:
+                alone = Condition(node=node, columns=frozenset({name}))
+                try:
+                    found = alone.predicate(table.columns, done.statement.part, done.parameters)
+                except CannotEvaluateError:
+                    continue
+                return len(set(found[2]))
+        return None
+
+
+def _distinct(versions: Sequence[RowVersion]) -> list[RowVersion]:
+    """Return the versions without repetitions, as a join may repeat them."""
+    return list({version.number: version for version in versions}.values())
+
+
+def _shown(text: str) -> str:
+    """Return a statement as the history shows it."""
+    shown = " ".join(text.split())
+    return shown if len(shown) <= _SHOWN else shown[: _SHOWN - 1] + "…"

@@ -1,0 +1,529 @@
+"""Speaks PostgreSQL's protocol between an application and its server.
+
+Statements are rewritten on the way to the server; the added columns are taken away on the way back.
+All other messages pass unchanged. The formats of messages are those of protocol 3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable
+from struct import Struct as Format
+from typing import Final
+
+from msgspec import Struct, field
+
+from isolang.observe.catalogue import lookup
+from isolang.observe.predicates import Parameters
+from isolang.observe.rewriting import Prepared, PreparedStatement, ReportedTable
+from isolang.observe.session import Executed, Observation, Session
+
+FUNCTION_CALLS: Final = "function calls of the protocol"
+PREPARED_EARLIER: Final = "statements that were prepared before the observation"
+SETTINGS: Final = "sessions with standard_conforming_strings = off"
+
+_I32, _I16 = Format("!i"), Format("!h")
+_u32, _u16 = _I32.unpack_from, _I16.unpack_from
+_SSL, _GSS, _CANCEL = 80877103, 80877104, 80877102
+_OWN: Final = b"isolang_catalogue"
+_POSITION: Final = re.compile(rb"P(\d+)")
+
+
+class _Portal(Struct):
+    """A bound statement, and what the application has got of it so far."""
+
+    statement: PreparedStatement | None
+    parameters: Parameters = Parameters()
+    rows: int = 0
+    reported: list[tuple[ReportedTable, bytes]] = field(default_factory=list)
+    complete: bool = False
+
+
+class _Entry(Struct):
+    """A message of the application that the server will answer.
+
+    Attributes:
+        kind: the letter of the message; ``L`` and ``l`` are questions to the catalogue.
+        prepared: the text of a ``Q`` or ``P``.
+        executed: the executions that are expected, in order.
+        at: the number of executions that are answered.
+        statement: the statement that is described.
+    """
+
+    kind: str
+    prepared: Prepared | None = None
+    executed: list[Executed] = field(default_factory=list)
+    at: int = 0
+    statement: PreparedStatement | None = None
+    portal: _Portal | None = None
+    name: bytes = b""
+
+
+class Wire:
+    """One connection of an application: its messages in both directions.
+
+    Attributes:
+        session: the transactions of the connection.
+        cancels: whether the connection only asks to cancel a statement.
+    """
+
+    def __init__(
+        self,
+        observation: Observation,
+        *,
+        to_client: Callable[[bytes], None],
+        to_server: Callable[[bytes], None],
+    ) -> None:
+        self._all = observation
+        self.session = Session(observation)
+        self.cancels = False
+        self._to_client, self._to_server = to_client, to_server
+        self._started = False
+        self._from_client = b""
+        self._from_server = b""
+        self._queue: deque[_Entry] = deque()
+        self._prepared: dict[bytes, tuple[PreparedStatement | None, Prepared | None]] = {}
+        self._parameters: dict[bytes, tuple[int, ...]] = {}
+        self._portals: dict[bytes, _Portal] = {}
+        self._status = "I"
+        self._unknown: tuple[str, ...] = ()
+        self._answers: list[bytes] = []
+        self._waits = False
+        self._audits = False
+        self._unclear = False
+        self._ended = False
+
+    def oldest(self) -> int | None:
+        """Return the position of the first event of this connection that is not written."""
+        tickets = [e.executed[e.at].ticket[0] for e in self._queue if e.at < len(e.executed)][:1]
+        begun = self.session.begun()
+        return min([*tickets, *([] if begun is None else [begun])], default=None)
+
+    @property
+    def waits(self) -> bool:
+        """Return whether the application's messages wait for an answer of the catalogue."""
+        return self._waits
+
+    # --- from the application ---
+
+    def from_client(self, data: bytes) -> None:
+        """Take bytes of the application."""
+        buffer = self._from_client + data if self._from_client else data
+        out: list[bytes] = []
+        at = 0 if self._started else self._start(buffer, out)
+        size = len(buffer)
+        begin = at
+        while self._started and not self._waits and size - at >= 5:
+            length = _u32(buffer, at + 1)[0] + 1
+            if size - at < length:
+                break
+            body = buffer[at + 5 : at + length]
+            new = self._request(buffer[at], body)
+            if self._waits:  # the message is taken again after the answer
+                out.append(buffer[begin:at])
+                if new:
+                    out.append(new)
+                begin = at
+                break
+            at += length
+            if new is not None:
+                out.append(buffer[begin : at - length])
+                out.append(bytes((buffer[at - length],)) + _I32.pack(len(new) + 4) + new)
+                begin = at
+        if self._started and at > begin:
+            out.append(buffer[begin:at])
+        self._from_client = buffer[at:]
+        sent = b"".join(out)
+        if sent:
+            self._to_server(sent)
+
+    def _start(self, buffer: bytes, out: list[bytes]) -> int:
+        """Take the messages before the session begins; return the position behind them."""
+        at = 0
+        while len(buffer) - at >= 8:
+            length, code = _u32(buffer, at)[0], _u32(buffer, at + 4)[0]
+            if len(buffer) - at < length:
+                break
+            message = buffer[at : at + length]
+            at += length
+            if code in (_SSL, _GSS):
+                self._to_client(b"N")
+                continue
+            self.cancels = code == _CANCEL
+            if not self.cancels:
+                self._startup(message)
+            self._started = True
+            out.append(message)
+            break
+        return at
+
+    def _startup(self, message: bytes) -> None:
+        parts = message[8:].split(b"\0")
+        reported = dict(zip(parts[::2], parts[1::2], strict=False))
+        name = reported.get(b"application_name", b"").decode(errors="replace")
+        self.session.label = "" if name in ("psql", "pgbench") else name
+        if reported.get(b"replication"):
+            self._unclear = True
+
+    def _request(self, tag: int, body: bytes) -> bytes | None:
+        """Return the body to send instead of a message; ``None`` if it stays."""
+        if tag == 0x51:
+            return self._query(body)
+        if tag == 0x50:
+            return self._parse(body)
+        if tag == 0x42:
+            return self._bind(body)
+        if tag == 0x44:
+            name = body[1:-1]
+            if body[:1] == b"S":
+                statement = self._prepared.get(name, (None, None))[0]
+            else:
+                portal = self._portals.get(name)
+                statement = portal.statement if portal else None
+            described = name if body[:1] == b"S" else b""
+            self._queue.append(_Entry("D", statement=statement, name=described))
+        elif tag == 0x45:
+            return self._execute(body)
+        elif tag == 0x43:
+            if body[:1] == b"S":
+                self._prepared.pop(body[1:-1], None)
+            self._queue.append(_Entry("C"))
+        elif tag == 0x53:
+            self._queue.append(_Entry("S"))
+        elif tag == 0x46:
+            self._all.history.unseen.note(FUNCTION_CALLS)
+            self._queue.append(_Entry("F"))
+        return None
+
+    def _text(self, raw: bytes, *, simple: bool) -> Prepared | bytes:
+        """Return a prepared text, or the message by which the catalogue is asked first."""
+        text = raw.decode("utf-8", "surrogateescape")
+        batch = bool(self._queue) and self._queue[-1].kind not in ("Q", "S", "F", "L")
+        unknown, self._unknown = self._unknown, ()
+        may_ask = not unknown and self._status != "E" and not (simple and batch)
+        if self._unclear:
+            return Prepared(sent=text)
+        made = self.session.prepare(text, may_ask=may_ask)
+        if not made.asks:
+            return self._audited(made)
+        self._unknown = made.asks
+        self._answers = []
+        self._waits = True
+        query = (
+            "SELECT pg_catalog.json_build_array(pg_catalog.current_setting('transaction_isolation')"
+            ", pg_catalog.current_setting('default_transaction_isolation'), described)::text "
+            f"FROM ({lookup(made.asks)}) found(described)"
+        ).encode("utf-8", "surrogateescape")
+        if simple:
+            self._queue.append(_Entry("L"))
+            return b"Q" + _I32.pack(len(query) + 5) + query + b"\0"
+        self._queue.append(_Entry("l"))
+        parse = _OWN + b"\0" + query + b"\0\0\0"
+        bind = b"\0".join((_OWN, _OWN, b"")) + b"\0\0\0\0\0\0"
+        return b"".join(
+            tag + _I32.pack(len(body) + 4) + body
+            for tag, body in (
+                (b"P", parse),
+                (b"B", bind),
+                (b"E", _OWN + b"\0\0\0\0\0"),
+                (b"C", b"P" + _OWN + b"\0"),
+                (b"C", b"S" + _OWN + b"\0"),
+                (b"H", b""),
+            )
+        )
+
+    def _audited(self, made: Prepared) -> Prepared | bytes:
+        """Return the text, or an empty message if an audit is necessary first."""
+        audit, history = self._all.audit, self._all.history
+        changes = any(one.plan.kind in ("ddl", "truncate") for one in made.statements)
+        done, self._audits = self._audits, False
+        if not (changes and audit and history.unaudited) or done:
+            return made
+        self._waits = self._audits = True
+
+        def then() -> None:
+            self._waits = False
+            self.from_client(b"")
+
+        audit(then)
+        return b""
+
+    def _query(self, body: bytes) -> bytes | None:
+        made = self._text(body[:-1], simple=True)
+        if isinstance(made, bytes):
+            return made
+        ticket = self._all.history.ticket()
+        executed = [Executed(statement=one, ticket=ticket) for one in made.statements]
+        self._queue.append(_Entry("Q", prepared=made, executed=executed))
+        sent = made.sent.encode("utf-8", "surrogateescape")
+        return None if sent == body[:-1] else sent + b"\0"
+
+    def _parse(self, body: bytes) -> bytes | None:
+        name, rest = body.split(b"\0", 1)
+        raw, types = rest.split(b"\0", 1)
+        made = self._text(raw, simple=False)
+        if isinstance(made, bytes):
+            return made
+        statement = made.statements[0] if len(made.statements) == 1 else None
+        self._prepared[name] = statement, made
+        (number,) = _u16(types)
+        self._parameters[name] = tuple(
+            _u32(types, 2 + 4 * n)[0] & 0xFFFFFFFF for n in range(number)
+        )
+        self._queue.append(_Entry("P", prepared=made))
+        sent = made.sent.encode("utf-8", "surrogateescape")
+        return None if sent == raw else name + b"\0" + sent + b"\0" + types
+
+    def _bind(self, body: bytes) -> bytes | None:
+        portal, rest = body.split(b"\0", 1)
+        name, rest = rest.split(b"\0", 1)
+        statement, _ = self._prepared.get(name, (None, None))
+        (count,) = _u16(rest)
+        formats = [_u16(rest, 2 + 2 * n)[0] for n in range(count)]
+        at = 2 + 2 * count
+        (number,) = _u16(rest, at)
+        at += 2
+        values: list[str | bytes | None] = []
+        for n in range(number):
+            (size,) = _u32(rest, at)
+            at += 4
+            if size < 0:
+                values.append(None)
+                continue
+            raw = rest[at : at + size]
+            at += size
+            is_binary = formats[n] if count > 1 else formats[0] if count else 0
+            values.append(raw if is_binary else raw.decode("utf-8", "surrogateescape"))
+        oids = self._parameters.get(name, ())
+        self._portals[portal] = _Portal(statement, Parameters(values, oids))
+        self._queue.append(_Entry("B"))
+        (results,) = _u16(rest, at)
+        if statement is not None and statement.reported and results > 1 and not statement.hidden:
+            more = len(statement.reported)
+            changed = rest[:at] + _I16.pack(results + more) + rest[at + 2 :] + b"\0\0" * more
+            return portal + b"\0" + name + b"\0" + changed
+        return None
+
+    def _execute(self, body: bytes) -> bytes | None:
+        name, rest = body.split(b"\0", 1)
+        portal = self._portals.get(name)
+        entry = _Entry("E", portal=portal)
+        self._queue.append(entry)
+        if portal is None or portal.statement is None or portal.complete:
+            return None
+        ticket = self._all.history.ticket()
+        entry.executed = [
+            Executed(statement=portal.statement, ticket=ticket, parameters=portal.parameters)
+        ]
+        if portal.statement.hidden and rest != b"\0\0\0\0":
+            # A limit would suspend the portal at the rows that the application does not get.
+            return name + b"\0\0\0\0\0"
+        return None
+
+    # --- from the server ---
+
+    def from_server(self, data: bytes) -> None:
+        """Take bytes of the server."""
+        buffer = self._from_server + data if self._from_server else data
+        out: list[bytes] = []
+        at = begin = 0
+        size = len(buffer)
+        while size - at >= 5:
+            length = _u32(buffer, at + 1)[0] + 1
+            if size - at < length:
+                break
+            new = self._answer(buffer[at], buffer, at + 5, at + length)
+            if new is not None:
+                if at > begin:
+                    out.append(buffer[begin:at])
+                if new:
+                    out.append(new)
+                begin = at + length
+            at += length
+        if at > begin:
+            out.append(buffer[begin:at])
+        self._from_server = buffer[at:]
+        sent = b"".join(out)
+        if sent:
+            self._to_client(sent)
+        if not self._waits and self._from_client and self._started:
+            self.from_client(b"")
+
+    def _answer(self, tag: int, buffer: bytes, at: int, end: int) -> bytes | None:
+        """Return the message to pass on instead: empty to drop it, ``None`` if it stays."""
+        if tag == 0x53:  # ParameterStatus
+            name, value = buffer[at : end - 1].split(b"\0", 1)
+            if name == b"standard_conforming_strings" and value != b"on":
+                self._unclear = True
+                self._all.history.unseen.note(SETTINGS)
+            if name == b"application_name" and self.session.transaction is None:
+                shown = value.decode(errors="replace")
+                self.session.label = "" if shown in ("psql", "pgbench") else shown
+            return None
+        queue = self._queue
+        if tag in (0x4E, 0x41):  # notices, notifications
+            return None
+        head = queue[0] if queue else None
+        if head is None:
+            if tag == 0x5A:
+                self._status = chr(buffer[at])
+            return None
+        if head.kind in "Ll":
+            return self._catalogue(head, tag, buffer, at, end)
+        if tag == 0x44:
+            return self._row(head, buffer, at, end)
+        if tag == 0x43:
+            self._completed(head, buffer[at : end - 1].decode(errors="replace"))
+        elif tag == 0x54:
+            return self._description(head, buffer, at, end)
+        elif tag == 0x5A:
+            while queue and queue.popleft().kind not in "QSF":
+                pass
+            self._status = chr(buffer[at])
+            self.session.ready(self._status)
+        elif tag == 0x45:
+            return self._error(head, buffer[at:end])
+        elif tag in (0x31, 0x32, 0x33):
+            queue.popleft()
+        elif tag == 0x74 and head.kind == "D":
+            (number,) = _u16(buffer, at)
+            self._parameters[head.name] = tuple(
+                _u32(buffer, at + 2 + 4 * n)[0] & 0xFFFFFFFF for n in range(number)
+            )
+        elif tag == 0x6E and head.kind == "D":
+            queue.popleft()
+        elif tag == 0x73:  # PortalSuspended
+            queue.popleft()
+            self._suspended(head)
+        elif tag == 0x49 and head.kind == "E":  # EmptyQueryResponse
+            queue.popleft()
+        return None
+
+    def _catalogue(self, head: _Entry, tag: int, buffer: bytes, at: int, end: int) -> bytes | None:
+        """Take an answer of the catalogue."""
+        if tag == 0x44:
+            (size,) = _u32(buffer, at + 2)
+            self._answers.append(buffer[at + 6 : at + 6 + size])
+        elif tag == 0x33:
+            head.at += 1
+        if tag == 0x45 and head.kind == "l":
+            # The server now ignores the messages of the application, too, which gets the error.
+            self._error(head, buffer[at:end])
+            return None
+        if tag == 0x5A or head.at == 2:
+            self._queue.popleft()
+            self._resume()
+        return b""
+
+    def _resume(self) -> None:
+        """Go on with the messages of the application."""
+        self.session.describe(self._answers, self._unknown)
+        self._answers = []
+        self._waits = False
+
+    def _current(self, head: _Entry) -> Executed | None:
+        return head.executed[head.at] if head.at < len(head.executed) else None
+
+    def _row(self, head: _Entry, buffer: bytes, at: int, end: int) -> bytes | None:
+        done = self._current(head)
+        if done is None:
+            return None
+        done.rows += 1
+        reported = done.statement.reported
+        if not reported:
+            return None
+        (number,) = _u16(buffer, at)
+        keep = number - len(reported)
+        place = at + 2
+        for _ in range(keep):
+            (size,) = _u32(buffer, place)
+            place += 4 + max(size, 0)
+        tail = place
+        for one in reported:
+            (size,) = _u32(buffer, place)
+            place += 4
+            if size >= 0:
+                done.reported.append((one, buffer[place : place + size]))
+                place += size
+        if done.statement.hidden:
+            return b""
+        return b"D" + _I32.pack(tail - at + 4) + _I16.pack(keep) + buffer[at + 2 : tail]
+
+    def _description(self, head: _Entry, buffer: bytes, at: int, end: int) -> bytes | None:
+        if head.kind == "D":
+            self._queue.popleft()
+            statement = head.statement
+        else:
+            done = self._current(head)
+            statement = done.statement if done else None
+        if statement is None or not statement.reported:
+            return None
+        if statement.hidden:
+            return b"n\0\0\0\4" if head.kind == "D" else b""
+        (number,) = _u16(buffer, at)
+        keep = number - len(statement.reported)
+        place = at + 2
+        for _ in range(keep):
+            place = buffer.index(b"\0", place) + 19
+        return b"T" + _I32.pack(place - at + 4) + _I16.pack(keep) + buffer[at + 2 : place]
+
+    def _completed(self, head: _Entry, tag: str) -> None:
+        done = self._current(head)
+        if head.kind == "E":
+            self._queue.popleft()
+        else:
+            head.at += 1
+        if done is None:
+            if head.kind == "E" and head.portal is None:
+                self._all.history.unseen.note(PREPARED_EARLIER)
+            return
+        if head.portal is not None:
+            done.rows += head.portal.rows
+            done.reported = head.portal.reported + done.reported
+            head.portal.complete = True
+        self.session.complete(done, tag)
+
+    def _suspended(self, head: _Entry) -> None:
+        """Note that the application has got a part of the rows of a portal."""
+        done = self._current(head)
+        if done is not None and head.portal is not None:
+            head.portal.rows += done.rows
+            head.portal.reported += done.reported
+            self.session.partly(done)
+
+    def _error(self, head: _Entry, body: bytes) -> bytes | None:
+        fields = {p[:1]: p[1:].decode(errors="replace") for p in body.split(b"\0") if p}
+        done = self._current(head)
+        fatal = fields.get(b"V", "ERROR") != "ERROR"
+        self.session.failed(done, fields.get(b"C", ""), fields.get(b"M", ""), fatal=fatal)
+        moved = self._moved(head.prepared, body)
+        if head.kind != "Q":
+            while self._queue and self._queue[0].kind not in "SQ":
+                one = self._queue.popleft()
+                if one.kind == "l":
+                    self._resume()
+        return moved
+
+    def _moved(self, made: Prepared | None, body: bytes) -> bytes | None:
+        """Return an error whose position is one of the application's text."""
+        if made is None or not made.shifts:
+            return None
+        fields = body.split(b"\0")
+        for n, one in enumerate(fields):
+            found = _POSITION.fullmatch(one)
+            if found:
+                place = int(found[1]) - 1
+                for where, size in reversed(made.shifts):
+                    place = place - size if place >= where + size else min(place, where)
+                fields[n] = b"P%d" % (place + 1)
+                new = b"\0".join(fields)
+                return b"E" + _I32.pack(len(new) + 4) + new
+        return None
+
+    def lost(self) -> None:
+        """Note that the connection has ended."""
+        if self._ended:
+            return
+        self._ended = True
+        self.session.lost([e for entry in self._queue for e in entry.executed[entry.at :]])

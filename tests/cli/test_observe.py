@@ -1,0 +1,104 @@
+"""``isocheck observe``: a command runs on a proxy, and its transactions are judged."""
+
+import json
+import sys
+
+import pytest
+from support.cli import run_here, run_there
+
+APPLICATION = """
+import os, sys, psycopg
+url = os.environ["DATABASE_URL"]
+with psycopg.connect(url, autocommit=True) as one:
+    one.execute("CREATE TABLE member (id serial PRIMARY KEY, name text)")
+both = [psycopg.connect(url) for _ in range(2)]
+for one in both:
+    one.isolation_level = psycopg.IsolationLevel(int(sys.argv[1]))
+    assert not one.execute("SELECT 1 FROM member WHERE name = 'ada' LIMIT 1").fetchall()
+for one in both:
+    try:
+        one.execute("INSERT INTO member (name) VALUES ('ada')")
+        one.commit()
+    except psycopg.Error:
+        one.rollback()
+if sys.argv[2:]:
+    both[0].execute(sys.argv[2]).fetchall()
+    both[0].commit()
+    sys.exit(5)
+"""
+
+
+@pytest.fixture
+def application(tmp_path):
+    """A program with the race of a unique name."""
+    path = tmp_path / "application.py"
+    path.write_text(APPLICATION)
+    return path
+
+
+def test_a_race_is_found(tmp_path, application):
+    """The verdict is that of the history, with its exit code; the history is kept."""
+    into = tmp_path / "history.edn"
+    arguments = ("--spec", "ser", "--spec", "si", "--into", into, "-o", "json")
+    run = run_there("observe", "postgres", *arguments, "--", sys.executable, application, 2)
+    assert run.code == 1, run.err
+    ser, si = map(json.loads, run.out.splitlines())
+    assert (ser["verdict"], si["verdict"]) == ("invalid", "valid")
+    assert ser["anomaly"] == "predicate write skew"
+    assert [one["kind"] for one in ser["unseen"] if not one["harmless"]] == []
+    assert into.read_text().count("[:rp ") == 2
+
+
+def test_a_mended_race_is_valid(application):
+    """At SERIALIZABLE the verdict is valid, and the text says that nothing was lost."""
+    run = run_there("observe", "postgres", "--spec", "ser", "--", sys.executable, application, 4)
+    assert run.code == 0, run.err
+    assert run.out.startswith("VALID")
+    assert "3 transactions: 2 committed, 1 aborted" in run.out
+
+
+def test_what_is_not_seen_is_loud(application):
+    """A valid verdict with something unseen is unknown, unless its kind is allowed."""
+    lost = "SELECT DISTINCT name FROM member"
+    command = ("--", sys.executable, application, 4, lost)
+    run = run_there("observe", "postgres", "--spec", "ser", *command)
+    assert run.code == 3
+    assert run.out.startswith("UNKNOWN")
+    assert f"not seen   1 SELECT DISTINCT\n           first: {lost}" in run.out
+    assert "the command ended with the exit code 5" in run.err
+    run = run_there(
+        "observe", "postgres", "--spec", "ser", "--allow-unseen", "SELECT DISTINCT", *command
+    )
+    assert run.out.startswith("VALID")
+    assert run.code == 3  # the command has failed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("postgres",), "nothing to do with what is observed"),
+        (("mysql://localhost/db", "--spec", "ser"), "not a URL of PostgreSQL"),
+        (("postgres:///db", "--spec", "ser"), "expected one host"),
+        (("postgres://nobody@127.0.0.1:1/x", "--spec", "ser", "--", "true"), "cannot be reached"),
+        (("postgres", "--spec", "ser", "--listen", "x"), "not an address"),
+        (("postgres", "--spec", "ser", "--allow-unseen", "x", "--", "true"), "no such kind"),
+        (("postgres", "--spec", "nosuch", "--", "true"), "nosuch"),
+        (("postgres", "--spec", "ser", "--", "/nonexistent"), "the command cannot be run"),
+    ],
+)
+def test_mistakes(capfd, arguments, said):
+    """Each mistake has a message and the exit code 2, and no history."""
+    run = run_here(capfd, "observe", *arguments)
+    assert run.code == 2
+    assert said in run.err
+    assert "Traceback" not in run.err
+
+
+def test_a_file_that_is_there(capfd, tmp_path):
+    """A history is never overwritten."""
+    there = tmp_path / "there.edn"
+    there.write_text("x")
+    run = run_here(capfd, "observe", "postgres", "--into", there, "--", "true")
+    assert run.code == 2
+    assert "is there already" in run.err
+    assert there.read_text() == "x"

@@ -1,0 +1,194 @@
+"""No verdict of invalid comes from the recording: what nobody saw proves nothing."""
+
+from collections import Counter
+
+import psycopg
+import pytest
+
+from isolang.observe import catalogue, history, rewriting, session
+
+
+@pytest.fixture
+def rows(observed):
+    """A proxy before a table with three rows."""
+    observed.direct(
+        "DROP TABLE IF EXISTS t, child CASCADE",
+        "CREATE TABLE t (id int PRIMARY KEY, v int)",
+        "INSERT INTO t VALUES (1, 10), (2, 20), (3, 30)",
+    )
+    return observed.start()
+
+
+def test_a_deletion_past_the_proxy(rows):
+    """A row that somebody else deleted is missing from a scan: unseen, and not a violation."""
+    with rows.connect() as one:
+        assert len(one.execute("SELECT * FROM t WHERE v > 5").fetchall()) == 3
+    rows.direct("DELETE FROM t WHERE id = 2")
+    with rows.connect() as one:
+        assert len(one.execute("SELECT * FROM t WHERE v > 5").fetchall()) == 2
+    assert rows.stop() == {history.FOREIGN: 1, history.UNTOLD: 2}
+    assert "[:rp" not in rows.path.read_text()
+    assert rows.verdict("sser") == "valid"
+
+
+def test_an_update_past_the_proxy(rows):
+    """A version of a writer that nobody saw is unseen, never a thin-air read."""
+    rows.direct("UPDATE t SET v = 21 WHERE id = 2")
+    with rows.connect() as one:
+        assert one.execute("SELECT v FROM t WHERE id = 2").fetchall() == [(21,)]
+        one.execute("UPDATE t SET v = v + 1 WHERE id = 2")
+    assert rows.stop()[history.FOREIGN] == 2
+    assert rows.verdict("sser") == "valid"
+
+
+def test_rows_that_a_foreign_key_deletes(rows):
+    """Rows that ON DELETE CASCADE removes have no writer that was seen."""
+    with rows.connect(autocommit=True) as one:
+        one.execute("CREATE TABLE child (id int PRIMARY KEY, t int REFERENCES t ON DELETE CASCADE)")
+        one.execute("INSERT INTO child VALUES (1, 1), (2, 2)")
+        assert len(one.execute("SELECT * FROM child WHERE t < 5").fetchall()) == 2
+        one.execute("DELETE FROM t WHERE id = 1")
+        assert len(one.execute("SELECT * FROM child WHERE t < 5").fetchall()) == 1
+    unseen = rows.stop()
+    assert unseen[rewriting.CASCADES] == 1
+    assert unseen[history.FOREIGN] == 1
+    assert unseen[history.UNTOLD] == 2
+    assert rows.verdict("sser") == "valid"
+
+
+def test_savepoints(rows):
+    """Behind a savepoint xmin is another number, and what is rolled back is not recorded."""
+    with rows.connect("SERIALIZABLE") as one:
+        one.execute("SELECT v FROM t WHERE id = 1")
+        with one.transaction():
+            one.execute("UPDATE t SET v = 11 WHERE id = 1")
+            one.execute("UPDATE t SET v = 21 WHERE id = 2")
+        with one.transaction():
+            one.execute("UPDATE t SET v = 31 WHERE id = 3")
+            raise psycopg.Rollback
+    with rows.connect("SERIALIZABLE") as one:
+        found = one.execute("SELECT v FROM t WHERE id IN (1, 2, 3) ORDER BY id").fetchall()
+        assert found == [(11,), (21,), (30,)]
+    assert rows.stop() == {}
+    assert rows.verdict("sser") == "valid"
+    assert '"v" 31' not in rows.path.read_text()
+
+
+def test_a_key_that_is_inserted_again_is_another_row(rows):
+    """At REPEATABLE READ an INSERT passes a concurrent DELETE of its key, which `si` allows."""
+    one, two = (rows.connect("REPEATABLE_READ") for _ in range(2))
+    assert one.execute("SELECT v FROM t WHERE id = 1").fetchall() == [(10,)]
+    two.execute("DELETE FROM t WHERE id = 1")
+    two.commit()
+    one.execute("INSERT INTO t VALUES (1, 99)")
+    assert len(one.execute("SELECT v FROM t WHERE id = 1").fetchall()) == 2
+    one.commit()
+    assert rows.stop() == {}
+    assert '"1#2"' in rows.path.read_text()
+    assert rows.verdict("si") == "valid"
+
+
+def test_a_blind_update_by_key_reads_nothing(rows):
+    """Only an UPDATE that uses more than the key reads the version that it replaces."""
+    with rows.connect() as one:
+        one.execute("UPDATE t SET v = 5 WHERE id = 1")
+        one.execute("UPDATE t SET v = v + 1 WHERE id = 2")
+    assert rows.stop() == {}
+    text = rows.path.read_text()
+    assert text.count("[:r ") == 1
+    assert '[:r ["t" "2"] {"id" 2 "v" 20 ' in text
+
+
+def test_read_committed_checks_conditions_again(rows):
+    """What UPDATE and FOR UPDATE did not find at READ COMMITTED is not a read of one snapshot."""
+    with rows.connect() as one:
+        one.execute("UPDATE t SET v = 0 WHERE v > 15")
+        one.execute("SELECT * FROM t WHERE v > 5 FOR UPDATE").fetchall()
+        one.execute("DELETE FROM t WHERE v = 0")
+    assert rows.stop() == {session.RECHECKED: 3}
+    assert "[:rp" not in rows.path.read_text()
+    assert rows.verdict("sser") == "valid"
+
+
+def test_snapshots_do_not_check_conditions_again(rows):
+    """At REPEATABLE READ the same conditions are predicate reads."""
+    with rows.connect("REPEATABLE_READ") as one:
+        one.execute("UPDATE t SET v = 0 WHERE v > 15")
+        one.execute("SELECT * FROM t WHERE v > 5 FOR UPDATE").fetchall()
+        one.execute("DELETE FROM t WHERE v = 0")
+    assert rows.stop() == {}
+    assert rows.path.read_text().count("[:rp ") == 3
+    assert rows.verdict("sser") == "valid"
+
+
+def test_a_limit_that_was_not_reached(rows):
+    """LIMIT n that returned fewer rows found all; one that returned n rows did not."""
+    with rows.connect() as one:
+        one.execute("SELECT 1 FROM t WHERE v = 99 LIMIT 1").fetchall()
+        one.execute("SELECT id FROM t WHERE v > 0 LIMIT 5").fetchall()
+        assert one.execute("SELECT id FROM t WHERE v > 0 LIMIT 1").fetchall()
+    assert rows.stop() == {}
+    assert rows.path.read_text().count("[:rp ") == 2
+
+
+def test_every_statement_has_operations_or_a_count(rows):
+    """What is not recorded is counted, once for each statement, with its text."""
+    lost = {
+        "WITH x AS (SELECT * FROM t) SELECT * FROM x": "WITH",
+        "SELECT DISTINCT v FROM t": "SELECT DISTINCT",
+        "SELECT 1 FROM t UNION SELECT 2": "UNION, INTERSECT and EXCEPT",
+        "SELECT * FROM t WHERE v + 1 > 5": session.CONDITION,
+        "SELECT * FROM t a JOIN t b ON b.v = a.v": session.CONDITION,
+        "SELECT * FROM (SELECT v FROM t) x": "subqueries in FROM",
+        "SELECT id FROM t ORDER BY v LIMIT 1": session.LIMITED,
+        "DO $$ BEGIN UPDATE t SET v = 1 WHERE id = 1; END $$": "procedures",
+        "INSERT INTO t VALUES (1, 1) ON CONFLICT DO NOTHING": session.IN_THE_WAY,
+        "COPY t TO STDOUT": "COPY",
+        "SELECT * FROM keyless": catalogue.NO_KEY,
+        "SELECT * FROM seen": catalogue.VIEWS,
+        "SELECT touch()": rewriting.FUNCTIONS,
+    }
+    rows.direct(
+        "DROP TABLE IF EXISTS keyless",
+        "CREATE TABLE keyless (v int)",
+        "CREATE VIEW seen AS SELECT * FROM t",
+        "CREATE OR REPLACE FUNCTION touch() RETURNS int LANGUAGE sql AS 'SELECT 1 FROM t'",
+    )
+    rows.observer._refresh(psycopg.connect(rows._conninfo))
+    for text, kind in lost.items():
+        before = Counter(rows.observer.observation.history.unseen)
+        with rows.connect(autocommit=True) as one:
+            if text.startswith("COPY"):
+                with one.cursor().copy(text) as copy:
+                    list(copy)
+            else:
+                one.execute(text)
+        after = rows.observer.observation.history.unseen
+        assert Counter(after) - before == {kind: 1}, text
+        assert after.examples[kind]
+
+
+@pytest.mark.parametrize("most_rows", [2])
+def test_a_large_table(rows, most_rows):
+    """Of a table with more rows than --most-rows, only the primary key is used in conditions."""
+    with rows.connect() as one:
+        assert one.execute("SELECT v FROM t WHERE id = 1").fetchall() == [(10,)]
+        one.execute("UPDATE t SET v = v + 1 WHERE id = 1")
+        assert one.execute("SELECT v FROM t WHERE id = 9").fetchall() == []
+    with rows.connect() as one:
+        assert one.execute("SELECT v FROM t WHERE id = 1").fetchall() == [(11,)]
+        assert one.execute("SELECT v FROM t WHERE v = 11").fetchall() == [(11,)]
+    assert rows.stop() == {session.LARGE: 1}
+    assert rows.verdict("sser") == "valid"
+
+
+def test_a_lost_connection(rows):
+    """A transaction whose COMMIT was not answered is indeterminate; one without it is aborted."""
+    one = rows.connect()
+    one.execute("UPDATE t SET v = 0 WHERE id = 1")
+    pid = one.info.backend_pid
+    rows.direct(f"SELECT pg_terminate_backend({pid})")
+    with pytest.raises(psycopg.Error):
+        one.commit()
+    assert rows.stop() == {}
+    assert rows.verdict("sser") == "valid"

