@@ -24,7 +24,7 @@ from isolang.observe.values import (
     TIMESTAMPTZ,
     UUID_OID,
     VARCHAR,
-    Column,
+    RecordedColumn,
 )
 
 _KEY_TYPES: Final = frozenset({
@@ -117,7 +117,7 @@ class Table(Struct, kw_only=True):
     partitioned: bool = False
     triggers: bool = False
     cascades: bool = False
-    columns: dict[str, Column]
+    columns: dict[str, RecordedColumn]
     quoted: dict[str, str]
     key: tuple[str, ...] = ()
     unique: tuple[frozenset[str], ...] = ()
@@ -215,10 +215,10 @@ def described(text: str) -> tuple[str, Table | None]:
     if oid is None:
         return name, None
     numbers = {}
-    known: dict[str, Column] = {}
+    known: dict[str, RecordedColumn] = {}
     quoted: dict[str, str] = {}
     for column, written, number, type_oid, enum, modifier, deterministic, required in columns or ():
-        made = Column(
+        made = RecordedColumn(
             name=column, oid=type_oid, enum=enum, equal=deterministic, required=required,
             scale=(modifier - 4) & 0x7FF if type_oid == NUMERIC and modifier >= 4 else -1,
         )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 from isolang.observe.lexer import Token, raw, string_value
-from isolang.observe.values import Column, UnknownValueError, array_items, oid_of_cast
+from isolang.observe.values import RecordedColumn, UnknownValueError, array_items, oid_of_cast
 
 _COMPARISONS: Final = {"=": "=", "<>": "!=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -81,7 +81,7 @@ class Condition(Struct, frozen=True, kw_only=True):
     among: Mapping[str, Node] = {}
 
     def predicate(
-        self, columns: Mapping[str, Column], part: Sequence[Token], parameters: Parameters
+        self, columns: Mapping[str, RecordedColumn], part: Sequence[Token], parameters: Parameters
     ) -> Predicate:
         """Return the predicate with the constants of one execution.
 
@@ -311,7 +311,7 @@ class _Parser:
 
 
 def _evaluated(
-    node: Node, columns: Mapping[str, Column], part: Sequence[Token], parameters: Parameters
+    node: Node, columns: Mapping[str, RecordedColumn], part: Sequence[Token], parameters: Parameters
 ) -> Predicate:
     """Return the predicate of a tree."""
     name = node[0]
@@ -340,7 +340,9 @@ def _evaluated(
         raise CannotEvaluateError(f"{error}, compared with {node[1]}") from None
 
 
-def _value(one: Constant, column: Column, part: Sequence[Token], parameters: Parameters) -> Any:
+def _value(
+    one: Constant, column: RecordedColumn, part: Sequence[Token], parameters: Parameters
+) -> Any:
     """Return the value of a constant, as a history holds it."""
     value, oid = _text(one, part, parameters)
     found = column.constant(value, oid)
@@ -352,7 +354,7 @@ def _value(one: Constant, column: Column, part: Sequence[Token], parameters: Par
 
 
 def _members(
-    one: Constant, column: Column, part: Sequence[Token], parameters: Parameters
+    one: Constant, column: RecordedColumn, part: Sequence[Token], parameters: Parameters
 ) -> list[Any]:
     value, oid = _text(one, part, parameters)
     if one.parameter and not one.oid:

@@ -9,9 +9,9 @@ from msgspec import Struct, field
 
 from isolang.observe import predicates
 from isolang.observe.catalogue import NOT_FOUND, Table
-from isolang.observe.predicates import CannotEvaluateError, Condition
 from isolang.observe.lexer import Token, UnclearTextError, raw, shape, statements, tokens
 from isolang.observe.plan import SHAPE, StatementPlan, StatementTable, named, plan
+from isolang.observe.predicates import CannotEvaluateError, Condition
 
 FUNCTIONS: Final = "functions of the database"
 TRIGGERS: Final = "what triggers do"

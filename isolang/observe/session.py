@@ -10,7 +10,6 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from isolang.observe.catalogue import Table, Tables, described, exact_json
-from isolang.observe.predicates import CannotEvaluateError, Condition, Parameters
 from isolang.observe.history import (
     MANY,
     ObservedHistory,
@@ -21,6 +20,7 @@ from isolang.observe.history import (
     WrittenRow,
     predicate_edn,
 )
+from isolang.observe.predicates import CannotEvaluateError, Condition, Parameters
 from isolang.observe.rewriting import (
     DatabaseFacts,
     Prepared,
@@ -72,7 +72,7 @@ class Observation(Struct, kw_only=True):
     audit: Callable[[Callable[[], None]], None] | None = None
 
 
-class Executed(Struct, kw_only=True):
+class ExecutedStatement(Struct, kw_only=True):
     """An execution of a statement.
 
     Attributes:
@@ -136,14 +136,14 @@ class Session:
 
     # --- answers ---
 
-    def complete(self, done: Executed, tag: str) -> None:
+    def complete(self, done: ExecutedStatement, tag: str) -> None:
         """Note that a statement has been executed."""
         try:
             self._complete(done, tag)
         except Exception as error:  # an application must not notice it
             self._history.unseen.note(INTERNAL, f"{error!r}: {done.statement.text}")
 
-    def _complete(self, done: Executed, tag: str) -> None:
+    def _complete(self, done: ExecutedStatement, tag: str) -> None:
         made, one = done.statement.plan, self.transaction
         kind = made.kind
         if kind == "quiet":
@@ -167,7 +167,7 @@ class Session:
             if one is not None:
                 self._finish("ok" if tag == "COMMIT" and not one.failed else "fail")
             if made.name == "chain":
-                begun = Executed(statement=done.statement, ticket=self._history.ticket())
+                begun = ExecutedStatement(statement=done.statement, ticket=self._history.ticket())
                 level = one.level if one is not None else self.default_level
                 self._begin(begun, implicit=False).level = level
             return
@@ -202,7 +202,7 @@ class Session:
         elif level and "transaction_isolation" in lower and self.transaction is not None:
             self.transaction.level = level[1]
 
-    def _truncate(self, one: SeenTransaction, done: Executed) -> None:
+    def _truncate(self, one: SeenTransaction, done: ExecutedStatement) -> None:
         one.altered = True
         for name in done.statement.plan.tables:
             table = self.rewriter.tables.get(name)
@@ -211,7 +211,7 @@ class Session:
         self._history.unseen.note(TRUNCATED, done.statement.text)
         self._all.epoch += 1
 
-    def _begin(self, done: Executed, *, implicit: bool) -> SeenTransaction:
+    def _begin(self, done: ExecutedStatement, *, implicit: bool) -> SeenTransaction:
         """Return the transaction; begin it if there is none."""
         one = self.transaction
         if one is None:
@@ -257,7 +257,9 @@ class Session:
         elif status == "T":
             one.implicit = False
 
-    def failed(self, done: Executed | None, state: str, message: str, *, fatal: bool) -> None:
+    def failed(
+        self, done: ExecutedStatement | None, state: str, message: str, *, fatal: bool
+    ) -> None:
         """Note an error of the server."""
         if self.transaction is None:
             if done is None or done.statement.plan.kind in ("quiet", "begin", "level"):
@@ -271,7 +273,7 @@ class Session:
         if done is not None and done.statement.plan.kind == "commit":
             self._finish("info" if fatal else "fail")
 
-    def lost(self, waiting: Sequence[Executed]) -> None:
+    def lost(self, waiting: Sequence[ExecutedStatement]) -> None:
         """Note that the connection has ended, with statements that were not answered."""
         one = self.transaction
         if one is not None:
@@ -285,7 +287,7 @@ class Session:
 
     # --- operations ---
 
-    def partly(self, done: Executed) -> None:
+    def partly(self, done: ExecutedStatement) -> None:
         """Note that the application has got a part of the rows of a SELECT."""
         one = self._begin(done, implicit=True)
         shown = _shown(done.statement.text)
@@ -293,7 +295,7 @@ class Session:
             for version in self._versions(reported, text):
                 one.read(reported.table, version, shown)
 
-    def _operations(self, one: SeenTransaction, done: Executed) -> None:
+    def _operations(self, one: SeenTransaction, done: ExecutedStatement) -> None:
         """Note what a statement read and wrote."""
         shown = _shown(done.statement.text)
         if any(reported.table.altered for reported in done.statement.reported):
@@ -304,7 +306,7 @@ class Session:
         elif done.statement.reported:
             self._written(one, done, shown)
 
-    def _selected(self, one: SeenTransaction, done: Executed, shown: str) -> None:
+    def _selected(self, one: SeenTransaction, done: ExecutedStatement, shown: str) -> None:
         found: dict[str, list[RowVersion]] = {}
         tables = {reported.source.name: reported.table for reported in done.statement.reported}
         for reported, text in done.reported:
@@ -352,7 +354,7 @@ class Session:
             return None
         return RowVersion(table.key_text(key), number, tuple(key))
 
-    def _written(self, one: SeenTransaction, done: Executed, shown: str) -> None:
+    def _written(self, one: SeenTransaction, done: ExecutedStatement, shown: str) -> None:
         made = done.statement.plan
         (reported,) = done.statement.reported
         table = reported.table
@@ -386,7 +388,7 @@ class Session:
     def _concluded(
         self,
         one: SeenTransaction,
-        done: Executed,
+        done: ExecutedStatement,
         table: Table,
         rows: Sequence[RowVersion],
         shown: str,
@@ -414,7 +416,7 @@ class Session:
                 one.read(table, version, shown)
 
     def _predicate(
-        self, one: SeenTransaction, done: Executed, table: Table, found: int
+        self, one: SeenTransaction, done: ExecutedStatement, table: Table, found: int
     ) -> tuple[str, str]:
         """Return the predicate of a predicate read, or why there is none.
 
@@ -458,7 +460,7 @@ class Session:
             return CONDITION, ""
         return "", predicate_edn(predicate)
 
-    def _looked_up(self, condition: Condition, table: Table, done: Executed) -> int | None:
+    def _looked_up(self, condition: Condition, table: Table, done: ExecutedStatement) -> int | None:
         """Return how many rows a condition selects by a whole key; ``None`` for others."""
         if any(key <= condition.equal.keys() for key in table.unique):
             return 1

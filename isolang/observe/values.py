@@ -54,7 +54,7 @@ class UnknownValueError(ValueError):
     """The value cannot be converted with certainty."""
 
 
-class Column(Struct, frozen=True, kw_only=True):
+class RecordedColumn(Struct, frozen=True, kw_only=True):
     """A column of a table.
 
     Attributes:

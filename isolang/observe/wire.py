@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from isolang.observe.catalogue import lookup
 from isolang.observe.predicates import Parameters
 from isolang.observe.rewriting import Prepared, PreparedStatement, ReportedTable
-from isolang.observe.session import Executed, Observation, Session
+from isolang.observe.session import ExecutedStatement, Observation, Session
 
 FUNCTION_CALLS: Final = "function calls of the protocol"
 PREPARED_EARLIER: Final = "statements that were prepared before the observation"
@@ -53,7 +53,7 @@ class _Entry(Struct):
 
     kind: str
     prepared: Prepared | None = None
-    executed: list[Executed] = field(default_factory=list)
+    executed: list[ExecutedStatement] = field(default_factory=list)
     at: int = 0
     statement: PreparedStatement | None = None
     portal: _Portal | None = None
@@ -254,7 +254,7 @@ class Wire:
         if isinstance(made, bytes):
             return made
         ticket = self._all.history.ticket()
-        executed = [Executed(statement=one, ticket=ticket) for one in made.statements]
+        executed = [ExecutedStatement(statement=one, ticket=ticket) for one in made.statements]
         self._queue.append(_Entry("Q", prepared=made, executed=executed))
         sent = made.sent.encode("utf-8", "surrogateescape")
         return None if sent == body[:-1] else sent + b"\0"
@@ -314,7 +314,9 @@ class Wire:
             return None
         ticket = self._all.history.ticket()
         entry.executed = [
-            Executed(statement=portal.statement, ticket=ticket, parameters=portal.parameters)
+            ExecutedStatement(
+                statement=portal.statement, ticket=ticket, parameters=portal.parameters
+            )
         ]
         if portal.statement.hidden and rest != b"\0\0\0\0":
             # A limit would suspend the portal at the rows that the application does not get.
@@ -422,7 +424,7 @@ class Wire:
         self._answers = []
         self._waits = False
 
-    def _current(self, head: _Entry) -> Executed | None:
+    def _current(self, head: _Entry) -> ExecutedStatement | None:
         return head.executed[head.at] if head.at < len(head.executed) else None
 
     def _row(self, head: _Entry, buffer: bytes, at: int, end: int) -> bytes | None:

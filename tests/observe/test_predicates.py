@@ -7,23 +7,23 @@ from decimal import Decimal
 import pytest
 
 from isolang.observe import predicates, values
-from isolang.observe.predicates import CannotEvaluateError, Parameters
 from isolang.observe.lexer import UnclearTextError, shape, statements, tokens
-from isolang.observe.values import Column
+from isolang.observe.predicates import CannotEvaluateError, Parameters
+from isolang.observe.values import RecordedColumn
 
 COLUMNS = {
-    "a": Column(name="a", oid=23),
-    "big": Column(name="big", oid=20),
-    "s": Column(name="s", oid=25),
-    "ok": Column(name="ok", oid=16),
-    "price": Column(name="price", oid=1700, scale=2),
-    "day": Column(name="day", oid=1082),
-    "date": Column(name="date", oid=1082),
-    "at": Column(name="at", oid=1114),
-    "tz": Column(name="tz", oid=1184),
-    "doc": Column(name="doc", oid=3802),
-    "fold": Column(name="fold", oid=25, equal=False),
-    "kind": Column(name="kind", oid=99999, enum=True),
+    "a": RecordedColumn(name="a", oid=23),
+    "big": RecordedColumn(name="big", oid=20),
+    "s": RecordedColumn(name="s", oid=25),
+    "ok": RecordedColumn(name="ok", oid=16),
+    "price": RecordedColumn(name="price", oid=1700, scale=2),
+    "day": RecordedColumn(name="day", oid=1082),
+    "date": RecordedColumn(name="date", oid=1082),
+    "at": RecordedColumn(name="at", oid=1114),
+    "tz": RecordedColumn(name="tz", oid=1184),
+    "doc": RecordedColumn(name="doc", oid=3802),
+    "fold": RecordedColumn(name="fold", oid=25, equal=False),
+    "kind": RecordedColumn(name="kind", oid=99999, enum=True),
 }
 
 
