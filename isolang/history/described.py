@@ -184,9 +184,8 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
             return of_line.get(("delete", key, ""), NOTHING)
         if self.of_predicate(op):
             number = int(columns.statement_predicate[self.statement_of(op)])
-            return of_line.get(
-                ("rp", columns.predicates[number] if number >= 0 else "", ""), NOTHING
-            )
+            predicate = columns.predicates[number] if number >= 0 else ""
+            return of_line.get(("rp", predicate, ""), NOTHING)
         kind, value = int(columns.op_kind[op]), int(columns.op_value[op])
         listed = kind in c.LISTS and value != c.UNKNOWN_VALUE
         values = self.list_values(value) if listed else [value]

@@ -29,7 +29,8 @@ _OPERATION: Final = rb"\[:([\w-]+) (%s)(?: (%s))?\]" % (_FORM, _FORM)
 Named: TypeAlias = tuple[str, str, str]
 """An operation of a recording, with key and value in EDN: ``("r", '"account/a"', "nil")``.
 
-For a predicate read, the key is the predicate, and the value is empty.
+For a predicate read, the key is the predicate, written as isolang writes it (without ``:between``
+and ``:in``), and the value is empty.
 """
 
 
@@ -86,7 +87,7 @@ def _remarks(line: bytes) -> dict[Named, Remark]:
     begin = min(at for name in _NAMES if (at := line.find(name)) >= 0)
     operations = re.findall(_OPERATION, line[:begin])
     if b"[:rp " in line[:begin]:
-        operations = [_operation(one) for one in _parts(line[line.index(_VALUE) :])]
+        operations = list(_operations(line[line.index(_VALUE) : begin]))
     callers, rows = (
         [_decoded(one) for one in re.findall(_STRING, found[1])]
         if (found := re.search(re.escape(name) + _TEXTS, line[begin:]))
@@ -101,29 +102,28 @@ def _remarks(line: bytes) -> dict[Named, Remark]:
     return remarks
 
 
-def _operation(text: bytes) -> tuple[bytes, bytes, bytes]:
-    """Return an operation with its key and value."""
-    if text.startswith(b"[:rp "):
-        return (b"rp", next(_parts(text[4:]), b""), b"")
-    found = re.fullmatch(_OPERATION, text)
-    return (b"", b"", b"") if found is None else found.groups(b"")  # type: ignore[return-value]
-
-
-def _parts(text: bytes) -> Iterator[bytes]:
-    """Yield the lists and maps in the first list of a text, or those after its beginning."""
-    depth, begin = 0, 0
-    outer = int(text.startswith(_VALUE))
+def _operations(text: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
+    """Yield the operations of a line that has predicate reads, with their keys and values."""
+    depth = begin = end = inner = 0
     for token in _TOKEN.finditer(text):
-        one = token[0]
-        if one in b"[{":
-            if depth == outer:
-                begin = token.start()
+        if token[0] in (b"[", b"{"):
             depth += 1
-        elif one in b"]}":
+            if depth == 2:  # the list of operations is the first
+                begin, end = token.start(), 0
+            elif depth == 3 and not end:
+                inner = token.start()
+        elif token[0] in (b"]", b"}"):
             depth -= 1
-            if depth == outer:
-                yield text[begin : token.end()]
-            if depth < outer or not depth:
+            if depth == 2:
+                end = end or token.end()
+            elif depth == 1:
+                found = re.fullmatch(_OPERATION, text[begin : token.end()])
+                if text.startswith(b"[:rp ", begin):
+                    yield b"rp", text[inner:end], b""
+                else:
+                    kind, key, value = found.groups(b"") if found is not None else (b"", b"", b"")
+                    yield kind, key, value
+            elif not depth:
                 return
 
 

@@ -457,13 +457,19 @@ def _other_lines(path: Path, traces: Sequence[Trace]) -> bytes:
 
 
 def _edn(predicate: Any) -> Any:
-    """Return a predicate as values of EDN."""
+    """Return a predicate as values of EDN, in the words that isolang shows."""
     if predicate == "true":
         return Keyword("true")
     name, *parts = predicate
     if name in ("and", "or", "not"):
         return [Keyword(name), *map(_edn, parts)]
-    return [Keyword(name), Keyword(parts[0]), *parts[1:]]
+    column = Keyword(parts[0])
+    if name == "between":
+        return _edn(("and", (">=", parts[0], parts[1]), ("<=", parts[0], parts[2])))
+    if name == "in":
+        every = [[Keyword("="), column, value] for value in parts[1]]
+        return [Keyword("or"), *every]
+    return [Keyword(name), column, *parts[1:]]
 
 
 def _end_of_value(line: bytes, begin: int) -> int:

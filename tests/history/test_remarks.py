@@ -45,6 +45,23 @@ def test_operations_are_shown_with_their_rows(read):
     assert history.value_object(int(history.columns.op_value[1])) == 765
 
 
+def test_predicate_reads_are_shown_with_their_statements(read):
+    """Their predicates may contain other lists, and a transaction may have several."""
+    history = read(
+        '{:index 0, :type :ok, :f :txn, :process 1, :value [[:w ["t" 1] {:n 1 :v 5}]]}\n'
+        "{:index 1, :type :ok, :f :txn, :process 0, :value "
+        '[[:rp {:table "t" :where [:and [:> :n 0] [:= :v 5]]} {}] '
+        '[:rp {:table "t" :where [:= :n 1]} {["t" 1] {:n 1 :v 5}}] '
+        '[:w ["t" 2] {:n 3 :v 6}] [:rp {:table "t" :where [:or [:= :n 1] [:= :n 2]]} {}]], '
+        ':callers ["a:1" "a:2" "a:3" "a:4"], '
+        ':rows ["not found by A" "not found by B" "{n: 3}" "not found by C"]}\n'
+    )
+    remarks = [history.remark(op) for op in range(1, len(history.columns.op_kind))]
+    assert Remark("a:1", "not found by A") in remarks
+    assert Remark("a:3", "{n: 3}") in remarks
+    assert Remark("a:4", "not found by C") in remarks
+
+
 def test_a_window_looks_for_no_remarks(read, monkeypatch):
     """What is told of a window of a log does not read the log, which may be larger than memory."""
     history = structs.replace(read(LINE), position_unit="byte")

@@ -294,3 +294,72 @@ def test_what_a_condition_does_not_find_is_counted(level, tmp_path, asks, unseen
     seen.close(isolation.recorder.path, tmp_path / "closed.edn")
     assert not seen.all_unseen.keys() - again
     isolation.close()
+
+
+RACES = {
+    "count": lambda: Choice.objects.filter(votes__gte=7).count() < 2,
+    "exists": lambda: not Choice.objects.filter(text="new").exists(),
+    "first": lambda: Choice.objects.filter(votes__range=(7, 9)).exclude(text="old").first() is None,
+}
+
+
+def adding(asks, before=lambda: None, between=lambda: None):
+    """A view that adds a choice if a condition finds none."""
+
+    def view():
+        with transaction.atomic():
+            before()
+            free = asks()
+            between()
+            if free:
+                Choice.objects.create(text="new", votes=7)
+
+    return view
+
+
+@pytest.mark.parametrize("asks", RACES)
+def test_what_two_views_did_not_find(level, tmp_path, asks):
+    """At most two, a text that is there once, a free range: the condition is in the argument."""
+    isolation = Isolation(tmp_path)
+    watch(isolation)
+    both = threading.Barrier(2)
+    view = adding(RACES[asks], between=both.wait)
+    isolation.concurrently(closing(lambda pk: view()), times=1, clients=2)
+    with pytest.raises(isolang.IsolationError, match="predicate write skew") as error:
+        isolation.assert_level("ser")
+    assert not isolation.unseen()
+    isolation.close()
+    assert "not found by SELECT" in " ".join(str(error.value).split())
+
+
+@pytest.mark.parametrize("asks", RACES)
+def test_what_views_ask_behind_a_lock(level, tmp_path, asks):
+    """The row that everybody locks first makes them right, with nothing unseen."""
+    isolation = Isolation(tmp_path)
+    watch(isolation)
+    view = adding(RACES[asks], before=lambda: Choice.objects.select_for_update().get(pk=1))
+    isolation.concurrently(closing(lambda pk: view()), times=2, clients=3)
+    isolation.assert_level("ser")
+    assert not isolation.unseen()
+    isolation.close()
+    assert Choice.objects.count() == (3 if asks == "count" else 2)
+
+
+def test_a_queue(level, tmp_path):
+    """With SKIP LOCKED each row is taken once."""
+    Choice.objects.bulk_create(Choice(text=f"job {n}", votes=1) for n in range(6))
+    isolation = Isolation(tmp_path)
+    watch(isolation)
+
+    def work(pk):
+        with transaction.atomic():
+            jobs = Choice.objects.select_for_update(skip_locked=True).filter(votes=1)
+            job = jobs.order_by("pk").first()
+            job.votes = 2
+            job.save()
+
+    isolation.concurrently(closing(work), times=2, clients=3)
+    isolation.assert_level("ser")
+    assert not isolation.unseen()
+    isolation.close()
+    assert not Choice.objects.filter(votes=1).exists()
