@@ -76,6 +76,7 @@ def test_what_cannot_be_judged_is_a_result(processes, tmp_path):
             _ = found[number].verdict
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("own", [True, False])
 def test_a_worker_that_is_killed_loses_nothing(tmp_path, own):
     """Not the histories that wait, nor the one that it had."""
@@ -177,6 +178,7 @@ class Losing(ThreadPoolExecutor):
         return lost
 
 
+@pytest.mark.slow
 def test_what_is_handed_over_together_is_lost_alone():
     """Quick histories travel together; of those lost, only the one to blame has no verdict."""
     given = [seen(1, number) for number in range(600)]

@@ -183,6 +183,7 @@ def test_examples_of_an_included_file_are_its_own(capfd, folder):
     assert run.code == 1
 
 
+@pytest.mark.slow
 def test_lint_finds_nothing_in_the_library(capfd):
     """Every check can fail, and something satisfies each level: the search ends at once."""
     run = run_here(capfd, "spec", "lint", *(entry.name for entry in list_library()))

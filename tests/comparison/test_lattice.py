@@ -32,6 +32,7 @@ def whole(library):
     return order(library, bounds=BOUNDS)
 
 
+@pytest.mark.slow
 def test_every_pair_of_levels_is_decided(whole, library):
     """By a proof or by a history of up to four transactions, never by both."""
     pairs = {(a, b) for a in library for b in library if a != b}
@@ -45,6 +46,7 @@ def told(t):
     return t.ops, t.session, t.begin, t.end, t.group, t.label, t.level
 
 
+@pytest.mark.slow
 def test_what_tells_levels_apart_is_no_artefact(whole, library):
     """The tool says of each history what the comparison says, certified, in sessions that do one
     thing at a time; of every thirtieth pair. It can be read from its line.
@@ -66,12 +68,14 @@ def test_what_tells_levels_apart_is_no_artefact(whole, library):
             assert (verdict.outcome, verdict.certified) == (outcome, True), (a, b, name)
 
 
+@pytest.mark.slow
 def test_the_levels_that_a_history_is_judged_by_are_ordered_so(whole):
     """What `isocheck levels` takes as implied is, by proof."""
     for stronger, weaker in ((a, b) for a, below in IMPLIES.items() for b in below):
         assert (stronger, weaker) in whole.proofs
 
 
+@pytest.mark.slow
 def test_the_drawing_is_of_the_library_as_it_is(whole):
     """`isocheck spec lattice --svg docs/images/lattice.svg` draws it; docs/site.py makes tables."""
     drawn = (ROOT / "docs" / "images" / "lattice.svg").read_text()
@@ -80,6 +84,7 @@ def test_the_drawing_is_of_the_library_as_it_is(whole):
     assert re.search(r"^<!-- lattice: .* -->$", page, re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_edges_of_the_drawing_go_down_and_pass_no_level(whole):
     rows, ways = layers([same[0] for same in whole.classes], whole.edges)
     assert sorted(n[0] for row in rows for n in row if not n[1]) == sorted(

@@ -38,7 +38,7 @@ from isolang.language.classify.event_graph import NotAnEventGraph, classify
 from isolang.solvers.registry import SOLVERS, applicable, stages_of
 
 #: Separating histories per triple, and into how many tests they are divided.
-HISTORIES, SLICES = 180, 6
+HISTORIES, SLICES = 120, 6
 
 #: A sanitizer watches our own native code alone, and makes the rest slow.
 SANITIZED = "ISOLANG_SANITIZED" in os.environ
@@ -67,6 +67,7 @@ def run(
     assert min(runs.verdicts["valid"], runs.verdicts["invalid"]) > count / 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(SLICES))
 def test_separating_histories(levels: Levels, part: int) -> None:
     """Every triple, on levels that are event graphs."""
@@ -85,6 +86,7 @@ def test_all_solvers_are_tested_here() -> None:
     assert {name for _, name in PAIRS} == set(SOLVERS)
 
 
+@pytest.mark.slow
 def test_litmus(levels: Levels) -> None:
     """The litmus table, by every pair without pruning: three levels a history."""
     rng = random.Random(1)
@@ -177,6 +179,7 @@ def expressions(rng: random.Random, specs: list, per_spec: int) -> Conformance:
     return runs
 
 
+@pytest.mark.slow
 def test_specifications_nobody_wrote() -> None:
     """Combining writes, above all, must be left out where an expression does not permit it."""
     rng = random.Random(77)
@@ -203,6 +206,7 @@ def test_without_predicate_reads_none_is_by_predicate(relation: str) -> None:
     assert not runs.wrong
 
 
+@pytest.mark.slow
 def test_reads_of_keys_told_from_reads_of_predicates() -> None:
     """Reads by key and by predicate have edges of their own."""
     rng = random.Random(79)

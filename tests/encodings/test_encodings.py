@@ -384,6 +384,7 @@ def test_a_core_is_proved_by_itself():
 # --- compare ---
 
 
+@pytest.mark.slow
 @not_ours
 def test_compare(tmp_path, capfd):
     """Each pair has a row with the same verdict and its costs, in all outputs."""

@@ -203,6 +203,7 @@ def test_levels_that_nobody_asked_for_are_news_only_if_none_was(asked: str, said
     assert all(any(word in note for note in notes) for word in said)
 
 
+@pytest.mark.slow
 def test_proofs_of_other_names_are_refused() -> None:
     """A proof for some names proves nothing for others, whatever both checkers are told."""
     rng, refused = random.Random(4), Counter[str]()

@@ -87,6 +87,7 @@ HARD = {
 SANITIZED = "ISOLANG_SANITIZED" in os.environ
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", list(HARD)[: 1 if SANITIZED else None])
 def test_side_by_side_the_first_in_turn_counts(by):
     """Three searches at once: what counts, and all counts, are those of taking turns."""

@@ -168,6 +168,7 @@ def test_another_order_than_the_lines_is_refused(tmp_path):
         growing.add(*text[:3], text[4], text[3], *text[5:])
 
 
+@pytest.mark.slow
 def test_random_logs_are_judged_like_the_whole(tmp_path):
     """Growing, with numbers of every kind, killed now and then: what convicts early is final."""
     counts: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Plays the scripts of a run: before its workloads, and those that are left beside them."""
+"""Plays the scripts of a run, before its workloads or at the same time as they run."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ class LogClients:
     """The clients of a stream.
 
     Attributes:
-        by_path: the clients by the path, or by the number of a source that is no path.
+        by_path: the clients by the path, or by the number of a source that is not a path.
         segments: the files in which the clients' logs are.
         several: whether there are, or may be, several clients.
         scanned: when new clients were last searched for.

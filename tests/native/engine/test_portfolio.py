@@ -437,6 +437,7 @@ def test_the_searches_keep_to_their_memory(plans, strategy):
     assert isinstance(raised.value, MemoryError)
 
 
+@pytest.mark.slow
 def test_an_unknown_for_lack_of_memory_explains_itself(monkeypatch):
     """All three together; they may hold half of the memory of the check, a gibibyte at most."""
     assert Options(memory=100).search_bytes() == 50_000_000

@@ -79,7 +79,7 @@ def test_a_run_that_has_not_played_all_is_not_proved(capfd, tmp_path, children):
 
 def test_scripts_that_take_long_leave_time_for_the_workloads(capfd, tmp_path, children):
     """They begin in a quarter of the time, and the rest of them goes on beside the clients."""
-    children.first(slowly, "isolang.run.play.runner", "interleave", 0.6)
+    children.first(slowly, "isolang.run.play.scripts", "interleave", 0.6)
     code, report = auto(capfd, tmp_path, 2)
     assert (code, report["verdict"]) == (0, "valid")
     (said,) = report["doubts"]

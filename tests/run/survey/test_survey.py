@@ -52,6 +52,7 @@ def surveyed(tmp_path, capfd):
     return json.loads(run.out), page
 
 
+@pytest.mark.slow
 def test_every_cell_is_backed_by_files(surveyed):
     """History and certificate of each can be judged again, and say the same."""
     found, page = surveyed

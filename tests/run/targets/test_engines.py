@@ -53,6 +53,7 @@ def verdict(name, tmp_path, level="", **more):
     return judge(player.play(settings), target_named(name)).verdict
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NEEDS)
 def test_the_adapter_passes_the_selftest(name):
     """No check of the self-test fails at any level, whichever engine it is."""
