@@ -62,12 +62,12 @@ Section Facts.
     intros I H k v K. apply table_find in H. destruct H as (x & H & ->). rewrite last_writes_ok in K.
     right. exists x. split; auto. apply in_is; auto. eapply possible_not_T0; eauto.
   Qed.
-  Lemma writes_it_ok t k : is_in h c t -> writes_it F t k = true -> exists v, wrote h c t k v.
+  Lemma writes_it_ok t k : is_in h c t -> writes_it F t k = true -> writer h c t k.
   Proof.
     unfold writes_it. rewrite orb_true_iff. intros I [H|H].
-    - apply same_ok in H. subst. exists (initial h k). left; auto.
+    - apply same_ok in H. subst. left; auto.
     - destruct (M.find t (f_writes F)) as [m|] eqn:E; try discriminate. rewrite M.mem_find in H.
-      destruct (M.find k m) eqn:K; try discriminate. exists v. eapply writes_find; eauto.
+      destruct (M.find k m) eqn:K; try discriminate. eapply wrote_writer, writes_find; eauto.
   Qed.
   Lemma reads_find t m i k v : is_in h c t -> M.find t (f_reads F) = Some m -> M.find i m = Some (k, v) ->
     external h c t i k v.
@@ -76,30 +76,275 @@ Section Facts.
     destruct K as (p & K & <-). exists x. split.
     - apply in_is; auto. eapply possible_not_T0; eauto.
     - unfold external_reads in K.
-      apply in_flat_map in K. destruct K as ([[[i' k'] v'] own] & K & K'). destruct own; [destruct K'|].
+      apply in_flat_map in K. destruct K as ([[[i' k'] v'] own] & K & K'). destruct own; [|destruct K'].
       destruct K' as [[= -> -> ->]|[]]. exact K.
   Qed.
   Lemma read_of_ok t i k v : is_in h c t -> read_of F t i = Some (k, v) -> external h c t i k v.
   Proof.
     unfold read_of. destruct (M.find t (f_reads F)) eqn:E; try discriminate. intros. eapply reads_find; eauto.
   Qed.
-  Lemma writers_have u k v : wrote h c u k v -> (u = T0 /\ v = initial h k) \/
+  Lemma writers_have u k v : wrote h c u k v -> (u = T0 /\ In v (initial h k)) \/
     exists m, M.find k (f_writers F) = Some m /\ In u (get (value_key v) m).
   Proof.
     intros [H|(x & H & L)]; [auto|right]. apply possible_of in H.
-    assert (W : In (k, (value_key v, u)) (written (possible h))).
-    { unfold written. apply in_flat_map. exists (u, x). split; auto. cbn [fst snd].
+    assert (W : In (k, (value_key v, u)) (writers_by_value (possible h))).
+    { unfold writers_by_value. apply in_flat_map. exists (u, x). split; auto. cbn [fst snd].
       apply in_map_iff. exists (k, v). split; auto. apply M.elements_correct. rewrite last_writes_ok. exact L. }
     apply group_in in W. unfold get in W. unfold F, facts_of. cbn [f_writers]. unfold M.map. rewrite M.gmapi.
-    destruct (M.find k (group (written (possible h)))) eqn:E; [|destruct W]. simpl.
+    destruct (M.find k (group (writers_by_value (possible h)))) eqn:E; [|destruct W]. simpl.
     eexists. split; [reflexivity|]. apply group_in. exact W.
   Qed.
-  Lemma versions_have u k v : wrote h c u k v -> (u = T0 /\ v = initial h k) \/ In (v, u) (get k (f_versions F)).
+  Lemma versions_have u k v : wrote h c u k v -> (u = T0 /\ In v (initial h k)) \/ In (v, u) (get k (f_versions F)).
   Proof.
     intros [H|(x & H & L)]; [auto|right]. apply possible_of in H. apply group_in. unfold versions.
     apply in_flat_map. exists (u, x). split; auto. cbn [fst snd].
     apply in_map_iff. exists (k, v). split; auto. apply M.elements_correct. rewrite last_writes_ok. exact L.
   Qed.
+  (** * Lists *)
+  Let E (k : key) (u : tid) : list value := elements_in (f_txns F) k u.
+  Lemma elements_known k u x : In (u, x) (possible h) -> E k u = written k (ops x).
+  Proof.
+    intros H. unfold E, elements_in, F, facts_of. cbn [f_txns].
+    rewrite (table_in (fun x => x) _ _ _ H); auto. intros. eapply possible_unique; eauto.
+  Qed.
+  Lemma in_written k v l : In (W k v) l <-> In v (written k l).
+  Proof.
+    induction l as [|[k' w|k' r] l IH]; simpl; [tauto| |].
+    - destruct (Pos.eqb_spec k k').
+      + subst. simpl. rewrite <- IH. split; intros [H|H]; auto; left; congruence.
+      + rewrite <- IH. split; [intros [H|H]; auto; congruence|auto].
+    - rewrite <- IH. split; [intros [H|H]; auto; discriminate|auto].
+  Qed.
+  Lemma elements_have k u x e : M.mem k (f_lists F) = true -> In (u, x) (possible h) ->
+    In e (written k (ops x)) -> In u (writers_of F k e).
+  Proof.
+    intros K H W. assert (G : In (k, (value_key e, u)) (elements (list_keys h) (possible h))).
+    { unfold elements. apply in_flat_map. exists (u, x). split; auto. apply in_flat_map. exists (Defs.W k e).
+      split; [apply in_written; auto|]. cbn [fst]. change (list_keys h) with (f_lists F). rewrite K. left; auto. }
+    apply group_in in G. unfold get in G. unfold writers_of, F, facts_of. cbn [f_elements]. unfold M.map.
+    rewrite M.gmapi. destruct (M.find k (group (elements (list_keys h) (possible h)))) eqn:Q; [|destruct G].
+    simpl. apply group_in. exact G.
+  Qed.
+  Lemma only_by_ok k a e u x : M.mem k (f_lists F) = true -> only_by F k a e = true ->
+    In (u, x) (possible h) -> In e (E k u) -> u = a.
+  Proof.
+    intros K O H W. rewrite (elements_known k u x H) in W. pose proof (elements_have _ _ _ _ K H W) as G.
+    unfold only_by in O. rewrite forallb_forall in O. apply O in G. apply same_ok in G. auto.
+  Qed.
+
+  Lemma strip_app m : forall r, strip m (m ++ r) = Some r.
+  Proof. induction m as [|x m IH]; simpl; intros; auto. rewrite N.eqb_refl. auto. Qed.
+  Lemma listed_possible k u : legal h c -> In u (order c k) -> exists x, In (u, x) (included h c).
+  Proof.
+    intros (_ & _ & N & O) H. assert (W : writer h c u k) by (apply O; right; auto).
+    destruct W as [->|(x & v & W & _)]; [|eauto]. specialize (N k). inversion N. tauto.
+  Qed.
+  Lemma appended_known k l : (forall u, In u l -> exists x, In (u, x) (included h c)) ->
+    appended h c k l = flat_map (E k) l.
+  Proof.
+    intros H. rewrite appended_is. induction l as [|u l IH]; simpl; auto. rewrite IH by (intros; apply H; right; auto).
+    f_equal. destruct (H u (or_introl eq_refl)) as (x & Hx).
+    rewrite (elements_known k u x) by (apply possible_of; auto). unfold elements_in.
+    rewrite (table_in (fun x => x) _ _ _ Hx); auto. intros. eapply included_unique; eauto.
+  Qed.
+  Lemma shown_known k mid own : shown h k ((beginning h k ++ mid) ++ rev own) own = Some mid.
+  Proof.
+    unfold shown. rewrite <- app_assoc, strip_app, rev_app_distr, rev_involutive, strip_app, rev_involutive. auto.
+  Qed.
+
+  Lemma list_read_ok t i k m own : legal h c -> is_in h c t -> list_read h F t i = Some (k, m, own) ->
+    M.mem k (f_lists F) = true /\ exists p r, order c k = p ++ r /\ m = Some (flat_map (E k) p) /\ ~ In t p /\
+      (own = true -> exists r', r = t :: r').
+  Proof.
+    intros L J. unfold list_read. destruct (M.find t (f_txns F)) as [x|] eqn:Q; try discriminate.
+    apply txn_ok in Q. assert (Hx : In (t, x) (included h c)) by (apply in_is; auto; eapply possible_not_T0; eauto).
+    match goal with |- context [find ?f ?l] => destruct (find f l) as [[[[j k'] r] o]|] eqn:G; try discriminate end.
+    apply find_some in G. destruct G as [G _]. destruct r as [v|l|l|l]; try discriminate.
+    destruct (M.mem k' (f_lists F)) eqn:K; try discriminate. intros [= -> <- <-]. split; auto.
+    pose proof L as (L1 & L2 & L3 & _).
+    assert (P : forall p r, order c k = p ++ r -> forall u, In u p -> exists x, In (u, x) (included h c)).
+    { intros p r Ord u Hu. apply (listed_possible k u L). rewrite Ord. apply in_or_app. auto. }
+    destruct o as [|v o].
+    - destruct (L1 t j k (ListIs l)) as [_ X]; [exists x; auto|]. destruct X as (p & r & Ord & _ & N & ->).
+      exists p, r. split; [exact Ord|]. rewrite (appended_known k p (P _ _ Ord)). split; [|split; [auto|discriminate]].
+      pose proof (shown_known k (flat_map (E k) p) []) as S. cbn [rev] in S. rewrite app_nil_r in S. exact S.
+    - destruct (L2 t x j k (ListIs l) v o Hx G) as (p & r & Ord & ->). exists p, (t :: r).
+      split; [exact Ord|]. rewrite (appended_known k p (P _ _ Ord)). split; [|split].
+      + exact (shown_known k (flat_map (E k) p) (v :: o)).
+      + intros Ht. pose proof (L3 k) as N. rewrite Ord in N. inversion N as [|? ? _ N2]. subst.
+        apply NoDup_remove_2 in N2. apply N2. apply in_or_app. auto.
+      + intros _. eauto.
+  Qed.
+
+  Lemma candidates_have t k r u : legal h c -> explained h c t k r u -> In u (candidates h F k r).
+  Proof.
+    intros L X.
+    assert (B : forall v, wrote h c u k v -> u <> T0 -> In u (by_value F k v)).
+    { intros v W N. destruct (writers_have _ _ _ W) as [[Z _]|(m & Q & H)]; [congruence|]. unfold by_value.
+      rewrite Q. exact H. }
+    assert (R : (exists v, wrote h c u k v /\ matches r v = true) ->
+      In u ((if existsb (matches r) (initial h k) then [T0] else []) ++ match r with
+        | Is v => by_value F k v
+        | _ => map snd (filter (fun p => matches r (fst p)) (get k (f_versions F))) end)).
+    { intros (v & W & Fits). apply in_or_app. destruct (versions_have _ _ _ W) as [[-> H]|H].
+      - left. assert (Q : existsb (matches r) (initial h k) = true) by (apply existsb_exists; eauto).
+        rewrite Q. left; auto.
+      - right. assert (N : u <> T0).
+        { intros ->. apply group_out in H. unfold versions in H. apply in_flat_map in H.
+          destruct H as ([t' x'] & Hp & H). apply in_map_iff in H. destruct H as (q & H & _).
+          apply possible_not_T0 in Hp. cbn [fst] in H. congruence. }
+        assert (G : In u (map snd (filter (fun p => matches r (fst p)) (get k (f_versions F))))).
+        { apply in_map_iff. exists (v, u). split; auto. apply filter_In. auto. }
+        destruct r as [w|l|l|l]; try exact G. cbn [matches] in Fits. apply N.eqb_eq in Fits. subst w. auto. }
+    destruct r as [w|l|l|l]; cbn [explained] in X; try (apply R; exact X; fail).
+    clear R. destruct X as (l1 & l2 & Ord & -> & _ & ->). cbn [candidates]. apply in_or_app.
+    destruct l1 as [|v l1] using rev_ind; [left|right; clear IHl1].
+    - cbn [appended flat_map]. unfold appended. simpl flat_map. rewrite strip_app. left; auto.
+    - rewrite last_last in *. assert (Hv : In v (order c k)) by (rewrite Ord; apply in_or_app; left; apply in_or_app; simpl; auto).
+      destruct (listed_possible _ _ L Hv) as (x & Hx).
+      assert (W : writer h c v k) by (destruct L as (_ & _ & _ & O); apply O; right; auto).
+      destruct W as [->|(y & w & Hy & Lw)]; [apply included_not_T0 in Hx; congruence|].
+      rewrite (included_unique _ _ _ _ _ Hy Hx) in Lw.
+      rewrite appended_known by (intros z Hz; apply (listed_possible k z L); rewrite Ord; apply in_or_app; auto).
+      rewrite flat_map_app. simpl flat_map. rewrite app_nil_r, !rev_app_distr, (elements_known k v x) by (apply possible_of; auto).
+      pose proof Lw as Lw'. unfold last_write in Lw. rewrite written_rev in Lw.
+      destruct (rev (written k (ops x))) as [|z m] eqn:Q; [discriminate|]. injection Lw as ->. simpl.
+      apply B; [right; eauto|]. eapply included_not_T0; eauto.
+  Qed.
+
+  Section Read.
+    Variables (k : key) (t : tid) (p r : list tid) (own : bool).
+    Hypothesis K : M.mem k (f_lists F) = true.
+    Hypothesis L : legal h c.
+    Hypothesis Ord : order c k = p ++ r.
+    Hypothesis Tp : ~ In t p.
+    Hypothesis Own : own = true -> exists r', r = t :: r'.
+    Let mid := flat_map (E k) p.
+
+    Lemma by_only a e u : only_by F k a e = true -> In u p -> In e (E k u) -> u = a.
+    Proof.
+      intros O Hu He. destruct (listed_possible k u L) as (x & Hx); [rewrite Ord; apply in_or_app; auto|].
+      eapply only_by_ok; eauto. apply possible_of; eauto.
+    Qed.
+    Lemma shown_writer a e : only_by F k a e = true -> In e mid -> In a p.
+    Proof.
+      intros O He. unfold mid in He. apply in_flat_map in He. destruct He as (u & Hu & He).
+      rewrite <- (by_only _ _ _ O Hu He). exact Hu.
+    Qed.
+
+    Lemma filter_flat (q : value -> bool) (f : tid -> list value) l :
+      filter q (flat_map f l) = flat_map (fun u => filter q (f u)) l.
+    Proof. induction l; simpl; auto. rewrite filter_app, IHl. auto. Qed.
+    Lemma flat_nothing (f : tid -> list value) l : (forall u, In u l -> f u = []) -> flat_map f l = [].
+    Proof. induction l; simpl; intros H; auto. rewrite (H a), IHl; auto. Qed.
+    Lemma filter_nothing (q : value -> bool) l : (forall e, In e l -> q e = false) -> filter q l = [].
+    Proof. induction l; simpl; intros H; auto. rewrite (H a); auto. Qed.
+
+    Lemma nodup_left {A} (l m : list A) : NoDup (l ++ m) -> NoDup l.
+    Proof.
+      induction l as [|x l IH]; simpl; [constructor|]. rewrite !NoDup_cons_iff. intros [H1 H2]. split; auto.
+      intros H. apply H1. apply in_or_app. auto.
+    Qed.
+    Lemma torn_ok a : is_torn F k mid t a = true -> False.
+    Proof.
+      unfold is_torn. intros H.
+      assert (N : forall u, In u p -> u <> a -> filter (only_by F k a) (E k u) = []).
+      { intros u Hu D. apply filter_nothing. intros e He. destruct (only_by F k a e) eqn:O; auto.
+        exfalso. apply D. eapply by_only; eauto. }
+      destruct (in_dec Pos.eq_dec a p) as [I|I].
+      - assert (Q : filter (only_by F k a) mid = filter (only_by F k a) (E k a)).
+        { unfold mid. rewrite filter_flat. apply in_split in I. destruct I as (p1 & p2 & ->).
+          assert (Dup : NoDup (p1 ++ a :: p2)).
+          { destruct L as (_ & _ & ND & _). pose proof (ND k) as X. inversion X as [|? ? _ X2]. rewrite Ord in X2.
+            eapply nodup_left; eauto. }
+          apply NoDup_remove_2 in Dup. rewrite flat_map_app. simpl.
+          rewrite (flat_nothing _ p1), (flat_nothing _ p2); [rewrite app_nil_r; auto| |];
+            intros u Hu; apply N; try (apply in_or_app; simpl; auto); intros ->; apply Dup; apply in_or_app; auto. }
+        rewrite Q in H. fold (E k a) in H. destruct (filter (only_by F k a) (E k a)) as [|e m]; [discriminate|].
+        apply orb_true_iff in H. destruct H as [H|H]; [apply same_ok in H; subst; auto|].
+        pose proof (strip_app (e :: m) []) as S. rewrite app_nil_r in S. rewrite S in H. discriminate.
+      - unfold mid in H. rewrite filter_flat, flat_nothing in H; [discriminate|].
+        intros u Hu. apply N; auto. intros ->. auto.
+    Qed.
+
+    Lemma later_split q1 q2 l : later q1 q2 l = true ->
+      exists l1 e l2 f, l = l1 ++ e :: l2 /\ q1 e = true /\ In f l2 /\ q2 f = true.
+    Proof.
+      induction l as [|e l IH]; simpl; [discriminate|]. destruct (q1 e) eqn:Q.
+      - intros H. apply existsb_exists in H. destruct H as (f & Hf & H). exists [], e, l, f. auto.
+      - intros H. apply IH in H. destruct H as (l1 & e' & l2 & f & -> & H). exists (e :: l1), e', l2, f. auto.
+    Qed.
+    Lemma flat_before (f : tid -> list value) l : forall l1 e l2 g, flat_map f l = l1 ++ e :: l2 -> In g l2 ->
+      exists u v, In e (f u) /\ In g (f v) /\ (u = v /\ In u l \/ before l u v).
+    Proof.
+      induction l as [|u l IH]; simpl; intros l1 e l2 g Q G; [destruct l1; discriminate|].
+      assert (S : (exists m, f u = l1 ++ e :: m /\ l2 = m ++ flat_map f l) \/
+                  exists m, l1 = f u ++ m /\ flat_map f l = m ++ e :: l2).
+      { clear IH G. revert Q. generalize (f u) as a. generalize (flat_map f l) as b. intros b a.
+        revert l1. induction a as [|x a IHa]; simpl; intros l1 Q; [right; exists l1; auto|].
+        destruct l1 as [|y l1]; simpl in Q; injection Q as -> Q.
+        - left. exists a. auto.
+        - apply IHa in Q. destruct Q as [(m & -> & ->)|(m & -> & ->)]; [left|right]; exists m; auto. }
+      destruct S as [(m & Q1 & ->)|(m & -> & Q2)].
+      - assert (He : In e (f u)) by (rewrite Q1; apply in_or_app; simpl; auto).
+        apply in_app_or in G. destruct G as [G|G].
+        + exists u, u. repeat split; auto. rewrite Q1. apply in_or_app. simpl. auto.
+        + apply in_flat_map in G. destruct G as (v & Hv & G). exists u, v. repeat split; auto. right.
+          exists [u], l. simpl. auto.
+      - destruct (IH _ _ _ _ Q2 G) as (x & y & H1 & H2 & H3). exists x, y. repeat split; auto.
+        destruct H3 as [[-> H3]|H3]; [left; auto|right]. change (u :: l) with ([u] ++ l). apply before_app_r. auto.
+    Qed.
+    Lemma before_in {A} (l : list A) a b : before l a b -> In a l /\ In b l.
+    Proof. intros (l1 & l2 & -> & H1 & H2). split; apply in_or_app; auto. Qed.
+
+    Lemma order_ok a b b_in : (b_in = true -> is_in h c b) ->
+      lists_order F k mid own t a b b_in = true -> before (T0 :: order c k) a b.
+    Proof.
+      intros B. unfold lists_order. rewrite andb_true_iff, orb_true_iff, !andb_true_iff. intros [D H].
+      apply negb_true_iff, Pos.eqb_neq in D.
+      change (T0 :: order c k) with ([T0] ++ order c k). apply before_app_r. destruct H as [H|[[H H2] H3]].
+      - apply later_split in H. destruct H as (l1 & e & l2 & f & Q & He & Hf & Of).
+        destruct (flat_before _ _ _ _ _ _ Q Hf) as (u & v & Eu & Ev & R).
+        assert (In u p /\ In v p) as [Hu Hv].
+        { destruct R as [[-> R]|R]; auto. apply before_in; auto. }
+        apply (by_only _ _ _ He Hu) in Eu. apply (by_only _ _ _ Of Hv) in Ev. subst.
+        destruct R as [[R _]|R]; [congruence|]. rewrite Ord. apply before_app_l. exact R.
+      - apply B in H2. apply existsb_exists in H3. destruct H3 as (g & Hg & G).
+        assert (Eg : exists x, In (b, x) (included h c) /\ In g (written k (ops x))).
+        { destruct H2 as [->|(x & Hx)].
+          - exfalso. unfold elements_in in Hg. destruct (M.find T0 (f_txns F)) eqn:Q; [|destruct Hg].
+            apply txn_ok, possible_not_T0 in Q. congruence.
+          - exists x. split; auto. rewrite <- (elements_known k b x); [exact Hg|apply possible_of; auto]. }
+        destruct Eg as (x & Hx & Wg).
+        assert (Np : ~ In b p).
+        { intros Hb. apply negb_true_iff in G. rewrite <- not_true_iff_false in G. apply G.
+          apply existsb_exists. exists g. split; [|apply N.eqb_refl]. unfold mid. apply in_flat_map. exists b.
+          split; auto. }
+        assert (Hb : In b r).
+        { assert (Z : In b (T0 :: order c k)).
+          { destruct L as (_ & _ & _ & O). apply O. right. exists x. unfold last_write. rewrite written_rev.
+            destruct (rev (written k (ops x))) as [|z m] eqn:Q; [|exists z; auto].
+            apply (f_equal (@rev value)) in Q. rewrite rev_involutive in Q. rewrite Q in Wg. destruct Wg. }
+          destruct Z as [Z|Z]; [exfalso; apply included_not_T0 in Hx; congruence|].
+          rewrite Ord in Z. apply in_app_or in Z. destruct Z; tauto. }
+        rewrite Ord. apply orb_true_iff in H. destruct H as [H|H].
+        + apply existsb_exists in H. destruct H as (e & He & H). exists p, r. repeat split; auto.
+          eapply shown_writer; eauto.
+        + apply andb_true_iff in H. destruct H as [HO H]. apply same_ok in H. subst a.
+          destruct (Own HO) as (r' & ->). apply before_app_r. destruct Hb as [Hb|Hb]; [congruence|].
+          exists [t], r'. simpl. auto.
+    Qed.
+
+    Lemma someone_ok e : existsb (N.eqb e) mid = true ->
+      exists u x, In (u, x) (included h c) /\ In u (writers_of F k e).
+    Proof.
+      intros H. apply existsb_exists in H. destruct H as (e' & H & Q). apply N.eqb_eq in Q. subst e'.
+      unfold mid in H. apply in_flat_map in H. destruct H as (u & Hu & He).
+      destruct (listed_possible k u L) as (x & Hx); [rewrite Ord; apply in_or_app; auto|].
+      exists u, x. split; auto. eapply elements_have; eauto; [apply possible_of; eauto|].
+      rewrite <- (elements_known k u x); [exact He|apply possible_of; eauto].
+    Qed.
+  End Read.
   Lemma keys_have k : M.mem k (f_keys F) = true -> In k (keys h).
   Proof. apply set_of_in. Qed.
 End Facts.
@@ -159,12 +404,12 @@ Section Sound.
     Proof.
       intros J. destruct x as [|[x|]|x]; cbn [test set_means]; intros H.
       - exact J.
-      - apply (writes_it_ok h c) in H; auto. destruct H as (v & H). exists (n x), v. split; [reflexivity|exact H].
+      - apply (writes_it_ok h c) in H; auto. exists (n x). split; [reflexivity|exact H].
       - rewrite orb_true_iff in H. destruct H as [H|H].
-        + apply same_ok in H. subst. exists 1%positive, (initial h 1%positive). split; [exact I|]. left; auto.
+        + apply same_ok in H. subst. exists 1%positive. split; [exact I|]. left; auto.
         + destruct (M.find t (f_writes F)) as [m|] eqn:K; try discriminate.
           destruct (M.elements m) as [|[k v] r] eqn:Q; try discriminate.
-          exists k, v. split; [exact I|]. eapply writes_find; eauto. apply M.elements_complete. rewrite Q. left; auto.
+          exists k. split; [exact I|]. eapply wrote_writer, writes_find; eauto. apply M.elements_complete. rewrite Q. left; auto.
       - destruct (M.find t (f_reads F)) as [m|] eqn:K;
           try discriminate.
         apply existsb_exists in H. destruct H as ([i [k v]] & H & Q). apply key_is_ok in Q.
@@ -445,38 +690,25 @@ Section Sound.
   Lemma step_sound p db cl : (forall x cl, M.find x db = Some cl -> clause_true cl = true) ->
     step_clause h s F A p db = Some cl -> clause_true cl = true.
   Proof.
-    intros D. destruct p as [t ins|t i vs ins|number rounds edges|vs|v w ins|v w|v w|v ins|c0 hints]; cbn [step_clause].
+    intros D. destruct p as [t ins|t i vs ins|number rounds edges|vs|v w ins|v w|v w|v ins|t i e vs ins|t i v ins|t i a ins|c0 hints]; cbn [step_clause].
     - destruct (M.find t (f_txns F)) as [x|] eqn:E; try discriminate.
       match goal with |- (if ?b then _ else _) = _ -> _ => destruct b eqn:K; try discriminate end.
       intros [= <-]. apply negative_clause. intros V. apply andb_true_iff in K. destruct K as [K Ex].
       apply (excused_ok _ _ Ex) in V.
-      apply existsb_exists in K. destruct K as ([[[i k] v] own] & Hin & K). destruct own as [n|]; try discriminate.
-      apply negb_true_iff in K. apply not_true_iff_false in K. apply K. destruct L as (_ & LI & _). apply txn_ok in E.
-      apply (LI t x i k v n); [|exact Hin]. apply in_is; [exact V|eapply possible_not_T0; exact E|exact E].
+      apply existsb_exists in K. destruct K as ([[[i k] r] own] & Hin & K). destruct L as (_ & LI & _). apply txn_ok in E.
+      destruct own as [|n own]; [destruct r; discriminate|].
+      assert (X : own_explained h c t k r (n :: own)).
+      { apply (LI t x i k r n own); [|exact Hin]. apply in_is; [exact V|eapply possible_not_T0; exact E|exact E]. }
+      destruct r as [v|l|l|l]; cbn [own_explained hd_error] in X;
+        try (destruct X as (m & [= <-] & X); rewrite X in K; discriminate).
+      destruct X as (l1 & l2 & _ & ->). rewrite rev_app_distr, rev_involutive, strip_app in K. discriminate.
     - destruct (read_of F t i) as [[k v]|] eqn:E; try discriminate.
       match goal with |- (if ?b then _ else _) = _ -> _ => destruct b eqn:K; try discriminate end.
       destruct (excused F A t ins) eqn:Ex; try discriminate.
       intros [= <-]. apply where_in. intros V. pose proof (excused_ok _ _ Ex V) as J.
       apply (read_of_ok h c t i k v J) in E.
-      rewrite forallb_forall in K. destruct L as (L1 & _). destruct (L1 _ _ _ _ E) as (N & y & Wr & Fy).
-      assert (Hc : In (source c t i) ((if matches v (initial h k) then [T0] else []) ++
-          match v with
-          | Is v => match M.find k (f_writers F) with Some m => get (value_key v) m | None => [] end
-          | _ => map snd (filter (fun p => matches v (fst p)) (get k (f_versions F)))
-          end)).
-      { apply in_or_app. destruct (writers_have _ _ _ _ _ Wr) as [[Eu Ev]|(m & Em & Hm)].
-        - left. rewrite Eu, <- Ev, Fy. left; auto.
-        - right. destruct (versions_have _ _ _ _ _ Wr) as [[Z _]|Hv].
-          + destruct Wr as [[_ Z2]|(z & Hz & _)]; [|apply included_not_T0 in Hz; congruence].
-            exfalso. unfold F, facts_of in Em. cbn [f_writers] in Em. unfold M.map in Em.
-            rewrite M.gmapi in Em. destruct (M.find k (group (written (possible h)))) eqn:Q; try discriminate.
-            injection Em as <-. apply group_out in Hm.
-            assert (W : In (k, (value_key y, source c t i)) (written (possible h))) by (apply group_out; unfold get; rewrite Q; exact Hm).
-            unfold written in W. apply in_flat_map in W. destruct W as ([t' x'] & Hp & W). apply in_map_iff in W.
-            destruct W as (q & W & _). injection W as _ _ W. apply possible_not_T0 in Hp. cbn in W. congruence.
-          + assert (G : In (source c t i) (map snd (filter (fun p => matches v (fst p)) (get k (f_versions F))))).
-            { apply in_map_iff. exists (y, source c t i). split; auto. apply filter_In. split; auto. }
-            destruct v as [v|l|l]; try exact G. cbn [matches] in Fy. apply N.eqb_eq in Fy. subst y. unfold F. rewrite Em. exact Hm. }
+      rewrite forallb_forall in K. destruct (proj1 L _ _ _ _ E) as (N & X).
+      pose proof (candidates_have h c t k v _ L X) as Hc.
       apply K in Hc. apply orb_true_iff in Hc. destruct Hc as [Hc|Hc]; [apply same_ok in Hc; congruence|].
       apply existsb_exists in Hc. destruct Hc as (x & Hx & Hc).
       destruct (M.find x A) as [[t' i' u'| | |]|] eqn:E2; try discriminate.
@@ -544,8 +776,8 @@ Section Sound.
         * intros Hv. eapply src_ok; eauto.
         * intros [E S]. apply orb_true_iff in K. destruct K as [K|K]; apply same_ok in K.
           -- rewrite K. destruct E as (y & Hy & _). right; eauto.
-          -- rewrite K, <- S. destruct L as (L1 & _). destruct (L1 _ _ _ _ E) as (_ & v' & [[Z _]|(y & Hy & _)] & _);
-               [left; exact Z|right; eauto].
+          -- rewrite K, <- S. destruct (proj1 L _ _ _ _ E) as (_ & X).
+             eapply listed_inside; [exact L|eapply explained_writer; [exact L|exact X]].
       + destruct (negb (same t' T0) && (same t' a || same t' b)) eqn:K; try discriminate. intros [= <-].
         apply andb_true_iff in K. destruct K as [N K]. apply negb_true_iff, Pos.eqb_neq in N.
         apply (Q (ww c k a b) t'); auto.
@@ -574,6 +806,30 @@ Section Sound.
       apply negb_true_iff, Pos.eqb_neq in K2. apply writer_listed in K3; [|eapply excused_ok; eauto]. subst.
       eapply clause_in; [left; reflexivity|]. rewrite (val_is _ _ Ev). apply beforeb_ok.
       exists [T0], (order c k). repeat split; simpl; auto. destruct K3; [congruence|auto].
+    - destruct (list_read h F t i) as [[[k [mid|]] own]|] eqn:R; try discriminate.
+      destruct (existsb (N.eqb e) mid && excused F A t ins && _) eqn:K; try discriminate. intros [= <-].
+      apply where_in. intros V. rewrite !andb_true_iff in K. destruct K as [[K1 K2] K3].
+      pose proof (excused_ok _ _ K2 V) as J.
+      destruct (list_read_ok h c t i _ _ _ L J R) as (M1 & p & r & Ord & [= ->] & Tp & Own).
+      destruct (someone_ok h c k p r M1 L Ord e K1) as (u & x & Hu & Hw).
+      rewrite forallb_forall in K3. apply K3 in Hw. apply existsb_exists in Hw. destruct Hw as (v & Hv & Q).
+      destruct (M.find v A) as [[| | |t']|] eqn:Ev; try discriminate. apply same_ok in Q. subst t'.
+      eapply clause_in; [apply (in_map (fun x => (true, x))); exact Hv|]. rewrite (val_is _ _ Ev). cbn [atom_true].
+      apply in_inb; [right; eauto|eapply included_not_T0; eauto].
+    - destruct (list_read h F t i) as [[[k [mid|]] own]|] eqn:R; try discriminate.
+      destruct (M.find v A) as [[|k' a b| |]|] eqn:Ev; try discriminate.
+      destruct (same k k' && excused F A t ins && _) eqn:K; try discriminate. intros [= <-].
+      apply (where_in [(true, v)]). intros V. rewrite !andb_true_iff in K. destruct K as [[K1 K2] K3].
+      apply same_ok in K1. subst k'. pose proof (excused_ok _ _ K2 V) as J.
+      destruct (list_read_ok h c t i _ _ _ L J R) as (M1 & p & r & Ord & [= ->] & Tp & Own).
+      eapply clause_in; [left; reflexivity|]. rewrite (val_is _ _ Ev). apply beforeb_ok.
+      eapply (order_ok h c k t p r own M1 L Ord Own a b); [|exact K3]. intros X. eapply excused_ok; eauto.
+    - destruct (list_read h F t i) as [[[k mid] own]|] eqn:R; try discriminate.
+      match goal with |- (if ?b then _ else _) = _ -> _ => destruct b eqn:K; try discriminate end. intros [= <-].
+      apply negative_clause. intros V. apply andb_true_iff in K. destruct K as [K1 K2].
+      pose proof (excused_ok _ _ K2 V) as J.
+      destruct (list_read_ok h c t i _ _ _ L J R) as (M1 & p & r & Ord & -> & Tp & Own).
+      eapply (torn_ok h c k t p r); eauto.
     - fold (go db).
       destruct (go db hints (fold_left (fun m l => M.add (snd l) (negb (fst l)) m) c0 (M.empty bool))) eqn:G;
         try discriminate.

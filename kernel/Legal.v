@@ -1,4 +1,4 @@
-(** The choice that a witness is, that it is legal, and the sweeps of its relations. *)
+(** The choice that a witness stands for, and that it is legal. *)
 From Coq Require Import PArith NArith List Bool Relations FMapPositive Lia Sorted Permutation Orders.
 From Coq Require Mergesort.
 From Kernel Require Import Defs Witness.
@@ -157,13 +157,101 @@ Qed.
 
 (** * Writes *)
 
+Lemma written_app k l m : written k (l ++ m) = written k l ++ written k m.
+Proof.
+  induction l as [|[k' v|k' r] l IH]; simpl; auto. rewrite IH. destruct (Pos.eqb k k'); auto.
+Qed.
+Lemma written_rev k l : written k (rev l) = rev (written k l).
+Proof.
+  induction l as [|[k' v|k' r] l IH]; simpl; auto; rewrite written_app, IH; simpl; [|apply app_nil_r].
+  destruct (Pos.eqb k k'); simpl; auto using app_nil_r.
+Qed.
+
 Definition last_writes (l : list op) : M.t value :=
   fold_left (fun m o => match o with W k v => M.add k v m | R _ _ => m end) l (M.empty _).
 Lemma last_writes_ok l k : M.find k (last_writes l) = last_write k (rev l).
 Proof.
-  unfold last_writes. induction l using rev_ind; simpl; [apply M.gempty|].
+  unfold last_writes, last_write. induction l using rev_ind; simpl; [apply M.gempty|].
   rewrite fold_left_app, rev_app_distr. simpl. destruct x; simpl; auto.
   destruct (Pos.eqb_spec k k0); [subst; apply M.gss|rewrite M.gso; auto].
+Qed.
+
+(** * Lists *)
+
+(** What remains of a list after its beginning [m]. *)
+Fixpoint strip (m l : list value) : option (list value) :=
+  match m, l with
+  | [], _ => Some l
+  | x :: m, y :: l => if N.eqb x y then strip m l else None
+  | _, [] => None
+  end.
+Lemma strip_ok m : forall l r, strip m l = Some r -> l = m ++ r.
+Proof.
+  induction m as [|x m IH]; simpl; intros l r H; [congruence|]. destruct l as [|y l]; try discriminate.
+  destruct (N.eqb_spec x y); try discriminate. subst. f_equal. auto.
+Qed.
+Lemma last_cons {A} (l : list A) : forall x d, last (x :: l) d = last l x.
+Proof.
+  induction l as [|y l IH]; intros x d; [reflexivity|]. change (last (x :: y :: l) d) with (last (y :: l) d).
+  rewrite !IH. reflexivity.
+Qed.
+
+Section Prefixes.
+  Variable elements : tid -> list value.
+  (** The list [l] is that of the versions up to [u], and [t] is none of their writers. *)
+  Fixpoint up_to (u t : tid) (versions : list tid) (here : tid) (l : list value) : bool :=
+    if Pos.eqb here u then match l with [] => true | _ => false end
+    else match versions with
+      | [] => false
+      | v :: r => negb (Pos.eqb v t) && match strip (elements v) l with Some l => up_to u t r v l | None => false end
+      end.
+  Lemma up_to_ok u t : forall versions here l, up_to u t versions here l = true ->
+    exists l1 l2, versions = l1 ++ l2 /\ u = last l1 here /\ ~ In t l1 /\ l = flat_map elements l1.
+  Proof.
+    assert (E : forall versions here l, Pos.eqb here u = true -> match l with [] => true | _ :: _ => false end = true ->
+      exists l1 l2, versions = l1 ++ l2 /\ u = last l1 here /\ ~ In t l1 /\ l = flat_map elements l1).
+    { intros versions here l H K. apply Pos.eqb_eq in H. destruct l; try discriminate.
+      exists [], versions. simpl. auto. }
+    induction versions as [|v r IH]; cbn [up_to]; intros here l; destruct (Pos.eqb here u) eqn:Q; auto;
+      try discriminate.
+    rewrite andb_true_iff. intros [N H]. destruct (strip (elements v) l) as [l'|] eqn:S; try discriminate.
+    apply strip_ok in S. apply negb_true_iff, Pos.eqb_neq in N. apply IH in H.
+    destruct H as (l1 & l2 & -> & E1 & E2 & E3). exists (v :: l1), l2. rewrite last_cons. subst.
+    repeat split; auto. intros [K|K]; auto.
+  Qed.
+
+  (** The list [l] is that of the versions before [t]'s, with [own] at its end. *)
+  Fixpoint just_before (t : tid) (own : list value) (versions : list tid) (l : list value) : bool :=
+    match versions with
+    | [] => false
+    | v :: r =>
+      if Pos.eqb v t then match strip own l with Some [] => true | _ => false end
+      else match strip (elements v) l with Some l => just_before t own r l | None => false end
+    end.
+  Lemma just_before_ok t own : forall versions l, just_before t own versions l = true ->
+    exists l1 l2, versions = l1 ++ t :: l2 /\ l = flat_map elements l1 ++ own.
+  Proof.
+    induction versions as [|v r IH]; cbn [just_before]; intros l H; try discriminate.
+    destruct (Pos.eqb_spec v t).
+    - destruct (strip own l) as [[|]|] eqn:S; try discriminate. apply strip_ok in S. rewrite app_nil_r in S.
+      subst. exists [], r. auto.
+    - destruct (strip (elements v) l) as [l'|] eqn:S; try discriminate. apply strip_ok in S. apply IH in H.
+      destruct H as (l1 & l2 & -> & ->). exists (v :: l1), l2. rewrite S. simpl. rewrite app_assoc. auto.
+  Qed.
+End Prefixes.
+
+Definition elements_in (txns : M.t txn) (k : key) (u : tid) : list value :=
+  match M.find u txns with Some x => written k (ops x) | None => [] end.
+Lemma appended_is h c k l :
+  appended h c k l = flat_map (elements_in (table (fun x => x) (included h c)) k) l.
+Proof.
+  unfold appended. induction l as [|u l IH]; simpl; auto. rewrite IH. f_equal. unfold elements_in.
+  destruct (find (fun p => Pos.eqb (fst p) u) (included h c)) as [[u' x]|] eqn:E.
+  - apply find_some in E. destruct E as [H K]. apply Pos.eqb_eq in K. simpl in K. subst u'.
+    rewrite (table_in (fun x => x) _ _ _ H); auto. intros. eapply included_unique; eauto.
+  - destruct (M.find u (table (fun x => x) (included h c))) as [x|] eqn:F; auto.
+    apply table_find in F. destruct F as (y & H & _). eapply find_none in E; [|exact H]. simpl in E.
+    rewrite Pos.eqb_refl in E. discriminate.
 Qed.
 
 Section Legal.
@@ -172,9 +260,10 @@ Section Legal.
   Let c := choice_of w.
   Let inc := included h c.
   Let final : M.t (M.t value) := table (fun x => last_writes (ops x)) inc.
+  Let all : M.t txn := table (fun x => x) inc.
 
   Definition wroteb (final : M.t (M.t value)) (u : tid) (k : key) (r : result) : bool :=
-    if Pos.eqb u T0 then matches r (initial h k)
+    if Pos.eqb u T0 then existsb (matches r) (initial h k)
     else match M.find u final with
          | Some m => match M.find k m with Some w => matches r w | None => false end
          | None => false
@@ -182,21 +271,52 @@ Section Legal.
   Lemma wroteb_ok u k v : wroteb final u k v = true -> exists w, wrote h c u k w /\ matches v w = true.
   Proof.
     unfold wroteb, wrote. destruct (Pos.eqb_spec u T0).
-    - intros H. eauto.
+    - intros H. apply existsb_exists in H. destruct H as (x & H & K). eauto.
     - destruct (M.find u final) as [m|] eqn:E; try discriminate. apply table_find in E.
       destruct E as (x & H & ->). rewrite last_writes_ok.
       destruct (last_write k (rev (ops x))) eqn:L; try discriminate. intros K.
       eexists. split; [right; eauto|exact K].
   Qed.
 
-  Definition reads_ok (inc : list (tid * txn)) (final : M.t (M.t value)) : bool :=
-    forallb (fun p =>
-      let t := fst p in
-      forallb (fun r => match r with (i, k, v, own) =>
-        match own with
-        | Some w => matches v w
-        | None => let u := source c t i in negb (Pos.eqb u t) && wroteb final u k v
-        end end) (reads 1 [] (ops (snd p)))) inc.
+  Definition read_ok (final : M.t (M.t value)) (all : M.t txn) (t : tid) (i : positive) (k : key) (r : result)
+      (own : list value) : bool :=
+    match own with
+    | v :: _ =>
+      match r with
+      | ListIs l => match strip (beginning h k) l with
+        | Some l => just_before (elements_in all k) t (rev own) (order c k) l | None => false end
+      | _ => matches r v
+      end
+    | [] =>
+      let u := source c t i in
+      negb (Pos.eqb u t) &&
+      match r with
+      | ListIs l => match strip (beginning h k) l with
+        | Some l => up_to (elements_in all k) u t (order c k) T0 l | None => false end
+      | _ => wroteb final u k r
+      end
+    end.
+  Definition reads_ok (inc : list (tid * txn)) (final : M.t (M.t value)) (all : M.t txn) : bool :=
+    forallb (fun p => forallb (fun r => match r with (i, k, r, own) => read_ok final all (fst p) i k r own end)
+      (reads 1 [] (ops (snd p)))) inc.
+
+  Lemma read_ok_external t i k r : read_ok final all t i k r [] = true ->
+    source c t i <> t /\ explained h c t k r (source c t i).
+  Proof.
+    unfold read_ok. rewrite andb_true_iff. intros [N H]. apply negb_true_iff, Pos.eqb_neq in N. split; auto.
+    destruct r as [v|l|l|l]; try (apply wroteb_ok in H; exact H). cbn [explained].
+    destruct (strip (beginning h k) l) as [l'|] eqn:S; try discriminate. apply strip_ok in S. apply up_to_ok in H.
+    destruct H as (l1 & l2 & E1 & E2 & E3 & E4). exists l1, l2. repeat split; auto.
+    rewrite S, E4, appended_is. reflexivity.
+  Qed.
+  Lemma read_ok_own t i k r v own : read_ok final all t i k r (v :: own) = true ->
+    own_explained h c t k r (v :: own).
+  Proof.
+    unfold read_ok. destruct r as [x|l|l|l]; cbn [own_explained hd_error]; try (intros H; eauto; fail).
+    destruct (strip (beginning h k) l) as [l'|] eqn:S; try discriminate. apply strip_ok in S. intros H.
+    apply just_before_ok in H. destruct H as (l1 & l2 & E1 & E2). exists l1, l2. split; auto.
+    rewrite S, E2, appended_is, app_assoc. reflexivity.
+  Qed.
 
   Definition orders_ok (inc : list (tid * txn)) (final : M.t (M.t value)) : bool :=
     forallb (fun p =>
@@ -208,12 +328,11 @@ Section Legal.
       match M.find (fst kv) sets with Some s => M.mem (fst p) s | None => false end)
       (M.elements (last_writes (ops (snd p))))) inc.
 
-  Lemma legal_ok : reads_ok inc final = true -> orders_ok inc final = true -> legal h c.
+  Lemma legal_ok : reads_ok inc final all = true -> orders_ok inc final = true -> legal h c.
   Proof.
     intros HR HO. unfold reads_ok in HR. rewrite forallb_forall in HR.
     assert (HR' : forall t x i k v own, In (t, x) inc -> In (i, k, v, own) (reads 1 [] (ops x)) ->
-      match own with Some w => matches v w
-      | None => negb (Pos.eqb (source c t i) t) && wroteb final (source c t i) k v end = true).
+      read_ok final all t i k v own = true).
     { intros t x i k v own H K. apply HR in H. simpl in H. rewrite forallb_forall in H.
       apply H in K. exact K. }
     clear HR. unfold orders_ok in HO. apply andb_true_iff in HO. destruct HO as [HO1 HO2].
@@ -223,39 +342,54 @@ Section Legal.
       apply M.elements_correct in E. apply HO1 in E. cbn [fst snd] in E. apply andb_true_iff in E.
       destruct E as [E _]. apply distinct_ok in E. destruct E as [N D]. constructor; auto.
       intros K. apply D in K. rewrite M.mem_find, M.gss in K. discriminate. }
-    repeat split; auto.
-    - destruct H as (x & H & K). pose proof (HR' _ _ _ _ _ _ H K) as P. simpl in P.
-      apply andb_true_iff in P. destruct P as [P _]. apply negb_true_iff, Pos.eqb_neq in P. exact P.
-    - intros. destruct H as (x & H & K). pose proof (HR' _ _ _ _ _ _ H K) as P. simpl in P.
-      apply andb_true_iff in P. destruct P as [_ P]. apply wroteb_ok in P. exact P.
-    - intros. pose proof (HR' _ _ _ _ _ _ H H0) as P. simpl in P. exact P.
-    - intros [<-|H]; [exists (initial h k); left; auto|]. simpl in H. unfold get in H.
-      destruct (M.find k (w_order w)) eqn:E; [|destruct H]. apply M.elements_correct in E.
-      apply HO1 in E. apply andb_true_iff in E. destruct E as [_ E]. rewrite forallb_forall in E.
-      apply E in H. simpl in H. destruct (M.find u final) as [m|] eqn:F; try discriminate.
-      apply table_find in F. destruct F as (x & F & ->). rewrite M.mem_find, last_writes_ok in H.
-      destruct (last_write k (rev (ops x))) eqn:L; try discriminate. exists v. right. eauto.
-    - intros (v & [[-> _]|(x & H & L)]); [simpl; auto|]. right. pose proof H as H'.
-      apply HO2 in H. simpl in H. rewrite forallb_forall in H. rewrite <- last_writes_ok in L.
-      apply M.elements_correct in L. apply H in L. simpl in L.
-      simpl. unfold get. 
-      destruct (M.find k (M.map set_of (w_order w))) eqn:E; try discriminate.
-      unfold M.map in E. rewrite M.gmapi in E.
-      destruct (@M.find (list tid) k (w_order w)) as [l|] eqn:E2.
-      + assert (E3 : option_map set_of (Some l) = Some t) by (rewrite <- E; f_equal; symmetry; exact E2).
-        injection E3 as E3. apply set_of_in. rewrite E3. exact L.
-      + assert (E3 : option_map set_of None = Some t) by (rewrite <- E; f_equal; symmetry; exact E2). discriminate.
+    split; [|split; [|split; [exact HD|]]].
+    - intros t i k r (x & H & K). apply read_ok_external. eapply HR'; eauto.
+    - intros t x i k r v own H K. eapply read_ok_own. eapply HR'; eauto.
+    - intros k u. split.
+      + intros [<-|H]; [left; auto|]. simpl in H. unfold get in H.
+        destruct (M.find k (w_order w)) eqn:E; [|destruct H]. apply M.elements_correct in E.
+        apply HO1 in E. apply andb_true_iff in E. destruct E as [_ E]. rewrite forallb_forall in E.
+        apply E in H. simpl in H. destruct (M.find u final) as [m|] eqn:F; try discriminate.
+        apply table_find in F. destruct F as (x & F & ->). rewrite M.mem_find, last_writes_ok in H.
+        destruct (last_write k (rev (ops x))) eqn:L; try discriminate. right. eauto.
+      + intros [->|(x & v & H & L)]; [simpl; auto|]. right. pose proof H as H'.
+        apply HO2 in H. simpl in H. rewrite forallb_forall in H. rewrite <- last_writes_ok in L.
+        apply M.elements_correct in L. apply H in L. simpl in L.
+        simpl. unfold get.
+        destruct (M.find k (M.map set_of (w_order w))) eqn:E; try discriminate.
+        unfold M.map in E. rewrite M.gmapi in E.
+        destruct (@M.find (list tid) k (w_order w)) as [l|] eqn:E2.
+        * assert (E3 : option_map set_of (Some l) = Some t) by (rewrite <- E; f_equal; symmetry; exact E2).
+          injection E3 as E3. apply set_of_in. rewrite E3. exact L.
+        * assert (E3 : option_map set_of None = Some t) by (rewrite <- E; f_equal; symmetry; exact E2). discriminate.
   Qed.
 End Legal.
 
 Section Inside.
   Variables (h : history) (c : choice).
   Hypothesis L : legal h c.
+  Lemma writer_inside u k : writer h c u k -> is_in h c u.
+  Proof. intros [->|(x & v & H & _)]; [left; auto|right; eauto]. Qed.
+  Lemma wrote_writer u k v : wrote h c u k v -> writer h c u k.
+  Proof. intros [[-> _]|(x & H & K)]; [left; auto|right; eauto]. Qed.
+  Lemma listed_inside u k : In u (T0 :: order c k) -> is_in h c u.
+  Proof. intros H. destruct L as (_ & _ & _ & O). apply O in H. eapply writer_inside; eauto. Qed.
+  Lemma last_in (l : list tid) d : In (last l d) (d :: l).
+  Proof.
+    revert d. induction l as [|x l IH]; intros d; [left; auto|]. rewrite last_cons. right. apply IH.
+  Qed.
+  Lemma explained_writer t k r u : explained h c t k r u -> In u (T0 :: order c k).
+  Proof.
+    destruct L as (_ & _ & _ & O).
+    destruct r as [v|l|l|l]; cbn [explained]; try (intros (w & H & _); apply O; apply (wrote_writer _ _ _ H)).
+    intros (l1 & l2 & -> & -> & _). destruct (last_in l1 T0) as [H|H]; [left; auto|right].
+    apply in_or_app. auto.
+  Qed.
   Lemma wr_inside k a b : wr h c k a b -> is_in h c a /\ is_in h c b /\ a <> b.
   Proof.
-    intros (i & v & E & <-). destruct L as (L1 & _). destruct (L1 _ _ _ _ E) as (N & w & Wr & _).
+    intros (i & v & E & <-). destruct L as (L1 & _). destruct (L1 _ _ _ _ E) as (N & X).
     destruct E as (x & H & K). split; [|split; auto; right; eauto].
-    destruct Wr as [[-> _]|(y & Hy & _)]; [left; auto|right; eauto].
+    eapply listed_inside, explained_writer; eauto.
   Qed.
   Lemma ww_inside k a b : ww c k a b -> is_in h c a /\ is_in h c b /\ a <> b.
   Proof.
@@ -263,8 +397,7 @@ Section Inside.
     destruct B as (l1 & l2 & E & H1 & H2).
     assert (Ha : In a (T0 :: order c k)) by (rewrite E; apply in_or_app; auto).
     assert (Hb : In b (T0 :: order c k)) by (rewrite E; apply in_or_app; auto).
-    apply O in Ha. apply O in Hb. destruct Ha as (v & [[-> _]|(x & Hx & _)]), Hb as (v' & [[-> _]|(y & Hy & _)]);
-      repeat split; auto; try (left; reflexivity); right; eauto.
+    apply listed_inside in Ha. apply listed_inside in Hb. auto.
   Qed.
   Lemma so_inside a b : so h c a b -> is_in h c a /\ is_in h c b.
   Proof. intros (x & y & ? & ? & _). split; right; eauto. Qed.

@@ -29,6 +29,9 @@ Inductive proof_step :=
   | Inside (v w : positive)                     (* who is read from, or ordered, counts *)
   | Unlike (v w : positive)                     (* two sources *)
   | First (v : positive) (ins : list positive)  (* T0 comes first *)
+  | Shows (t : tid) (i : positive) (e : value) (vs ins : list positive)  (* who appended an element counts *)
+  | Listed (t : tid) (i v : positive) (ins : list positive)              (* a list shows an order *)
+  | Torn (t : tid) (i : positive) (a : tid) (ins : list positive)        (* and what [a] appended otherwise *)
   | Rup (c : clause) (hints : list positive).
 
 Record refutation := Refutation { atoms : M.t atom; steps : list proof_step }.
@@ -44,17 +47,25 @@ Record facts := Facts {
   f_reads : M.t (M.t (key * result));           (* external ones *)
   f_writers : M.t (M.t (list tid));             (* by key and value *)
   f_versions : M.t (list (value * tid));        (* by key *)
+  f_lists : M.t unit;                           (* keys of which a list was read *)
+  f_elements : M.t (M.t (list tid));            (* of these keys: who wrote a value, by key and value *)
   f_keys : M.t unit }.
 
 Definition value_key (v : value) : positive := N.succ_pos v.
 Definition external_reads (x : txn) : list (positive * (key * result)) :=
-  flat_map (fun r => match r with (i, k, v, None) => [(i, (k, v))] | _ => [] end) (reads 1 [] (ops x)).
-Definition written (inc : list (tid * txn)) : list (key * (positive * tid)) :=
+  flat_map (fun r => match r with (i, k, v, []) => [(i, (k, v))] | _ => [] end) (reads 1 [] (ops x)).
+Definition writers_by_value (inc : list (tid * txn)) : list (key * (positive * tid)) :=
   flat_map (fun p => map (fun kv => (fst kv, (value_key (snd kv), fst p)))
     (M.elements (last_writes (ops (snd p))))) inc.
 Definition versions (inc : list (tid * txn)) : list (key * (value * tid)) :=
   flat_map (fun p => map (fun kv => (fst kv, (snd kv, fst p)))
     (M.elements (last_writes (ops (snd p))))) inc.
+Definition list_keys (h : history) : M.t unit :=
+  set_of (flat_map (fun x => flat_map (fun o => match o with R k (ListIs _) => [k] | _ => [] end) (ops x)) (txns h)).
+Definition elements (lists : M.t unit) (inc : list (tid * txn)) : list (key * (positive * tid)) :=
+  flat_map (fun p => flat_map (fun o => match o with
+    | W k v => if M.mem k lists then [(k, (value_key v, fst p))] else []
+    | R _ _ => [] end) (ops (snd p))) inc.
 Definition possible (h : history) : list (tid * txn) :=
   filter (fun p => match status (snd p) with Aborted => false | _ => true end) (numbered 2 (txns h)).
 Definition facts_of (h : history) : facts :=
@@ -62,8 +73,10 @@ Definition facts_of (h : history) : facts :=
     f_txns := table (fun x => x) inc;
     f_writes := table (fun x => last_writes (ops x)) inc;
     f_reads := table (fun x => table (fun p => p) (external_reads x)) inc;
-    f_writers := M.map group (group (written inc));
+    f_writers := M.map group (group (writers_by_value inc));
     f_versions := group (versions inc);
+    f_lists := list_keys h;
+    f_elements := M.map group (group (elements (list_keys h) inc));
     f_keys := set_of (keys h) |}.
 
 Definition same (a b : tid) : bool := Pos.eqb a b.
@@ -140,6 +153,57 @@ Section Eval.
 End Eval.
 
 Definition has_loop (l : pairs) : bool := existsb (fun p => same (fst p) (snd p)) l.
+
+Section Lists.
+  Variables (h : history) (F : facts).
+  Definition by_value (k : key) (v : value) : list tid :=
+    match M.find k (f_writers F) with Some m => get (value_key v) m | None => [] end.
+  (** From whom a read with this result may have read. *)
+  Definition candidates (k : key) (r : result) : list tid :=
+    match r with
+    | ListIs l =>
+      match strip (beginning h k) l with Some [] => [T0] | _ => [] end ++
+      match rev l with e :: _ => by_value k e | [] => [] end
+    | _ =>
+      (if existsb (matches r) (initial h k) then [T0] else []) ++
+      match r with
+      | Is v => by_value k v
+      | _ => map snd (filter (fun p => matches r (fst p)) (get k (f_versions F)))
+      end
+    end.
+  Definition writers_of (k : key) (e : value) : list tid :=
+    match M.find k (f_elements F) with Some m => get (value_key e) m | None => [] end.
+  Definition only_by (k : key) (a : tid) (e : value) : bool := forallb (same a) (writers_of k e).
+  (** A list without the initial elements, and without own ones at its end. *)
+  Definition shown (k : key) (l own : list value) : option (list value) :=
+    match strip (beginning h k) l with
+    | Some l => match strip own (rev l) with Some m => Some (rev m) | None => None end
+    | None => None
+    end.
+  (** Of a read of a list: its key, the elements of others, and whether own writes precede it. *)
+  Definition list_read (t : tid) (i : positive) : option (key * option (list value) * bool) :=
+    match M.find t (f_txns F) with
+    | Some x => match find (fun r => match r with (j, _, _, _) => Pos.eqb i j end) (reads 1 [] (ops x)) with
+      | Some (_, k, ListIs l, own) =>
+        if M.mem k (f_lists F) then Some (k, shown k l own, match own with [] => false | _ => true end) else None
+      | _ => None
+      end
+    | None => None
+    end.
+  Fixpoint later (p q : value -> bool) (l : list value) : bool :=
+    match l with [] => false | e :: r => if p e then existsb q r else later p q r end.
+  Definition lists_order (k : key) (mid : list value) (own : bool) (t a b : tid) (b_is_in : bool) : bool :=
+    negb (same a b) &&
+    (later (only_by k a) (only_by k b) mid ||
+     (existsb (only_by k a) mid || own && same a t) && b_is_in &&
+     existsb (fun g => negb (existsb (N.eqb g) mid)) (elements_in (f_txns F) k b)).
+  Definition is_torn (k : key) (mid : list value) (t a : tid) : bool :=
+    match filter (only_by k a) mid with
+    | [] => false
+    | m => same a t || match strip m (filter (only_by k a) (elements_in (f_txns F) k a)) with
+                       | Some [] => false | _ => true end
+    end.
+End Lists.
 
 Section Steps.
   Variables (h : history) (s : spec) (F : facts) (A : M.t atom).
@@ -240,21 +304,18 @@ Section Steps.
     match p with
     | Own t ins =>
       match M.find t (f_txns F) with
-      | Some x => if existsb (fun r => match r with (_, _, v, Some w) => negb (matches v w) | _ => false end)
+      | Some x => if existsb (fun r => match r with
+                      | (_, _, ListIs l, w :: own) => match strip (w :: own) (rev l) with None => true | Some _ => false end
+                      | (_, _, v, w :: _) => negb (matches v w)
+                      | _ => false end)
                     (reads 1 [] (ops x)) && excused t ins then Some (map (fun x => (false, x)) ins) else None
       | None => None
       end
     | Choose t i vs ins =>
       match read_of F t i with
       | Some (k, v) =>
-        let candidates :=
-          (if matches v (initial h k) then [T0] else []) ++
-          match v with
-          | Is v => match M.find k (f_writers F) with Some m => get (value_key v) m | None => [] end
-          | _ => map snd (filter (fun p => matches v (fst p)) (get k (f_versions F)))
-          end in
         if forallb (fun u => same u t || existsb (fun x => match M.find x A with
-            | Some (Src t' i' u') => same t t' && same i i' && same u u' | _ => false end) vs) candidates
+            | Some (Src t' i' u') => same t t' && same i i' && same u u' | _ => false end) vs) (candidates h F k v)
         then if excused t ins then Some (map (fun x => (true, x)) vs ++ map (fun x => (false, x)) ins) else None
         else None
       | None => None
@@ -312,6 +373,29 @@ Section Steps.
       | Some (Bef k a b) => if same a T0 && negb (same b T0) && writes_it F b k && excused b ins
         then Some ((true, v) :: map (fun x => (false, x)) ins) else None
       | _ => None
+      end
+    | Shows t i e vs ins =>
+      match list_read h F t i with
+      | Some (k, Some mid, _) =>
+        if existsb (N.eqb e) mid && excused t ins &&
+          forallb (fun u => existsb (fun x => match M.find x A with
+            | Some (Taken t') => same u t' | _ => false end) vs) (writers_of F k e)
+        then Some (map (fun x => (true, x)) vs ++ map (fun x => (false, x)) ins) else None
+      | _ => None
+      end
+    | Listed t i v ins =>
+      match list_read h F t i, M.find v A with
+      | Some (k, Some mid, own), Some (Bef k' a b) =>
+        if same k k' && excused t ins && lists_order F k mid own t a b (excused b ins)
+        then Some ((true, v) :: map (fun x => (false, x)) ins) else None
+      | _, _ => None
+      end
+    | Torn t i a ins =>
+      match list_read h F t i with
+      | Some (k, mid, _) =>
+        if match mid with Some mid => is_torn F k mid t a | None => true end && excused t ins
+        then Some (map (fun x => (false, x)) ins) else None
+      | None => None
       end
     | Rup c hints =>
       let start := fold_left (fun m l => M.add (snd l) (negb (fst l)) m) c (M.empty bool) in

@@ -57,6 +57,7 @@ let op () = match word () with
   | "r" -> let k = p () in R (k, Is (value ()))
   | "o" -> let k = p () in R (k, OneOf (many value))
   | "n" -> let k = p () in R (k, NoneOf (many value))
+  | "l" -> let k = p () in R (k, ListIs (many value))
   | w -> malformed ("no operation: " ^ w)
 let txn () =
   expect "t";
@@ -88,10 +89,13 @@ let check () = match word () with
 let history () =
   expect "history";
   let txns = many txn in
-  expect "initial";
-  let table = Hashtbl.create 16 in
-  List.iter (fun (k, v) -> Hashtbl.replace table k v) (many (fun () -> let k = int () in (k, value ())));
-  { initial = (fun k -> try Hashtbl.find table (int_of_pos k) with Not_found -> N0); txns }
+  let of_keys word default =
+    expect word;
+    let table = Hashtbl.create 16 in
+    List.iter (fun (k, l) -> Hashtbl.replace table k l) (many (fun () -> let k = p () in (int_of_pos k, many value)));
+    fun k -> match Hashtbl.find_opt table (int_of_pos k) with Some l -> l | None -> default in
+  let initial = of_keys "initial" [N0] in
+  { initial; beginning = of_keys "beginning" []; txns }
 let level () =
   expect "level";
   let has_order = match word () with
@@ -139,6 +143,10 @@ let step () = match word () with
   | "either" -> let v = p () in let w = p () in Either (v, w, many p)
   | "unlike" -> let v = p () in Unlike (v, p ())
   | "first" -> let v = p () in First (v, many p)
+  | "shows" ->
+    let t = p () in let i = p () in let e = value () in let vs = many p in Shows (t, i, e, vs, many p)
+  | "listed" -> let t = p () in let i = p () in let v = p () in Listed (t, i, v, many p)
+  | "torn" -> let t = p () in let i = p () in let a = p () in Torn (t, i, a, many p)
   | "rup" -> let c = many literal in Rup (c, many p)
   | w -> malformed ("no step: " ^ w)
 let refutation () =

@@ -297,6 +297,12 @@ let rec nth_error l = function
            | [] -> None
            | _ :: l0 -> nth_error l0 n2)
 
+(** val rev : 'a1 list -> 'a1 list **)
+
+let rec rev = function
+| [] -> []
+| x :: l' -> app (rev l') (x :: [])
+
 (** val rev_append : 'a1 list -> 'a1 list -> 'a1 list **)
 
 let rec rev_append l l' =
@@ -347,6 +353,12 @@ let rec filter f = function
 | [] -> []
 | x :: l0 -> if f x then x :: (filter f l0) else filter f l0
 
+(** val find : ('a1 -> bool) -> 'a1 list -> 'a1 option **)
+
+let rec find f = function
+| [] -> None
+| x :: tl -> if f x then Some x else find f tl
+
 type tid = positive
 
 type key = positive
@@ -362,6 +374,7 @@ type result =
 | Is of value
 | OneOf of value list
 | NoneOf of value list
+| ListIs of value list
 
 (** val matches : result -> value -> bool **)
 
@@ -370,6 +383,7 @@ let matches r v =
   | Is w -> N.eqb w v
   | OneOf l -> existsb (N.eqb v) l
   | NoneOf l -> negb (existsb (N.eqb v) l)
+  | ListIs _ -> false
 
 type op =
 | W of key * value
@@ -383,7 +397,8 @@ type outcome =
 type txn = { session : positive; status : outcome; began : n option;
              ended : n option; ops : op list }
 
-type history = { initial : (key -> value); txns : txn list }
+type history = { initial : (key -> value list);
+                 beginning : (key -> value list); txns : txn list }
 
 (** val numbered : positive -> 'a1 list -> (positive * 'a1) list **)
 
@@ -408,18 +423,18 @@ let counts c p =
 let included h c =
   filter (counts c) (numbered (XO XH) h.txns)
 
-(** val last_write : key -> op list -> value option **)
+(** val written : key -> op list -> value list **)
 
-let rec last_write k = function
-| [] -> None
+let rec written k = function
+| [] -> []
 | o :: r ->
   (match o with
-   | W (k', v) -> if Pos.eqb k k' then Some v else last_write k r
-   | R (_, _) -> last_write k r)
+   | W (k', v) -> if Pos.eqb k k' then v :: (written k r) else written k r
+   | R (_, _) -> written k r)
 
 (** val reads :
     positive -> op list -> op list -> (((positive * key) * result) * value
-    option) list **)
+    list) list **)
 
 let rec reads i before = function
 | [] -> []
@@ -427,7 +442,7 @@ let rec reads i before = function
   (match o with
    | W (k, v) -> reads (Pos.succ i) ((W (k, v)) :: before) r
    | R (k, v) ->
-     (((i, k), v), (last_write k before)) :: (reads (Pos.succ i) before r))
+     (((i, k), v), (written k before)) :: (reads (Pos.succ i) before r))
 
 (** val key_of : op -> key **)
 
@@ -515,7 +530,7 @@ let check_of_reads = function
 (** val without_reads : history -> history **)
 
 let without_reads h =
-  { initial = h.initial; txns =
+  { initial = h.initial; beginning = h.beginning; txns =
     (map (fun x -> { session = x.session; status = x.status; began = x.began;
       ended = x.ended; ops =
       (filter (fun o -> match o with
@@ -1211,11 +1226,61 @@ let last_writes l =
                         | W (k, v) -> M.add k v m
                         | R (_, _) -> m) l M.empty
 
+(** val strip : value list -> value list -> value list option **)
+
+let rec strip m l =
+  match m with
+  | [] -> Some l
+  | x :: m0 ->
+    (match l with
+     | [] -> None
+     | y :: l0 -> if N.eqb x y then strip m0 l0 else None)
+
+(** val up_to :
+    (tid -> value list) -> tid -> tid -> tid list -> tid -> value list -> bool **)
+
+let rec up_to elements1 u t1 versions0 here l =
+  if Pos.eqb here u
+  then (match l with
+        | [] -> true
+        | _ :: _ -> false)
+  else (match versions0 with
+        | [] -> false
+        | v :: r ->
+          (&&) (negb (Pos.eqb v t1))
+            (match strip (elements1 v) l with
+             | Some l0 -> up_to elements1 u t1 r v l0
+             | None -> false))
+
+(** val just_before :
+    (tid -> value list) -> tid -> value list -> tid list -> value list -> bool **)
+
+let rec just_before elements1 t1 own versions0 l =
+  match versions0 with
+  | [] -> false
+  | v :: r ->
+    if Pos.eqb v t1
+    then (match strip own l with
+          | Some l0 -> (match l0 with
+                        | [] -> true
+                        | _ :: _ -> false)
+          | None -> false)
+    else (match strip (elements1 v) l with
+          | Some l0 -> just_before elements1 t1 own r l0
+          | None -> false)
+
+(** val elements_in : txn M.t -> key -> tid -> value list **)
+
+let elements_in txns0 k u =
+  match M.find u txns0 with
+  | Some x -> written k x.ops
+  | None -> []
+
 (** val wroteb : history -> value M.t M.t -> tid -> key -> result -> bool **)
 
 let wroteb h final u k r =
   if Pos.eqb u t0
-  then matches r (h.initial k)
+  then existsb (matches r) (h.initial k)
   else (match M.find u final with
         | Some m ->
           (match M.find k m with
@@ -1223,24 +1288,42 @@ let wroteb h final u k r =
            | None -> false)
         | None -> false)
 
-(** val reads_ok :
-    history -> witness -> (tid * txn) list -> value M.t M.t -> bool **)
+(** val read_ok :
+    history -> witness -> value M.t M.t -> txn M.t -> tid -> positive -> key
+    -> result -> value list -> bool **)
 
-let reads_ok h w =
+let read_ok h w =
   let c = choice_of w in
-  (fun inc final ->
+  (fun final all t1 i k r own ->
+  match own with
+  | [] ->
+    let u = c.source t1 i in
+    (&&) (negb (Pos.eqb u t1))
+      (match r with
+       | ListIs l ->
+         (match strip (h.beginning k) l with
+          | Some l0 -> up_to (elements_in all k) u t1 (c.order k) t0 l0
+          | None -> false)
+       | _ -> wroteb h final u k r)
+  | v :: _ ->
+    (match r with
+     | ListIs l ->
+       (match strip (h.beginning k) l with
+        | Some l0 ->
+          just_before (elements_in all k) t1 (rev own) (c.order k) l0
+        | None -> false)
+     | _ -> matches r v))
+
+(** val reads_ok :
+    history -> witness -> (tid * txn) list -> value M.t M.t -> txn M.t -> bool **)
+
+let reads_ok h w inc final all =
   forallb (fun p ->
-    let t1 = fst p in
     forallb (fun r ->
       let (y, own) = r in
-      let (y0, v) = y in
-      let (i, k) = y0 in
-      (match own with
-       | Some w0 -> matches v w0
-       | None ->
-         let u = c.source t1 i in
-         (&&) (negb (Pos.eqb u t1)) (wroteb h final u k v)))
-      (reads XH [] (snd p).ops)) inc)
+      let (y0, r0) = y in
+      let (i, k) = y0 in read_ok h w final all (fst p) i k r0 own)
+      (reads XH [] (snd p).ops)) inc
 
 (** val orders_ok : witness -> (tid * txn) list -> value M.t M.t -> bool **)
 
@@ -1284,9 +1367,8 @@ let taken w =
       let (y0, _) = y in
       let (i, k) = y0 in
       (match own with
-       | Some _ -> []
-       | None -> (k, ((c.source (fst p) i), (fst p))) :: []))
-      (reads XH [] (snd p).ops)) inc)
+       | [] -> (k, ((c.source (fst p) i), (fst p))) :: []
+       | _ :: _ -> [])) (reads XH [] (snd p).ops)) inc)
 
 (** val certain : txn -> bool **)
 
@@ -1530,12 +1612,14 @@ let check_legal h s w o =
   let c = choice_of w in
   let inc = included h c in
   let final = table (fun x -> last_writes x.ops) inc in
+  let all_txns = table (fun x -> x) inc in
   let everyone = t0 :: (map fst inc) in
   let all = set_of everyone in
   (&&)
     ((&&)
       ((&&)
-        ((&&) ((&&) (reads_ok h w inc final) (orders_ok w inc final))
+        ((&&)
+          ((&&) (reads_ok h w inc final all_txns) (orders_ok w inc final))
           (distinct M.empty w.w_total))
         (forallb (fun t1 -> M.mem t1 all) w.w_total))
       (if s.has_order
@@ -1574,6 +1658,9 @@ type proof_step =
 | Inside of positive * positive
 | Unlike of positive * positive
 | First of positive * positive list
+| Shows of tid * positive * value * positive list * positive list
+| Listed of tid * positive * positive * positive list
+| Torn of tid * positive * tid * positive list
 | Rup of clause * positive list
 
 type refutation = { atoms : atom M.t; steps : proof_step list }
@@ -1585,7 +1672,8 @@ type pairs = (tid * tid) list
 type facts = { f_txns : txn M.t; f_writes : value M.t M.t;
                f_reads : (key * result) M.t M.t;
                f_writers : tid list M.t M.t;
-               f_versions : (value * tid) list M.t; f_keys : unit M.t }
+               f_versions : (value * tid) list M.t; f_lists : unit M.t;
+               f_elements : tid list M.t M.t; f_keys : unit M.t }
 
 (** val value_key : value -> positive **)
 
@@ -1598,14 +1686,14 @@ let external_reads x =
   flat_map (fun r ->
     let (y, y0) = r in
     let (y1, v) = y in
-    let (i, k) = y1 in
-    (match y0 with
-     | Some _ -> []
-     | None -> (i, (k, v)) :: [])) (reads XH [] x.ops)
+    let (i, k) = y1 in (match y0 with
+                        | [] -> (i, (k, v)) :: []
+                        | _ :: _ -> [])) (reads XH [] x.ops)
 
-(** val written : (tid * txn) list -> (key * (positive * tid)) list **)
+(** val writers_by_value :
+    (tid * txn) list -> (key * (positive * tid)) list **)
 
-let written inc =
+let writers_by_value inc =
   flat_map (fun p ->
     map (fun kv -> ((fst kv), ((value_key (snd kv)), (fst p))))
       (M.elements (last_writes (snd p).ops))) inc
@@ -1616,6 +1704,29 @@ let versions inc =
   flat_map (fun p ->
     map (fun kv -> ((fst kv), ((snd kv), (fst p))))
       (M.elements (last_writes (snd p).ops))) inc
+
+(** val list_keys : history -> unit M.t **)
+
+let list_keys h =
+  set_of
+    (flat_map (fun x ->
+      flat_map (fun o ->
+        match o with
+        | W (_, _) -> []
+        | R (k, r) -> (match r with
+                       | ListIs _ -> k :: []
+                       | _ -> [])) x.ops) h.txns)
+
+(** val elements0 :
+    unit M.t -> (tid * txn) list -> (key * (positive * tid)) list **)
+
+let elements0 lists inc =
+  flat_map (fun p ->
+    flat_map (fun o ->
+      match o with
+      | W (k, v) ->
+        if M.mem k lists then (k, ((value_key v), (fst p))) :: [] else []
+      | R (_, _) -> []) (snd p).ops) inc
 
 (** val possible : history -> (tid * txn) list **)
 
@@ -1631,8 +1742,10 @@ let facts_of h =
   { f_txns = (table (fun x -> x) inc); f_writes =
   (table (fun x -> last_writes x.ops) inc); f_reads =
   (table (fun x -> table (fun p -> p) (external_reads x)) inc); f_writers =
-  (M.map group (group (written inc))); f_versions = (group (versions inc));
-  f_keys = (set_of (keys h)) }
+  (M.map group (group (writers_by_value inc))); f_versions =
+  (group (versions inc)); f_lists = (list_keys h); f_elements =
+  (M.map group (group (elements0 (list_keys h) inc))); f_keys =
+  (set_of (keys h)) }
 
 (** val same : tid -> tid -> bool **)
 
@@ -1801,6 +1914,113 @@ let rec eval f l nodes local_keys n1 = function
 
 let has_loop l =
   existsb (fun p -> same (fst p) (snd p)) l
+
+(** val by_value : facts -> key -> value -> tid list **)
+
+let by_value f k v =
+  match M.find k f.f_writers with
+  | Some m -> get (value_key v) m
+  | None -> []
+
+(** val candidates : history -> facts -> key -> result -> tid list **)
+
+let candidates h f k r = match r with
+| ListIs l ->
+  app
+    (match strip (h.beginning k) l with
+     | Some l0 -> (match l0 with
+                   | [] -> t0 :: []
+                   | _ :: _ -> [])
+     | None -> []) (match rev l with
+                    | [] -> []
+                    | e :: _ -> by_value f k e)
+| _ ->
+  app (if existsb (matches r) (h.initial k) then t0 :: [] else [])
+    (match r with
+     | Is v -> by_value f k v
+     | _ -> map snd (filter (fun p -> matches r (fst p)) (get k f.f_versions)))
+
+(** val writers_of : facts -> key -> value -> tid list **)
+
+let writers_of f k e =
+  match M.find k f.f_elements with
+  | Some m -> get (value_key e) m
+  | None -> []
+
+(** val only_by : facts -> key -> tid -> value -> bool **)
+
+let only_by f k a e =
+  forallb (same a) (writers_of f k e)
+
+(** val shown :
+    history -> key -> value list -> value list -> value list option **)
+
+let shown h k l own =
+  match strip (h.beginning k) l with
+  | Some l0 ->
+    (match strip own (rev l0) with
+     | Some m -> Some (rev m)
+     | None -> None)
+  | None -> None
+
+(** val list_read :
+    history -> facts -> tid -> positive -> ((key * value list option) * bool)
+    option **)
+
+let list_read h f t1 i =
+  match M.find t1 f.f_txns with
+  | Some x ->
+    (match find (fun r ->
+             let (y, _) = r in
+             let (y1, _) = y in let (j, _) = y1 in Pos.eqb i j)
+             (reads XH [] x.ops) with
+     | Some p ->
+       let (p0, own) = p in
+       let (p1, r) = p0 in
+       let (_, k) = p1 in
+       (match r with
+        | ListIs l ->
+          if M.mem k f.f_lists
+          then Some ((k, (shown h k l own)),
+                 (match own with
+                  | [] -> false
+                  | _ :: _ -> true))
+          else None
+        | _ -> None)
+     | None -> None)
+  | None -> None
+
+(** val later : (value -> bool) -> (value -> bool) -> value list -> bool **)
+
+let rec later p q = function
+| [] -> false
+| e :: r -> if p e then existsb q r else later p q r
+
+(** val lists_order :
+    facts -> key -> value list -> bool -> tid -> tid -> tid -> bool -> bool **)
+
+let lists_order f k mid own t1 a b b_is_in =
+  (&&) (negb (same a b))
+    ((||) (later (only_by f k a) (only_by f k b) mid)
+      ((&&)
+        ((&&) ((||) (existsb (only_by f k a) mid) ((&&) own (same a t1)))
+          b_is_in)
+        (existsb (fun g -> negb (existsb (N.eqb g) mid))
+          (elements_in f.f_txns k b))))
+
+(** val is_torn : facts -> key -> value list -> tid -> tid -> bool **)
+
+let is_torn f k mid t1 a =
+  match filter (only_by f k a) mid with
+  | [] -> false
+  | v :: l ->
+    (||) (same a t1)
+      (match strip (v :: l)
+               (filter (only_by f k a) (elements_in f.f_txns k a)) with
+       | Some l0 -> (match l0 with
+                     | [] -> false
+                     | _ :: _ -> true)
+       | None -> true)
 
 (** val excused : facts -> atom M.t -> tid -> positive list -> bool **)
 
@@ -2003,9 +2223,23 @@ let step_clause h s f a p db =
             (existsb (fun r ->
               let (y, y0) = r in
               let (_, v) = y in
-              (match y0 with
-               | Some w -> negb (matches v w)
-               | None -> false)) (reads XH [] x.ops)) (excused f a t1 ins)
+              (match v with
+               | Is _ ->
+                 (match y0 with
+                  | [] -> false
+                  | w :: _ -> negb (matches v w))
+               | ListIs l ->
+                 (match y0 with
+                  | [] -> false
+                  | w :: own ->
+                    (match strip (w :: own) (rev l) with
+                     | Some _ -> false
+                     | None -> true))
+               | _ ->
+                 (match y0 with
+                  | [] -> false
+                  | w :: _ -> negb (matches v w)))) (reads XH [] x.ops))
+            (excused f a t1 ins)
        then Some (map (fun x0 -> (false, x0)) ins)
        else None
      | None -> None)
@@ -2013,17 +2247,6 @@ let step_clause h s f a p db =
     (match read_of f t1 i with
      | Some p0 ->
        let (k, v) = p0 in
-       let candidates =
-         app (if matches v (h.initial k) then t0 :: [] else [])
-           (match v with
-            | Is v0 ->
-              (match M.find k f.f_writers with
-               | Some m -> get (value_key v0) m
-               | None -> [])
-            | _ ->
-              map snd
-                (filter (fun p1 -> matches v (fst p1)) (get k f.f_versions)))
-       in
        if forallb (fun u ->
             (||) (same u t1)
               (existsb (fun x ->
@@ -2033,7 +2256,7 @@ let step_clause h s f a p db =
                    | Src (t', i', u') ->
                      (&&) ((&&) (same t1 t') (same i i')) (same u u')
                    | _ -> false)
-                | None -> false) vs)) candidates
+                | None -> false) vs)) (candidates h f k v)
        then if excused f a t1 ins
             then Some
                    (app (map (fun x -> (true, x)) vs)
@@ -2183,6 +2406,59 @@ let step_clause h s f a p db =
           then Some ((true, v) :: (map (fun x -> (false, x)) ins))
           else None
         | _ -> None)
+     | None -> None)
+  | Shows (t1, i, e, vs, ins) ->
+    (match list_read h f t1 i with
+     | Some p0 ->
+       let (p1, _) = p0 in
+       let (k, o) = p1 in
+       (match o with
+        | Some mid ->
+          if (&&) ((&&) (existsb (N.eqb e) mid) (excused f a t1 ins))
+               (forallb (fun u ->
+                 existsb (fun x ->
+                   match M.find x a with
+                   | Some a0 ->
+                     (match a0 with
+                      | Taken t' -> same u t'
+                      | _ -> false)
+                   | None -> false) vs) (writers_of f k e))
+          then Some
+                 (app (map (fun x -> (true, x)) vs)
+                   (map (fun x -> (false, x)) ins))
+          else None
+        | None -> None)
+     | None -> None)
+  | Listed (t1, i, v, ins) ->
+    (match list_read h f t1 i with
+     | Some p0 ->
+       let (p1, own) = p0 in
+       let (k, o) = p1 in
+       (match o with
+        | Some mid ->
+          (match M.find v a with
+           | Some a0 ->
+             (match a0 with
+              | Bef (k', a1, b) ->
+                if (&&) ((&&) (same k k') (excused f a t1 ins))
+                     (lists_order f k mid own t1 a1 b (excused f a b ins))
+                then Some ((true, v) :: (map (fun x -> (false, x)) ins))
+                else None
+              | _ -> None)
+           | None -> None)
+        | None -> None)
+     | None -> None)
+  | Torn (t1, i, a0, ins) ->
+    (match list_read h f t1 i with
+     | Some p0 ->
+       let (p1, _) = p0 in
+       let (k, mid) = p1 in
+       if (&&)
+            (match mid with
+             | Some mid0 -> is_torn f k mid0 t1 a0
+             | None -> true) (excused f a t1 ins)
+       then Some (map (fun x -> (false, x)) ins)
+       else None
      | None -> None)
   | Rup (c, hints) ->
     let start =

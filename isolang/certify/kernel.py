@@ -76,11 +76,17 @@ def kernel_text(history: History, spec: Spec, proof: Proof) -> str:
         NotCertifiedError: the kernel does not cover one of them.
     """
     from isolang.certify.kernel_steps import refutation_text
-    from isolang.certify.kernel_text import HistoryText, LevelText, beyond, witness_text
+    from isolang.certify.kernel_text import (
+        HistoryText,
+        LevelText,
+        beyond,
+        has_lists,
+        witness_text,
+    )
 
     if not isinstance(proof, Witness | Refutation):
         raise beyond(f"the proof is of the kind {type(proof).__name__.lower()}")
-    level = LevelText(spec)
+    level = LevelText(spec, lists=has_lists(history))
     text = HistoryText(history, level)
     if isinstance(proof, Witness):
         return f"{NAME} 1\n{text}{level}{witness_text(text, proof)}"

@@ -18,18 +18,13 @@ from typing import Final
 from isolang.certify import steps as s
 from isolang.certify.anomalies import Anomaly
 from isolang.certify.cycles import Cycles
-from isolang.certify.history_index import COMMITTED, INDETERMINATE
+from isolang.certify.history_index import COMMITTED, FROM_MISSING, INDETERMINATE
 from isolang.certify.kernel_text import HistoryText, LevelText, beyond
 from isolang.certify.proofs import Refutation
 from isolang.language.meaning.core import Spec
 
 _ROUNDS: Final = 3
 """How often the kernel applies the axioms of an order to the edges of a cycle."""
-_OF_TWO: Final = (
-    Anomaly.INCOMPATIBLE_ORDER,
-    Anomaly.TWO_VALUES,
-    Anomaly.CONTRADICTING_VERSIONS,
-)
 
 
 def refutation_text(text: HistoryText, level: LevelText, spec: Spec, proof: Refutation) -> str:
@@ -65,12 +60,15 @@ class _Steps:
         self._with: defaultdict[int, list[int]] = defaultdict(list)  # literal -> steps
         self._units: list[int] = []
         self._sources_of: defaultdict[int, list[int]] = defaultdict(list)
+        self._is_done = False
         self._forced_stated = False
+        self._compared: set[tuple[int, int, int]] = set()  # keys and writers
+        self._telling_of: dict[int, list[int]] = {}  # key -> list reads
 
     @property
     def is_done(self) -> bool:
-        """Return whether the last clause is empty."""
-        return len(self._clauses) > 1 and not self._clauses[-1]
+        """Return whether a clause is empty."""
+        return self._is_done
 
     def text(self) -> str:
         """Return the refutation, with a last step to the empty clause if there is none yet."""
@@ -84,12 +82,14 @@ class _Steps:
         """Add a step, and the facts that it uses."""
         match step:
             case s.AnomalyStep(kind=kind, txn=txn, op=op, other_op=other):
-                if kind in _OF_TWO and (other is not None or kind != Anomaly.INCOMPATIBLE_ORDER):
+                of_two = kind == Anomaly.INCOMPATIBLE_ORDER and other is not None
+                if op not in self._text.place or (of_two and other not in self._text.place):
                     raise beyond(f"the anomaly {Anomaly(kind).name.lower().replace('_', ' ')}")
-                if op not in self._text.place:
-                    raise beyond(f"the anomaly of operation {op}")
-                if self._facts.is_external(op):
-                    self._choose(op)
+                if self._facts.is_list(op):
+                    self._anomaly_of_lists(op, other if of_two else None)
+                elif self._facts.is_external(op):
+                    # The exporter writes such a value as one that no version has.
+                    self._choose(op, nothing=kind == Anomaly.TWO_VALUES)
                 else:
                     self._step(f"anomaly {self._number(txn)} {self._if(txn)}", self._unless(txn))
             case s.ChoiceStep(op=op):
@@ -169,9 +169,10 @@ class _Steps:
                 self._choose(op)
         return literal
 
-    def _choose(self, op: int) -> None:
+    def _choose(self, op: int, *, nothing: bool = False) -> None:
         txn, number = self._text.place[op]
-        literals = [self._source(op, u) for u in self._facts.candidates(op)]
+        sources = () if nothing else self._facts.candidates(op)
+        literals = [self._source(op, u) for u in sources]
         reader = self._facts.txn_of[op]
         self._step(
             f"choice {txn} {number} {_listed(literals)} {self._if(reader)}",
@@ -187,21 +188,25 @@ class _Steps:
 
         initial = self._facts.n
         literal, new = self._atom(*atom(a, b))
-        if not new:
-            return literal
-        for inclusion in self._inclusions(a, b):
-            self._step(f"inside {literal} {inclusion}", [-literal, inclusion])
-        if a == initial != b:
-            self._step_first(literal, atom(b, a), b)
-            return literal
-        if atom(b, a) in self._atoms and a != b:
-            other = self._atoms[atom(b, a)]
-            self._step(
-                f"either {literal} {other} {self._if(a, b)}", [literal, other, *self._unless(a, b)]
-            )
-            self._step(f"order {_listed([literal, other])}", [-literal, -other])
-        if b == initial != a and not ordered:
-            self._before(key, b, a)
+        if new:
+            for inclusion in self._inclusions(a, b):
+                self._step(f"inside {literal} {inclusion}", [-literal, inclusion])
+            if a == initial != b:
+                self._step_first(literal, atom(b, a), b)
+            elif b == initial != a:
+                self._before(key, b, a)
+            elif atom(b, a) in self._atoms and a != b:
+                other = self._atoms[atom(b, a)]
+                either = [literal, other, *self._unless(a, b)]
+                self._step(f"either {literal} {other} {self._if(a, b)}", either)
+                self._step(f"order {_listed([literal, other])}", [-literal, -other])
+        if initial not in (a, b) and (key, a, b) not in self._compared:
+            self._compared.add((key, a, b))
+            for op in self._telling(key):
+                if self._facts.shows(op, a, b):
+                    self._step_shown(literal, op, key, a, b)
+                elif self._facts.shows(op, b, a):
+                    self._before(key, b, a)
         return literal
 
     def _step_first(self, literal: int, opposite: tuple[object, ...], b: int) -> None:
@@ -213,6 +218,138 @@ class _Steps:
         edges = f"2 ww {back} init 1 {self._number(b)} {self._if(b)}"
         self._step(f"cycle 0 {_ROUNDS} {edges}", [-back, *self._unless(b)])
         self._step(f"either {literal} {back} {self._if(b)}", [literal, back, *self._unless(b)])
+
+    # --- lists ---
+
+    def _telling(self, key: int) -> list[int]:
+        """Return the list reads that show the order of a key: a certain one, and the others."""
+        facts = self._facts
+        if key not in self._telling_of:
+            certain = facts.most_telling_list(key)
+            others = [op for op in facts.list_reads(key) if not facts.certain(facts.txn_of[op])]
+            found = [op for op in (certain, *others) if op in self._text.place]
+            self._telling_of[key] = found
+        return self._telling_of[key]
+
+    def _step_shown(self, literal: int, op: int, key: int, a: int, b: int) -> None:
+        """Add the fact that a list read shows that ``a`` precedes ``b``."""
+        if self._level.order is None:
+            self._listed(literal, op, a, b)
+            return
+        shown, new = self._atom("before", key + 1, self._number(a), self._number(b))
+        if new:
+            for inclusion in self._inclusions(a, b):
+                self._step(f"inside {shown} {inclusion}", [-shown, inclusion])
+        self._listed(shown, op, a, b)
+        back = self._before(key, b, a)
+        self._step(f"cycle 0 {_ROUNDS} 2 ww {shown} ww {back}", [-shown, -back])
+
+    def _listed(self, literal: int, op: int, a: int, b: int) -> None:
+        """Add the fact that a list read shows an order of versions, which a literal states."""
+        facts = self._facts
+        txn, number = self._text.place[op]
+        reader = facts.txn_of[op]
+        writers = [facts.element_writer(facts.key[op], value) for value in self._of_others(op)]
+        both = a in writers and b in writers[writers.index(a) :]
+        given = (reader,) if both else (reader, b)
+        self._step(
+            f"listed {txn} {number} {literal} {self._if(*given)}", [literal, *self._unless(*given)]
+        )
+
+    def _of_others(self, op: int) -> list[int]:
+        """Return the elements of a list read after the initial ones and before own ones."""
+        facts = self._facts
+        values = facts.list_of(op)
+        first = len(self._text.beginning(facts.key[op]))
+        return values[first : len(values) - len(facts.own_before(op))]
+
+    def _anomaly_of_lists(self, op: int, other: int | None) -> None:
+        """Add the steps by which one or two list reads contradict the history."""
+        facts = self._facts
+        if other is not None:
+            self._contradiction(op, other)
+        for one in (op,) if other is None else (op, other):
+            self._tear(one)
+        if self.is_done:
+            return
+        readers = (facts.txn_of[op], facts.txn_of[op if other is None else other])
+        self._propagate(self._unless(*dict.fromkeys(readers)))
+
+    def _contradiction(self, op: int, other: int) -> None:
+        """Add the orders that two list reads show where they differ first."""
+        facts = self._facts
+        for value, second in zip(facts.list_of(op), facts.list_of(other), strict=False):
+            if value != second:
+                a = facts.element_writer(facts.key[op], value)
+                b = facts.element_writer(facts.key[op], second)
+                if a is not None and b is not None and a != b:
+                    self._opposite(op, other, a, b)
+                return
+
+    def _opposite(self, op: int, other: int, a: int, b: int) -> None:
+        """Add that one list read shows ``a`` before ``b``, and another the opposite."""
+        key = self._facts.key[op] + 1
+        forth, _ = self._atom("before", key, self._number(a), self._number(b))
+        back, _ = self._atom("before", key, self._number(b), self._number(a))
+        for one, literal, first, second in ((op, forth, a, b), (other, back, b, a)):
+            if self._facts.shows(one, first, second):
+                self._listed(literal, one, first, second)
+        self._step(f"order {_listed([forth, back])}", [-forth, -back])
+        # Who appended an element counts, because the list shows it.
+        for one in (op, other):
+            self._state_shown(one)
+
+    def _tear(self, op: int) -> None:
+        """Add each fact by which one list read contradicts the writes."""
+        facts = self._facts
+        txn, number = self._text.place[op]
+        key, reader = facts.key[op], facts.txn_of[op]
+        values, own = facts.list_of(op), [facts.value[w] for w in facts.own_before(op)]
+        condition, clause = self._if(reader), self._unless(reader)
+        if own and values[-len(own) :] != own:
+            self._step(f"anomaly {self._number(reader)} {condition}", clause)
+            return
+        beginning = self._text.beginning(key)
+        if facts.source[op] == FROM_MISSING:
+            values = []
+        if values[: len(beginning)] != beginning or len(values) < len(beginning) + len(own):
+            self._step(f"torn {txn} {number} {self._number(reader)} {condition}", clause)
+            return
+        others = self._of_others(op)
+        writers = [facts.element_writer(key, value) for value in others]
+        if facts.is_external(op) and not facts.candidates(op):
+            self._choose(op)
+        for writer in dict.fromkeys(w if w is not None else reader for w in writers):
+            shown = [v for v, w in zip(others, writers, strict=True) if w in (writer, None)]
+            made = [facts.value[w] for w in facts.writes_by(writer, key)]
+            if writer == reader or shown != made:
+                self._step(f"torn {txn} {number} {self._number(writer)} {condition}", clause)
+        blocks = [w for i, w in enumerate(writers) if i == 0 or writers[i - 1] != w]
+        for i, again in enumerate(blocks[2:], 2):
+            between = blocks[i - 1]
+            if again in blocks[: i - 1] and again is not None and between is not None:
+                self._split(op, again, between)
+
+    def _split(self, op: int, a: int, b: int) -> None:
+        """Add that a list read shows an element of ``b`` between elements of ``a``."""
+        self._opposite(op, op, a, b)
+        key = self._facts.key[op] + 1
+        back = self._atoms["before", key, self._number(b), self._number(a)]
+        self._listed(back, op, b, a)
+
+    def _state_shown(self, op: int) -> None:
+        """Add that the writers of a list read's elements count."""
+        facts = self._facts
+        txn, number = self._text.place[op]
+        reader = facts.txn_of[op]
+        for value in self._of_others(op):
+            writer = facts.element_writer(facts.key[op], value)
+            if writer is not None and self._is_open(writer):
+                literal = self._included(writer)
+                self._step(
+                    f"shows {txn} {number} {value} 1 {literal} {self._if(reader)}",
+                    [literal, *self._unless(reader)],
+                )
 
     # --- cycles ---
 
@@ -282,6 +419,9 @@ class _Steps:
     # --- steps ---
 
     def _step(self, text: str, clause: list[int]) -> None:
+        if self._is_done:
+            return  # the kernel stops at the empty clause
+        self._is_done = not clause
         place = len(self._clauses)
         self._steps.append(text)
         self._clauses.append(clause)
@@ -294,7 +434,13 @@ class _Steps:
     def _state_forced(self) -> None:
         """Add the facts that make indeterminate transactions count in every choice."""
         facts = self._facts
+        if self._forced_stated:
+            return
         self._forced_stated = True
+        for key in range(facts.keys) if INDETERMINATE in facts.status else ():
+            for op in facts.list_reads(key):
+                if op in self._text.place:
+                    self._state_shown(op)
         work, seen = [t for t in range(facts.n) if facts.status[t] == COMMITTED], set[int]()
         while facts.forced and work:
             for op in facts.operations_of(work.pop()):

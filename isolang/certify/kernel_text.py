@@ -14,6 +14,7 @@ from isolang.certify.errors import NotCertifiedError
 from isolang.certify.facts import Facts
 from isolang.certify.history_index import (
     ABORTED,
+    APPEND,
     BY_VALUE,
     COMMITTED,
     FROM_INITIAL,
@@ -21,8 +22,7 @@ from isolang.certify.history_index import (
     INDETERMINATE,
     INITIAL,
     NIL,
-    READ,
-    READ_NONE_OF,
+    READ_LIST,
     READ_ONE_OF,
     SET_READS,
     UNKNOWN_VALUE,
@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
 NOWHERE: Final = 1 << 50
 """The value of a read that no version can have."""
+_INITIAL: Final = NOWHERE + 1
+"""The value of a read that names the initial version."""
 _NO_TIME: Final = 1 << 62
 _OUTCOMES: Final = {COMMITTED: "c", INDETERMINATE: "u", ABORTED: "a", INITIAL: "a"}
 _HISTORY_RELATIONS: Final = ("so", "rt", "init", "id")
@@ -78,11 +80,19 @@ class LevelText:
         NotCertifiedError: the kernel's language cannot express the specification.
     """
 
-    def __init__(self, spec: Spec) -> None:
+    def __init__(self, spec: Spec, *, lists: bool = False) -> None:
+        """Translate a specification.
+
+        Args:
+            spec: the lowered specification, as it was written.
+            lists: whether the history has lists, whose reads show a part of the version order.
+        """
         self.order: str | None = None
+        self._lists = lists
         self.checks: list[str] = []
         self.number: dict[str, int] = {}
         self.approximated = False
+        self._orders_versions = False  # whether ww is being written in place of vo
         self._add_order(spec)
         for check in spec.checks:
             if not check.flag:
@@ -98,6 +108,11 @@ class LevelText:
         """Return whether a check uses a word of the kernel's language."""
         return any(word in check.split() for check in self.checks)
 
+    @property
+    def judges_reads(self) -> bool:
+        """Return whether a check uses reads."""
+        return any(self.mentions(word) for word in ("wr", "rw", "R"))
+
     def _add_order(self, spec: Spec) -> None:
         orders = [exists for exists in spec.exists if exists.name not in ("rf", "ww")]
         if not orders:
@@ -111,8 +126,25 @@ class LevelText:
         if order.within is not None:
             raise beyond(f"{order.name} has an upper bound")
         self.order = order.name
-        if order.containing is not None and (least := _without_vo(order.containing)) is not None:
+        if order.containing is not None and (least := self._least(order.containing)) is not None:
             self.checks.append(f"inorder {self._expr(least, ())}")
+            self._orders_versions = False
+
+    def _least(self, e: Core) -> Core | None:
+        """Return an expression with the version orders in place of ``vo``; ``None`` if empty.
+
+        Only list reads and stated versions give ``vo`` a pair. SOUND BECAUSE no other check uses
+        ``ww``: if an order of all transactions contains what lists show, it orders the writers of
+        each list in a way that explains its reads, so it contains some legal version orders; and
+        these contain what lists show.
+        """
+        if isinstance(e, Union):
+            parts = [part for p in e.parts if (part := self._least(p)) is not None]
+            return Union(tuple(parts)) if len(parts) > 1 else next(iter(parts), None)
+        if isinstance(e, Rel) and e.name == "vo":
+            self._orders_versions = self._lists
+            return Rel("ww") if self._lists else None
+        return e
 
     def _add(self, check: Check) -> None:
         if check.negated:
@@ -142,6 +174,8 @@ class LevelText:
                 if name in _HISTORY_RELATIONS:
                     return name
                 if name in _KEYED:
+                    if self._lists and self.order and name != "wr" and not self._orders_versions:
+                        raise beyond(f"{name} beside an order of all transactions, and lists")
                     return f"{name} {_key(key, keys)}"
                 if name == self.order:
                     return "co"
@@ -184,17 +218,6 @@ def _key(key: str | None, keys: tuple[str, ...]) -> str:
     return "_" if key is None else str(len(keys) - 1 - keys[::-1].index(key))
 
 
-def _without_vo(e: Core) -> Core | None:
-    """Return an expression without its alternative ``vo``; ``None`` if nothing else is in it.
-
-    Only list reads and stated versions give ``vo`` a pair, and the kernel's histories have neither.
-    """
-    if isinstance(e, Union):
-        parts = [part for p in e.parts if (part := _without_vo(p)) is not None]
-        return Union(tuple(parts)) if len(parts) > 1 else next(iter(parts), None)
-    return None if isinstance(e, Rel) and e.name == "vo" else e
-
-
 def _named(e: Core) -> str:
     """Return a few words for an expression that the kernel does not know."""
     match e:
@@ -211,6 +234,10 @@ def _named(e: Core) -> str:
 
 class HistoryText:
     """A history in the kernel's form.
+
+    A value is a number of the history, and each read says which value it returned. If some reads
+    name the write that they saw, or set-reads meet declared initial values, each write has a number
+    of its own instead, and a read says which writes it may have seen.
 
     Attributes:
         facts: the facts of the history.
@@ -234,12 +261,19 @@ class HistoryText:
             if not facts.has_time:
                 raise beyond("the level uses rt, and the history has no times")
             facts.require_times()
+        if has_lists(history) and not level.judges_reads:
+            raise beyond("the level does not judge reads, and the history has lists")
         self.place: dict[int, tuple[int, int]] = {}
-        self._named = self._names_sources()
+        self._lists = self._list_keys()
+        self._by_write = self._numbers_writes()
         known = [t for t in (*facts.begin, *facts.end) if abs(t) < _NO_TIME]
         self._first = min(known, default=0)
+        self._initial: dict[int, set[int]] = {}
+        self._require_one_initial_value()
         lines = [self._transaction(t) for t in range(facts.n)]
-        self._text = "\n".join([f"history {facts.n}", *lines, self._initial(), ""])
+        self._text = "\n".join(
+            [f"history {facts.n}", *lines, self._initial_values(), self._beginnings(), ""]
+        )
 
     def __str__(self) -> str:
         """Return the text."""
@@ -249,36 +283,56 @@ class HistoryText:
         """Return the kernel's number of a transaction."""
         return 1 if t == self.facts.n else t + 2
 
-    def _reads(self) -> list[int]:
+    def beginning(self, key: int) -> list[int]:
+        """Return the elements of the initial list of a key."""
         facts = self.facts
-        return [
-            op
-            for op in range(facts.operations)
-            if facts.kind[op] == READ and facts.ok[op] and facts.value[op] != UNKNOWN_VALUE
-        ]
+        return [facts.value[op] for op in facts.writes_by(facts.n, key)]
 
-    def _names_sources(self) -> bool:
-        """Return whether the reads name the writes that they saw; else they say values."""
+    def _list_keys(self) -> set[int]:
+        """Return the keys that are lists.
+
+        Raises:
+            NotCertifiedError: a key is both a register and a list.
+        """
         facts = self.facts
-        reads = self._reads()
-        named = [op for op in reads if facts.source[op] not in (BY_VALUE, FROM_MISSING)]
-        if not named:
-            return False
-        if all(facts.source[op] == FROM_INITIAL for op in named) and all(
-            value == NIL for value in facts.initial_value
-        ):
-            # Nil is the value of the initial version alone.
-            if any(facts.value[op] != NIL for op in named):
-                raise beyond("a read names the initial version and returned a value")
-            return False
-        if len(named) < len([op for op in reads if facts.source[op] != FROM_MISSING]):
-            raise beyond("some reads name the write that they saw, and others do not")
-        initial: dict[int, int] = {}
-        for op in reads:
+        lists: set[int] = set()
+        registers: set[int] = set()
+        for op in range(facts.operations):
+            if not facts.ok[op] or not facts.live(facts.txn_of[op]):
+                continue
+            kind, known = facts.kind[op], facts.value[op] != UNKNOWN_VALUE
+            if kind == APPEND or (kind == READ_LIST and known):
+                lists.add(facts.key[op])
+            elif kind == WRITE or (kind in SET_READS and known) or facts.value[op] > NIL:
+                registers.add(facts.key[op])
+        if both := lists & registers:
+            raise beyond(f"key {min(both)} is both a register and a list")
+        return lists
+
+    def _numbers_writes(self) -> bool:
+        """Return whether each write has a number of its own, since values do not say enough."""
+        facts = self.facts
+        return any(
+            facts.source[op] >= 0
+            or (facts.kind[op] in SET_READS and facts.initial_value[facts.key[op]] != NIL)
+            for op in range(facts.operations)
+            if facts.is_read(op) and facts.key[op] not in self._lists
+        )
+
+    def _require_one_initial_value(self) -> None:
+        """Require that reads which name the initial version of a key return one value.
+
+        Raises:
+            NotCertifiedError: two of them contradict each other.
+        """
+        facts = self.facts
+        found: dict[int, int] = {}
+        for op in range(facts.operations):
+            if facts.source[op] == BY_VALUE or facts.key[op] in self._lists:
+                continue
             value = value_of_initial(facts, op)
-            if value is not None and initial.setdefault(facts.key[op], value) != value:
+            if value is not None and found.setdefault(facts.key[op], value) != value:
                 raise beyond("two reads of an initial version returned different values")
-        return True
 
     def _transaction(self, t: int) -> str:
         facts = self.facts
@@ -288,10 +342,6 @@ class HistoryText:
                 if text := self._operation(op):
                     operations.append(text)
                     self.place[op] = (t + 2, len(operations))
-        else:
-            for op in range(facts.op_start[t], facts.op_start[t + 1]):
-                if facts.kind[op] not in (READ, WRITE):
-                    raise beyond("the history has lists")
         times = f"{self._time(facts.begin[t])} {self._time(facts.end[t])}"
         head = f"t {facts.session[t] + 1} {_OUTCOMES[facts.status[t]]} {times} {len(operations)}"
         return " ".join([head, *operations])
@@ -303,48 +353,88 @@ class HistoryText:
         """Return an operation as text; empty if it says nothing."""
         facts = self.facts
         kind, key = facts.kind[op], facts.key[op] + 1
-        if kind not in (READ, WRITE, READ_ONE_OF, READ_NONE_OF):
-            raise beyond("the history has lists")
-        if not facts.ok[op] or (kind != WRITE and facts.value[op] == UNKNOWN_VALUE):
+        writes = kind in (WRITE, APPEND)
+        if not facts.ok[op] or (not writes and facts.value[op] == UNKNOWN_VALUE):
             return ""
-        if kind in SET_READS:
-            if self._named or facts.initial_value[facts.key[op]] != NIL:
-                raise beyond("the history has set-reads beside stated sources or initial values")
-            values = sorted({facts.as_read(v) for v in facts.list_of(op)})
-            word = "o" if kind == READ_ONE_OF else "n"
-            return " ".join([word, str(key), str(len(values)), *map(str, values)])
-        if kind == WRITE:
+        if not facts.live(facts.txn_of[op]):
+            return f"w {key} {NOWHERE}" if writes else ""  # of an aborted transaction
+        if facts.key[op] in self._lists:
+            if writes:
+                return f"w {key} {facts.value[op]}"
+            missing = facts.source[op] == FROM_MISSING
+            return _with_list("l", key, [NOWHERE] if missing else facts.list_of(op))
+        if writes:
             return f"w {key} {self._version(op)}"
-        return f"r {key} {self._read(op)}"
+        if self._by_write:
+            return _with_list("o", key, self._writes_that_explain(op))
+        if kind in SET_READS:
+            values = sorted({facts.as_read(v) for v in facts.list_of(op)})
+            return _with_list("o" if kind == READ_ONE_OF else "n", key, values)
+        return f"r {key} {self._value(op)}"
 
     def _version(self, write: int) -> int:
-        return write + 1 if self._named else self.facts.as_read(self.facts.value[write])
+        return write + 1 if self._by_write else self.facts.as_read(self.facts.value[write])
 
-    def _read(self, op: int) -> int:
-        """Return the value that a read returned, as a number."""
+    def _value(self, op: int) -> int:
+        """Return the value that a read returned, or a value of the initial version alone."""
         facts = self.facts
         source = facts.source[op]
-        if source == FROM_MISSING or not self._named:
-            return NOWHERE if source == FROM_MISSING else facts.value[op]
-        if Anomaly.TWO_VALUES in anomalies_of(facts, op):
+        if source == BY_VALUE:
+            return facts.value[op]
+        if source != FROM_INITIAL or Anomaly.TWO_VALUES in anomalies_of(facts, op):
             return NOWHERE
-        if source == FROM_INITIAL or facts.txn_of[source] == facts.n:
-            return NIL
-        same = facts.kind[source] == WRITE and facts.key[source] == facts.key[op]
-        return source + 1 if same and facts.ok[source] else NOWHERE
+        self._initial.setdefault(facts.key[op], set()).add(_INITIAL)
+        return _INITIAL
 
-    def _initial(self) -> str:
-        """Return the values of the initial versions that are not nil."""
+    def _writes_that_explain(self, op: int) -> list[int]:
+        """Return the numbers of the writes that a read may have seen; 0 is the initial version."""
         facts = self.facts
-        found: dict[int, int] = {}
-        if not self._named:
-            found = {k: v for k, v in enumerate(facts.initial_value) if v != NIL}
-            found |= {k: facts.as_read(facts.value[op]) for k, op in facts.last[facts.n].items()}
-            for op in self._reads():
-                if facts.value[op] == NIL and facts.key[op] in found:
-                    raise beyond("a read of nil, where an initial value is declared")
-        pairs = [f"{key + 1} {value}" for key, value in found.items()]
-        return " ".join([f"initial {len(pairs)}", *pairs])
+        source, key = facts.source[op], facts.key[op]
+        if source == BY_VALUE:
+            found = [w + 1 for w in facts.writes_seen(op) if facts.txn_of[w] != facts.n]
+            initial = facts.may_be_initial(op) or any(
+                facts.last[facts.n].get(key) == w for w in facts.writes_seen(op)
+            )
+            return [NIL, *found] if initial else found
+        if source == FROM_MISSING or Anomaly.TWO_VALUES in anomalies_of(facts, op):
+            return []
+        if source == FROM_INITIAL or facts.txn_of[source] == facts.n:
+            return [NIL]
+        explains = facts.kind[source] == WRITE and facts.key[source] == key and facts.ok[source]
+        return [source + 1] if explains else []
+
+    def _initial_values(self) -> str:
+        """Return the values that reads of each initial version may return, if not only nil."""
+        facts = self.facts
+        entries: list[str] = []
+        for key in range(facts.keys):
+            if self._by_write or key in self._lists:
+                continue
+            initial = facts.initial_value[key]
+            found = {initial, *self._initial.get(key, ())}
+            if (write := facts.last[facts.n].get(key)) is not None:
+                found.add(facts.as_read(facts.value[write]))
+            if facts.nil_is_initial(key) and not facts.vanishes(key):
+                found.add(NIL)
+            if found != {NIL}:
+                entries.append(_with_list("", key + 1, sorted(found)))
+        return "".join([f"initial {len(entries)}", *entries])
+
+    def _beginnings(self) -> str:
+        """Return the elements of each initial list that is not empty."""
+        found = {key: self.beginning(key) for key in sorted(self._lists)}
+        entries = [_with_list("", key + 1, values) for key, values in found.items() if values]
+        return "".join([f"beginning {len(entries)}", *entries])
+
+
+def has_lists(history: History) -> bool:
+    """Return whether a history appends to lists, or reads them."""
+    kinds = history.columns.op_kind
+    return bool(((kinds == APPEND) | (kinds == READ_LIST)).any())
+
+
+def _with_list(word: str, key: int, values: Sequence[int]) -> str:
+    return " ".join([word, str(key), str(len(values)), *map(str, values)])
 
 
 def witness_text(text: HistoryText, witness: Witness) -> str:

@@ -43,7 +43,7 @@ class SourceFacts(HistoryIndex):
         # mutant: python-replaced-nil
         return self.initial_value[key] == NIL or key not in self._initial_alone
 
-    def _vanishes(self, key: int) -> bool:
+    def vanishes(self, key: int) -> bool:
         """Return whether the key has a declared initial value and some transaction deletes the key.
 
         Then a read of nil is not a read of the initial version.
@@ -52,7 +52,7 @@ class SourceFacts(HistoryIndex):
             self.value[self.last[t][key]] == self.deleted for t in self.writers[key]
         )
 
-    def _may_be_initial(self, op: int) -> bool:
+    def may_be_initial(self, op: int) -> bool:
         """Return whether a read may have seen T0's version, which is nil or the declared value."""
         initial = self.initial_value[self.key[op]]
         of_rows = self.kind[op] in SET_READS and self.in_statement(op)
@@ -63,7 +63,7 @@ class SourceFacts(HistoryIndex):
         nil = self.nil_is_initial(self.key[op])
         if self.kind[op] == READ_ONE_OF:
             return (nil and self.set_allows(op, NIL)) or self.set_allows(op, initial)
-        if self.value[op] == NIL and self._vanishes(self.key[op]):
+        if self.value[op] == NIL and self.vanishes(self.key[op]):
             return False
         return self.value[op] == initial or (nil and self.value[op] == NIL)
 
@@ -114,7 +114,7 @@ class SourceFacts(HistoryIndex):
             for w in self.writes_seen(op)
             if self._explains(w, key) and self.txn_of[w] != reader
         }
-        if self._may_be_initial(op):
+        if self.may_be_initial(op):
             found.add(self.n)
         return sorted(found)
 
@@ -126,7 +126,7 @@ class SourceFacts(HistoryIndex):
             return False
         write = self.last[u].get(self.key[op])
         allowed = write is not None and self.set_allows(op, self.value[write])
-        return allowed or (u == self.n and self._may_be_initial(op))
+        return allowed or (u == self.n and self.may_be_initial(op))
 
     def has_candidate(self, op: int) -> bool:
         """Return whether the external read ``op`` has a candidate."""

@@ -8,7 +8,7 @@ import pytest
 from isolang.api import check
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.kernel import check_by_kernel, find_kernel, kernel_text
-from isolang.certify.kernel_text import HistoryText, LevelText
+from isolang.certify.kernel_text import HistoryText, LevelText, has_lists
 from isolang.errors import SpecError, UnsupportedError
 from support.paths import ROOT
 
@@ -41,7 +41,7 @@ def text_of(history, spec):
 def beyond(history, spec):
     """Why the kernel does not know a level, or a history; empty if it knows both."""
     try:
-        HistoryText(history, LevelText(spec))
+        HistoryText(history, LevelText(spec, lists=has_lists(history)))
     except NotCertifiedError as error:
         return str(error).removeprefix("not certified by the kernel: ")
     return ""
@@ -64,3 +64,9 @@ def said(history, spec):
     except CertificateRejected as error:
         return f"rejected: {error}"
     return "accepted"
+
+
+def history_and_level(history, spec):
+    """A history and a level as the kernel reads them, without a proof."""
+    level = LevelText(spec, lists=has_lists(history))
+    return f"isolang-kernel 1\n{HistoryText(history, level)}{level}"

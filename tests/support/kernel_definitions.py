@@ -1,0 +1,291 @@
+"""What a history and a level mean, by brute force: every choice is tried.
+
+Written from ``kernel/Defs.v`` alone, notion by notion and in its order, on the text that the kernel
+reads; nothing of isolang is used. :data:`MUTANTS` changes a definition, so that the tests can show
+that they would notice.
+"""
+
+from itertools import permutations, product
+
+T0 = 1
+MUTANTS = ("source", "indeterminate so", "rw with identity", "rt not strict", "own element")
+
+
+class Text:
+    """The words of a text, in order."""
+
+    def __init__(self, text):
+        self.words = iter(text.split())
+
+    def word(self):
+        return next(self.words)
+
+    def number(self):
+        return int(self.word())
+
+    def many(self, one):
+        return [one() for _ in range(self.number())]
+
+    def operation(self):
+        kind, key = self.word(), self.number()
+        return (kind, key, self.number() if kind in "wr" else self.many(self.number))
+
+    def transaction(self):
+        assert self.word() == "t"
+        session, outcome = self.number(), self.word()
+        times = [None if w == "-" else int(w) for w in (self.word(), self.word())]
+        return (session, outcome, *times, self.many(self.operation))
+
+    def variable(self):
+        word = self.word()
+        return None if word == "_" else int(word)
+
+    def expression(self):
+        word = self.word()
+        if word in ("wr", "ww", "rw", "W", "R"):
+            return (word, self.variable())
+        if word in ("union", "inter", "minus", "seq"):
+            return (word, self.expression(), self.expression())
+        if word in ("inv", "plus", "opt"):
+            return (word, self.expression())
+        if word == "for":
+            return (word, self.number(), self.expression())
+        return (word,)
+
+    def values_of_keys(self, name):
+        assert self.word() == name
+        return dict(self.many(lambda: (self.number(), self.many(self.number))))
+
+
+def parse(text):
+    """The history and the level: transactions, initial values and lists, order, checks."""
+    words = Text(text)
+    assert [words.word() for _ in range(3)] == ["isolang-kernel", "1", "history"]
+    txns = dict(enumerate(words.many(words.transaction), 2))
+    initial, beginning = words.values_of_keys("initial"), words.values_of_keys("beginning")
+    assert words.word() == "level"
+    has_order = words.word() == "order"
+    checks = words.many(lambda: (words.word(), words.expression()))
+    return txns, initial, beginning, has_order, checks
+
+
+def of_reads(e):
+    return e[0] in ("wr", "rw", "R") or any(of_reads(part) for part in e if isinstance(part, tuple))
+
+
+def matches(result, value):
+    kind, said = result
+    if kind == "r":
+        return value == said
+    return kind != "l" and (value in said) == (kind == "o")
+
+
+class Choice:
+    """One choice: who counts, the sources of reads, the orders of keys, the order of all."""
+
+    def __init__(self, history, included, source, order, total, mutant=""):
+        self.txns, self.initial, self.beginning, self.keys = history
+        self.included, self.source, self.order, self.total = included, source, order, total
+        self.mutant = mutant
+        self.everyone = [T0, *included]
+
+    def reads(self, t):
+        """The number, the key, the result, and own earlier writes of each read."""
+        before = {}
+        for i, (kind, key, said) in enumerate(self.txns[t][4], 1):
+            if kind == "w":
+                before.setdefault(key, []).append(said)
+            else:
+                yield i, key, (kind, said), list(before.get(key, []))
+
+    def written(self, t, key):
+        return [v for kind, k, v in self.txns[t][4] if kind == "w" and k == key]
+
+    def version(self, u, key):
+        if u == T0:
+            return self.initial.get(key, [0])
+        return self.written(u, key)[-1:]
+
+    def appended(self, key, txns):
+        return [v for u in txns for v in self.written(u, key)]
+
+    def is_legal(self):
+        for t in self.included:
+            for i, key, result, own in self.reads(t):
+                order, first = self.order.get(key, ()), self.beginning.get(key, [])
+                if not own:
+                    u = self.source[t, i]
+                    if u == t and self.mutant != "source":
+                        return False
+                    if result[0] == "l":
+                        shown = order[: order.index(u) + 1] if u != T0 else ()
+                        if t in shown and self.mutant != "own element":
+                            return False
+                        if result[1] != first + self.appended(key, shown):
+                            return False
+                    elif not any(matches(result, v) for v in self.version(u, key)):
+                        return False
+                elif result[0] == "l":
+                    shown = order[: order.index(t)]
+                    if result[1] != first + self.appended(key, shown) + own:
+                        return False
+                elif not matches(result, own[-1]):
+                    return False
+        return True
+
+    # --- relations, as sets of pairs ---
+
+    def so(self):
+        return {
+            (a, b)
+            for a, b in product(self.included, repeat=2)
+            if (self.txns[a][1] == "c" or self.mutant == "indeterminate so")
+            and self.txns[a][0] == self.txns[b][0]
+            and a < b
+        }
+
+    def rt(self):
+        found = set()
+        for a, b in product(self.included, repeat=2):
+            end, begin = self.txns[a][3], self.txns[b][2]
+            if a == b or self.txns[a][1] != "c" or None in (end, begin):
+                continue
+            if end < begin or (end == begin and self.mutant == "rt not strict"):
+                found.add((a, b))
+        return found
+
+    def init(self):
+        return {(T0, b) for b in self.included}
+
+    def wr(self, key):
+        return {
+            (self.source[t, i], t)
+            for t in self.included
+            for i, k, _, own in self.reads(t)
+            if k == key and not own
+        }
+
+    def ww(self, key):
+        return before((T0, *self.order.get(key, ())))
+
+    def rw(self, key):
+        return {
+            (a, b)
+            for u, a in self.wr(key)
+            for v, b in self.ww(key)
+            if u == v and (a != b or self.mutant == "rw with identity")
+        }
+
+    def value(self, e, env):
+        match e:
+            case ("so",):
+                return self.so() | self.init()
+            case ("rt",):
+                return self.rt() | self.init()
+            case ("init",):
+                return self.init()
+            case ("co",):
+                return before(self.total)
+            case ("id",) | ("T",):
+                return {(t, t) for t in self.everyone}
+            case ("wr" | "ww" | "rw" as name, x):
+                keys = self.keys if x is None else [env[x]]
+                return {pair for key in keys for pair in getattr(self, name)(key)}
+            case ("W", x):
+                keys = self.keys if x is None else [env[x]]
+                return {(T0, T0)} | {(t, t) for k in keys for t in self.order.get(k, ())}
+            case ("R", x):
+                keys = self.keys if x is None else [env[x]]
+                return {(t, t) for k in keys for _, t in self.wr(k)}
+            case ("union", a, b):
+                return self.value(a, env) | self.value(b, env)
+            case ("inter", a, b):
+                return self.value(a, env) & self.value(b, env)
+            case ("minus", a, b):
+                return self.value(a, env) - self.value(b, env)
+            case ("seq", a, b):
+                return then(self.value(a, env), self.value(b, env))
+            case ("inv", a):
+                return {(b, a) for a, b in self.value(a, env)}
+            case ("plus", a):
+                return closed(self.value(a, env))
+            case ("opt", a):
+                return self.value(a, env) | {(t, t) for t in self.everyone}
+            case ("for", x, a):
+                return {pair for key in self.keys for pair in self.value(a, {**env, x: key})}
+        raise AssertionError(e)
+
+    def meets(self, check):
+        kind, e = check
+        pairs = self.value(e, {})
+        match kind:
+            case "acyclic":
+                return all(a != b for a, b in closed(pairs))
+            case "irreflexive":
+                return all(a != b for a, b in pairs)
+            case "empty":
+                return not pairs
+            case "inorder":
+                return pairs <= before(self.total)
+        raise AssertionError(kind)
+
+
+def before(line):
+    return {(a, b) for i, a in enumerate(line) for b in line[i + 1 :]}
+
+
+def then(first, second):
+    return {(a, d) for a, b in first for c, d in second if b == c}
+
+
+def closed(pairs):
+    found = set(pairs)
+    while more := then(found, pairs) - found:
+        found |= more
+    return found
+
+
+def choices(history, has_order, mutant=""):
+    """Every legal choice."""
+    txns, _, _, keys = history
+    certain = [t for t in txns if txns[t][1] == "c"]
+    maybe = [t for t in txns if txns[t][1] == "u"]
+    for took in product((False, True), repeat=len(maybe)):
+        included = sorted([*certain, *(t for t, yes in zip(maybe, took, strict=True) if yes)])
+        bare = Choice(history, included, {}, {}, ())
+        writers = {k: [t for t in included if bare.written(t, k)] for k in keys}
+        external = [(t, i, k) for t in included for i, k, _, own in bare.reads(t) if not own]
+        sources = [[T0, *writers[k]] for _, _, k in external]
+        orders = [list(permutations(writers[k])) for k in keys]
+        totals = permutations([T0, *included]) if has_order else [()]
+        for total in totals:
+            for order in product(*orders):
+                for chosen in product(*sources):
+                    source = {(t, i): u for (t, i, _), u in zip(external, chosen, strict=True)}
+                    by_key = dict(zip(keys, order, strict=True))
+                    choice = Choice(history, included, source, by_key, total, mutant)
+                    if choice.is_legal():
+                        yield choice
+
+
+def size(text):
+    """An upper bound of how many choices there are."""
+    txns, *_, has_order, _ = parse(text)
+    count = 120 if has_order else 1
+    for txn in txns.values():
+        for kind, _, _ in txn[4]:
+            count *= 1 if kind == "w" else 1 + len(txns)
+    return count
+
+
+def satisfies(text, mutant=""):
+    """Whether the history of a text satisfies its level."""
+    txns, initial, beginning, has_order, checks = parse(text)
+    if not any(of_reads(e) for _, e in checks):
+        txns = {t: (*x[:4], [op for op in x[4] if op[0] == "w"]) for t, x in txns.items()}
+    keys = sorted({key for x in txns.values() for _, key, _ in x[4]})
+    history = txns, initial, beginning, keys
+    return any(
+        all(choice.meets(check) for check in checks)
+        for choice in choices(history, has_order, mutant)
+    )
