@@ -34,7 +34,7 @@ def test_a_proof_of_the_opposite_is_refused(program, texts):
     """A proof of another history or level, which claims what does not hold here."""
     rng = random.Random(1)
     tried = 0
-    while tried < 500:
+    while tried < 250:
         (about, _, valid), (_, proof, other) = rng.sample(texts, 2)
         if valid == other:
             continue
@@ -62,14 +62,14 @@ def test_a_changed_proof_changes_no_verdict(program, texts):
     """It is accepted for the same verdict, refused, or no proof at all; most are not accepted."""
     rng = random.Random(2)
     accepted = 0
-    for _ in range(1000):
+    for _ in range(400):
         about, proof, valid = rng.choice(texts)
         code, said = run_kernel(program, about + _changed(rng, proof))
         assert code in (0, 1, 2), (said, proof)
         if code == 0:
             assert said == ("accepted valid" if valid else "accepted invalid")
             accepted += 1
-    assert accepted < 400
+    assert accepted < 160
 
 
 def test_malformed_text(program, texts):

@@ -1,10 +1,13 @@
 """``isocheck verify`` names the kernel, where its program is there."""
 
+import re
+
 import pytest
 from support.cli import run_here
 from support.paths import TESTS
 
 from isolang.certify.kernel import VARIABLE
+from isolang.watch import Stream, Watch
 
 HISTORY = TESTS / "litmus" / "lost-update.edn"
 
@@ -84,20 +87,58 @@ def test_a_kernel_that_fails(certificate, capfd, monkeypatch, tmp_path, script, 
     assert f"; not by the kernel: {reason}" in run.out
 
 
-LOG = """\
-{:type :invoke, :process 0, :f :txn, :value [[:w :x 1]]}
-{:type :ok, :process 0, :f :txn, :value [[:w :x 1]]}
-{:type :invoke, :process 1, :f :txn, :value [[:r :x nil] [:w :y 1]]}
-{:type :ok, :process 1, :f :txn, :value [[:r :x 1] [:w :y 1]]}
-"""
+def _log(many):
+    """Transactions of two clients on two registers and a list."""
+    for n in range(many):
+        asked = f"[:r :k nil] [:w :k {n}] [:append :l {n}] [:r :l nil]"
+        elements = " ".join(map(str, range(n + 1)))
+        answer = (
+            f"[:r :k {n - 1 if n else 'nil'}] [:w :k {n}] [:append :l {n}] [:r :l [{elements}]]"
+        )
+        for kind, ops in (("invoke", asked), ("ok", answer)):
+            yield f"{{:type :{kind}, :process {n % 2}, :f :txn, :value [{ops}]}}\n"
 
 
-def test_each_part_of_a_chain(kernel, tmp_path, capfd):
+@pytest.mark.parametrize("level", ["ser", "si", "psi", "sser", "ra"])
+def test_each_part_of_a_chain(kernel, tmp_path, capfd, level):
     """The kernel judges each part, from the values that the parts before it left."""
     log, state = tmp_path / "log.edn", tmp_path / "state"
-    log.write_text(LOG)
-    run = run_here(capfd, "watch", log, "--spec", "sser", "--until-idle", "0", "--state", state)
-    assert run.code == 0
+    log.write_text("".join(_log(12)))
+    stream = Stream([log], follow=False, batch=300)
+    watch = Watch(level, stream=stream, folder=state, round=2)
+    for batch in stream:
+        list(watch.feed(batch))
+    watch.close()
+    stream.close()
     run = run_here(capfd, "verify", "--kernel", state, log)
-    assert (run.code, run.out.split()[0]) == (0, "ACCEPTED")
-    assert "  accepted by: native checker (all parts), kernel (all 1 parts)\n" in run.out
+    assert (run.code, run.out.split()[0]) == (0, "ACCEPTED"), run.out
+    parts = re.search(
+        r"  accepted by: native checker \(all parts\), kernel \(all (\d+) parts\)\n", run.out
+    )
+    assert int(parts[1]) > 2
+
+
+def test_a_chain_beyond_the_kernel(kernel, tmp_path, capfd):
+    """Without --kernel the reason is printed; with it, the answer is unknown."""
+    log, state = tmp_path / "log.edn", tmp_path / "state"
+    log.write_text("".join(_log(4)))
+    run_here(capfd, "watch", log, "--spec", "psi-vis", "--until-idle", "0", "--state", state)
+    run = run_here(capfd, "verify", state, log)
+    assert run.code == 0
+    assert "kernel (0 of 1 parts); " in run.out
+    assert "the level chooses the relation vis" in run.out
+    assert run_here(capfd, "verify", "--kernel", state, log).code == 3
+
+
+def test_a_kernel_that_refuses_a_part(tmp_path, capfd, monkeypatch):
+    """A chain is rejected if one of its parts is."""
+    log, state = tmp_path / "log.edn", tmp_path / "state"
+    log.write_text("".join(_log(4)))
+    run_here(capfd, "watch", log, "--spec", "ser", "--until-idle", "0", "--state", state)
+    program = tmp_path / "refusing"
+    program.write_text("#!/bin/sh\ncat >/dev/null\necho refused valid\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv(VARIABLE, str(program))
+    run = run_here(capfd, "verify", state, log)
+    assert run.code == 4
+    assert "part 1: kernel: the proof does not hold" in run.out
