@@ -251,9 +251,10 @@ class _Steps:
         reader = facts.txn_of[op]
         writers = [facts.element_writer(facts.key[op], value) for value in self._of_others(op)]
         both = a in writers and b in writers[writers.index(a) :]
-        given = (reader,) if both else (reader, b)
+        conditions = (reader,) if both else (reader, b)
         self._step(
-            f"listed {txn} {number} {literal} {self._if(*given)}", [literal, *self._unless(*given)]
+            f"listed {txn} {number} {literal} {self._if(*conditions)}",
+            [literal, *self._unless(*conditions)],
         )
 
     def _of_others(self, op: int) -> list[int]:
