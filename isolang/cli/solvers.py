@@ -27,6 +27,7 @@ from isolang.declared import About
 from isolang.jobs.child import Children
 from isolang.jobs.contest import ContestEntry, run
 from isolang.jobs.routes import load_route
+from isolang.limits import Deadline
 from isolang.options import OUTPUT, Options, OutputOptions, ReadOptions
 from isolang.output.contest import ContestRow
 from isolang.output.records import EXIT_INPUT, EXIT_REJECTED, EXIT_VALID, json_text
@@ -83,6 +84,13 @@ def solvers(
             help="Run each pair this often, and report the median.",
         ),
     ] = 1,
+    total: Annotated[
+        float | None,
+        typer.Option(
+            "--total", metavar="TIME", parser=choices.duration, show_default=False,
+            help="The limit for all runs together; pairs that it leaves out are unknown.",
+        ),
+    ] = None,
     plugin: Plugins = [],  # noqa: B006
     include: Include = [],  # noqa: B006
 ) -> int:  # fmt: skip
@@ -95,9 +103,12 @@ def solvers(
         raise Mistake(f"--only {' '.join(only)}: no such pair for {spec}")
     rows: list[ContestRow] = []
     children = Children()
+    shown = _Shown(output.form, len(histories) * len(pairs))
+    deadline = Deadline(total)
     try:
-        with Bar(len(histories) * len(pairs)) as bar:
+        with Bar(len(histories) * len(pairs), total) as bar:
             for history in histories:
+                of_history: list[ContestRow] = []
                 for pair in pairs:
                     entry = ContestEntry(
                         history=history,
@@ -108,18 +119,22 @@ def solvers(
                         reading=reading,
                     )
                     bar.phase(str(pair))
-                    rows.append(_middle([run(children, entry) for _ in range(repeat)]))
+                    of_history.append(_within(deadline, children, entry, repeat))
                     bar.step()
-                rows += [
-                    ContestRow(
-                        history=history, spec=spec, encoding=encoding, solver=solver,
-                        verdict="not installed", detail=why,
-                    )
-                    for encoding, solver, why in missing
-                ]  # fmt: skip
+                    bar.pause()
+                    shown.add(of_history[-1], ran=True)
+                for encoding, solver, why in missing:
+                    of_history.append(
+                        ContestRow(
+                            history=history, spec=spec, encoding=encoding, solver=solver,
+                            verdict="not installed", detail=why,
+                        )
+                    )  # fmt: skip
+                    shown.add(of_history[-1], ran=False)
+                shown.end(of_history)
+                rows += of_history
     finally:
         children.close()
-    _show(rows, output.form)
     messages = disagreements(rows)
     _draw(rows, messages, output)
     warn(*(f"isocheck: {message}" for message in messages))
@@ -195,6 +210,28 @@ def _chosen(
     return pairs, missing
 
 
+def _within(deadline: Deadline, children: Children, entry: ContestEntry, repeat: int) -> ContestRow:
+    """Return the row of a pair that runs some times, as long as the limit for all runs allows."""
+    runs: list[ContestRow] = []
+    timeout = entry.options.timeout
+    while len(runs) < repeat:
+        try:
+            remaining = deadline.remaining()
+        except TimeoutError:
+            break
+        if remaining is not None:
+            limit = remaining if timeout is None else min(timeout, remaining)
+            entry = replace(entry, options=replace(entry.options, timeout=limit))
+        runs.append(run(children, entry))
+    if runs:
+        return _middle(runs)
+    return ContestRow(
+        history=entry.history, spec=entry.spec, encoding=entry.pair.encoding,
+        solver=entry.pair.solver, prune_stage=entry.pair.prune, verdict="unknown",
+        detail="it did not run: the time of --total is over",
+    )  # fmt: skip
+
+
 def _middle(runs: Sequence[ContestRow]) -> ContestRow:
     """Return the run with the median time, or the first run if some run has no time."""
     totals = [run.total for run in runs if run.total is not None]
@@ -207,20 +244,43 @@ def _middle(runs: Sequence[ContestRow]) -> ContestRow:
 # --- output ---
 
 
-def _show(rows: Sequence[ContestRow], output: str) -> None:
-    if output == "json":
-        print_data("".join(json_text(row) for row in rows))
-    elif output == "csv":
-        import csv
-        import io
+class _Shown:
+    """Prints each row as soon as its runs have ended.
 
-        text = io.StringIO()
-        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(to_builtins(row) for row in rows)
-        print_data(text.getvalue())
-    else:
-        _table([escaped_record(row) for row in rows])
+    JSON and CSV have one line for each row. A table can be sorted and aligned only when all pairs
+    of its history have run, so that until then a line on stderr tells of each pair.
+
+    Args:
+        form: ``text``, ``json`` or ``csv``.
+        total: the number of pairs that run, on all histories.
+    """
+
+    def __init__(self, form: str, total: int) -> None:
+        self._form, self._total, self._ended = form, total, 0
+        if form == "csv":
+            print_data(",".join(COLUMNS) + "\n")
+
+    def add(self, row: ContestRow, *, ran: bool) -> None:
+        """Print a row, of a pair that ran or of one that is not installed."""
+        if self._form == "json":
+            print_data(json_text(row))
+        elif self._form == "csv":
+            import csv
+            import io
+
+            text = io.StringIO()
+            csv.DictWriter(text, COLUMNS, lineterminator="\n").writerow(to_builtins(row))
+            print_data(text.getvalue())
+        elif ran:
+            self._ended += 1
+            pair = "/".join(filter(None, (row.encoding, row.solver, row.prune_stage)))
+            took = "" if row.total is None else f", {row.total:.2f} s"
+            warn(escaped(f"{self._ended}/{self._total}  {pair}: {row.verdict}{took}"))
+
+    def end(self, rows: Sequence[ContestRow]) -> None:
+        """Print the table of a history."""
+        if self._form == "text":
+            _table([escaped_record(row) for row in rows])
 
 
 def _table(rows: Sequence[ContestRow]) -> None:

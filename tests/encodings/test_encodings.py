@@ -419,6 +419,38 @@ def test_compare(tmp_path, capfd):
     assert "<svg" in plot.read_text()
 
 
+def test_compare_tells_of_each_pair_as_it_ends(tmp_path, capfd, monkeypatch):
+    """On stderr with text, as a row of its own with JSON and CSV; --total limits all of them."""
+    from isolang.jobs import contest
+
+    path = tmp_path / "h"
+    path.write_text(VALID)
+    common = ["solvers", "--spec", "si", "--only", "native", "--prune", "none", path]
+    run = run_here(capfd, *common)
+    assert (
+        len(re.findall(r"^\d/7  \S+/native/none: valid, \d+\.\d\d s$", run.err, re.MULTILINE)) == 6
+    )
+    assert "1/8  event-graph/native" in run.err
+    before: list[str] = []
+    ran = contest.run
+
+    def noted(*given):
+        before.append(capfd.readouterr().out)
+        return ran(*given)
+
+    monkeypatch.setattr("isolang.cli.solvers.run", noted)
+    for form, header in (("json", 0), ("csv", 1)):
+        before.clear()
+        run_here(capfd, *common, "-o", form)
+        assert [text.count("\n") for text in before] == [header, *[1] * 7]
+    before.clear()
+    run = run_here(capfd, *common, "-o", "json", "--total", 0)
+    assert not before
+    assert {(row["verdict"], row["detail"]) for row in run.reports()} == {
+        ("unknown", "it did not run: the time of --total is over")
+    }
+
+
 @not_ours
 def test_compare_says_what_goes_wrong(tmp_path, capfd):
     """Before the runs what makes no sense; after them, under the table, why there is no verdict."""
