@@ -123,7 +123,8 @@ Program: TypeAlias = tuple[Operation, ...] | Generator[Operation, Any, None]
 
 Recorded: TypeAlias = tuple[str, Any, Any]
 """A recorded operation: ``("r", key, value)``, ``("w", key, value)``, ``("append", key, value)``,
-``("delete", key, None)``, or ``("rp", predicate, rows)`` with a literal and a dictionary."""
+``("insert", key, row)``, ``("delete", key, None)``, or ``("rp", predicate, rows)`` with a literal
+and a dictionary."""
 
 _BOUND: Final = re.compile(r"[<>]= :value (-?\d+)")
 

@@ -17,19 +17,25 @@ _LIBRARIES: Final = tuple(
     }
 )
 
+_SESSION: Final = "sqlalchemy/orm/session.py"
+
 
 def caller() -> str:
     """Return ``file:line`` of the nearest frame outside the libraries; empty if there is none.
 
-    The path is relative to the working directory if the file lies in it.
+    The path is relative to the working directory if the file lies in it. ``(flush)`` after it says
+    that SQLAlchemy sends then what was assigned earlier.
     """
+    flush = ""
     for frame in _frames():
         name = frame.f_code.co_filename
+        if frame.f_code.co_name == "_flush" and name.endswith(_SESSION):
+            flush = " (flush)"
         if not name.startswith((*_LIBRARIES, "<")) and "/site-packages/" not in name:
             path = Path(name)
             here = Path.cwd()
             shown = path.relative_to(here) if path.is_relative_to(here) else path
-            return f"{shown}:{frame.f_lineno}"
+            return f"{shown}:{frame.f_lineno}{flush}"
     return ""
 
 

@@ -21,11 +21,11 @@ each row again, so they see no snapshot: only if they look up one key, they see 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
@@ -115,7 +115,7 @@ class _Lost(Exception):  # noqa: N818 - an end that was not seen, not a fault
 class _Open(ObservedTransaction):
     """A transaction of the application, with the tables that it has looked up."""
 
-    def __init__(self, session: int, recorder: Recorder, *, versions: bool) -> None:
+    def __init__(self, session: Hashable, recorder: Recorder, *, versions: bool) -> None:
         super().__init__(session, recorder, versions=versions)
         self.tables: dict[str, rows.WatchedTable | None] = {}
 
@@ -136,6 +136,7 @@ class DriverWatch:
         *,
         names: Mapping[str, str] | None = None,
         versions: bool = False,
+        others: Sequence[DriverWatch] = (),
         **parameters: Any,
     ) -> None:
         """Choose a database; see :meth:`isolang.testing.isolation.Isolation.watch_psycopg`."""
@@ -146,6 +147,8 @@ class DriverWatch:
         self._names = names or {}
         self._versions = WrittenVersions(all_known=versions)
         self._reads_log = versions
+        self._others = others  # of the same recording
+        self._shares_log = False  # whether another watch reads the log
         self._database = (conninfo, parameters)
         self._log: PostgresLog | None = None
         self._logged: list[LoggedChange] = []
@@ -158,7 +161,6 @@ class DriverWatch:
         self._traces: list[Trace] = []
         self._tables: dict[str, rows.WatchedTable] = {}
         self._unresolved = Unseen()
-        self._own: WeakSet[Any] = WeakSet()  # the connections of the watch itself
 
     def __enter__(self) -> Self:
         """Begin to watch.
@@ -167,8 +169,9 @@ class DriverWatch:
             IsolangError: the database cannot be reached, or does not log its versions.
         """
         self._where, self._versions.before, version = self._connect()
+        self._join(self._others)
         self._closes = version >= _RETURNS_OLD and not self._reads_log
-        if self._reads_log:
+        if self._reads_log and not self._shares_log:
             self._log = PostgresLog(self._connect_to_log, self.library.name)
         self.library.hook(self._hooks, self)
         return self
@@ -209,6 +212,37 @@ class DriverWatch:
         return rewrite_history(
             path, self._installed(), is_initial=is_initial, into=into, values_are_writers=True
         )
+
+    def _join(self, others: Sequence[DriverWatch]) -> None:
+        """Share what is known of the versions with the other watches of the same database.
+
+        SOUND BECAUSE: a version that another watch has recorded is not initial for this one. Two
+        watches of one library would record each transaction twice.
+
+        Raises:
+            IsolangError: the other watch records the same transactions, or has other versions.
+        """
+        for other in others:
+            if other._where == self._where and other.library.name == self.library.name:
+                raise IsolangError(
+                    f"{self.library.name}: the database is watched already (got {self._where} "
+                    "twice, expected one watch of a database for each library)"
+                )
+            if other._where != self._where and other._reads_log and self._reads_log:
+                raise IsolangError(
+                    f"{self.library.name}: a second log of versions (got {self._where}, expected "
+                    f"{other._where}, whose log another watch reads); hint: watch one of the "
+                    "databases without versions=True"
+                )
+            if other._where == self._where:
+                if other._reads_log != self._reads_log:
+                    raise IsolangError(
+                        f"{self.library.name}: one database with and without versions (got "
+                        f"versions={self._reads_log}, expected versions={other._reads_log}, as "
+                        f"{other.library.name} has)"
+                    )
+                self._versions = other._versions
+                self._shares_log = True
 
     def close(self, path: Path, into: Path | None) -> Path:
         """Write the history recorded so far with predicate reads, and return its file.
@@ -269,7 +303,7 @@ class DriverWatch:
 
         conninfo, parameters = self._database
         connection = psycopg.connect(conninfo, **{**parameters, "autocommit": True})
-        self._own.add(connection)
+        server.OWN_CONNECTIONS.add(connection)
         return connection
 
     def _installed(self) -> Iterator[Installed]:
@@ -311,7 +345,7 @@ class DriverWatch:
         if connection not in self._numbers:
             self._numbers[connection] = next(self._sessions)
         one = self._open[connection] = _Open(
-            self._numbers[connection], self.recorder, versions=self._log is not None
+            (id(self), self._numbers[connection]), self.recorder, versions=self._reads_log
         )
         return one
 
@@ -434,7 +468,7 @@ class DriverWatch:
     def _outside(self, sent: Sent) -> Steps:
         """Send a statement outside watched transactions; in autocommit, record it by itself."""
         connection, text = sent.connection, sent.text
-        own = connection in self._own
+        own = connection in server.OWN_CONNECTIONS
         if own or _is_quiet(text) or self.library.place(connection) != self._where:
             return (yield sent.send)
         if self.library.state(connection) != "idle" or self.library.pipelined(connection):

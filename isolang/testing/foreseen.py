@@ -263,7 +263,7 @@ class _Player:
 
         events: list[str] = []
         with self._isolation.again(folder) as recording:
-            self.server = recording.server()
+            self.server = recording.server_name()
             with Paced():
                 stranger = started(t)
                 for _ in range(split):

@@ -78,6 +78,7 @@ class Isolation:
         self._here = threading.local()
         self._lock = threading.Lock()
         self._ending = ExitStack()
+        self._servers = ExitStack()
         self._watches: list[SqlAlchemyWatch | DriverWatch] = []
         self._transactions = 0  # how many have ended
         self._calls: list[Call] = []
@@ -260,6 +261,30 @@ class Isolation:
 
         return load_history(recorded.path)
 
+    def server(self, target: str = "postgres") -> str:
+        """Start a database server of this test, which is removed when the test ends.
+
+        Args:
+            target: the database: ``postgres``.
+
+        Returns:
+            Its URL, for ``psycopg.connect``, ``asyncpg.connect`` and, with a driver in its scheme,
+            SQLAlchemy. The database is empty, and listens on a socket in a temporary folder.
+
+        Raises:
+            IsolangError: the database is another one, or its programs are not installed.
+        """
+        from isolang.run.targets import target_named
+
+        if target != "postgres":
+            raise IsolangError(
+                f"isolation.server: no such server (got {target!r}, expected postgres)"
+            )
+        started: Any = target_named(target)
+        self._servers.callback(started.close)
+        started.start()
+        return f"postgresql://postgres@/postgres?host={started.server.folder}"
+
     def _add(self, path: Path) -> None:
         self._paths.append(path)
         self._waiting.add(path)
@@ -279,6 +304,8 @@ class Isolation:
         """
         from isolang.testing.passive import SqlAlchemyWatch
 
+        if self._watches:
+            raise _twice("watch")
         watch = self._ending.enter_context(SqlAlchemyWatch(engine, mapped, self.recorder))
         self._watches.append(watch)
         return watch
@@ -341,13 +368,22 @@ class Isolation:
     ) -> DriverWatch:
         from isolang.testing.driver import DriverWatch
 
+        if not all(isinstance(watch, DriverWatch) for watch in self._watches):
+            raise _twice(library.name)
+        others = [watch for watch in self._watches if isinstance(watch, DriverWatch)]
         watch = self._ending.enter_context(
             DriverWatch(
-                conninfo, self.recorder, library, names=names, versions=versions, **parameters
+                conninfo,
+                self.recorder,
+                library,
+                names=names,
+                versions=versions,
+                others=others,
+                **parameters,
             )
         )
         self._watches.append(watch)
-        if versions:
+        if versions and self._log_watch is None:
             self._log_watch = watch
         return watch
 
@@ -432,7 +468,7 @@ class Isolation:
         finally:
             other.close()
 
-    def server(self) -> str:
+    def server_name(self) -> str:
         """Return the name and version of the PostgreSQL that psycopg is watched on."""
         import psycopg
 
@@ -556,8 +592,17 @@ class Isolation:
     def close(self) -> None:
         """Stop all watches, and close the recorder."""
         self._ending.close()
+        self._servers.close()
         if self._recorder is not None:
             self._recorder.close()
+
+
+def _twice(name: str) -> IsolangError:
+    """Return the error that two watches would record the same transactions."""
+    return IsolangError(
+        f"{name}: something is watched already (got isolation.watch and another watch, which would "
+        "record each transaction twice; expected one of them)"
+    )
 
 
 def observes(history: History) -> bool:

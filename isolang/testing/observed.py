@@ -121,7 +121,13 @@ class ObservedTransaction:
         return True
 
     def write(
-        self, key: str, value: Any, seen: SeenRow | None = None, *, step: Wrote | None = None
+        self,
+        key: str,
+        value: Any,
+        seen: SeenRow | None = None,
+        *,
+        step: Wrote | None = None,
+        where: str = "",
     ) -> None:
         """Note a write with the known columns of the row; merge consecutive writes of one value.
 
@@ -130,6 +136,7 @@ class ObservedTransaction:
             value: the written value.
             seen: the columns of the row.
             step: the write in more detail, without its caller, if conditions may be recorded.
+            where: the ``file:line`` of the application, if it is not that of the current call.
         """
         if step is not None:
             known = [
@@ -150,7 +157,7 @@ class ObservedTransaction:
             return
         _, earlier = self._remarks[places[-1]] if places else ("", None)
         self.operations.append(("w", key, value))
-        self._remarks.append((caller(), _since(seen, earlier.row if earlier else {})))
+        self._remarks.append((where or caller(), _since(seen, earlier.row if earlier else {})))
 
     def _rows(self) -> Iterator[str]:
         """Yield the row of each operation as text; empty if the row is not known."""

@@ -10,6 +10,7 @@ history with fewer operations accuses no database wrongly.
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from isolang.run.record.recorder import Recorder
 
 _XMIN: Final = "isolang_xmin"  # the attribute of mapped objects
+_ASSIGNED: Final = "isolang_assigned"  # the information of objects on their last assignment
 _GONE: Final = Keyword("deleted")
 _OBJECTS: Final = "isolang_objects"  # the execution option of statements that read objects
 _OWN: Final = "isolang_own"  # the execution option of the watch's statements
@@ -100,6 +102,8 @@ class SqlAlchemyWatch:
         for mapper in self._mapped.mappers:
             _map_xmin(mapper)
             self._unique |= {_parts(table): _unique(table) for table in mapper.tables}
+            attributes = [one.class_attribute for one in mapper.column_attrs if one.key != _XMIN]
+            self._listeners += [(one, "set", _assigned) for one in attributes]
             self._listeners += [
                 (mapper, "load", self._load),
                 (mapper, "refresh", self._refresh),
@@ -166,7 +170,7 @@ class SqlAlchemyWatch:
                 "watch: the connection is in autocommit mode; it has no transactions"
             )
         number = connection.info.setdefault(_XMIN, next(self._sessions))
-        self._open[connection] = _Open(session, number, self.recorder)
+        self._open[connection] = _Open(session, (id(self), number), self.recorder)
 
     def _commit(self, connection: Connection) -> None:
         one = self._open.get(connection)
@@ -282,7 +286,7 @@ class SqlAlchemyWatch:
     def _write(
         self, mapper: Mapper[Any], connection: Connection, target: Any, seen: SeenRow | None = None
     ) -> None:
-        from sqlalchemy import and_, select
+        from sqlalchemy import and_, inspect, select
 
         one = self._open.get(connection)
         if one is None:
@@ -299,7 +303,8 @@ class SqlAlchemyWatch:
             return
         key, version = _key(target), int(found[0])
         self._versions.wrote(key, version)
-        one.write(key, version, seen or _seen(target))
+        where = inspect(target).info.pop(_ASSIGNED, "")
+        one.write(key, version, seen or _seen(target), where=where)
 
     def _delete(self, mapper: Mapper[Any], connection: Connection, target: Any) -> None:
         if connection in self._open:
@@ -309,10 +314,17 @@ class SqlAlchemyWatch:
 class _Open(ObservedTransaction):
     """A transaction of the application, with its session of the ORM."""
 
-    def __init__(self, session: Session, number: int, recorder: Recorder) -> None:
+    def __init__(self, session: Session, number: Hashable, recorder: Recorder) -> None:
         super().__init__(number, recorder)
         self.session = session
         self.updating: dict[InstanceState[Any], SeenRow] = {}
+
+
+def _assigned(target: Any, value: Any, old: Any, initiator: Any) -> None:
+    """Note the line that assigns a value, which a flush writes later."""
+    from sqlalchemy import inspect
+
+    inspect(target).info[_ASSIGNED] = caller()
 
 
 def _key(target: Any) -> str:

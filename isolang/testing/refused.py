@@ -29,7 +29,7 @@ class Refused:
         for name, key, value in operations:
             if outcome == "aborted" and name == "r":
                 self._reads |= {(session, repr(key), one) for one in _parts(value)}
-            elif outcome != "aborted" and name in ("w", "append", "delete"):
+            elif outcome != "aborted" and name in ("w", "append", "insert", "delete"):
                 self._writers[repr(key)].add(session)
                 self._written[repr(key), repr(value)].add(session)
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+from weakref import WeakSet
 
 from isolang.errors import IsolangError
+
+OWN_CONNECTIONS: Final[WeakSet[Any]] = WeakSet()
+"""The connections of watches, which no watch records."""
 
 
 class WatchedServer(NamedTuple):
@@ -31,6 +35,7 @@ def connected(name: str, conninfo: str, parameters: dict[str, Any]) -> WatchedSe
 
     try:
         with psycopg.connect(conninfo, autocommit=True, **parameters) as own:
+            OWN_CONNECTIONS.add(own)
             found = own.execute("SELECT pg_snapshot_xmin(pg_current_snapshot())::text").fetchone()
             info = own.info
             return WatchedServer(

@@ -13,6 +13,7 @@ psycopg = pytest.importorskip("psycopg")
 
 from isolang.testing.assertion import UndecidedError  # noqa: E402
 from isolang.testing.driver import DriverWatch  # noqa: E402
+from isolang.testing.isolation import Isolation  # noqa: E402
 from isolang.testing.through_asyncpg import Asyncpg  # noqa: E402
 from isolang.testing.through_psycopg import Psycopg  # noqa: E402
 
@@ -439,3 +440,45 @@ def test_a_savepoint_takes_the_own_row_back(url, recorder):
     version = rest[0][2]
     assert rest[:2] == [("w", "job/1", version), ("r", "job/1", version)]
     isolang.assert_level(recorder.history(), "sser")
+
+
+# --- for those who write tests ---
+
+
+def test_a_server_of_the_test(tmp_path):
+    """It starts empty, and is gone with the test; other databases are refused."""
+    isolation = Isolation(tmp_path)
+    url = isolation.server("postgres")
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")
+    with pytest.raises(isolang.IsolangError, match="no such server"):
+        isolation.server("oracle")
+    isolation.close()
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(url)
+
+
+def test_predicate_reads_that_a_test_records(isolation):
+    """Two find no booking of the days, and both insert one."""
+    free = {
+        "table": "booking",
+        "where": ("and", ("=", "room", 1), ("<", "start", 8), (">", "stop", 1)),
+    }
+    with isolation.transaction(session="one") as one, isolation.transaction(session="two") as two:
+        for number, t in enumerate((one, two)):
+            t.scan(free, {})
+            t.insert(("booking", number), {"room": 1, "start": 1, "stop": 8})
+    with pytest.raises(isolang.IsolationError, match="predicate write skew") as error:
+        isolation.assert_level("ser")
+    isolation.assert_level("si")
+    names_lines(str(error.value), __file__, "t.scan(free, {})")
+    with isolation.transaction() as t:
+        t.scan(free, {("booking", 0): {"room": 1, "start": 1, "stop": 8}})
+        t.delete(("booking", 0))
+    with pytest.raises(isolang.IsolationError):
+        isolation.assert_level("sser")  # it missed the other one
+    with (
+        pytest.raises(isolang.HistoryError, match="scan: not a predicate"),
+        isolation.transaction() as t,
+    ):
+        t.scan(5, {})

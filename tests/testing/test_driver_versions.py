@@ -304,3 +304,56 @@ def test_savepoints_of_asyncpg(url, isolation, level):
     account, _, verdict = judged(isolation, watch, claims[level])
     assert account.others == 0
     assert (verdict.outcome, verdict.certified) == ("valid", True), verdict
+
+
+def test_a_second_watch_reads_no_second_log(url, isolation):
+    """The first one's log has all versions of the database; one of another database is refused."""
+    pytest.importorskip("asyncpg")
+    isolation.watch_psycopg(url, versions=True)
+    with psycopg.connect(url) as connection:
+        connection.execute(SET, (11, "a"))
+    psql(url, "UPDATE account SET balance = 12 WHERE name = 'a'")
+    isolation.watch_asyncpg(url, versions=True)
+
+    async def main():
+        import asyncpg
+
+        connection = await asyncpg.connect(url)
+        async with connection.transaction():
+            assert await connection.fetchval(READ.replace("%s", "$1"), "a") == 12
+        await connection.close()
+
+    asyncio.run(main())
+    (verdict,) = isolation.assert_level("ser")
+    assert [len(one.ops) for one in verdict.history.transactions()] == [1, 1, 1]
+    assert not isolation.unseen()
+    with psycopg.connect(url, autocommit=True) as own:
+        own.execute("CREATE DATABASE other")
+    with pytest.raises(IsolangError, match="watch_psycopg: a second log of versions"):
+        isolation.watch_psycopg(url.replace("/postgres?", "/other?"), versions=True)
+    with pytest.raises(IsolangError, match="watch_psycopg: the database is watched already"):
+        isolation.watch_psycopg(url, versions=True)
+
+
+def test_two_libraries_are_two_sessions(url, isolation):
+    """What one of them has written is not initial for the other."""
+    pytest.importorskip("asyncpg")
+    isolation.watch_psycopg(url)
+    with psycopg.connect(url) as connection:
+        connection.execute(SET, (11, "a"))
+    watch = isolation.watch_asyncpg(url)
+
+    async def main():
+        import asyncpg
+
+        connection = await asyncpg.connect(url)
+        async with connection.transaction():
+            assert await connection.fetchval(READ.replace("%s", "$1"), "a") == 11
+        await connection.close()
+
+    asyncio.run(main())
+    assert not watch.unseen
+    (verdict,) = isolation.assert_level("ser")
+    first, second = verdict.history.transactions()
+    assert first.ops[0][1:] == second.ops[0][1:]
+    assert first.session != second.session

@@ -29,10 +29,13 @@ from itertools import count
 from pathlib import Path
 from time import monotonic_ns
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import Literal as OneOf
 
 from isolang._native import recorded_line
 from isolang.errors import HistoryError, IsolangError
+from isolang.history.predicates import predicate_text
+from isolang.history.values import Literal, column_text
 from isolang.run.operation import Recorded, between
 from isolang.run.outcome import (
     BadAnswer,
@@ -58,7 +61,7 @@ _Steps: TypeAlias = Generator[Callable[[Any], object], Any, _T]
 _CLOSED: Final = -1  # the file is closed
 _BLOCK: Final = 1 << 22  # bytes at the end of a file that may hold a torn line
 _JOINED: Final = re.compile(rb"[^\n]\{:index \d+, :type :")
-_MAKES: Final = ("w", "delete")
+_MAKES: Final = ("w", "insert", "delete")
 _COMPLETION: Final = {"committed": "ok", "aborted": "fail", "maybe": "info"}
 
 
@@ -92,7 +95,7 @@ class Recorder:
         path: str | os.PathLike[str],
         *,
         about: str = "",
-        versions: Literal["ordered"] | None = None,
+        versions: OneOf["ordered"] | None = None,
     ) -> None:
         """Create the file.
 
@@ -274,6 +277,13 @@ class Recorder:
             raise HistoryError(f"{self.path}: {what}; nothing can be added") from None
 
 
+def _row(row: Any) -> Any:
+    """Return a row whose columns are named as predicates name them."""
+    if isinstance(row, Mapping):
+        return {Literal(column_text(str(name))): value for name, value in row.items()}
+    return row
+
+
 def cut_torn_line(path: Path) -> None:
     """Cut a file at a torn line, with all that other threads wrote after it.
 
@@ -416,6 +426,30 @@ class RecordedTransaction:
     def delete(self, key: Any) -> None:
         """Record the deletion of a row, before or after it is sent; reads then return ``None``."""
         self._done(("delete", key, None))
+
+    def insert(self, key: Any, row: Any) -> None:
+        """Record the insertion of a row, before or after it is sent.
+
+        Args:
+            key: the key of the row; ``(table, key)`` if predicates name tables.
+            row: its columns as a dictionary, or the value of its only column.
+        """
+        self._done(("insert", key, _row(row)))
+
+    def scan(self, predicate: object, rows: Mapping[Any, Any]) -> None:
+        """Record a read by a predicate, which returned these rows and no others that match.
+
+        Args:
+            predicate: the predicate (docs/predicates.md), such as ``("=", "room", 1)`` or
+                ``{"table": "booking", "where": ("<", "start", 8)}``.
+            rows: the rows by key, each a dictionary of all its columns or the value of its only
+                column.
+
+        Raises:
+            HistoryError: the predicate does not have the shape of one.
+        """
+        text = Literal(predicate_text(predicate, "scan"))
+        self._done(("rp", text, {key: _row(row) for key, row in rows.items()}))
 
     def select(self, low: int, high: int, rows: Mapping[Any, Any]) -> None:
         """Record a read of the rows with values in a range; ``rows`` maps keys to values."""
