@@ -287,7 +287,7 @@ def _print(
 
     for report in reports:
         render(report, console(sys.stdout))
-    outcomes = observer.observation.history.outcomes
+    outcomes = observer.history.outcomes
     print_lines(
         f"observed   {outcomes.total():,} transactions: {outcomes['ok']:,} committed, "
         f"{outcomes['fail']:,} aborted, {outcomes['info']:,} of unknown outcome",

@@ -108,6 +108,7 @@ class Table(Struct, kw_only=True):
         rows_known: whether every row of the table is known as a whole, so that conditions on any
             column can be evaluated; if not, on the primary key.
         altered: whether the table has another form now.
+        database: the name of its database.
     """
 
     oid: int
@@ -123,6 +124,7 @@ class Table(Struct, kw_only=True):
     unique: tuple[frozenset[str], ...] = ()
     rows_known: bool = True
     altered: bool = False
+    database: str = ""
 
     def identity(self, alias: str) -> str:
         """Return the expression of the version and the key of a row."""
@@ -266,7 +268,14 @@ def described(text: str) -> tuple[str, Table | None]:
 class Tables:
     """The tables of the database that sessions have asked about, by their number."""
 
-    def __init__(self) -> None:
+    def __init__(self, database: str = "", *, prefix: str = "") -> None:
+        """Begin without tables.
+
+        Args:
+            database: the name of the database.
+            prefix: the beginning of the names of its tables in the history.
+        """
+        self._database, self._prefix = database, prefix
         self._known: dict[int, Table] = {}
         self._forms: dict[str, int] = {}
 
@@ -290,6 +299,9 @@ class Tables:
             return table
         if known is not None:
             known.altered = True
+        table.database = self._database
+        if not table.name.startswith(self._prefix):
+            table.name = self._prefix + table.name
         number = self._forms[table.name] = self._forms.get(table.name, 0) + 1
         table.name += f"#{number}" if number > 1 else ""
         table.rows_known = rows_known

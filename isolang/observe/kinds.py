@@ -15,7 +15,7 @@ KINDS: Final = frozenset({
     session.OLD_SERVER, session.IN_THE_WAY, session.OTHER_TABLE, session.ALTERED, session.DDL,
     session.INTERNAL,
     session.TRUNCATED, session.NO_BEGIN, session.NO_END, session.NO_ANSWER, wire.FUNCTION_CALLS,
-    wire.PREPARED_EARLIER, wire.SETTINGS,
+    wire.PREPARED_EARLIER, wire.NOT_OBSERVED, wire.SETTINGS,
 })  # fmt: skip
 """All kinds, in the words of the output."""
 

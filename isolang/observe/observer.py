@@ -14,7 +14,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -97,7 +97,7 @@ class Observer:
     """A proxy before one database, and the history of what applications do through it.
 
     Attributes:
-        observation: what all sessions have in common.
+        history: the history of all sessions.
         port: the port at which it listens.
     """
 
@@ -120,7 +120,8 @@ class Observer:
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._epoch = 0
+        self._observations: dict[str, Observation] = {}
+        self._main = ""
         self.port = 0
 
     def start(self) -> None:
@@ -129,21 +130,12 @@ class Observer:
         Raises:
             IsolangError: the database cannot be reached, or the port or file cannot be used.
         """
-        connection = self._connect()
-        try:
-            version = connection.info.server_version
-            history = ObservedHistory(self._path, most_rows=self._most)
-            history.oldest = self._oldest
-            self.observation = Observation(
-                database=DatabaseFacts(version=version),
-                history=history,
-                tables=Tables(),
-                most_rows=self._most,
-            )
-            self._refresh(connection)
-            self._initial_rows(connection)
-        finally:
-            connection.close()
+        self.history = ObservedHistory(self._path, most_rows=self._most)
+        self.history.oldest = self._oldest
+        with closing(self._connect()) as connection:
+            self._main = connection.info.dbname
+            made = self._observation(connection, self._main, prefix="")
+            self._initial_rows(connection, made)
         ready = threading.Event()
         self._thread = threading.Thread(target=self._serve, args=(ready,), daemon=True)
         self._thread.start()
@@ -165,7 +157,7 @@ class Observer:
         if loop is not None and self._thread is not None:
             loop.call_soon_threadsafe(self._ended.set)
             self._thread.join()
-        history = self.observation.history
+        history = self.history
         history.close()
         self._audit()
         if history.doubtful:
@@ -177,11 +169,12 @@ class Observer:
 
     # --- the observer's own connection ---
 
-    def _connect(self) -> Any:
+    def _connect(self, database: str = "") -> Any:
         import psycopg
 
+        more = {"dbname": database} if database else {}
         try:
-            return psycopg.connect(self._where.conninfo, autocommit=True)
+            return psycopg.connect(self._where.conninfo, autocommit=True, **more)  # type: ignore[arg-type]
         except psycopg.Error as error:
             what = " ".join(str(error).split())
             raise IsolangError(
@@ -189,25 +182,56 @@ class Observer:
                 "hint: postgresql://user@host:5432/database, as for psql"
             ) from None
 
-    def _refresh(self, connection: Any) -> None:
-        database = self.observation.database
-        database.aggregates = frozenset(row[0] for row in connection.execute(AGGREGATES))
-        database.functions = frozenset(row[0] for row in connection.execute(FUNCTIONS))
+    def _observation(self, connection: Any, database: str, *, prefix: str) -> Observation:
+        """Return the observation of a database, which sessions share."""
+        made = Observation(
+            database=DatabaseFacts(version=connection.info.server_version),
+            history=self.history,
+            tables=Tables(database, prefix=prefix),
+            most_rows=self._most,
+            audit=self._hold,
+        )
+        self._refresh(connection, made)
+        self._observations[database] = made
+        return made
 
-    def _initial_rows(self, connection: Any) -> None:
+    def observe(self, database: str) -> Observation | None:
+        """Return the observation of the database of a new session; ``None`` without access."""
+        if database in self._observations:
+            return self._observations[database]
+        try:
+            with closing(self._connect(database)) as connection:
+                made = self._observation(connection, database, prefix=f"{database}:")
+                for (text,) in connection.execute(ALL_TABLES):
+                    table = described(text)[1]
+                    if table is not None and not table.why:
+                        sql = f"SELECT FROM {table.where} LIMIT 1"
+                        made.tables.meet(
+                            table, rows_known=connection.execute(sql).fetchone() is None
+                        )
+        except Exception:  # the session is counted, and passes as it is
+            return None
+        return made
+
+    def _refresh(self, connection: Any, observation: Observation) -> None:
+        facts = observation.database
+        facts.aggregates = frozenset(row[0] for row in connection.execute(AGGREGATES))
+        facts.functions = frozenset(row[0] for row in connection.execute(FUNCTIONS))
+        observation.refreshed = observation.epoch
+
+    def _initial_rows(self, connection: Any, observation: Observation) -> None:
         """Read the rows of all tables that are not large, in one snapshot."""
         import psycopg
 
-        history = self.observation.history
         rows: list[tuple[Table, RowVersion, dict[str, Any]]] = []
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         (before,) = connection.execute(_BEFORE).fetchone()
-        history.before = int(before) % 2**32
+        self.history.before = int(before) % 2**32
         found = [described(text)[1] for (text,) in connection.execute(ALL_TABLES)]
         for described_table in found:
             if described_table is None:
                 continue
-            table = self.observation.tables.meet(described_table)
+            table = observation.tables.meet(described_table)
             if table.why:
                 continue
             try:
@@ -223,7 +247,7 @@ class Observer:
                 )
                 rows.append((table, version, table.row(exact_json(whole))))
         connection.execute("COMMIT")
-        history.initially(rows)
+        self.history.initially(rows)
 
     def _rows(self, connection: Any, table: Table, *, whole: bool) -> list[Any] | None:
         """Return the rows of a table; ``None`` if there are too many."""
@@ -236,7 +260,7 @@ class Observer:
 
     def _audit(self) -> None:
         """Audit all tables on which conditions were recorded since their last audit."""
-        history = self.observation.history
+        history = self.history
         tables = list(history.unaudited.values())
         for table, found in zip(tables, self._present(tables), strict=True):
             if isinstance(found, str):
@@ -246,14 +270,15 @@ class Observer:
 
     def _present(self, tables: Sequence[Table]) -> list[set[str] | str]:
         """Return the versions that each table has now, or why they are not known."""
-        if not tables:
-            return []
-        try:
-            with self._connect() as connection:
-                connection.execute(f"SET lock_timeout = '{_PATIENCE}s'")
-                return [self._versions(connection, table) for table in tables]
-        except IsolangError as error:
-            return [str(error)] * len(tables)
+        found: list[set[str] | str] = []
+        for table in tables:
+            try:
+                with closing(self._connect(table.database)) as connection:
+                    connection.execute(f"SET lock_timeout = '{_PATIENCE}s'")
+                    found.append(self._versions(connection, table))
+            except IsolangError as error:
+                found.append(str(error))
+        return found
 
     def _versions(self, connection: Any, table: Table) -> set[str] | str:
         import psycopg
@@ -268,7 +293,7 @@ class Observer:
             return f"{table.name} has more rows than --most-rows"
         if rows is None:
             # Of a large table only the rows that the history names are compared.
-            live = self.observation.history.live.get(table.name, {})
+            live = self.history.live.get(table.name, {})
             places = [number[number.index("(") :].partition("@")[0] for number in live]
             rows = connection.execute(
                 f"SELECT t.tableoid::text, t.xmin::text, t.ctid::text, '' FROM {table.where} t "
@@ -281,7 +306,7 @@ class Observer:
 
     def _compare(self, table: Table, there: set[str]) -> bool:
         """Note the rows that somebody else wrote; return whether there are none."""
-        history = self.observation.history
+        history = self.history
         history.unaudited.pop(table.name, None)
         gone, new = self._differences(table, there)
         live = history.live.get(table.name, {})
@@ -296,14 +321,14 @@ class Observer:
 
     def _differences(self, table: Table, there: set[str]) -> tuple[set[str], set[str]]:
         """Return the versions that are missing in the database, and those that it has besides."""
-        history = self.observation.history
+        history = self.history
         perhaps = history.perhaps.get(table.name, set())
         live = history.live.get(table.name, {}).keys()
         return set(live - there - perhaps), set(there - live - perhaps)
 
     async def audit(self) -> None:
         """Audit before definitions change; wait for transactions that end meanwhile."""
-        history = self.observation.history
+        history = self.history
         for _ in range(_ATTEMPTS):
             tables = [one for one in history.unaudited.values() if not one.altered]
             for table, found in zip(
@@ -332,18 +357,16 @@ class Observer:
         self._loop = loop = asyncio.get_running_loop()
         self._ended = asyncio.Event()
         host, port = self._listen
-        self.observation.audit = self._hold
         server = await loop.create_server(lambda: _Client(self), host, port)
         self.port = server.sockets[0].getsockname()[1]
         ready.set()
         while not self._ended.is_set():
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), _PACE)
-            if self._epoch != self.observation.epoch:
-                self._epoch = self.observation.epoch
+            if any(one.refreshed != one.epoch for one in self._observations.values()):
                 with suppress(Exception):  # the names of functions stay as they are
                     await asyncio.to_thread(self._again)
-            self.observation.history.flush()
+            self.history.flush()
         server.close()
         for client in tuple(_Client.open_by.get(self, ())):
             client.abort()
@@ -362,8 +385,11 @@ class Observer:
         task.add_done_callback(self._tasks.discard)
 
     def _again(self) -> None:
-        with self._connect() as connection:
-            self._refresh(connection)
+        for database, one in list(self._observations.items()):
+            if one.refreshed != one.epoch:
+                one.refreshed = one.epoch  # also if the database is gone
+                with closing(self._connect(database)) as connection:
+                    self._refresh(connection, one)
 
     async def reach(self, client: _Client) -> None:
         """Connect to the server on behalf of an application."""
@@ -426,7 +452,9 @@ class _Client(asyncio.Protocol):
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
-        self.wire = Wire(observer.observation, to_client=self._send, to_server=self._pass)
+        self.wire = Wire(
+            observer.history, observer.observe, to_client=self._send, to_server=self._pass
+        )
         self.transport: Any = None
         self._server: _Server | None = None
         self._early = b""

@@ -60,6 +60,7 @@ class Observation(Struct, kw_only=True):
         tables: the tables that sessions have asked about.
         most_rows: the most rows of one predicate read.
         epoch: how often a definition has changed.
+        refreshed: the epoch of which the names of functions are known.
         audit: a function that audits before a definition changes, and then calls the given one;
             ``None`` if there is nobody to audit.
     """
@@ -69,6 +70,7 @@ class Observation(Struct, kw_only=True):
     tables: Tables
     most_rows: int
     epoch: int = 0
+    refreshed: int = 0
     audit: Callable[[Callable[[], None]], None] | None = None
 
 
@@ -94,12 +96,13 @@ class Session:
     """One connection of the application, and its current transaction.
 
     Attributes:
+        observation: the observation of its database.
         transaction: the transaction; ``None`` outside of one.
         label: the application's name.
     """
 
     def __init__(self, observation: Observation) -> None:
-        self._all = observation
+        self.observation = self._all = observation
         self._history = observation.history
         self.rewriter = Rewriter(observation.database)
         self.transaction: SeenTransaction | None = None

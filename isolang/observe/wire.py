@@ -15,12 +15,14 @@ from typing import Final
 from msgspec import Struct, field
 
 from isolang.observe.catalogue import lookup
+from isolang.observe.history import ObservedHistory
 from isolang.observe.predicates import Parameters
 from isolang.observe.rewriting import Prepared, PreparedStatement, ReportedTable
 from isolang.observe.session import ExecutedStatement, Observation, Session
 
 FUNCTION_CALLS: Final = "function calls of the protocol"
 PREPARED_EARLIER: Final = "statements that were prepared before the observation"
+NOT_OBSERVED: Final = "connections that cannot be observed"
 SETTINGS: Final = "sessions with standard_conforming_strings = off"
 
 _I32, _I16 = Format("!i"), Format("!h")
@@ -64,19 +66,19 @@ class Wire:
     """One connection of an application: its messages in both directions.
 
     Attributes:
-        session: the transactions of the connection.
         cancels: whether the connection only asks to cancel a statement.
     """
 
     def __init__(
         self,
-        observation: Observation,
+        history: ObservedHistory,
+        observe: Callable[[str], Observation | None],
         *,
         to_client: Callable[[bytes], None],
         to_server: Callable[[bytes], None],
     ) -> None:
-        self._all = observation
-        self.session = Session(observation)
+        self._history, self._observe = history, observe
+        self._session: Session | None = None
         self.cancels = False
         self._to_client, self._to_server = to_client, to_server
         self._started = False
@@ -94,10 +96,16 @@ class Wire:
         self._unclear = False
         self._ended = False
 
+    @property
+    def session(self) -> Session:
+        """Return the transactions of the connection, once it has begun."""
+        assert self._session is not None
+        return self._session
+
     def oldest(self) -> int | None:
         """Return the position of the first event of this connection that is not written."""
         tickets = [e.executed[e.at].ticket[0] for e in self._queue if e.at < len(e.executed)][:1]
-        begun = self.session.begun()
+        begun = None if self._session is None else self._session.begun()
         return min([*tickets, *([] if begun is None else [begun])], default=None)
 
     @property
@@ -114,6 +122,8 @@ class Wire:
         at = 0 if self._started else self._start(buffer, out)
         size = len(buffer)
         begin = at
+        if self._started and self._session is None:
+            at = size
         while self._started and not self._waits and size - at >= 5:
             length = _u32(buffer, at + 1)[0] + 1
             if size - at < length:
@@ -162,9 +172,13 @@ class Wire:
         parts = message[8:].split(b"\0")
         reported = dict(zip(parts[::2], parts[1::2], strict=False))
         name = reported.get(b"application_name", b"").decode(errors="replace")
-        self.session.label = "" if name in ("psql", "pgbench") else name
-        if reported.get(b"replication"):
-            self._unclear = True
+        database = reported.get(b"database") or reported.get(b"user", b"")
+        observation = self._observe(database.decode(errors="replace"))
+        if observation is None or reported.get(b"replication"):
+            self._history.unseen.note(NOT_OBSERVED, database.decode(errors="replace"))
+            return
+        self._session = Session(observation)
+        self._session.label = "" if name in ("psql", "pgbench") else name
 
     def _request(self, tag: int, body: bytes) -> bytes | None:
         """Return the body to send instead of a message; ``None`` if it stays."""
@@ -192,7 +206,7 @@ class Wire:
         elif tag == 0x53:
             self._queue.append(_Entry("S"))
         elif tag == 0x46:
-            self._all.history.unseen.note(FUNCTION_CALLS)
+            self._history.unseen.note(FUNCTION_CALLS)
             self._queue.append(_Entry("F"))
         return None
 
@@ -235,7 +249,7 @@ class Wire:
 
     def _audited(self, made: Prepared) -> Prepared | bytes:
         """Return the text, or an empty message if an audit is necessary first."""
-        audit, history = self._all.audit, self._all.history
+        audit, history = self.session.observation.audit, self._history
         changes = any(one.plan.kind in ("ddl", "truncate") for one in made.statements)
         done, self._audits = self._audits, False
         if not (changes and audit and history.unaudited) or done:
@@ -253,7 +267,7 @@ class Wire:
         made = self._text(body[:-1], simple=True)
         if isinstance(made, bytes):
             return made
-        ticket = self._all.history.ticket()
+        ticket = self._history.ticket()
         executed = [ExecutedStatement(statement=one, ticket=ticket) for one in made.statements]
         self._queue.append(_Entry("Q", prepared=made, executed=executed))
         sent = made.sent.encode("utf-8", "surrogateescape")
@@ -312,7 +326,7 @@ class Wire:
         self._queue.append(entry)
         if portal is None or portal.statement is None or portal.complete:
             return None
-        ticket = self._all.history.ticket()
+        ticket = self._history.ticket()
         entry.executed = [
             ExecutedStatement(
                 statement=portal.statement, ticket=ticket, parameters=portal.parameters
@@ -327,6 +341,9 @@ class Wire:
 
     def from_server(self, data: bytes) -> None:
         """Take bytes of the server."""
+        if self._session is None:
+            self._to_client(data)
+            return
         buffer = self._from_server + data if self._from_server else data
         out: list[bytes] = []
         at = begin = 0
@@ -358,7 +375,7 @@ class Wire:
             name, value = buffer[at : end - 1].split(b"\0", 1)
             if name == b"standard_conforming_strings" and value != b"on":
                 self._unclear = True
-                self._all.history.unseen.note(SETTINGS)
+                self._history.unseen.note(SETTINGS)
             if name == b"application_name" and self.session.transaction is None:
                 shown = value.decode(errors="replace")
                 self.session.label = "" if shown in ("psql", "pgbench") else shown
@@ -478,7 +495,7 @@ class Wire:
             head.at += 1
         if done is None:
             if head.kind == "E" and head.portal is None:
-                self._all.history.unseen.note(PREPARED_EARLIER)
+                self._history.unseen.note(PREPARED_EARLIER)
             return
         if head.portal is not None:
             done.rows += head.portal.rows
@@ -528,4 +545,5 @@ class Wire:
         if self._ended:
             return
         self._ended = True
-        self.session.lost([e for entry in self._queue for e in entry.executed[entry.at :]])
+        if self._session is not None:
+            self._session.lost([e for entry in self._queue for e in entry.executed[entry.at :]])

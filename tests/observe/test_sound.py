@@ -154,16 +154,16 @@ def test_every_statement_has_operations_or_a_count(rows):
         "CREATE VIEW seen AS SELECT * FROM t",
         "CREATE OR REPLACE FUNCTION touch() RETURNS int LANGUAGE sql AS 'SELECT 1 FROM t'",
     )
-    rows.observer._refresh(psycopg.connect(rows._conninfo))
+    rows.observer._refresh(psycopg.connect(rows._conninfo), rows.observer.observe("postgres"))
     for text, kind in lost.items():
-        before = Counter(rows.observer.observation.history.unseen)
+        before = Counter(rows.observer.history.unseen)
         with rows.connect(autocommit=True) as one:
             if text.startswith("COPY"):
                 with one.cursor().copy(text) as copy:
                     list(copy)
             else:
                 one.execute(text)
-        after = rows.observer.observation.history.unseen
+        after = rows.observer.history.unseen
         assert Counter(after) - before == {kind: 1}, text
         assert after.examples[kind]
 

@@ -178,6 +178,33 @@ def test_a_statement_is_cancelled(observed):
     assert observed.stop() == {}
 
 
+def test_other_databases(observed):
+    """A session of another database has tables of its own, also if they have the same numbers."""
+    observed.direct(
+        "DROP DATABASE IF EXISTS other",
+        "DROP TABLE IF EXISTS n",
+        "CREATE TABLE n (id int PRIMARY KEY, v int)",
+        "INSERT INTO n VALUES (1, 1)",
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+        " AND backend_type = 'client backend'",
+        "CREATE DATABASE other TEMPLATE postgres STRATEGY file_copy",
+    )
+    observed.start()
+    look = "SELECT v FROM n WHERE v > 0"
+    other = psycopg.connect(observed.conninfo().replace("dbname=postgres", "dbname=other"))
+    with observed.connect() as one, other as two:
+        assert one.execute("UPDATE n SET v = 5 WHERE id = 1").rowcount == 1
+        assert two.execute("SELECT v FROM n WHERE id = 1").fetchall() == [(1,)]
+        assert two.execute("INSERT INTO n VALUES (2, 2)").rowcount == 1
+        assert one.execute(look).fetchall() == [(5,)]
+    with observed.connect(autocommit=True) as one:
+        one.execute("DROP DATABASE other WITH (FORCE)")
+        assert one.execute(look).fetchall() == [(5,)]
+    assert observed.stop() == {}
+    assert observed.verdict("sser") == "valid"
+    assert '[:insert ["other:n" "2"]' in observed.path.read_text()
+
+
 def test_names_mean_what_the_session_says(observed):
     """A temporary table, and search_path, change what a name means; the session is asked again."""
     observed.direct(
