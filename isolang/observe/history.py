@@ -26,6 +26,7 @@ Outcome: TypeAlias = Literal["ok", "fail", "info"]
 
 FOREIGN: Final = "rows of writers that were not seen"
 NO_VERSION: Final = "updates whose former version is not known"
+UNREAD: Final = "writes to tables that no recorded statement reads"
 UNTOLD: Final = "conditions on tables with writes that were not seen"
 MANY: Final = "reads of more rows than --most-rows"
 
@@ -41,11 +42,26 @@ class UnseenCounts(Counter[str]):
 
     Attributes:
         examples: the first example of each kind.
+        read: the names of the tables that statements read, without their schemas.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.examples: dict[str, str] = {}
+        self.read: set[str] = set()
+        self._writes: Counter[tuple[str, str]] = Counter()
+        self._first: dict[tuple[str, str], str] = {}
+
+    def note_write(self, kind: str, table: str, example: str) -> None:
+        """Count a write without reads, which matters only if some statement reads its table."""
+        self._writes[kind, table] += 1
+        self._first.setdefault((kind, table), example)
+
+    def settle(self) -> None:
+        """Count the writes, now that all tables which statements read are known."""
+        for (kind, table), number in self._writes.items():
+            self.note(kind if table in self.read else UNREAD, self._first[kind, table], number)
+        self._writes.clear()
 
     def note(self, kind: str, example: str = "", number: int = 1) -> None:
         """Count something, and keep the first example of its kind."""
@@ -82,12 +98,15 @@ class ScannedRows(Struct, frozen=True):
 
     Attributes:
         where: the predicate, in EDN.
+        order: the column by which LIMIT chose the rows, and whether it descends: all rows before
+            the last one were returned, but perhaps not all rows equal to it.
     """
 
     table: Table
     where: str
     rows: tuple[RowVersion, ...]
     shown: str
+    order: tuple[str, bool] | None = None
 
 
 class WrittenRow(Struct, frozen=True):
@@ -179,10 +198,11 @@ class SeenTransaction(Struct, kw_only=True):
 
 
 class _Known(Struct):
-    """A version whose writer is known: its key in the history, and its row in EDN."""
+    """A version whose writer is known: its key in the history, its row in EDN, and its columns."""
 
     key: str
     row: str
+    columns: Mapping[str, Any]
 
 
 class ObservedHistory:
@@ -299,6 +319,7 @@ class ObservedHistory:
     def close(self) -> None:
         """Write the remaining events, and close the file."""
         self.flush(everything=True)
+        self.unseen.settle()
         self._file.close()
 
     def _invoked(self, one: SeenTransaction) -> None:
@@ -351,7 +372,7 @@ class ObservedHistory:
     ) -> _Known:
         """Remember a version, by the key of the row that it replaces or by a new one."""
         shown = edn({**row, "xmin": version.number})
-        made = _Known(key or self._key(table, version.key), shown)
+        made = _Known(key or self._key(table, version.key), shown, row)
         self._known[table.name, version.number] = made
         return made
 
@@ -435,9 +456,18 @@ class ObservedHistory:
         known = [one for one in rows if one is not None]
         if len(known) < len(rows):
             return [f"[:r {one.key} {one.row}]" for one in known]
+        where = scan.where
+        last: list[_Known] = []
+        if scan.order is not None:
+            column, descends = scan.order
+            values = [one.columns[column] for one in known]
+            end = min(values) if descends else max(values)
+            last = [one for one in known if one.columns[column] == end]
+            known = [one for one in known if one.columns[column] != end]
+            where = f"[:and {where} [:{'>' if descends else '<'} {edn(column)} {edn(end)}]]"
         found = " ".join(f"{one.key} {one.row}" for one in known)
-        predicate = f"{{:table {edn(scan.table.name)} :where {scan.where}}}"
-        return [f"[:rp {predicate} {{{found}}}]"]
+        predicate = f"{{:table {edn(scan.table.name)} :where {where}}}"
+        return [f"[:rp {predicate} {{{found}}}]", *(f"[:r {one.key} {one.row}]" for one in last)]
 
     def _follow(self, one: SeenTransaction, operation: WrittenRow) -> None:
         """Follow which versions are the last ones, for the audit at the end."""

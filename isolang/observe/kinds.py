@@ -9,7 +9,7 @@ from isolang.observe import catalogue, history, plan, rewriting, session, wire
 KINDS: Final = frozenset({
     catalogue.NOT_FOUND, catalogue.VIEWS, catalogue.FOREIGN, catalogue.RULES, catalogue.NO_KEY,
     catalogue.KEY_TYPE, catalogue.CHILDREN, catalogue.PRIVILEGE, catalogue.TEMPORARY,
-    catalogue.CATALOGUE, history.FOREIGN, history.UNTOLD, history.MANY, *plan.KINDS,
+    catalogue.CATALOGUE, history.FOREIGN, history.UNREAD, history.UNTOLD, history.MANY, *plan.KINDS,
     rewriting.FUNCTIONS, rewriting.TRIGGERS, rewriting.CASCADES, rewriting.PARTITIONED,
     rewriting.NAMED_OLD, session.CONDITION, session.RECHECKED, session.LIMITED, session.LARGE,
     session.OLD_SERVER, session.IN_THE_WAY, session.OTHER_TABLE, session.ALTERED, session.DDL,
@@ -19,7 +19,9 @@ KINDS: Final = frozenset({
 })  # fmt: skip
 """All kinds, in the words of the output."""
 
-_HARMLESS: Final = frozenset({catalogue.CATALOGUE, catalogue.TEMPORARY, session.DDL})
+_HARMLESS: Final = frozenset(
+    {catalogue.CATALOGUE, catalogue.TEMPORARY, session.DDL, history.UNREAD}
+)
 
 
 def harmless(kind: str) -> bool:

@@ -526,8 +526,9 @@ def _write(reader: _Reader, word: str) -> StatementPlan:
     unseen = []
     partial = ""
     if any(reader.word(n) == "select" for n in range(1, end)):
-        unseen.append(SUBQUERIES)
         partial = "subqueries"
+        if word != "insert" or _reads_tables(reader, at):
+            unseen.append(SUBQUERIES)
     others = reader.find({"from"} if word == "update" else {"using"}, at, end)
     while others < end and reader.word(others - 1) == "distinct":
         others = reader.find({"from"}, others + 1, end)
@@ -568,6 +569,15 @@ def _write(reader: _Reader, word: str) -> StatementPlan:
         proposed=proposed,
         tables=(name,),
     )  # fmt: skip
+
+
+def _reads_tables(reader: _Reader, begin: int) -> bool:
+    """Return whether a FROM behind a position names something else than functions."""
+    places = [n for n in range(begin, len(reader.part)) if reader.word(n) == "from"]
+    try:
+        return any(reader.table(n + 1)[0] for n in places)
+    except _RefusedError:
+        return True
 
 
 def _insert_target(reader: _Reader, at: int) -> tuple[str, str, int]:

@@ -9,7 +9,15 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from isolang.observe.catalogue import Table, Tables, described, exact_json
+from isolang.observe.catalogue import (
+    KEY_TYPE,
+    NO_KEY,
+    PRIVILEGE,
+    Table,
+    Tables,
+    described,
+    exact_json,
+)
 from isolang.observe.history import (
     MANY,
     ObservedHistory,
@@ -20,8 +28,11 @@ from isolang.observe.history import (
     WrittenRow,
     predicate_edn,
 )
+from isolang.observe.lexer import raw
+from isolang.observe.plan import named
 from isolang.observe.predicates import CannotEvaluateError, Condition, Parameters
 from isolang.observe.rewriting import (
+    PARTITIONED,
     DatabaseFacts,
     Prepared,
     PreparedStatement,
@@ -45,6 +56,8 @@ NO_BEGIN: Final = "transactions whose begin was not recognised"
 NO_END: Final = "transactions whose end was not recognised"
 NO_ANSWER: Final = "statements that were not answered"
 
+# Kinds that an INSERT into a table has because of the table.
+_OF_TABLES: Final = frozenset({NO_KEY, KEY_TYPE, PRIVILEGE, PARTITIONED})
 _SHOWN: Final = 100  # characters of a statement in the history
 _COMMENT: Final = re.compile(r"^\s*/\*\s*([\w./ :-]{1,80}?)\s*\*/")
 _LEVEL: Final = re.compile(r"(serializable|repeatable read|read committed|read uncommitted)")
@@ -189,11 +202,22 @@ class Session:
         elif kind == "truncate":
             self._truncate(one, done)
         else:
-            for what in done.statement.unseen:
-                self._history.unseen.note(what, done.statement.text)
+            self._count(done.statement)
             if kind == "other":
                 self.rewriter.forget()
             self._operations(one, done)
+
+    def _count(self, statement: PreparedStatement) -> None:
+        """Count what is not seen of a statement."""
+        unseen, made = self._history.unseen, statement.plan
+        tables = [named(one)[-1] for one in made.tables]
+        if made.kind != "insert":
+            unseen.read.update(tables)
+        for what in statement.unseen:
+            if made.kind == "insert" and what in _OF_TABLES:
+                unseen.note_write(what, tables[0], statement.text)
+            else:
+                unseen.note(what, statement.text)
 
     def _forget(self, text: str) -> None:
         """Note a statement that may change what names mean, or the level."""
@@ -403,9 +427,9 @@ class Session:
         if len(rows) > self._all.most_rows:
             history.unseen.note(MANY, statement.text)
             return
-        kind, predicate = self._predicate(one, done, table, len(rows))
+        kind, predicate, order = self._predicate(one, done, table, len(rows))
         if predicate:
-            one.operations.append(ScannedRows(table, predicate, tuple(rows), shown))
+            one.operations.append(ScannedRows(table, predicate, tuple(rows), shown, order))
             for version in rows:
                 one.seen.add((table.name, version.number))
             return
@@ -418,50 +442,97 @@ class Session:
             for version in rows:
                 one.read(table, version, shown)
 
+    def _order(self, statement: PreparedStatement, table: Table) -> tuple[str, bool] | None:
+        """Return the first column of ORDER BY, and whether it descends.
+
+        Returns:
+            ``None`` if it is not a column of numbers without NULL.
+        """
+        begin, end = statement.plan.order
+        words = [t.text for t in statement.part[begin:end]]
+        first = words[: words.index(",")] if "," in words else words
+        descends = first[-1:] == ["desc"]
+        if first[-1:] in (["asc"], ["desc"]):
+            first.pop()
+        alone = len(first) == 1 or (
+            len(first) == 3 and first[1] == "." and first[0] == statement.plan.sources[0].alias
+        )
+        column = table.columns.get(raw(first[-1])) if alone else None
+        # SOUND BECAUSE: a name alone means a column of the result first, so that it must not occur
+        # there as the name of another expression.
+        place = statement.plan.place
+        listed = zip(statement.part[:place], statement.part[1:place], strict=False)
+        if any(b.text == first[-1] and a.text not in ("select", ",", ".") for a, b in listed):
+            return None
+        if column is None or not (column.ordered and column.required):
+            return None
+        return column.name, descends
+
     def _predicate(
         self, one: SeenTransaction, done: ExecutedStatement, table: Table, found: int
-    ) -> tuple[str, str]:
+    ) -> tuple[str, str, tuple[str, bool] | None]:
         """Return the predicate of a predicate read, or why there is none.
 
         Returns:
-            The kind of what is not seen, or an empty text; and the predicate in EDN, or an empty
-            text if nothing was lost without it.
+            The kind of what is not seen, or an empty text; the predicate in EDN, or an empty text
+            if nothing was lost without it; and the column by which LIMIT chose the rows, if it did.
         """
         statement = done.statement
         made, condition = statement.plan, statement.condition
         writes = made.kind != "select"
         if isinstance(condition, str):
-            return CONDITION, ""
+            return CONDITION, "", None
         looked = self._looked_up(condition, table, done)
+        # A trigger may have kept a row that matched; it is counted already.
+        lost = (writes and table.triggers) or made.skips
         if looked is not None and found >= looked:
-            return "", ""
+            return "", "", None
         if made.partial:
-            return CONDITION, ""
-        if writes and table.triggers:
-            return "", ""  # a trigger may have kept a row that matched; it is counted already
-        if made.skips:
-            return "", ""
-        if made.offset and limit_value(statement.part, made.offset, done.parameters) != 0:
-            return LIMITED, ""
-        if made.limit:
-            most = limit_value(statement.part, made.limit, done.parameters)
-            if most is None or max(found, done.rows) >= most:
-                return (LIMITED if made.order[1] or most is None else ""), ""
+            return CONDITION, "", None
+        if lost:
+            return "", "", None
+        kind, order = self._limited(done, table, found)
+        if kind is not None:
+            return kind, "", None
         pinned = set(table.key) <= condition.equal.keys()
         committed = one.level in ("read committed", "read uncommitted")
         if committed and (writes or made.locks) and not pinned:
-            return RECHECKED, ""
+            return RECHECKED, "", None
         if not self._all.database.modern:
-            return OLD_SERVER, ""
-        if not table.rows_known and not condition.columns <= set(table.key):
-            return LARGE, ""
-        if not table.rows_known and not condition.columns:
-            return LARGE, ""
+            return OLD_SERVER, "", None
+        used = condition.columns | ({order[0]} if order else set())
+        if not table.rows_known and not (used and used <= set(table.key)):
+            return LARGE, "", None
         try:
             predicate = condition.predicate(table.columns, statement.part, done.parameters)
         except CannotEvaluateError:
-            return CONDITION, ""
-        return "", predicate_edn(predicate)
+            return CONDITION, "", None
+        return "", predicate_edn(predicate), order
+
+    def _limited(
+        self, done: ExecutedStatement, table: Table, found: int
+    ) -> tuple[str | None, tuple[str, bool] | None]:
+        """Return what LIMIT and OFFSET left out.
+
+        Returns:
+            The kind of what is not seen, empty if nothing was lost, and ``None`` if the rows that
+            were returned are all; or all up to the last one in the order of a column.
+        """
+        statement = done.statement
+        made = statement.plan
+        if made.offset and limit_value(statement.part, made.offset, done.parameters) != 0:
+            return LIMITED, None
+        if not made.limit:
+            return None, None
+        most = limit_value(statement.part, made.limit, done.parameters)
+        if most is None:
+            return LIMITED, None
+        if max(found, done.rows) < most:
+            return None, None
+        if not (made.order[1] and found):
+            return "", None
+        order = self._order(statement, table)
+        return (LIMITED if order is None else None), order
 
     def _looked_up(self, condition: Condition, table: Table, done: ExecutedStatement) -> int | None:
         """Return how many rows a condition selects by a whole key; ``None`` for others."""

@@ -131,6 +131,41 @@ def test_a_limit_that_was_not_reached(rows):
     assert rows.path.read_text().count("[:rp ") == 2
 
 
+def test_a_limit_in_an_order(rows):
+    """The first rows in the order of a column say that no other row comes before the last."""
+    with rows.connect("REPEATABLE_READ") as one:
+        found = one.execute("SELECT t.id FROM t WHERE v > 5 ORDER BY t.id LIMIT 2").fetchall()
+        assert found == [(1,), (2,)]
+        found = one.execute("SELECT * FROM t ORDER BY id DESC, v LIMIT 1").fetchall()
+        assert found == [(3, 30)]
+    assert rows.stop() == {}
+    text = rows.path.read_text()
+    assert '[:and [:> "v" 5] [:< "id" 2]]} {["t" "1"] ' in text
+    assert '[:and :true [:> "id" 3]]} {}' in text
+    assert text.count("[:r [") == 2
+    assert rows.verdict("sser") == "valid"
+
+
+def test_a_write_to_a_table_that_nobody_reads(rows):
+    """A log without a primary key is harmless until some statement reads it."""
+    rows.direct("DROP TABLE IF EXISTS log", "CREATE TABLE log (what text)")
+    with rows.connect() as one:
+        one.execute("INSERT INTO log SELECT 'x' || i FROM generate_series(1, 3) i")
+        one.execute("INSERT INTO t SELECT i, 0 FROM generate_series(7, 8) i")
+    assert rows.stop() == {}
+    assert rows.observer is None
+    assert rows.path.read_text().count('[:insert ["t" ') == 4
+
+
+def test_a_write_to_a_table_that_is_read(rows):
+    """Both the write and the read of a table without a primary key are counted."""
+    rows.direct("DROP TABLE IF EXISTS log", "CREATE TABLE log (what text)")
+    with rows.connect() as one:
+        one.execute("INSERT INTO log VALUES ('x')")
+        one.execute("SELECT * FROM log")
+    assert rows.stop() == {catalogue.NO_KEY: 2}
+
+
 def test_every_statement_has_operations_or_a_count(rows):
     """What is not recorded is counted, once for each statement, with its text."""
     lost = {
@@ -141,6 +176,9 @@ def test_every_statement_has_operations_or_a_count(rows):
         "SELECT * FROM t a JOIN t b ON b.v = a.v": session.CONDITION,
         "SELECT * FROM (SELECT v FROM t) x": "subqueries in FROM",
         "SELECT id FROM t ORDER BY v LIMIT 1": session.LIMITED,
+        "SELECT v AS id FROM t ORDER BY id LIMIT 1": session.LIMITED,
+        "SELECT id FROM t OFFSET 1": session.LIMITED,
+        "INSERT INTO t SELECT 9, v FROM t WHERE id = 1": "subqueries",
         "DO $$ BEGIN UPDATE t SET v = 1 WHERE id = 1; END $$": "procedures",
         "INSERT INTO t VALUES (1, 1) ON CONFLICT DO NOTHING": session.IN_THE_WAY,
         "COPY t TO STDOUT": "COPY",
