@@ -65,7 +65,7 @@ Names: TypeAlias = Callable[[Sequence[str]], str | None]
 """Return the column that a name means, by its parts, or ``None`` if it is of another table."""
 
 
-class Condition(Struct, frozen=True, kw_only=True):
+class ParsedCondition(Struct, frozen=True, kw_only=True):
     """A parsed condition on one table.
 
     Attributes:
@@ -91,14 +91,14 @@ class Condition(Struct, frozen=True, kw_only=True):
         return _evaluated(self.node, columns, part, parameters)
 
 
-def parse(part: Sequence[Token], begin: int, end: int, column: Names) -> Condition:
+def parse(part: Sequence[Token], begin: int, end: int, column: Names) -> ParsedCondition:
     """Parse a condition between two positions of a statement; an empty one is true.
 
     Raises:
         CannotEvaluateError: isolang's predicates cannot express it.
     """
     if begin >= end:
-        return Condition(node=("true",))
+        return ParsedCondition(node=("true",))
     parser = _Parser(part, begin, end, column)
     node = parser.disjunction()
     if parser.at != end:
@@ -110,7 +110,7 @@ def parse(part: Sequence[Token], begin: int, end: int, column: Names) -> Conditi
             equal[one[1]] = one[2]
         elif one[0] in ("in", "in-array"):
             among[one[1]] = one
-    return Condition(node=node, columns=frozenset(parser.columns), equal=equal, among=among)
+    return ParsedCondition(node=node, columns=frozenset(parser.columns), equal=equal, among=among)
 
 
 class _Parser:

@@ -11,7 +11,7 @@ from isolang.observe import predicates
 from isolang.observe.catalogue import NOT_FOUND, Table
 from isolang.observe.lexer import Token, UnclearTextError, raw, shape, statements, tokens
 from isolang.observe.plan import SHAPE, StatementPlan, StatementTable, named, plan
-from isolang.observe.predicates import CannotEvaluateError, Condition
+from isolang.observe.predicates import CannotEvaluateError, ParsedCondition
 
 FUNCTIONS: Final = "functions of the database"
 TRIGGERS: Final = "what triggers do"
@@ -53,7 +53,7 @@ class PreparedStatement(Struct, kw_only=True):
     part: Sequence[Token]
     reported: tuple[ReportedTable, ...] = ()
     hidden: bool = False
-    condition: Condition | str = ""
+    condition: ParsedCondition | str = ""
     unseen: tuple[str, ...] = ()
 
 
@@ -94,7 +94,7 @@ class DatabaseFacts(Struct, kw_only=True):
 
 class _Shape(Struct, frozen=True):
     plan: StatementPlan
-    condition: Condition | str
+    condition: ParsedCondition | str
 
 
 class Rewriter:
@@ -249,7 +249,7 @@ def _braced(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def _condition(part: Sequence[Token], made: StatementPlan) -> Condition | str:
+def _condition(part: Sequence[Token], made: StatementPlan) -> ParsedCondition | str:
     """Return the condition of a plan on one table, or why it cannot be evaluated."""
     if len(made.sources) != 1:
         return "several tables"

@@ -30,7 +30,7 @@ from isolang.observe.history import (
 )
 from isolang.observe.lexer import raw
 from isolang.observe.plan import named
-from isolang.observe.predicates import CannotEvaluateError, Condition, Parameters
+from isolang.observe.predicates import CannotEvaluateError, Parameters, ParsedCondition
 from isolang.observe.rewriting import (
     PARTITIONED,
     DatabaseFacts,
@@ -437,7 +437,7 @@ class Session:
             history.unseen.note(kind, statement.text)
         # SOUND BECAUSE: the old version of a row counts as read only if the statement's effect
         # depends on more of it than its key; else a lost update would be called a fractured read.
-        key_only = isinstance(condition, Condition) and condition.columns <= set(table.key)
+        key_only = isinstance(condition, ParsedCondition) and condition.columns <= set(table.key)
         if not writes or made.computes or not key_only:
             for version in rows:
                 one.read(table, version, shown)
@@ -534,13 +534,15 @@ class Session:
         order = self._order(statement, table)
         return (LIMITED if order is None else None), order
 
-    def _looked_up(self, condition: Condition, table: Table, done: ExecutedStatement) -> int | None:
+    def _looked_up(
+        self, condition: ParsedCondition, table: Table, done: ExecutedStatement
+    ) -> int | None:
         """Return how many rows a condition selects by a whole key; ``None`` for others."""
         if any(key <= condition.equal.keys() for key in table.unique):
             return 1
         for name, node in condition.among.items():
             if frozenset({name}) in table.unique and name in table.columns:
-                alone = Condition(node=node, columns=frozenset({name}))
+                alone = ParsedCondition(node=node, columns=frozenset({name}))
                 try:
                     found = alone.predicate(table.columns, done.statement.part, done.parameters)
                 except CannotEvaluateError:
