@@ -89,7 +89,7 @@ class Wrote(Struct, frozen=True, kw_only=True):
     shown: str = ""
 
 
-class Condition(Struct, frozen=True, kw_only=True):
+class MetCondition(Struct, frozen=True, kw_only=True):
     """A condition of a statement, with all rows that met it.
 
     Attributes:
@@ -110,7 +110,7 @@ class Condition(Struct, frozen=True, kw_only=True):
     caller: str = ""
 
 
-Step: TypeAlias = Found | Wrote | Condition
+Step: TypeAlias = Found | Wrote | MetCondition
 
 
 class Trace(Struct, frozen=True):
@@ -258,7 +258,7 @@ class Closed(Struct, frozen=True):
     """
 
     path: Path | None
-    unseen: tuple[Condition, ...]
+    unseen: tuple[MetCondition, ...]
 
 
 def close(
@@ -284,7 +284,7 @@ def close(
         for trace in traces
         if trace.outcome != "aborted"  # no level restricts what it read
         for step in trace.steps
-        if isinstance(step, Condition)
+        if isinstance(step, MetCondition)
     ]
     others = _other_lines(path, traces) if conditions else b""
     tables = {
@@ -382,12 +382,12 @@ class _Rewriting:
         covered = {
             place
             for n, step in enumerate(steps)
-            if isinstance(step, Condition) and id(step) in self._recorded
+            if isinstance(step, MetCondition) and id(step) in self._recorded
             for place in range(n - step.covers, n)
         }
         for n, step in enumerate(steps):
             table = self._tables.get(step.table)
-            if isinstance(step, Condition):
+            if isinstance(step, MetCondition):
                 if id(step) in self._recorded:
                     assert table is not None
                     shown = f"{NOT_FOUND}{shortened(step.shown)}"
@@ -402,7 +402,7 @@ class _Rewriting:
                 yield self._read(step, table, own, known=known), step.caller, step.shown
 
     def _scan(
-        self, step: Condition, table: _Table, own: Mapping[str, Wrote], *, known: bool
+        self, step: MetCondition, table: _Table, own: Mapping[str, Wrote], *, known: bool
     ) -> str:
         where = _edn(step.predicate)
         predicate = lines.spell({Keyword("table"): step.table, Keyword("where"): where})

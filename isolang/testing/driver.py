@@ -31,7 +31,7 @@ from msgspec.structs import replace
 
 from isolang.errors import IsolangError
 from isolang.history.values import Keyword
-from isolang.observe.closed import Condition, Found, RowVersion, Trace, Wrote, close
+from isolang.observe.closed import Found, MetCondition, RowVersion, Trace, Wrote, close
 from isolang.observe.conditions import (
     Operand,
     is_comparable,
@@ -671,7 +671,7 @@ class DriverWatch:
             self.unseen.note(kind, sent.text)
             return
         one.steps.append(
-            Condition(
+            MetCondition(
                 table=table.name,
                 predicate=predicate,
                 rows=tuple(met),
