@@ -44,7 +44,7 @@ _INDEX: Final = re.compile(rb":index (-?\d+), :type :(\w+), :process (\d+)")
 _VALUE: Final = b":value ["
 
 
-class RowVersion(Struct, frozen=True):
+class KnownVersion(Struct, frozen=True):
     """A version of a row.
 
     Attributes:
@@ -83,7 +83,7 @@ class Wrote(Struct, frozen=True, kw_only=True):
     key: str
     number: int | None
     cells: Cells
-    old: RowVersion | None
+    old: KnownVersion | None
     old_known: bool
     caller: str = ""
     shown: str = ""
@@ -136,7 +136,7 @@ class _Table:
         self,
         name: str,
         traces: Sequence[Trace],
-        last: Mapping[str, RowVersion] | None,
+        last: Mapping[str, KnownVersion] | None,
         is_initial: Callable[[int], bool],
     ) -> None:
         self.name = name
@@ -150,7 +150,7 @@ class _Table:
         if self.closed:
             self._name_rows()
 
-    def _is_closed(self, last: Mapping[str, RowVersion]) -> bool:
+    def _is_closed(self, last: Mapping[str, KnownVersion]) -> bool:
         replaced: Counter[tuple[str, int]] = Counter()
         committed: set[tuple[str, int]] = set()
         for trace in self._traces:
@@ -191,7 +191,7 @@ class _Table:
             and read <= known
         )
 
-    def _note_initial(self, version: RowVersion) -> None:
+    def _note_initial(self, version: KnownVersion) -> None:
         if self._is_initial(version.number):
             self.initial[version.key, version.number] = version.cells
 
@@ -264,7 +264,7 @@ class Closed(Struct, frozen=True):
 def close(
     path: Path,
     traces: Sequence[Trace],
-    last_versions: Callable[[str], Mapping[str, RowVersion] | None],
+    last_versions: Callable[[str], Mapping[str, KnownVersion] | None],
     *,
     is_initial: Callable[[int], bool],
     into: Path,

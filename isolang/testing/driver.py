@@ -31,7 +31,7 @@ from msgspec.structs import replace
 
 from isolang.errors import IsolangError
 from isolang.history.values import Keyword
-from isolang.observe.closed import Found, MetCondition, RowVersion, Trace, Wrote, close
+from isolang.observe.closed import Found, KnownVersion, MetCondition, Trace, Wrote, close
 from isolang.observe.conditions import (
     Operand,
     is_comparable,
@@ -275,7 +275,7 @@ class DriverWatch:
         every.add(self._unresolved)
         return every
 
-    def _last(self, name: str) -> dict[str, RowVersion] | None:
+    def _last(self, name: str) -> dict[str, KnownVersion] | None:
         """Return the last versions of a table by key; ``None`` if they are not known."""
         table = self._tables[name]
         query = (
@@ -293,7 +293,7 @@ class DriverWatch:
         if len(answer) > _MOST or None in found.values():
             return None
         return {
-            key: RowVersion(key, one.number, one.cells)
+            key: KnownVersion(key, one.number, one.cells)
             for key, one in found.items()
             if one is not None
         }
@@ -814,7 +814,7 @@ def _step(
     plain = statement.kind == "insert" and not statement.upserts
     replaced = None
     if version is not None and version.old is not None:
-        replaced = RowVersion(key, version.old, version.old_cells)
+        replaced = KnownVersion(key, version.old, version.old_cells)
     gone = statement.kind == "delete" or version is None
     return Wrote(
         table=table.name,
