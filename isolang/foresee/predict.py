@@ -57,8 +57,10 @@ WORK: Final = 2_000_000
 
 _CHECK: Final = 1_000  # the units that a verdict on a few transactions costs
 _SMALL: Final = 100  # a history of so many transactions is judged as a whole at once
+_LINK: Final = 4  # the units that one more transaction in a chain costs, and one for each
+_PER: Final = 400  # so many transactions of the run, whose sets are longer then
 _TRIES: Final = 8  # the candidates of one kind that may be rejected before it is given up
-_FIRST: Final = Look(near=3, most=40)
+_FIRST: Final = Look(near=3, most=200, nodes=40, window=300)
 _ANY_ORDER: Final = Look(ordered=False)
 _COMBINATIONS: Final = 256  # of the sources of one transaction
 _CHAIN: Final = 3  # the transactions of a chain in another order; with the stranger, four
@@ -318,6 +320,8 @@ class _Search:
             for at, where in enumerate(program.reads):
                 versions = order.writers.get(program.steps[where].key, 0) & ~later & ~(1 << t)
                 for x in bits(versions):
+                    if not self.work.left:
+                        return False
                     complete &= self._chains(t, at, (x,), attempt)
         return complete
 
@@ -325,7 +329,7 @@ class _Search:
         """Try a chain and its continuations; return whether all of them were tried."""
         if not self.work.left:
             return False
-        self.work.spend(1)
+        self.work.spend(_LINK + len(self.run.order) // _PER)
         order, last = self.run.order, chain[-1]
         program = order.programs[t]
         if _meet(program, order.programs[last]) or order.sessions[last] == order.sessions[t]:
@@ -377,8 +381,9 @@ class _Search:
         if self._on_core(t, at, chain, core, 0) is None:
             return None
         # In the whole history, the transactions of the same sessions run first.
-        who = (*before, *core)
-        candidate = self._on_core(t, at, chain, who, len(before))
+        who = (*bits(before), *core)
+        self.work.spend(len(who))
+        candidate = self._on_core(t, at, chain, who, len(who) - len(core))
         return True if self.take(rule, candidate, who) else None
 
     def _on_core(
@@ -394,7 +399,8 @@ class _Search:
         placed = _placed(self.run.order, chain, t)
         if placed is None:
             return None
-        who = (*placed[0], *placed[1])
+        who = (*bits(placed[0]), *placed[1])
+        self.work.spend(len(who))
         on = Strangers(_serial(self.run.order, who), self.level)
         complete = self._any_sources("same statements", on, len(who) - 1, who)
         return True if self.found else None if complete else False
@@ -478,9 +484,7 @@ def _meet(one: Executed, other: Executed) -> bool:
     return bool(one.writes & (other.writes | others) or reads & other.writes)
 
 
-def _placed(
-    order: Arrangement, chain: Sequence[int], t: int
-) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+def _placed(order: Arrangement, chain: Sequence[int], t: int) -> tuple[int, tuple[int, ...]] | None:
     """Return who runs before a chain, and the chain with the stranger, or ``None`` if impossible.
 
     The chain comes in its order. The predecessors of its transactions in their sessions come first;
@@ -503,7 +507,7 @@ def _placed(
         core.append(i)
     if any(before >> member & 1 for member in core):
         return None
-    return tuple(bits(before)), tuple(core)
+    return before, tuple(core)
 
 
 def _serial(order: Arrangement, who: Sequence[int]) -> Arrangement:

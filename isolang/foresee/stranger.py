@@ -24,6 +24,7 @@ The last two are schedules of databases with snapshots of transactions, or of st
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import islice
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -89,12 +90,16 @@ class Look(Struct, frozen=True, kw_only=True):
 
     Attributes:
         near: how many versions to try as X on each side of the recorded one; 0 for all.
-        most: how many transactions a search for Y may visit from each X; 0 for all.
+        most: how many paths to try from each X; 0 for all.
+        nodes: from how many transactions to continue paths from each X; 0 for all.
+        window: how far X may be from T, and a path may lead after both; 0 for no bound.
         ordered: whether the versions come in the order of the run.
     """
 
     near: int = 0
     most: int = 0
+    nodes: int = 0
+    window: int = 0
     ordered: bool = True
 
 
@@ -146,24 +151,30 @@ class Strangers:
             for x in nearest:
                 if not ends >> x:  # nobody from X on closes a cycle
                     continue
+                if look.window and abs(x - stranger) > look.window:
+                    complete = False
+                    continue
                 if ends >> x & 1 and take(at, (x,)):
                     continue
-                paths = self._paths(x, ends, allowed, work, look.most)
-                if not any(take(at, path) for path in paths):
+                reach = ends
+                if look.window:
+                    reach &= (1 << max(x, stranger) + look.window) - 1
+                paths = self._paths(x, reach, allowed, work, look.nodes)
+                if not any(take(at, path) for path in islice(paths, look.most or None)):
                     complete &= bool(work.left) and not look.most
             if not work.left:
                 return False
         return complete
 
     def _paths(
-        self, x: int, ends: int, allowed: int, work: Work, most: int
+        self, x: int, ends: int, allowed: int, work: Work, nodes: int
     ) -> Iterator[tuple[int, ...]]:
         """Yield a shortest path from X to each other end, in the order of their lengths."""
         allowed &= (1 << ends.bit_length()) - 1
         parent: dict[int, int] = {}
         seen, todo = 1 << x, [x]
         for done, node in enumerate(todo):
-            if not work.left or (most and done >= most):
+            if not work.left or (nodes and done >= nodes):
                 return
             work.spend(1)
             new = self.after[node] & allowed & ~seen
@@ -215,15 +226,16 @@ class Strangers:
         order, program = self.order, self.order.programs[stranger]
         x, y = path[0], path[-1]
         key = program.steps[program.reads[at]].key
-        missed = self._missed(x, order.writers[key] & members & -(1 << x), members)
-        locked: Collection[int] = ()  # the keys whose writers T must not overlook
+        kept = order.earlier[stranger] if self.level != "rc" else 0  # T cannot overlook these
+        locked: Collection[int] = ()
         if self.level in _WHOLE_SNAPSHOT:
             locked = program.writes
         elif self.level == "statements":
             locked = program.written_before(program.reads[at])
-        if any(order.writers[k] & missed for k in locked):
-            return None
-        if self.level != "rc" and order.earlier[stranger] & missed:
+        for written in locked:
+            kept |= order.writers[written]
+        missed = self._missed(x, order.writers[key] & members & -(1 << x), members, kept)
+        if missed & kept:
             return None
         sources = []
         closed = bool(order.earlier[stranger] >> y & 1)
@@ -305,15 +317,18 @@ class Strangers:
                 before |= 1 << source
         return True
 
-    def _missed(self, x: int, late: int, members: int) -> int:
-        """Return what T overlooks if it overlooks the versions of a key from X's on."""
+    def _missed(self, x: int, late: int, members: int, kept: int) -> int:
+        """Return what T overlooks if it overlooks the versions of a key from X's on.
+
+        The set is not complete if it has one of ``kept``, which the level then forbids.
+        """
         if self.level in ("rc", "ra"):
             return late
         if self.level == "statements":
             return members & -(1 << x)
         if self.level == "snapshots":
             found, rest = late, late
-            while rest:
+            while rest and not found & kept:
                 low = rest & -rest
                 new = self.after[low.bit_length() - 1] & members & ~found
                 found |= new
@@ -326,7 +341,7 @@ class Strangers:
             return found & members
         order, found, seen = self.order, late, 0
         todo = list(bits(late))
-        while todo:
+        while todo and not found & kept:
             i = todo.pop()
             new = order.direct[i] & members & ~seen
             seen |= new
