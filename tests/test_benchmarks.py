@@ -270,3 +270,24 @@ def test_the_guard_makes_what_it_says(tmp_path):
     seconds, code = guard.processor_seconds(guard.Built(ROOT), "si", paths, 60)
     assert seconds > 0
     assert code == 1
+
+
+def test_recorded_shapes_are_thirty_and_what_grows_fastest_is_on_top():
+    """Growth is the exponent; a failed run, whose growth is unknown, stands with the superlinear."""
+    from measuring import Run
+    from recorded import SHAPES, Measured
+
+    assert len({(shape.judged, shape.name) for shape in SHAPES}) == len(SHAPES) == 30
+
+    def measured(*seconds: float, code: int = 0) -> Measured:
+        runs = tuple(
+            Run(seconds=s, cpu=s + 0.2, megabytes=1, ended="ok", code=code) for s in seconds
+        )
+        return Measured(shape=SHAPES[0], sizes=(100, 200, 400), runs=runs, empty=0.2)
+
+    linear, square, failed = measured(1, 2, 4), measured(1, 4, 16), measured(1, 2, 4, code=1)
+    assert round(linear.growth, 9) == 1
+    assert round(square.growth, 9) == 2
+    assert failed.growth is None
+    assert [one.is_superlinear for one in (linear, square, failed)] == [False, True, True]
+    assert measured(0.01, 0.3, 0.9).growth is None  # too short to say
