@@ -273,7 +273,7 @@ def test_the_guard_makes_what_it_says(tmp_path):
 
 
 def test_recorded_shapes_are_thirty_and_what_grows_fastest_is_on_top():
-    """Growth is the exponent; a failed run, whose growth is unknown, stands with the superlinear."""
+    """Growth is the exponent; a failed run, whose growth is unknown, counts as superlinear."""
     from measuring import Run
     from recorded import SHAPES, Measured
 

@@ -19,8 +19,7 @@ constexpr std::size_t kParts = 8;        // so many parts of a list
 std::string name_of(AtomKind kind, std::int64_t number, std::string_view text) {
   std::string name(1, static_cast<char>(kind));
   if (kind >= AtomKind::string) return name.append(text);
-  for (int i = 0; i < 8; ++i) name.push_back(static_cast<char>(static_cast<std::uint64_t>(number) >> 8 * i));
-  return name;
+  return name.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
 std::string name_of(const Atoms& atoms, std::int32_t atom) {
@@ -125,27 +124,30 @@ LooseKeys::Reads LooseKeys::unexplained(const History& window, const LastValues&
   Reads found;
   if (parts_of_.empty()) return found;
   struct Key {
-    const std::vector<std::int64_t>* parts = nullptr;
+    const std::vector<std::int64_t>* parts;
     Last last;
     std::string value;  // the name of a single value, of nil if there is none
   };
-  std::vector<Key> keys(idx(window.n_keys()));
+  std::vector<Key> keys;
+  std::vector<std::int32_t> loose(idx(window.n_keys()), -1);  // index into keys
   for (std::int32_t k = 0; k < window.n_keys(); ++k) {
     const auto at = parts_of_.find(name_of_key(window, k));
     if (at == parts_of_.end()) continue;
-    Key& key = keys[idx(k)];
-    key.parts = &at->second;
+    loose[idx(k)] = static_cast<std::int32_t>(keys.size());
+    Key& key = keys.emplace_back(&at->second, Last{}, std::string{});
     if (!last.find(window.key_atoms, window.key_atom[idx(k)], key.last)) key.last = Last{};
     key.value = name_of(key.last.kind, key.last.number, key.last.text);
   }
+  if (keys.empty()) return found;
   std::vector<std::int64_t> ops;
   std::set<std::pair<std::int32_t, std::int32_t>> wrote;  // keys and values
   for (std::int32_t t = 0; t < window.transactions(); ++t) {
     const auto status = static_cast<Status>(window.txn_status[idx(t)]);
     for (std::int64_t op = window.op_start[idx(t)]; op < window.op_start[idx(t) + 1]; ++op) {
       const std::int32_t value = window.op_value[idx(op)];
-      const Key& key = keys[idx(window.op_key[idx(op)])];
-      if (key.parts == nullptr || window.op_ok[idx(op)] == 0 || value == kUnknownValue) continue;
+      const std::int32_t number = loose[idx(window.op_key[idx(op)])];
+      if (number < 0 || window.op_ok[idx(op)] == 0 || value == kUnknownValue) continue;
+      const Key& key = keys[idx(number)];
       const OpKind kind = window.kind(op);
       if (kind == OpKind::write && status != Status::aborted)
         wrote.emplace(window.op_key[idx(op)], window.as_read(value));
@@ -161,7 +163,7 @@ LooseKeys::Reads LooseKeys::unexplained(const History& window, const LastValues&
   for (const std::int64_t op : ops) {
     const std::int32_t key = window.op_key[idx(op)];
     if (window.kind(op) == OpKind::read && wrote.contains({key, window.as_read(window.op_value[idx(op)])})) continue;
-    for (const std::int64_t part : *keys[idx(key)].parts) {
+    for (const std::int64_t part : *keys[idx(loose[idx(key)])].parts) {
       found.op.push_back(op);
       found.part.push_back(part);
     }
