@@ -21,10 +21,11 @@ goes through the whole tool with an encoding, a solver and a stage of pruning dr
 proofs of one history in ``--both-checkers`` through the checker by definition, too; how many of
 those are beyond what it can certify is counted. ``--kinds`` says what the histories are of:
 registers and lists, reads of sets, registers that are compared and set, rows with predicates and
-deletes, times, clocks that are wrong, examples of the literature, or (``crossed``) any mixture of
-all that, or (``predicates``) one with predicate reads. Where a history has these, each level is
-judged once more with their set-reads implicit. A history is a function of seed, kinds and number.
-What was done is kept in ``FOLDER/state.json``, and the same command goes on from there.
+deletes, rows that are equal, times, clocks that are wrong, examples of the literature, or
+(``crossed``) any mixture of all that, or (``predicates``) one with predicate reads. Where a history
+has these, each level is judged once more with their set-reads implicit. A history is a function of
+seed, kinds and number. What was done is kept in ``FOLDER/state.json``, and the same command goes on
+from there.
 
 ``small`` compares on every STEP-th history of at most three transactions and two registers (with
 ``--weak`` on RC, RA, CC and PSI in all styles and the session guarantees), or of another scope of
@@ -89,7 +90,7 @@ from oracle.generate import (
 from oracle.generate_crossed import Crossed, changed, crossed_history, features
 from oracle.generate_crossed import pairs as pairs_of_features
 from oracle.generate_literature import literature_history
-from oracle.generate_rows import cas_history, row_history, set_history
+from oracle.generate_rows import cas_history, equal_row_history, row_history, set_history
 from oracle.history import History, parse, show, timed, to_edn
 from oracle.judged import judged, judged_by_names, judged_by_operations
 from oracle.levels import (
@@ -182,6 +183,7 @@ KINDS: Final[dict[str, Callable[[random.Random], History]]] = {
     "sets": set_history,
     "cas": cas_history,
     "rows": row_history,
+    "equal rows": equal_row_history,
     "times": times,
     "clocks": clocks,
     "literature": literature_history,

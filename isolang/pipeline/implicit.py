@@ -44,21 +44,24 @@ _RELATIONS = frozenset(
         *("po", "tx"),
     )
 )
-# If an order contradicts a predicate read a second time, the set-reads of all its keys become
-# operations, at most this many in one round.
+# If an order contradicts a predicate read more often than this, all its rows become part of the
+# problem, and the set-reads of all its keys become operations, at most this many in one round.
+_TIMES = 3
 _AT_ONCE = 200_000
 # After this many rounds, all set-reads are written out.
 _ROUNDS = 40
 # All set-reads are also written out if the rounds have solved more operations again than there are
 # set-reads. With this many set-reads or more, writing all out costs more than any number of rounds.
 _COUNTED = 4_000_000
+# In place of a key: every row that a predicate read returned.
+_EVERY_KEY = -1
 # The number of set-reads is estimated from this many predicate reads.
 _SAMPLE = 100
 # At most this many contradicted set-reads are refuted one by one.
 _REFUTED_ALONE = 8
 # If an order contradicts more than a quarter of the predicate reads, the recording hardly fixes the
-# order. Then all set-reads are written out if there are at most this many.
-_WRITTEN_OUT_EARLY = 1_000_000
+# order. Then all set-reads are written out if there are at most this many for each operation.
+_WRITTEN_OUT_EARLY = 3
 
 
 def may_stay_implicit(route: Route) -> bool:
@@ -90,10 +93,14 @@ class Implicit:
         self._run = run
         self._whole = run.history
         self._missed: NDArray[np.int32] = np.zeros((0, 2), np.int32)
+        self._returned = self._missed
         self._contradicted = self._missed
+        self._times = np.zeros(len(self._whole.columns.statement_start), np.int32)
         self._rounds = 0
         self._solved = 0
         self._all: float | None = None
+        if run.pair.is_engine:
+            run.restart(run.history, self._returned)
 
     def complete(self, witness: Witness) -> Witness | None:
         """Return the witness with an order in which the implicit set-reads hold.
@@ -113,14 +120,16 @@ class Implicit:
                 self._write_out_all()
                 return None
             columns = run.history.columns
-            commits, seen, order_txn = found
+            commits, seen, order_txn, source = found
             seen = np.where(columns.statement_known > PART, seen, -1)
-            missed = columns.contradicted(commits, seen)
-            if len(missed):
+            omitted = run.problem.native.omitted
+            missed, returned, sources = columns.replay(commits, seen, omitted)
+            if len(missed) or len(returned):
                 self._contradicted = missed
-                self._write_out(missed)
+                self._write_out(missed, returned)
                 return None
-        whole = replace(witness, order_txn=order_txn, commits=commits, seen=seen)
+            source[omitted] = sources
+        whole = replace(witness, source=source, order_txn=order_txn, commits=commits, seen=seen)
         if run.certify(whole, needed=True).accepted:
             return whole
         # The checker does not accept the order for this level, so no set-read stays implicit.
@@ -146,7 +155,7 @@ class Implicit:
 
     def _order(
         self, witness: Witness
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32]] | None:
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]] | None:
         from isolang._native import commit_order
 
         run = self._run
@@ -178,28 +187,36 @@ class Implicit:
                 return found
         return None
 
-    def _write_out(self, missed: NDArray[np.int32]) -> None:
+    def _write_out(self, missed: NDArray[np.int32], returned: NDArray[np.int32]) -> None:
         import numpy as np
 
         self._rounds += 1
         if self._rounds > 1:
             self._solved += self._run.history.columns.operations()
-        contradicted = np.unique(missed[:, 0])
-        undetermined = 4 * len(contradicted) > len(self._whole.columns.statement_start)
+        contradicted = np.unique(np.concatenate((missed, returned))[:, 0])
+        columns = self._whole.columns
+        undetermined = 4 * len(contradicted) > len(columns.statement_start)
+        early = _WRITTEN_OUT_EARLY * columns.operations()
         if (
             self._rounds > _ROUNDS
             or (self._solved and self._solved > self._number_of_all())
-            or (undetermined and self._number_of_all() <= _WRITTEN_OUT_EARLY)
+            or (undetermined and self._number_of_all() <= early)
         ):
             self._write_out_all()
             return
-        again = np.intersect1d(contradicted, self._missed[:, 0])
-        made = [self._missed, missed]
-        if len(again):
-            # The set-reads of the other rows limit where in the order the predicate read can be.
-            made.append(self._whole.columns.missed_by(again, _AT_ONCE))
-        self._missed = np.unique(np.concatenate(made), axis=0)
-        self._run.restart(self._whole.with_set_reads(self._missed))
+        self._times[contradicted] += 1
+        # All that a predicate read says limits where in the order it can be.
+        again = contradicted[self._times[contradicted] > _TIMES]
+        all_rows = np.stack((again, np.full_like(again, _EVERY_KEY)), axis=1)
+        self._returned = np.unique(np.concatenate((self._returned, returned, all_rows)), axis=0)
+        history = self._run.history
+        if len(missed):
+            made = [self._missed, missed]
+            if len(again):
+                made.append(columns.missed_by(again, _AT_ONCE))
+            self._missed = np.unique(np.concatenate(made), axis=0)
+            history = self._whole.with_set_reads(self._missed)
+        self._run.restart(history, self._returned)
 
     def _number_of_all(self) -> float:
         """Return an estimate of the number of set-reads, from a sample of predicate reads."""
@@ -214,4 +231,4 @@ class Implicit:
         return self._all
 
     def _write_out_all(self) -> None:
-        self._run.restart(self._whole.written_out())
+        self._run.restart(self._whole.written_out(), None)

@@ -21,6 +21,9 @@ from isolang.solvers.registry import Pair
 from isolang.verdict import AnomalyCount
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from isolang.history.history import History
     from isolang.language.classify.route import Route
     from isolang.language.meaning.core import Spec
@@ -79,6 +82,7 @@ class PairRun:
         progress: called with the name of each phase as it begins.
         simplest: whether to search for the simplest violation.
         work: the remaining work for deciding and explaining; ``None`` for no limit.
+        rows: the ``rows`` with which the problem is built.
         pair_used: whether the pair was used; it is not if the pre-pass alone decided.
         statistics: the statistics of the solver by name, once it has answered.
         notes: remarks on how the verdict was found, each of them one sentence.
@@ -121,6 +125,7 @@ class PairRun:
         self.choice = choice
         self.simplest = simplest
         self.work = work
+        self.rows: NDArray[np.int32] | None = None
         self.pair_used = False
         self.statistics: Mapping[str, float] = {}
         self.notes: list[str] = []
@@ -133,9 +138,14 @@ class PairRun:
         """The specification as the user wrote it, before a theorem replaced it."""
         return written_spec(self.route)
 
-    def restart(self, history: History) -> None:
-        """Continue with the same history in a form in which more set-reads are operations."""
-        self.history = history
+    def restart(self, history: History, rows: NDArray[np.int32] | None) -> None:
+        """Continue with the same history in a form in which more set-reads are operations.
+
+        Args:
+            history: the history.
+            rows: the ``rows`` with which its problem is built.
+        """
+        self.history, self.rows = history, rows
         self._problem, self._prepared = None, False
 
     # --- before a solver is called ---
@@ -145,10 +155,7 @@ class PairRun:
         """The neutral problem of the history, built on first use."""
         if self._problem is None or not self._prepared:
             problem = self._problem or build_problem(
-                self.history,
-                each_read=self.pair.is_engine
-                and isinstance(self.route, Plan)
-                and engine.looks_at_each_read(self.route.automata),
+                self.history, each_read=self.looks_at_each_read, rows=self.rows
             )
             if self.pair.of_specification:
                 from isolang.encodings.relational.formula import question_of
@@ -156,6 +163,15 @@ class PairRun:
                 problem = question_of(problem, self.written_spec).problem
             self._problem, self._prepared = problem, True
         return self._problem
+
+    @property
+    def looks_at_each_read(self) -> bool:
+        """Return whether the engine chooses the source of each read of a transaction separately."""
+        return (
+            self.pair.is_engine
+            and isinstance(self.route, Plan)
+            and engine.looks_at_each_read(self.route.automata)
+        )
 
     def anomalies(self) -> tuple[AnomalyCount, ...]:
         """Return the intrinsic anomalies that the pre-pass found; empty if it did not run."""

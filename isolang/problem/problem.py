@@ -12,6 +12,9 @@ from isolang.history.readers.reading import counted
 from isolang.problem.anomalies import Anomaly, AnomalyKind, anomaly_of_row
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from isolang import _native
     from isolang.history.history import History
 
@@ -84,7 +87,13 @@ class Problem(Struct, frozen=True, kw_only=True):
         return tuple(phrases)
 
 
-def build_problem(history: History, *, unread: bool = False, each_read: bool = False) -> Problem:
+def build_problem(
+    history: History,
+    *,
+    unread: bool = False,
+    each_read: bool = False,
+    rows: NDArray[np.int32] | None = None,
+) -> Problem:
     """Run the pre-pass over a history and return its neutral problem.
 
     The time is linear, and the GIL is released.
@@ -96,6 +105,9 @@ def build_problem(history: History, *, unread: bool = False, each_read: bool = F
             sub-histories.
         each_read: whether each external read chooses its source separately. Otherwise reads of a
             transaction that return the same version of a key share one choice.
+        rows: if not ``None``, the rows that implicit predicate reads returned are omitted where
+            they have several candidates, except these: predicate reads and keys, ascending; -1 is
+            for every key.
 
     Raises:
         HistoryError: the columns contradict each other.
@@ -108,7 +120,7 @@ def build_problem(history: History, *, unread: bool = False, each_read: bool = F
     from isolang._native import build_problem as build
 
     try:
-        native = build(history.columns, unread=unread, each_read=each_read)
+        native = build(history.columns, unread=unread, each_read=each_read, rows=rows)
     except NotExpressible as error:
         raise UnsupportedError(f"{history.name}: {error}") from None
     except ValueError as error:

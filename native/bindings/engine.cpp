@@ -335,7 +335,7 @@ nb::object order_of_commits(const History& history, const Problem& problem,
                            {order_txn.data(), order_txn.shape(0)}, given, budget);
   }
   if (!found) return nb::none();
-  return nb::make_tuple(array(std::move(found->commits)), array(std::move(found->seen)), array(std::move(found->order_txn)));
+  return nb::make_tuple(array(std::move(found->commits)), array(std::move(found->seen)), array(std::move(found->order_txn)), array(std::move(found->source)));
 }
 
 }  // namespace
@@ -361,7 +361,7 @@ void register_engine(nb::module_& m) {
         nb::kw_only(), "relations"_a, "serial"_a, "versions_only"_a = false, "item_rw"_a = false, "by_statement"_a = false, "as_modelled"_a = false,
         "seconds"_a = 0.0,
         "An order of the included transactions, and per predicate read how many of them it sees "
-        "(-1: its transaction is not included), and the version orders by it; None if there is none.");
+        "(-1: its transaction is not included), and the version orders and sources by it; None if there is none.");
   m.def("operation_sources", &operation_sources, "columns"_a, "problem"_a, "source"_a,
         "The transaction that each operation reads from, given each read's writer.");
 }

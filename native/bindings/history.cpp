@@ -421,14 +421,19 @@ void register_history(nb::module_& m) {
     }
     return copy;
   }, "ops"_a, "With these reads as operations that failed; what else their predicate reads say stays as it is.");
-  c.def("contradicted", [told](const History& h, Numbers<std::int32_t> commits, Numbers<std::int64_t> seen) {
+  c.def("replay", [told](const History& h, Numbers<std::int32_t> commits, Numbers<std::int64_t> seen, Numbers<std::int64_t> rows) {
     if (seen.shape(0) != h.statement_start.size()) throw nb::value_error("seen: one entry per predicate read");
-    return rows_of(told([&] {
+    Replay found = told([&] {
       for (std::size_t i = 0; i < commits.shape(0); ++i)
         if (commits(i) < 0 || commits(i) >= h.transactions()) throw std::invalid_argument("no such transaction");
-      return contradicted(h, {commits.data(), commits.shape(0)}, {seen.data(), seen.shape(0)});
-    }));
-  }, "commits"_a, "seen"_a, "The implicit set-reads that a matching row contradicts: predicate reads and keys, ascending.");
+      for (std::size_t i = 0; i < rows.shape(0); ++i)
+        if (rows(i) < 0 || rows(i) >= h.operations()) throw std::invalid_argument("no such operation");
+      return replay(h, {commits.data(), commits.shape(0)}, {seen.data(), seen.shape(0)}, {rows.data(), rows.shape(0)});
+    });
+    return nb::make_tuple(rows_of(found.missed), rows_of(found.returned), owned(std::move(found.source)));
+  }, "commits"_a, "seen"_a, "rows"_a,
+     "What predicate reads see by an order of commits: the implicit set-reads that a matching row contradicts and the "
+     "returned rows that another row contradicts (predicate reads and keys, ascending), and the sources of the rows.");
   c.def("add_list", &History::add_list, "atoms"_a);
   c.def("set_operation_times", [](History& h, std::int64_t op, std::int64_t begin, std::int64_t end) {
     if (op < 0 || op >= h.operations()) throw nb::index_error("no such operation");

@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include "bindings/bindings.hpp"
@@ -12,6 +13,8 @@ using namespace nb::literals;
 
 namespace isolang {
 namespace {
+
+using Rows = nb::ndarray<const std::int32_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
 
 // Returns five numbers for each anomaly: kind, transaction, operation, other transaction, other operation. numpy owns
 // them.
@@ -63,6 +66,7 @@ void register_problem(nb::module_& m) {
   ISOLANG_COLUMN(read_predicate);
   ISOLANG_COLUMN(candidate_start);
   ISOLANG_COLUMN(candidate);
+  ISOLANG_COLUMN(omitted);
   ISOLANG_COLUMN(vo_before);
   ISOLANG_COLUMN(vo_after);
   ISOLANG_COLUMN(vo_op);
@@ -76,10 +80,17 @@ void register_problem(nb::module_& m) {
       nb::rv_policy::automatic);
 
   m.def(
-      "build_problem", &build_problem, "columns"_a, nb::kw_only(), "unread"_a = false,
-      "each_read"_a = false, nb::call_guard<nb::gil_scoped_release>(),
+      "build_problem",
+      [](const History& h, bool unread, bool each_read, std::optional<Rows> rows) {
+        std::vector<ReturnedRow> kept;
+        for (std::size_t i = 0; rows && i < rows->shape(0); ++i) kept.push_back({(*rows)(i, 0), (*rows)(i, 1)});
+        nb::gil_scoped_release release;
+        return build_problem(h, unread, each_read, rows ? std::optional(std::span<const ReturnedRow>(kept)) : std::nullopt);
+      },
+      "columns"_a, nb::kw_only(), "unread"_a = false, "each_read"_a = false, "rows"_a = nb::none(),
       "The neutral problem of the columns; with unread, no transaction of unknown outcome is out; "
-      "with each_read, no two external reads are one.");
+      "with each_read, no two external reads are one; with rows, other returned rows of implicit "
+      "predicate reads are omitted if they have several candidates.");
   m.def("fits_one_total_order", &fits_one_total_order, "problem"_a, nb::kw_only(), "sessions"_a,
         "real_time"_a, nb::call_guard<nb::gil_scoped_release>(),
         "Whether all included transactions fit in one total order, each read after one of its "

@@ -4,7 +4,9 @@
 // Transactions keep their numbers from the history; the initial transaction T0 has number n.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <ranges>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,6 +49,11 @@ struct Anomaly {
   std::int64_t op;         // the read, or the write, of `txn`
   std::int32_t other_txn;  // the transaction that it contradicts (possibly `txn` itself), or -1
   std::int64_t other_op;   // the operation that it contradicts, or -1
+};
+
+// A row that a predicate read returned, or with key -1 all of them.
+struct ReturnedRow {
+  std::int32_t statement, key;
 };
 
 struct Problem {
@@ -95,6 +102,8 @@ struct Problem {
   std::vector<std::int64_t> read_sent, read_answered;
   std::vector<std::int64_t> candidate_start;  // [reads+1] into candidate
   std::vector<std::int32_t> candidate;  // indices into writer_*; never a write of the reader itself
+  // The rows that build_problem omits: operations, ascending.
+  std::vector<std::int64_t> omitted;
   // Operations that were merged into an earlier read, and the number of that read.
   std::vector<std::int64_t> merged_op;
   std::vector<std::int32_t> merged_into;
@@ -139,6 +148,10 @@ struct Problem {
 //
 // With `each_read`, no reads are merged, for checks that depend on the order of operations inside a
 // transaction.
-Problem build_problem(const History& history, bool unread = false, bool each_read = false);
+//
+// With `rows`, omits each row that an implicit predicate read returned if it has several
+// candidates, all of them certain to be included, unless it is one of these rows (ascending).
+Problem build_problem(const History& history, bool unread = false, bool each_read = false,
+                      std::optional<std::span<const ReturnedRow>> rows = std::nullopt);
 
 }  // namespace isolang

@@ -1,8 +1,11 @@
 // Puts the neutral problem together from the stages of the pre-pass.
 #include <algorithm>
 #include <limits>
+#include <ranges>
+#include <span>
 #include <stdexcept>
 
+#include "core/implicit.hpp"
 #include "core/index.hpp"
 #include "problem/prepass.hpp"
 
@@ -172,10 +175,31 @@ std::int32_t renumbered(const std::vector<std::int32_t>& writer_of, std::int32_t
   return writer_of.empty() ? e : writer_of[e];
 }
 
+// Returns for each operation whether put_reads may omit it.
+std::vector<std::uint8_t> rows_to_omit(const History& h, const prepass::Scan& s, const prepass::Candidates& c,
+                                            std::span<const ReturnedRow> kept) {
+  std::vector<std::uint8_t> open(h.op_kind.size(), 0);
+  auto next = kept.begin();
+  for (std::size_t i = 0; i < h.statement_start.size(); ++i) {
+    for (; next != kept.end() && idx(next->statement) < i; ++next) {
+    }
+    const auto first = next;
+    while (next != kept.end() && idx(next->statement) == i) ++next;
+    const auto begin = h.op_ok.begin() + h.statement_start[i], end = h.op_ok.begin() + h.statement_end[i];
+    if (h.statement_known[i] != kImplicit || std::find(begin, end, 0) != end || (first != next && first->key < 0)) continue;
+    for (std::int64_t op = h.statement_start[i]; op < h.statement_end[i]; ++op)
+      open[idx(op)] = h.kind(op) == OpKind::read && h.op_source[idx(op)] == kSourceByValue && h.op_value[idx(op)] != kNil &&
+                      !std::ranges::binary_search(first, next, h.op_key[idx(op)], {}, &ReturnedRow::key);
+  }
+  // Reads of one version by one transaction share their source.
+  for (const auto& [read, before] : c.repeated) open[idx(s.read_op[read])] = open[idx(s.read_op[before])] = 0;
+  return open;
+}
+
 // Adds the reads with their candidates. Returns the reads of register keys that have none.
 std::vector<std::int32_t> put_reads(const prepass::Scan& s, const prepass::Candidates& c,
                                     const std::vector<std::int32_t>& writer_of, bool each,
-                                    Problem& p) {
+                                    const std::vector<std::uint8_t>& open, Problem& p) {
   std::vector<std::int32_t> unexplained;
   const std::size_t reads = s.read_op.size();
   std::vector<std::int32_t> number_of;  // entry of Scan::read_* -> read, or -1
@@ -184,9 +208,19 @@ std::vector<std::int32_t> put_reads(const prepass::Scan& s, const prepass::Candi
     const bool repeated = (c.range[r].flags & prepass::kRepeated) != 0;
     return p.inclusion[s.read_txn[r]] != 0 && (each || !repeated);
   };
+  const auto is_omitted = [&](std::size_t r) {
+    if (open.empty() || open[idx(s.read_op[r])] == 0 || p.inclusion[s.read_txn[r]] != kIn) return false;
+    const prepass::Candidates::Range& range = c.range[r];
+    const int others = ((range.flags & prepass::kFromT0) != 0 ? 1 : 0) - ((range.flags & prepass::kOwn) != 0 ? 1 : 0);
+    if (range.high - range.low + others < 2) return false;
+    if (writer_of.empty()) return true;
+    return std::ranges::all_of(std::views::iota(range.low, range.high), [&](std::int32_t e) {
+      return p.inclusion[c.txn[c.writer(range, e)]] == kIn;
+    });
+  };
   std::int64_t total = 0;
   for (std::size_t r = 0; r < reads; ++r)
-    if (counts(r))
+    if (counts(r) && !is_omitted(r))
       total +=
           c.range[r].high - c.range[r].low + ((c.range[r].flags & prepass::kFromT0) != 0 ? 1 : 0);
   if (total > std::numeric_limits<std::uint32_t>::max())
@@ -202,6 +236,10 @@ std::vector<std::int32_t> put_reads(const prepass::Scan& s, const prepass::Candi
     if (!counts(r)) continue;
     const std::int32_t t = s.read_txn[r];
     const prepass::Candidates::Range range = c.range[r];
+    if (is_omitted(r)) {
+      p.omitted.push_back(s.read_op[r]);
+      continue;
+    }
     const std::size_t before = p.candidate.size();
     if ((range.flags & prepass::kFromT0) != 0)
       p.candidate.push_back(renumbered(writer_of, c.key_start[s.read_key[r]]));
@@ -314,7 +352,7 @@ void put_anomalies(std::vector<Anomaly> found, Problem& p) {
 
 }  // namespace
 
-Problem build_problem(const History& h, bool unread, bool each_read) {
+Problem build_problem(const History& h, bool unread, bool each_read, std::optional<std::span<const ReturnedRow>> rows) {
   h.validate();
   const prepass::Scan s = prepass::scan(h);
   prepass::Candidates c = prepass::find_candidates(h, s);
@@ -327,7 +365,8 @@ Problem build_problem(const History& h, bool unread, bool each_read) {
   p.ignored_unknown_reads = s.ignored_unknown_reads;
   const std::vector<std::int32_t> writer_of = put_writers(s, c, p);
   const OperationMoments moments = put_moments(h, p);
-  const std::vector<std::int32_t> unexplained = put_reads(s, c, writer_of, each_read, p);
+  const std::vector<std::uint8_t> open = rows ? rows_to_omit(h, s, c, *rows) : std::vector<std::uint8_t>{};
+  const std::vector<std::int32_t> unexplained = put_reads(s, c, writer_of, each_read, open, p);
   p.each_read = each_read;
   if (each_read) put_times_of_reads(moments, p);
   const prepass::ListOrder lists = prepass::order_lists(h, s, elements, p.inclusion);

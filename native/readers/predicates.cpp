@@ -188,7 +188,8 @@ class Lowering {
     return true;
   }
 
-  std::vector<Missed> contradicted(std::span<const std::int32_t> commits, std::span<const std::int64_t> seen) {
+  Replay replay(std::span<const std::int32_t> commits, std::span<const std::int64_t> seen,
+                std::span<const std::int64_t> returned_rows) {
     std::map<const Table*, std::unique_ptr<RowsInTime>> now;
     std::vector<std::size_t> asked;
     each_statement([&](std::size_t s) {
@@ -204,21 +205,37 @@ class Lowering {
     };
     for (std::int32_t k = 0; k < h_.n_keys(); ++k) put(k, h_.initial_value[k] == kNil ? kNoAtom : h_.initial_value[k]);
     std::ranges::stable_sort(asked, {}, [&](std::size_t s) { return seen[s]; });
-    std::vector<Missed> found;
+    // The row of each key now, as reads return it, and the transaction that wrote it.
+    std::vector<std::int32_t> row(h_.initial_value), writer(row.size(), h_.transactions());
+    Replay found;
+    found.source.assign(returned_rows.size(), -1);
     std::size_t done = 0;
     for (const std::size_t s : asked) {
       for (; done < commits.size() && done < idx(seen[s]); ++done) {
         const std::int32_t t = commits[done];
         for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op)
-          if (h_.kind(op) == OpKind::write && h_.op_ok[op] != 0)
-            put(h_.op_key[op], h_.op_value[op] == h_.deleted ? kNoAtom : h_.op_value[op]);
+          if (h_.kind(op) == OpKind::write && h_.op_ok[op] != 0) {
+            const std::int32_t key = h_.op_key[op];
+            put(key, h_.op_value[op] == h_.deleted ? kNoAtom : h_.op_value[op]);
+            row[idx(key)] = h_.as_read(h_.op_value[op]);
+            writer[idx(key)] = t;
+          }
+      }
+      for (auto at = std::ranges::lower_bound(returned_rows, h_.statement_start[s]);
+           at != returned_rows.end() && *at < h_.statement_end[s]; ++at) {
+        const auto key = idx(h_.op_key[*at]);
+        if (row[key] == h_.op_value[*at])
+          found.source[idx(at - returned_rows.begin())] = writer[key];
+        else
+          found.returned.push_back({static_cast<std::int32_t>(s), h_.op_key[*at]});
       }
       const std::vector<std::int32_t> spoken = spoken_of(s);
       now.at(&table_of(s))->each_match(predicate_of(s), [&](std::int32_t key) {
-        if (!std::ranges::binary_search(spoken, key)) found.push_back({static_cast<std::int32_t>(s), key});
+        if (!std::ranges::binary_search(spoken, key)) found.missed.push_back({static_cast<std::int32_t>(s), key});
       });
     }
-    std::ranges::sort(found);
+    std::ranges::sort(found.missed);
+    std::ranges::sort(found.returned);
     return found;
   }
 
@@ -559,10 +576,10 @@ bool leave_implicit(History& history) {
   return !history.statement_start.empty() && Lowering(history).leave_implicit();
 }
 
-std::vector<Missed> contradicted(const History& history, std::span<const std::int32_t> commits,
-                                 std::span<const std::int64_t> seen) {
+Replay replay(const History& history, std::span<const std::int32_t> commits, std::span<const std::int64_t> seen,
+              std::span<const std::int64_t> rows) {
   // The history is not changed.
-  return Lowering(const_cast<History&>(history)).contradicted(commits, seen);  // NOLINT
+  return Lowering(const_cast<History&>(history)).replay(commits, seen, rows);  // NOLINT
 }
 
 }  // namespace isolang

@@ -52,10 +52,17 @@ std::vector<Missed> nearly_decided(const History& history, std::int64_t most);
 // Undoes writing out. Returns false and changes nothing if some predicate cannot be judged for some row.
 bool leave_implicit(History& history);
 
-// Returns the set-reads of an implicit history that a matching row contradicts, ascending. `commits` has transactions
-// in the order in which their writes take effect. A predicate read sees the first `seen` of them, and is skipped if
-// that is -1.
-std::vector<Missed> contradicted(const History& history, std::span<const std::int32_t> commits,
-                                 std::span<const std::int64_t> seen);
+// What predicate reads of an implicit history see if transactions take effect in a given order.
+struct Replay {
+  // The set-reads that a matching row contradicts, and the rows that were returned although the key has another row
+  // then; both ascending.
+  std::vector<Missed> missed, returned;
+  std::vector<std::int32_t> source;  // the sources of the given rows; -1 for those of `returned`
+};
+// Replays a history: the writes of `commits` take effect in this order, and a predicate read sees the first `seen` of
+// them, or is skipped if that is -1. `rows` has returned rows as operations, ascending, none of them behind an own
+// write of its key.
+Replay replay(const History& history, std::span<const std::int32_t> commits, std::span<const std::int64_t> seen,
+              std::span<const std::int64_t> rows);
 
 }  // namespace isolang

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -139,15 +140,44 @@ _SEPARATING = (
 )
 
 
-def _table(rng: random.Random, columns: bool) -> History:
+def equal_row_history(rng: random.Random) -> History:
+    """What clients of one or two rows of few values see, so that equal rows are written again."""
+    history = _table(rng, columns=False, names="xy"[: rng.randint(1, 2)], most=6, draw=_equal_op)
+    for _ in range(rng.choice((0, 0, 1, 1, 2))):
+        history = _changed(rng, history, columns=False)
+    return sort_by_session(history)
+
+
+def _equal_op(
+    rng: random.Random, names: str, columns: bool, state: dict[str, Any], own: dict[str, Any]
+) -> Op:
+    if rng.random() < 0.1:
+        return _random_op(rng, names, columns, state, own)
+    if rng.random() < 0.45:
+        predicate = (">=", "value", rng.choice((1, 1, 2)))
+        return ("scan", predicate, _returned(rng, predicate, state))
+    key = rng.choice(names)
+    kind_of = "insert" if state.get(key) is None else "w"
+    own[key] = rng.choice((1, 1, 2))
+    return (kind_of, key, own[key])
+
+
+def _table(
+    rng: random.Random,
+    columns: bool,
+    names: str = "",
+    most: int = 4,
+    draw: Callable[..., Op] | None = None,
+) -> History:
     """Serial, snapshot, prefix or committed: the versions of the whole table are kept."""
+    draw = draw or _random_op
     level = rng.choice(("serial", "snapshot", "snapshot", "prefix", "committed", "committed"))
-    names = "xyz"[: rng.randint(1, 3)]
+    names = names or "xyz"[: rng.randint(1, 3)]
     tables: list[dict[str, Any]] = [{}]
     written: dict[str, int] = {}
     running: dict[int, dict[str, Any]] = {}
     txns: list[Txn] = []
-    left = rng.randint(2, 4)
+    left = rng.randint(2, most)
     sessions = rng.randint(2, 3)
     while left or running:
         session = rng.randrange(sessions)
@@ -162,7 +192,7 @@ def _table(rng: random.Random, columns: bool) -> History:
             t["todo"] -= 1
             base = tables[-1 if level == "committed" else t["age"]]
             state = {**base, **t["own"]}
-            t["ops"].append(_random_op(rng, names, columns, state, t["own"]))
+            t["ops"].append(draw(rng, names, columns, state, t["own"]))
             continue
         del running[session]
         late = any(written.get(key, 0) > t["age"] for key in t["own"])

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from oracle.generate_rows import row_history
+from oracle.generate_rows import equal_row_history, row_history
 from oracle.pipeline import Levels, to_tool
 
 from isolang import History, Transaction, check, load_history, load_spec
@@ -107,6 +107,101 @@ def test_a_phantom_needs_the_set_read_that_tells_of_it(spec):
     accepted(verdict, spec)
     x = next(k for k in range(3) if PHANTOM.key(k) == "x")
     assert verdict.history.set_reads == ((4, x),)
+
+
+NO_ROWS = np.zeros((0, 2), np.int32)
+#: Two transactions write equal rows, so that a row of ``x`` has two possible sources.
+EQUAL_ROWS = rows(
+    txn("a", ("w", "x", 1), ("w", "y", 2)),
+    txn("b", ("scan", SCAN, {"x": 1, "y": 2})),
+    txn("a", ("w", "x", 3)),
+    txn("b", ("scan", SCAN, {"x": 3, "y": 2})),
+    txn("a", ("w", "x", 1)),
+    txn("b", ("scan", SCAN, {"x": 1, "y": 2})),
+)
+
+
+def omitted(history, kept=NO_ROWS):
+    """Return the keys of the rows that the problem omits."""
+    ops = build_problem(history, rows=np.array(kept, np.int32)).native.omitted
+    return [history.key(k) for k in history.columns.op_key[ops].tolist()]
+
+
+def test_rows_with_one_source_and_rows_that_are_kept_are_part_of_the_problem():
+    """Only the two rows of ``x`` that two transactions may have written are omitted."""
+    x = next(k for k in range(2) if EQUAL_ROWS.key(k) == "x")
+    assert omitted(EQUAL_ROWS) == ["x", "x"]
+    assert omitted(EQUAL_ROWS, [(0, x)]) == omitted(EQUAL_ROWS, [(2, -1)]) == ["x"]
+    assert omitted(EQUAL_ROWS, [(0, 1 - x), (1, x)]) == ["x", "x"]
+    assert omitted(EQUAL_ROWS.written_out()) == []
+    assert len(build_problem(EQUAL_ROWS).native.omitted) == 0
+
+
+def test_a_row_that_shows_whether_a_transaction_committed_is_part_of_the_problem():
+    """A transaction of unknown outcome is included only if a read takes it as its source."""
+    unknown = Transaction([("w", "x", 1)], session="d", status="indeterminate")
+    history = rows(
+        txn("a", ("w", "x", 1)),
+        unknown,
+        txn("a", ("w", "x", 2)),
+        txn("b", ("scan", SCAN, {"x": 1})),
+    )
+    assert omitted(history) == []
+    assert check(history, "ser").certified
+
+
+def test_a_row_that_its_transaction_read_before_is_part_of_the_problem():
+    """Both reads have one source, and the first read is of a key."""
+    twice = txn("b", ("r", "x", 1), ("scan", SCAN, {"x": 1}))
+    history = rows(txn("a", ("w", "x", 1)), txn("a", ("w", "x", 1)), twice)
+    assert omitted(history) == []
+    accepted(check(history, "ser"), "ser")
+
+
+@pytest.mark.parametrize("spec", [*LEVELS, "rc", "pl-2", "pl-2l"])
+def test_the_order_chooses_the_sources_of_equal_rows(spec):
+    """Each read of a row takes the version that is there in the order of the history."""
+    verdict = check(EQUAL_ROWS, spec)
+    assert verdict.certified
+    accepted(verdict, spec)
+    ops = build_problem(EQUAL_ROWS, rows=NO_ROWS).native.omitted
+    assert verdict.certificate().proof.source[ops].tolist() == [0, 4]
+
+
+@pytest.mark.parametrize("spec", ["ser", "si", "cc", "rc"])
+def test_a_row_that_an_order_contradicts_is_decided_like_any_read(spec, monkeypatch):
+    """The reader stands behind a version that it did not see."""
+    history = rows(
+        *[txn("d", ("scan", SCAN, {}))] * 4,
+        txn("a", ("w", "x", 1)),
+        txn("b"),
+        txn("a", ("w", "x", 1)),
+        txn("a", ("w", "x", 2)),
+        txn("b", ("scan", SCAN, {"x": 1})),
+    )
+    restarted = []
+    restart = PairRun.restart
+    monkeypatch.setattr(
+        PairRun, "restart", lambda run, *given: (restarted.append(given), restart(run, *given))
+    )
+    verdict = check(history, spec)
+    assert verdict.outcome == "valid"
+    accepted(verdict, spec)
+    assert verdict.history.columns.implicit
+    assert [kept.tolist() for _, kept in restarted] == [[], [[4, 0]]]
+
+
+def test_equal_rows_that_no_source_explains_violate_a_level():
+    """The reader saw the version that came last, and then an earlier one."""
+    history = rows(
+        *(txn("a", ("w", "x", value)) for value in (1, 1, 2)),
+        *(txn("b", ("scan", SCAN, {"x": value})) for value in (2, 1)),
+    )
+    for spec in ("ser", "si", "cc"):
+        verdict = check(history, spec)
+        assert (verdict.outcome, verdict.certified) == ("invalid", True)
+        accepted(verdict, spec)
+    assert check(history, "rc").outcome == "valid"
 
 
 def timed():
@@ -500,19 +595,21 @@ def test_numbers_that_databases_compare_differently_keep_their_set_reads(value, 
 
 def test_small_histories_are_judged_as_the_oracle_judges_them():
     """Also by both checkers, at levels of every kind."""
-    levels, asked = Levels((*LEVELS, *PARTIAL[:-1])), 0
+    levels, asked, equal = Levels((*LEVELS, *PARTIAL[:-1])), 0, 0
     for number in range(20):
         rng = random.Random(number)
-        history = row_history(rng)
+        history = (row_history if number < 12 else equal_row_history)(rng)
         given = to_tool(history)
         if given.columns.implied() is None:
             continue
+        equal += bool(omitted(implied(given)))
         for spec, expected in levels.expected(history, None).items():
             verdict = check(implied(given), spec)
             assert (spec, verdict.outcome, verdict.certified) == (spec, expected, True), number
             accepted(verdict, spec)
             asked += 1
     assert asked > 60
+    assert equal > 0
 
 
 MISSED_LATER = rows(

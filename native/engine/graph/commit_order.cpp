@@ -33,9 +33,12 @@ class CommitGraph {
     const std::size_t given = edges_.size();
     const std::vector<std::int32_t> priority = priorities();
     CommitOrder result;
-    // SOUND BECAUSE the edges added for a version that becomes fixed agree with the model.
+    // SOUND BECAUSE the edges added for a version or a source that becomes fixed agree with the model.
     for (int round = 0;; ++round) {
-      if (round == kRounds || kept_.as_modelled) fixed_.assign(fixed_.size(), 1);
+      if (round == kRounds || kept_.as_modelled) {
+        fixed_.assign(fixed_.size(), 1);
+        free_.assign(free_.size(), 0);
+      }
       edges_.resize(given);
       versions();
       const Adjacency successors = group_by(
@@ -46,7 +49,8 @@ class CommitGraph {
       rank_.resize(idx(nodes_));
       for (std::size_t i = 0; i < found.size(); ++i) rank_[idx(found[i])] = static_cast<std::int32_t>(i);
       result.order_txn.assign(order_txn_.begin(), order_txn_.end());
-      if (!settle(result.order_txn)) continue;
+      result.source.assign(source_.begin(), source_.end());
+      if (!settle(result)) continue;
       std::vector<std::int64_t> seen(idx(p_.n), -1);
       for (const std::int32_t v : found) {
         if (v >= own()) continue;
@@ -57,6 +61,8 @@ class CommitGraph {
       }
       result.seen.reserve(statements_.txn.size());
       for (const std::int32_t t : statements_.txn) result.seen.push_back(seen[idx(t)]);
+      for (std::size_t i = 0; i < p_.merged_op.size(); ++i)
+        result.source[idx(p_.merged_op[i])] = result.source[idx(p_.read_op[p_.merged_into[i]])];
       if (kept_.by_statement) views(result);
       return result;
     }
@@ -166,6 +172,17 @@ class CommitGraph {
     for (std::int32_t key = 0; key < p_.keys; ++key)
       if (lists[idx(key)] != 0)
         for (std::int64_t i = order_start_[idx(key)]; i < order_start_[idx(key) + 1]; ++i) fixed_[idx(i)] = 1;
+    // An indeterminate transaction may be included only because a read takes it as its source.
+    free_.assign(idx(p_.reads()), 0);
+    for (std::int32_t r = 0; !kept_.by_statement && r < p_.reads(); ++r) {
+      const std::int32_t source = source_[idx(p_.read_op[r])];
+      free_[idx(r)] = source >= 0 && p_.candidates(r).size() > 1 && lists[idx(p_.read_key[r])] == 0 && overwrites(r) &&
+                      p_.inclusion[source] == static_cast<std::uint8_t>(Inclusion::in);
+    }
+  }
+
+  bool is_candidate(std::int32_t r, std::int32_t txn) const {
+    return std::ranges::any_of(p_.candidates(r), [&](std::size_t i) { return p_.writer_txn[p_.candidate[i]] == txn; });
   }
 
   bool overwrites(std::int32_t r) const {
@@ -198,6 +215,7 @@ class CommitGraph {
         next_[0] = i;
       }
       each_read(key, [&](std::int32_t r, std::int64_t at) {
+        if (free_[idx(r)] != 0) return;
         const std::int32_t reader = p_.read_txn[r];
         if (at >= first) add(commit(order_txn_[idx(at)]), view(reader));
         if (!overwrites(r)) return;
@@ -208,9 +226,10 @@ class CommitGraph {
     }
   }
 
-  // Orders versions by their ranks. Returns false if some versions have to be fixed first, and
-  // fixes them.
-  bool settle(std::vector<std::int32_t>& order) {
+  // Orders versions by their ranks, and chooses the sources of free reads. Returns false if some
+  // versions or sources have to be fixed first, and fixes them.
+  bool settle(CommitOrder& found) {
+    std::vector<std::int32_t>& order = found.order_txn;
     bool settled = true;
     const auto when = [&](std::int64_t i) { return rank_[idx(commit(order_txn_[idx(i)]))]; };
     std::vector<std::int64_t> sorted, at_sorted;
@@ -238,6 +257,16 @@ class CommitGraph {
         if (!overwrites(r)) return;
         const std::int32_t reader = p_.read_txn[r];
         const std::int32_t seen = rank_[idx(view(reader))];
+        if (free_[idx(r)] != 0) {
+          const auto next = std::ranges::lower_bound(sorted, seen, {}, when);
+          const std::int32_t last = next == sorted.begin() ? p_.n : order_txn_[idx(next[-1])];
+          if (is_candidate(r, last)) {
+            found.source[idx(p_.read_op[r])] = last;
+            return;
+          }
+          free_[idx(r)] = 0;
+          settled = false;
+        }
         for (std::size_t i = at < first ? 0 : idx(at_sorted[idx(at - first)]) + 1;
              i < sorted.size() && when(sorted[i]) <= seen; ++i)
           if (order_txn_[idx(sorted[i])] != reader) {
@@ -352,6 +381,7 @@ class CommitGraph {
   std::vector<std::uint8_t> included_;
   Adjacency reads_;                  // by key
   std::vector<std::uint8_t> fixed_;  // per place in the orders
+  std::vector<std::uint8_t> free_;   // per read: 1 if its source is chosen by the order
   std::vector<std::int64_t> place_, next_;
   std::vector<std::int32_t> rank_;
   std::vector<std::int64_t> when_;  // per node behind the nodes of transactions

@@ -21,7 +21,7 @@ struct Kept {
   // Only the rw of item reads is kept.
   bool item_rw = false;
   // With `by_statement`, no rw is kept, and each predicate read has a view of its own. With
-  // `as_modelled`, versions are ordered as in the model.
+  // `as_modelled`, versions are ordered as in the model, and reads keep their sources.
   bool by_statement = false, as_modelled = false;
 };
 struct CommitOrder {
@@ -31,6 +31,9 @@ struct CommitOrder {
   std::vector<std::int64_t> seen;
   // The version orders by `commits`, or as in the model where a read requires that.
   std::vector<std::int32_t> order_txn;
+  // The source of each operation: the last version that the read sees by `commits`, or the source
+  // in the model if that version is not a candidate.
+  std::vector<std::int32_t> source;
 };
 
 // The transaction of each predicate read, and its operations, from `start` to before `end`.
@@ -42,7 +45,7 @@ struct PredicateReads {
 // Returns a commit order of a witness, or nothing if the kept relations form a cycle. `source`
 // holds the source of each operation, as a witness does. The order is as near as possible to the
 // times, or else to the order of the history: each version is placed by that order, unless a read
-// forbids that.
+// forbids that, and a read with several candidates takes the one that it sees in that order.
 std::optional<CommitOrder> commit_order(const Problem& problem, const PredicateReads& statements, std::span<const std::int32_t> source,
                                             std::span<const std::int64_t> order_start,
                                             std::span<const std::int32_t> order_txn, Kept kept,
