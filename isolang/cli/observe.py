@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from isolang.observe.observer import Observer, Where
 
 _PORT: Final = "6543"
+_PACE: Final = 0.2  # seconds between two looks at what the live check has found
+_LONGEST: Final = 60  # seconds of one live check
 _SHOWN: Final = 110  # characters of an example
 
 
@@ -139,7 +142,8 @@ def observe(
         observer.start()
         code = None
         try:
-            code = _wait(observer, where, command or (), host, env)
+            with _live(observer, path, specs):
+                code = _wait(observer, where, command or (), host, env)
         finally:
             unseen = observer.stop()
         seen = _not_seen(unseen, allow_unseen or ())
@@ -198,6 +202,40 @@ def _server(target: str) -> Iterator[Where]:
             made.close()
         return
     yield where_of(target)
+
+
+@contextmanager
+def _live(observer: Observer, path: Path, specs: Sequence[str]) -> Iterator[None]:
+    """Check the growing history by the first spec, and announce a violation at once."""
+    ended = threading.Event()
+
+    def watch() -> None:
+        from isolang.run.play.live import FIRST, Watcher, folder_of
+
+        while observer.history.written < FIRST:
+            if ended.wait(_PACE):
+                return
+        watcher = Watcher(path, specs[0], seconds=_LONGEST)
+        watcher.watch(lambda: observer.history.written)
+        while not ended.wait(_PACE):
+            if watcher.refuted.is_set() and watcher.last is not None:
+                warn(
+                    f"observe: {watcher.last.anomaly} after {watcher.last.transactions:,} "
+                    "transactions; the audit at the end tells whether it counts"
+                )
+                break
+        watcher.end()
+        shutil.rmtree(folder_of(path), ignore_errors=True)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    if specs:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        if specs:
+            thread.join()
 
 
 def _wait(

@@ -21,6 +21,7 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import Struct, field
 
 from isolang.observe.catalogue import Table
+from isolang.observe.unseen import shortened
 
 Outcome: TypeAlias = Literal["ok", "fail", "info"]
 
@@ -32,7 +33,6 @@ MANY: Final = "reads of more rows than --most-rows"
 
 _FIRST_NUMBER: Final = 3  # smaller numbers of transactions stand for "before everything"
 _HALF: Final = 2**31  # numbers of transactions are compared modulo 2**32
-_LONGEST: Final = 140  # characters of an example
 _LEVELS: Final = {"serializable": "ser", "repeatable read": "si", "read committed": "pl-2",
                   "read uncommitted": "pl-2"}  # fmt: skip
 
@@ -67,8 +67,7 @@ class UnseenCounts(Counter[str]):
         """Count something, and keep the first example of its kind."""
         self[kind] += number
         if kind not in self.examples:
-            shown = " ".join(example.split())
-            self.examples[kind] = shown if len(shown) <= _LONGEST else shown[: _LONGEST - 1] + "…"
+            self.examples[kind] = shortened(example)
 
 
 class RowVersion(Struct, frozen=True):
@@ -217,6 +216,7 @@ class ObservedHistory:
         oldest: a function that returns the position of the first event that may still come.
         outcomes: the number of transactions by outcome.
         unaudited: the tables with predicate reads since their last audit, by name.
+        written: the number of transactions in the file.
         doubtful: the tables with writes that were not seen, by name.
     """
 
@@ -235,6 +235,7 @@ class ObservedHistory:
         self.unaudited: dict[str, Table] = {}
         self.doubtful: dict[str, str] = {}
         self.before = 0
+        self.written = 0
         self.live: dict[str, dict[str, str]] = {}
         self.dead: dict[str, set[str]] = {}
         self.perhaps: dict[str, set[str]] = {}
@@ -450,6 +451,7 @@ class ObservedHistory:
         callers = f", :callers [{TAB.join(map(edn, shown))}]" if reported else ""
         value = f"[{TAB.join(reported)}]"
         self._write(one.process, one.outcome or "info", one.ended, "txn", value, callers + error)
+        self.written += 1
 
     def _scanned(self, scan: ScannedRows) -> list[str]:
         rows = [self._known_version(scan.table, one, scan.shown) for one in scan.rows]

@@ -27,6 +27,21 @@ if sys.argv[2:]:
     sys.exit(5)
 """
 
+LONGER = """
+import os, sys, time, psycopg
+both = [psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) for _ in range(2)]
+both[0].execute("CREATE TABLE member (id serial PRIMARY KEY, name text)")
+for n in range(40):
+    for one in both:
+        one.execute("BEGIN")
+        assert not one.execute("SELECT 1 FROM member WHERE name = %s", (str(n),)).fetchall()
+    for one in both:
+        one.execute("INSERT INTO member (name) VALUES (%s)", (str(n),))
+        one.execute("COMMIT")
+    time.sleep(0.1)
+print("the application ends", file=sys.stderr)
+"""
+
 
 @pytest.fixture
 def application(tmp_path):
@@ -55,6 +70,15 @@ def test_a_mended_race_is_valid(application):
     assert run.code == 0, run.err
     assert run.out.startswith("VALID")
     assert "3 transactions: 2 committed, 1 aborted" in run.out
+
+
+def test_a_violation_is_announced_while_the_application_runs(tmp_path):
+    """The growing history is checked, so that the message comes before the application's end."""
+    path = tmp_path / "application.py"
+    path.write_text(LONGER)
+    run = run_there("observe", "postgres", "--spec", "ser", "--", sys.executable, path)
+    assert run.code == 1, run.err
+    assert run.err.index("predicate write skew after ") < run.err.index("the application ends")
 
 
 def test_what_is_not_seen_is_loud(application):
