@@ -306,6 +306,8 @@ class Session:
         if one is not None:
             commits = any(w.statement.plan.kind == "commit" for w in waiting) or one.implicit
             self._finish("info" if commits and not one.failed else "fail", "connection lost")
+            if one.outcome == "fail":
+                return
         harmless = ("quiet", "begin", "select", "level", "forget")
         for done in waiting:
             if done.statement.plan.kind not in (*harmless, "commit", "rollback"):
