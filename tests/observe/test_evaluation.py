@@ -67,7 +67,7 @@ def condition(r, depth=3):
 
 
 def test_postgresql_and_isolang_agree(observed):
-    """Each of some hundred random conditions is recorded, and found the rows that isolang expects."""
+    """Each of many random conditions is recorded, and finds the rows that isolang expects."""
     r = random.Random(7)
     columns = ", ".join(f"{name} {kind}" for name, (kind, _) in VALUES.items())
     rows = [
