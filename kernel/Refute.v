@@ -499,15 +499,6 @@ Qed.
 Lemma clos_mono {A} (R S : A -> A -> Prop) a b : (forall x y, R x y -> S x y) -> clos_trans _ R a b -> clos_trans _ S a b.
 Proof. intros H. induction 1; [apply t_step; auto|eapply t_trans; eauto]. Qed.
 
-Lemma before_nth {A} (l : list A) a b : before l a b ->
-  exists p q, p < q /\ nth_error l p = Some a /\ nth_error l q = Some b.
-Proof.
-  intros (l1 & l2 & -> & H1 & H2). apply In_nth_error in H1. apply In_nth_error in H2.
-  destruct H1 as (p & Hp), H2 as (q & Hq). exists p, (length l1 + q).
-  assert (p < length l1) by (apply nth_error_Some; congruence). repeat split; [lia| |].
-  - rewrite nth_error_app1; auto.
-  - rewrite nth_error_app2 by lia. replace (length l1 + q - length l1) with q by lia. exact Hq.
-Qed.
 Lemma before_trans {A} (l : list A) a b d : NoDup l -> before l a b -> before l b d -> before l a d.
 Proof.
   intros N H K. apply before_nth in H. apply before_nth in K.

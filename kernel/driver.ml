@@ -5,6 +5,7 @@
 open Kernel
 
 exception Malformed of string
+exception Gave_up of string
 let malformed message = raise (Malformed message)
 
 let rec pos n = if n = 1 then XH else if n land 1 = 0 then XO (pos (n lsr 1)) else XI (pos (n lsr 1))
@@ -353,7 +354,10 @@ let accepts_witness h level w =
   let any = List.exists (function Irreflexive e | InOrder e | Acyclic e | Empty e -> of_sessions e) level.checks in
   let tried chains =
     check_witness h level w { closure = closure_ idx n; ranking = ranking_ idx n; chains } in
-  if any then tried by_session || (n <= 2000 && tried alone) else tried alone
+  (* A later transaction of a session is no reason to refuse, so each is tried alone too. *)
+  let few = n <= 2000 in
+  if not any then tried alone
+  else tried by_session || (if few then tried alone else raise (Gave_up "too many transactions to try each alone"))
 
 let () =
   let say code message = print_endline message; exit code in
@@ -372,5 +376,6 @@ let () =
     String.iteri (fun i c -> if i < !at && c = '\n' then incr line) (Lazy.force text);
     say 2 (Printf.sprintf "malformed: line %d: %s" !line message)
   | Sys_error message -> say 2 ("malformed: " ^ message)
+  | Gave_up reason -> say 3 ("gave up: " ^ reason)
   | Out_of_memory -> say 3 "gave up: memory"
   | Stack_overflow -> say 3 "gave up: stack"

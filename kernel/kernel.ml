@@ -1484,6 +1484,71 @@ let index_of h w inc =
   | Readers _ -> map snd (get k by_key)); all_keys =
   (map fst (M.elements (set_of (keys h)))) }
 
+(** val places : witness -> vec M.t **)
+
+let places w =
+  M.map (fun l -> positions (t0 :: l)) w.w_order
+
+(** val sources : witness -> (tid * txn) list -> (key * tid) list M.t **)
+
+let sources w inc =
+  group
+    (map (fun p -> ((snd (snd p)), ((fst p), (fst (snd p))))) (taken w inc))
+
+(** val after : vec M.t -> key -> tid -> tid -> bool **)
+
+let after places0 k u a =
+  match M.find k places0 with
+  | Some p ->
+    (match M.find u p with
+     | Some i -> (match M.find a p with
+                  | Some j -> N.ltb i j
+                  | None -> false)
+     | None -> false)
+  | None -> false
+
+(** val session_writes : (tid * txn) list -> (positive * (key * tid)) list **)
+
+let session_writes inc =
+  flat_map (fun p ->
+    if certain (snd p)
+    then flat_map (fun o ->
+           match o with
+           | W (k, _) -> ((snd p).session, (k, (fst p))) :: []
+           | R (_, _) -> []) (snd p).ops
+    else []) inc
+
+(** val session_writers : (tid * txn) list -> tid list M.t M.t **)
+
+let session_writers inc =
+  M.map group (group (session_writes inc))
+
+(** val wr_direct : witness -> (tid * txn) list -> bool **)
+
+let wr_direct w inc =
+  let places0 = places w in
+  let sources0 = sources w inc in
+  forallb (fun p ->
+    let (_, y0) = p in
+    let (a, m) = y0 in
+    forallb (fun r -> negb (after places0 (fst r) (snd r) a)) (get m sources0))
+    (taken w inc)
+
+(** val so_direct : witness -> (tid * txn) list -> bool **)
+
+let so_direct w inc =
+  let places0 = places w in
+  let sources0 = sources w inc in
+  let writers = session_writers inc in
+  forallb (fun p ->
+    match M.find (snd p).session writers with
+    | Some by_key ->
+      forallb (fun r ->
+        forallb (fun a ->
+          negb ((&&) (Pos.ltb a (fst p)) (after places0 (fst r) (snd r) a)))
+          (get (fst r) by_key)) (get (fst p) sources0)
+    | None -> true) inc
+
 type oracle = { closure : (bool -> env -> expr -> vec -> vec -> vec);
                 ranking : (expr -> vec); chains : tid list list }
 
@@ -1549,9 +1614,32 @@ let rec unkeyed = function
 | Opt e0 -> unkeyed e0
 | ForKey (_, _) -> false
 
-(** val observed : witness -> oracle -> index -> tid list -> expr -> bool **)
+(** val not_back :
+    witness -> oracle -> (tid * txn) list -> index -> tid list -> expr -> bool **)
 
-let observed w o i everyone = function
+let rec not_back w o inc i everyone phi = match phi with
+| Rel r ->
+  (match r with
+   | So -> so_direct w inc
+   | Init -> true
+   | Wr x ->
+     (match x with
+      | Some _ ->
+        irreflexive i o.closure everyone (Seq (phi, (Opt (Rel (Rw None)))))
+          o.chains
+      | None -> wr_direct w inc)
+   | _ ->
+     irreflexive i o.closure everyone (Seq (phi, (Opt (Rel (Rw None)))))
+       o.chains)
+| Union (a, b) ->
+  (&&) (not_back w o inc i everyone a) (not_back w o inc i everyone b)
+| _ ->
+  irreflexive i o.closure everyone (Seq (phi, (Opt (Rel (Rw None))))) o.chains
+
+(** val observed :
+    witness -> oracle -> (tid * txn) list -> index -> tid list -> expr -> bool **)
+
+let observed w o inc i everyone = function
 | Minus (e0, f) ->
   (match e0 with
    | ForKey (x, e1) ->
@@ -1581,8 +1669,7 @@ let observed w o i everyone = function
                                          ((&&) (Nat.eqb x y) (Nat.eqb x z))
                                          (unkeyed phi))
                                        (in_order w o i (Rel (Ww None))))
-                                     (irreflexive i o.closure everyone (Seq
-                                       (phi, (Opt (Rel (Rw None))))) o.chains)
+                                     (not_back w o inc i everyone phi)
                                  | _ -> false)
                               | None -> false)
                            | _ -> false)
@@ -1597,14 +1684,27 @@ let observed w o i everyone = function
 | _ -> false
 
 (** val check_one :
-    spec -> witness -> oracle -> index -> tid list -> check -> bool **)
+    spec -> witness -> oracle -> (tid * txn) list -> index -> tid list ->
+    check -> bool **)
 
-let check_one s w o i everyone = function
+let check_one s w o inc i everyone = function
 | Acyclic e -> acyclic i o.closure everyone e (o.ranking e)
-| Irreflexive e -> irreflexive i o.closure everyone e o.chains
+| Irreflexive e ->
+  (match e with
+   | Seq (phi, f) ->
+     (match f with
+      | Rel r ->
+        (match r with
+         | Rw x ->
+           (match x with
+            | Some _ -> irreflexive i o.closure everyone e o.chains
+            | None -> not_back w o inc i everyone phi)
+         | _ -> irreflexive i o.closure everyone e o.chains)
+      | _ -> irreflexive i o.closure everyone e o.chains)
+   | _ -> irreflexive i o.closure everyone e o.chains)
 | Empty e -> nothing i o.closure everyone e
 | InOrder e ->
-  (&&) s.has_order ((||) (observed w o i everyone e) (in_order w o i e))
+  (&&) s.has_order ((||) (observed w o inc i everyone e) (in_order w o i e))
 
 (** val check_legal : history -> spec -> witness -> oracle -> bool **)
 
@@ -1626,7 +1726,8 @@ let check_legal h s w o =
        then let t1 = set_of w.w_total in
             forallb (fun x -> M.mem x t1) everyone
        else true))
-    (let i = index_of h w inc in forallb (check_one s w o i everyone) s.checks)
+    (let i = index_of h w inc in
+     forallb (check_one s w o inc i everyone) s.checks)
 
 (** val check_witness : history -> spec -> witness -> oracle -> bool **)
 
