@@ -253,8 +253,10 @@ class Strangers:
 
     def closed(self, stranger: int, path: tuple[int, ...]) -> int:
         """Return the least K with a path: what the path and T's session depend on."""
-        found = 0
-        for i in (*path, *bits(self.order.earlier[stranger])):
+        earlier = self.order.earlier[stranger]
+        # SOUND BECAUSE the last one depends on all others of its session.
+        found = self.ancestors[earlier.bit_length() - 1] if earlier else 0
+        for i in path:
             found |= self.ancestors[i]
         return found
 
