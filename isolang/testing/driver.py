@@ -452,6 +452,53 @@ class DriverWatch:
         if self.library.place(connection) == self._where:
             self.unseen.note(kind, text)
 
+    def many(
+        self,
+        each: Sequence[Sent],
+        send: Callable[[], Any],
+        hidden: Callable[[str], Steps],
+    ) -> Steps:
+        """Send one statement with several rows of values, and record what it wrote.
+
+        Args:
+            each: the statement with each row of values.
+            send: the call of the application.
+            hidden: a function that sends another text with the same values, and returns the rows
+                of each.
+        """
+        connection, text = each[0].connection, each[0].text
+        one = self._arrive(connection)
+        parsed = [parse(sent.literal()) for sent in each] if one is not None else []
+        writes = [
+            (sent, statement)
+            for sent, statement in zip(each, parsed, strict=False)
+            if statement is not None and statement.kind != "select" and not statement.returned
+        ]
+        failed = one is not None and self.library.state(connection) == "failed"
+        table = None
+        if one is not None and not failed and len(writes) == len(each):
+            table = yield from self._table(one, *writes[0])
+        if one is None or table is None:
+            if not failed:
+                self.passed(connection, "executemany", text)
+            return (yield send)
+        statement = writes[0][1]
+        if statement.kind != "insert":
+            self.unseen.read.add(base_name(statement.table))
+        old = self._closes and raw(statement.alias) not in ("old", "new")
+        selected = table.selected(statement.alias, row=True, old=old)
+        query = f"{text.strip().removesuffix(';')} RETURNING {selected}"
+        try:
+            found = yield from hidden(query)
+        except BaseException:
+            going_on = self.library.state(connection) in ("open", "failed")
+            if connection in self._open and not going_on:
+                self._end(connection, _Lost())
+            raise
+        for (sent, statement), answer in zip(writes, found, strict=True):
+            versions = self._versions_in(one, answer, table)
+            yield from self._wrote(one, sent, statement, table, versions, old=old)
+
     def statement(self, sent: Sent) -> Steps:
         """Send a statement of the application, and record what it read and wrote."""
         connection, text = sent.connection, sent.text

@@ -30,9 +30,10 @@ class Psycopg:
             later = getattr(psycopg, f"Async{owner}")
             hooks.around(later, _LATER.get(name, name), steps, awaits=True)
 
+        plain = {one: one.execute for one in (psycopg.Cursor, psycopg.AsyncCursor)}
         around("Cursor", "execute", partial(self._execute, watch))
+        around("Cursor", "executemany", partial(self._execute_many, watch, plain))
         for owner, name, kind in (
-            ("Cursor", "executemany", "executemany"),
             ("Cursor", "copy", "copy"),
             ("Cursor", "stream", "cursors"),
             ("ServerCursor", "execute", "cursors"),
@@ -80,6 +81,27 @@ class Psycopg:
         arguments = () if params is None else (params,)
         return (yield from watch.statement(_Sent(original, cursor, query, arguments, options)))
 
+    def _execute_many(  # noqa: PLR0917 - the arguments of executemany follow those of a hook
+        self,
+        watch: DriverWatch,
+        plain: Mapping[Any, Any],
+        original: Any,
+        cursor: Any,
+        query: Any,
+        params_seq: Any,
+        **options: Any,
+    ) -> Steps:
+        import psycopg
+
+        each = list(params_seq)
+        send = partial(original, cursor, query, each, **options)
+        kind = psycopg.AsyncCursor if isinstance(cursor, psycopg.AsyncCursor) else psycopg.Cursor
+        sent = [_Sent(plain[kind], cursor, query, (params,), {}) for params in each]
+        if not each or options or not isinstance(query, str):
+            watch.passed(cursor.connection, "executemany", _text_of(query, cursor.connection))
+            return (yield send)
+        return (yield from watch.many(sent, send, partial(_hidden_many, original, cursor, each)))
+
     def _pass(
         self, watch: DriverWatch, kind: str, cursor: Any, query: Any = "", *_: Any, **__: Any
     ) -> None:
@@ -106,6 +128,35 @@ class Psycopg:
                 block.connection, block.savepoint_name, commit=commit, send=send
             )
         )
+
+
+def _hidden_many(original: Any, cursor: Any, each: list[Any], query: str) -> Steps:
+    """Send a write for several rows of values, which returns rows to the watch only.
+
+    Returns:
+        The rows of each write.
+    """
+    from psycopg.pq import ExecStatus
+
+    yield partial(original, cursor, query, each, returning=True)
+    found = [_texts(cursor)]
+    while cursor.nextset():
+        found.append(_texts(cursor))
+    # The application must find a cursor without rows, and the number of all rows.
+    cursor._results = []
+    cursor.pgresult = cursor.connection.pgconn.make_empty_result(ExecStatus.COMMAND_OK)
+    cursor._rowcount = sum(map(len, found))
+    return found
+
+
+def _texts(cursor: Any) -> list[list[str | None]]:
+    """Return the current result of a cursor as text."""
+    coding, reply = cursor.connection.info.encoding, cursor.pgresult
+    cells = [
+        [reply.get_value(row, column) for column in range(reply.nfields)]
+        for row in range(reply.ntuples)
+    ]
+    return [[None if one is None else bytes(one).decode(coding) for one in row] for row in cells]
 
 
 class _Sent:
@@ -157,11 +208,7 @@ class _Sent:
         result = yield partial(
             self._original, self._cursor, query, *self._parameters, **self._options
         )
-        coding = self.connection.info.encoding
-        found = [
-            [None if cell is None else bytes(cell).decode(coding) for cell in row]
-            for row in self._cells()
-        ]
+        found = _texts(self._cursor)
         # The application must find a cursor without rows, as after its own statement.
         self._cursor.pgresult = self.connection.pgconn.make_empty_result(ExecStatus.COMMAND_OK)
         return result, found

@@ -263,3 +263,24 @@ def test_a_queue_without_a_lock(url, isolation, through):
         session.commit()
     with pytest.raises(isolang.IsolationError, match="lost update"):
         isolation.assert_level("ser")
+
+
+def test_an_orm_that_writes_several_rows_at_once(url, isolation):
+    """Its flush is one call with several rows of values; the rows are recorded one by one."""
+    isolation.watch_psycopg(url)
+
+    def swap():
+        engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+        with Session(engine) as session, session.begin():
+            session.get(Room, 1, with_for_update=True)
+            one, other = session.get(Job, 1), session.get(Job, 2)
+            one.state, other.state = other.state + "a", one.state + "b"
+        engine.dispose()
+
+    isolation.concurrently(swap, times=2, clients=2)
+    (verdict,) = isolation.assert_level("ser")
+    assert not isolation.unseen()
+    ops = [[op[:2] for op in one.ops] for one in verdict.history.transactions()]
+    ops = [one for one in ops if one]
+    assert len(ops) == 4
+    assert all(one[-2:] == [("w", "job/1"), ("w", "job/2")] for one in ops)

@@ -15,6 +15,10 @@ psycopg = pytest.importorskip("psycopg")
 
 LOGS_ROWS = True
 SET = "UPDATE account SET balance = %s WHERE name = %s"
+UNRECOGNISED = (
+    "UPDATE account SET balance = v.n FROM (VALUES (%s, 'a'), (%s, 'b')) AS v (n, of) "
+    "WHERE account.name = v.of"
+)
 READ = "SELECT balance FROM account WHERE name = %s"
 
 
@@ -94,7 +98,7 @@ def test_statements_that_are_not_recognised_are_known_by_the_log(url, isolation)
     watch = isolation.watch_psycopg(url, versions=True)
     with psycopg.connect(url) as connection:
         connection.execute(READ, ("a",)).fetchall()
-        connection.cursor().executemany(SET, [(1, "a"), (2, "b")])
+        connection.execute(UNRECOGNISED, (1, 2))
         connection.execute(READ, ("b",)).fetchall()
         connection.execute(SET, (3, "b"))
         connection.commit()
@@ -269,10 +273,10 @@ def test_what_was_not_recognised_behind_a_savepoint_is_nobody_elses(url, isolati
                 connection.execute(READ, (name,)).fetchall()
                 connection.execute(READ, ("a",)).fetchall()
                 with connection.transaction():
-                    connection.cursor().executemany(SET, [(7, "a")])
+                    connection.execute(UNRECOGNISED.replace("'b'", "'z'"), (7, 7))
                 connection.execute(READ, ("a",)).fetchall()
     _, _, verdict = judged(isolation, watch, "si")
-    assert watch.unseen == {"executemany": 2, "writers": 2}
+    assert watch.unseen == {"shapes": 2, "writers": 2}
     assert (verdict.outcome, verdict.certified) == ("valid", True), verdict
 
 
