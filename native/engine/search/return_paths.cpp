@@ -253,11 +253,14 @@ void ReturnPaths::components(const Choice& choice, std::size_t c,
   const Automaton& m = graph_.automata[c];
   const auto has = [&](Relation r) { return m.component[idx(r)] != 0; };
   std::vector<Edge> edges;
+  std::vector<std::int32_t> first, second;  // the transactions of each edge
   // No relation leads to T0.
   const auto add = [&](Relation relation, std::int32_t from, std::int32_t to, std::int32_t read,
                        std::int32_t a, std::int32_t b) {
-    if (from != p.n)
-      edges.push_back({graph_.label(c, from), graph_.label(c, to), relation, read, a, b});
+    if (from == p.n) return;
+    edges.push_back({graph_.label(c, from), graph_.label(c, to), relation, read, a, b});
+    first.push_back(from);
+    second.push_back(to);
   };
   const auto in = [&](std::int32_t w) { return choice.in[p.writer_txn[w]] != 0; };
   for (std::int32_t key = 0; has(Relation::ww) && key < p.keys; ++key) {
@@ -287,18 +290,18 @@ void ReturnPaths::components(const Choice& choice, std::size_t c,
       if (has(Relation::ww)) break;  // the next writer leads on to all later ones
     }
   }
-  const auto transaction = [&](Node v) { return graph_.transaction_of(v); };
   const auto outgoing = group_by(
-      p.n + 1, edges.size(), [&](std::size_t i) { return transaction(edges[i].from); },
+      p.n + 1, edges.size(), [&](std::size_t i) { return first[i]; },
       [](std::size_t i) { return static_cast<std::int32_t>(i); });
-  const auto target = [&](std::int32_t e) { return transaction(edges[e].to); };
+  const auto target = [&](std::int32_t e) { return second[idx(e)]; };
   const auto component = strong_components(
       p.n, [&](std::int32_t t) { return outgoing.of(t); }, target, budget_);
   std::vector<std::int32_t> via(idx(p.n), -1);
   std::vector<std::int32_t> queue;
   std::size_t count = 0;
-  for (const Edge& e : edges) {
-    const std::int32_t from = transaction(e.from), to = transaction(e.to);
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    const Edge& e = edges[i];
+    const std::int32_t from = first[i], to = second[i];
     const Pairs kind = e.read < 0 ? kAllPairs : graph_.pairs_of_read(e.read);
     // mutant: component-unclosed
     if ((m.closing[idx(e.relation)] & kind) == 0 || component[from] != component[to]) continue;
@@ -313,8 +316,7 @@ void ReturnPaths::components(const Choice& choice, std::size_t c,
         }
     }
     std::vector<Edge> cycle;
-    for (std::int32_t t = from; t != to; t = transaction(cycle.back().from))
-      cycle.push_back(edges[via[t]]);
+    for (std::int32_t t = from; t != to; t = first[idx(via[t])]) cycle.push_back(edges[via[t]]);
     std::ranges::reverse(cycle);
     cycle.insert(cycle.begin(), e);
     found.push_back(std::move(cycle));
