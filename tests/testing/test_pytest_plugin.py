@@ -175,7 +175,7 @@ def test_it(isolation, number):
     unseen = Unseen()
     for _ in range(number):
         unseen.note("bulk", f"update {number}")
-    isolation._watches.append(SimpleNamespace(unseen=unseen))
+    isolation._watches.append(SimpleNamespace(all_unseen=unseen, close=lambda path, into: path))
 
 def test_of_something_else():
     pass
