@@ -64,8 +64,8 @@ def check_by_kernel(
         return
     if code != _REFUSED:
         raise beyond(answer or f"the program ended with exit code {code}")
-    if isinstance(proof, Witness) and LevelText(spec).approximated:
-        raise beyond("it takes more pairs for an & or a \\ than these have, so it may refuse")
+    if reason := LevelText(spec).may_refuse:
+        raise beyond(f"it refuses the proof, but {reason}, so the proof may hold")
     raise CertificateRejected(f"kernel: the proof does not hold ({answer})")
 
 

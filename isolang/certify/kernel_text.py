@@ -73,8 +73,7 @@ class LevelText:
         order: the name of the order of all transactions; ``None`` without one.
         checks: the checks as text.
         number: the place of each check of the specification in ``checks``.
-        approximated: whether the kernel may refuse a witness that holds, because it takes more
-            pairs for an intersection or a difference than these have.
+        may_refuse: why the kernel may refuse a proof that holds; empty if it does not.
 
     Raises:
         NotCertifiedError: the kernel's language cannot express the specification.
@@ -91,7 +90,7 @@ class LevelText:
         self._lists = lists
         self.checks: list[str] = []
         self.number: dict[str, int] = {}
-        self.approximated = False
+        self.may_refuse = ""
         self._orders_versions = False  # whether ww is being written in place of vo
         self._add_order(spec)
         for check in spec.checks:
@@ -126,6 +125,7 @@ class LevelText:
         if order.within is not None:
             raise beyond(f"{order.name} has an upper bound")
         self.order = order.name
+        self.may_refuse = "it does not try every order of all transactions"
         if order.containing is not None and (least := self._least(order.containing)) is not None:
             self.checks.append(f"inorder {self._expr(least, ())}")
             self._orders_versions = False
@@ -185,10 +185,10 @@ class LevelText:
             case Seq(parts=parts):
                 return self._nested("seq", parts, keys)
             case Inter(parts=parts):
-                self.approximated = True
+                self.may_refuse = "it only approximates & and \\"
                 return self._nested("inter", parts, keys)
             case Diff(left=left, right=right):
-                self.approximated = True
+                self.may_refuse = "it only approximates & and \\"
                 return f"minus {self._expr(left, keys)} {self._expr(right, keys)}"
             case Inverse(arg=arg):
                 return f"inv {self._expr(arg, keys)}"

@@ -142,3 +142,14 @@ def test_a_kernel_that_refuses_a_part(tmp_path, capfd, monkeypatch):
     run = run_here(capfd, "verify", state, log)
     assert run.code == 4
     assert "part 1: kernel: the proof does not hold" in run.out
+
+
+def test_a_refusal_that_says_nothing(certificate, capfd, monkeypatch, tmp_path):
+    """At a level with an order of all transactions, the kernel does not try every order."""
+    program = tmp_path / "refusing"
+    program.write_text("#!/bin/sh\ncat >/dev/null\necho refused valid\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv(VARIABLE, str(program))
+    run = run_here(capfd, "verify", certificate("ra"), HISTORY)
+    assert run.code == 0
+    assert "; not by the kernel: it refuses the proof, but it does not try every order" in run.out
