@@ -21,6 +21,7 @@ StatementKind: TypeAlias = Literal[
 ]  # fmt: skip
 """The effect of a statement. ``forget`` may change what names mean; ``back`` is ROLLBACK TO."""
 
+JOINS: Final = "joins"
 SUBQUERIES: Final = "subqueries"
 COPIED: Final = "rows of CREATE TABLE AS"
 SHAPE: Final = "statements of a shape that is not recognised"
@@ -89,6 +90,9 @@ class StatementTable(Struct, frozen=True, kw_only=True):
         how: ``row`` if each row of the result has one row of the table, ``all`` if the rows are
             collected in an array, ``write`` or ``delete``.
         where: the range of tokens of the condition on it.
+        join: ``left`` or ``inner`` if JOIN … ON adds it to the tables before; ``other`` for other
+            joins; empty for the first table.
+        on: the range of tokens of the condition of the join.
         text: the range of tokens of a subquery's FROM and WHERE, if the column needs them.
     """
 
@@ -97,6 +101,8 @@ class StatementTable(Struct, frozen=True, kw_only=True):
     how: Literal["row", "all", "write", "delete"]
     where: tuple[int, int] = (0, 0)
     text: tuple[int, int] = (0, 0)
+    join: Literal["", "left", "inner", "other"] = ""
+    on: tuple[int, int] = (0, 0)
 
 
 class StatementPlan(Struct, frozen=True, kw_only=True):
@@ -345,11 +351,43 @@ class _From(Struct):
     tables: list[tuple[str, str]] = field(default_factory=list)
     unseen: list[str] = field(default_factory=list)
     joined: bool = False
+    mixed: bool = False
+    joins: list[tuple[Literal["", "left", "inner", "other"], tuple[int, int]]] = field(
+        default_factory=list
+    )
+
+
+_JOINS: Final = frozenset({"join", "left", "right", "inner", "full", "cross", "natural"})
+
+
+def _join(
+    reader: _Reader, before: int, at: int, end: int
+) -> tuple[Literal["", "left", "inner", "other"], tuple[int, int]]:
+    """Return the kind of a join, and the range of its condition.
+
+    Args:
+        reader: the statement.
+        before: the position of JOIN or of a comma.
+        at: the position behind the table that is joined.
+        end: the end of FROM.
+    """
+    words = [reader.word(n) for n in range(max(before - 2, 0), before)]
+    words = words[1:] if words[-1:] != ["outer"] else words[:1]
+    if reader.word(before) != "join" or reader.word(at) != "on":
+        return "other", (0, 0)
+    if words[-1:] in (["right"], ["full"], ["cross"], ["natural"]):
+        return "other", (0, 0)
+    stop = reader.find(_JOINS, at + 1, end, reader.depth[at])
+    commas = [
+        n for n in range(at, stop) if reader.text(n) == "," and reader.depth[n] == reader.depth[at]
+    ]
+    return "left" if words[-1:] == ["left"] else "inner", (at + 1, commas[0] if commas else stop)
 
 
 def _from(reader: _Reader, at: int, end: int) -> _From:
     found = _From()
     expected = True
+    before = -1
     depth = reader.depth[at] if at < end else 0
     while at < end:
         word = reader.word(at)
@@ -366,12 +404,15 @@ def _from(reader: _Reader, at: int, end: int) -> _From:
                 name, alias, at = reader.table(at)
                 if name:
                     found.tables.append((name, alias))
+                    first = before < 0
+                    found.joins.append(("", (0, 0)) if first else _join(reader, before, at, end))
                 else:
-                    found.joined = True
+                    found.joined = found.mixed = True
             expected = False
             continue
         if reader.depth[at] == depth and (reader.text(at) == "," or word == "join"):
             expected = found.joined = True
+            before = at
         elif word == "tablesample":
             raise _RefusedError("TABLESAMPLE")
         at += 1
@@ -414,8 +455,9 @@ def _select(reader: _Reader, aggregates: Collection[str]) -> StatementPlan:
     partial = (
         "DISTINCT ON" if distinct
         else "HAVING" if having < end
-        else "joins" if found.joined
         else "subqueries" if unseen
+        else "functions" if found.mixed
+        else JOINS if found.joined
         else ""
     )  # fmt: skip
     order = reader.find({"order"}, stop, end)
@@ -424,8 +466,15 @@ def _select(reader: _Reader, aggregates: Collection[str]) -> StatementPlan:
     return StatementPlan(
         kind="select",
         sources=tuple(
-            StatementTable(name=name, alias=alias, how="all" if aggregated else "row", where=where)
-            for name, alias in found.tables
+            StatementTable(
+                name=name,
+                alias=alias,
+                how="all" if aggregated else "row",
+                where=where,
+                join=join,
+                on=on,
+            )
+            for (name, alias), (join, on) in zip(found.tables, found.joins, strict=True)
         ),
         place=begin,
         unseen=tuple(unseen),

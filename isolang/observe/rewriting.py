@@ -250,15 +250,19 @@ def _braced(text: str) -> str:
 
 
 def _condition(part: Sequence[Token], made: StatementPlan) -> ParsedCondition | str:
-    """Return the condition of a plan on one table, or why it cannot be evaluated."""
-    if len(made.sources) != 1:
+    """Return the condition of a plan on its first table, or why it cannot be evaluated."""
+    if not made.sources:
+        return "no table"
+    one, *others = made.sources
+    if others and (one.how != "row" or one.join):
         return "several tables"
-    (one,) = made.sources
     aliases = named(one.alias)
 
     def column(names: Sequence[str]) -> str | None:
         own = list(names[:-1])
-        return names[-1] if not own or own == aliases[-len(own) :] else None
+        if not own:
+            return None if others else names[-1]
+        return names[-1] if own == aliases[-len(own) :] else None
 
     try:
         return predicates.parse(part, *one.where, column)

@@ -29,7 +29,7 @@ from isolang.observe.history import (
     predicate_edn,
 )
 from isolang.observe.lexer import raw
-from isolang.observe.plan import named
+from isolang.observe.plan import JOINS, named
 from isolang.observe.predicates import CannotEvaluateError, Parameters, ParsedCondition
 from isolang.observe.rewriting import (
     PARTITIONED,
@@ -336,25 +336,63 @@ class Session:
             self._written(one, done, shown)
 
     def _selected(self, one: SeenTransaction, done: ExecutedStatement, shown: str) -> None:
-        found: dict[str, list[RowVersion]] = {}
-        tables = {reported.source.name: reported.table for reported in done.statement.reported}
+        sources = [one.source for one in done.statement.reported]
+        found: dict[str, list[RowVersion]] = {one.alias: [] for one in sources}
         for reported, text in done.reported:
-            rows = found.setdefault(reported.source.name, [])
-            rows += self._versions(reported, text)
-        single = len(done.statement.reported) == 1 and len(done.statement.plan.sources) == 1
-        if single:
-            (table,) = tables.values()
-            (versions,) = found.values() or ([],)
-            self._concluded(one, done, table, _distinct(versions), shown)
+            found[reported.source.alias] += self._versions(reported, text)
+        if not sources:
             return
-        for name, versions in found.items():
+        whole = len(sources) == len(done.statement.plan.sources)
+        first = done.statement.reported[0].table
+        if whole and len(sources) == 1:
+            self._concluded(one, done, first, _distinct(found[sources[0].alias]), shown)
+            return
+        # SOUND BECAUSE: with subqueries, functions, HAVING or DISTINCT ON, more than the joins
+        # decides which rows are returned.
+        only = done.statement.plan.partial == JOINS
+        joined = (
+            whole and only and all(self._joined_by_key(done, n) for n in range(1, len(sources)))
+        )
+        for reported in done.statement.reported[joined:]:
+            versions = found[reported.source.alias]
             if len(versions) > self._all.most_rows:
                 self._history.unseen.note(MANY, done.statement.text)
                 continue
             for version in _distinct(versions):
-                one.read(tables[name], version, shown)
-        if done.statement.reported:
-            self._history.unseen.note(CONDITION, f"several tables: {done.statement.text}")
+                one.read(reported.table, version, shown)
+        if not joined or any(len(rows) != done.rows for rows in found.values()):
+            # A row that LEFT JOIN did not find is the absence of a key.
+            self._history.unseen.note(CONDITION, done.statement.text)
+        if joined:
+            left = all(source.join == "left" for source in sources[1:])
+            self._concluded(
+                one, done, first, _distinct(found[sources[0].alias]), shown,
+                partial="" if left else JOINS,
+            )  # fmt: skip
+
+    def _joined_by_key(self, done: ExecutedStatement, number: int) -> bool:
+        """Return whether a JOIN adds at most one row of its table, by a whole key of it."""
+        source, table = (
+            done.statement.reported[number].source,
+            done.statement.reported[number].table,
+        )
+        if source.join not in ("left", "inner"):
+            return False
+        part = done.statement.part[source.on[0] : source.on[1]]
+        words = [t.text for t in part if t.text not in ("(", ")")]
+        alias = named(source.alias)[-1]
+        columns = set()
+        while words:
+            piece, words = words[:7], words[8:]
+            if len(piece) != 7 or [piece[1], piece[3], piece[5]] != [".", "=", "."]:
+                return False
+            sides = [(raw(piece[0]), raw(piece[2])), (raw(piece[4]), raw(piece[6]))]
+            own = [column for name, column in sides if name == alias]
+            if len(own) != 1:
+                return False
+            columns.add(own[0])
+        connected = [t.text for t in part if t.kind == "word" and t.text in ("and", "or", "not")]
+        return set(connected) <= {"and"} and any(key <= columns for key in table.unique)
 
     def _versions(self, reported: ReportedTable, text: bytes) -> list[RowVersion]:
         """Return the versions of rows that a column of a SELECT tells."""
@@ -421,6 +459,8 @@ class Session:
         table: Table,
         rows: Sequence[RowVersion],
         shown: str,
+        *,
+        partial: str | None = None,
     ) -> None:
         """Note what a statement on one table found, and what its condition did not find."""
         statement, history = done.statement, self._history
@@ -429,7 +469,8 @@ class Session:
         if len(rows) > self._all.most_rows:
             history.unseen.note(MANY, statement.text)
             return
-        kind, predicate, order = self._predicate(one, done, table, len(rows))
+        why = statement.plan.partial if partial is None else partial
+        kind, predicate, order = self._predicate(one, done, table, len(rows), why)
         if predicate:
             one.operations.append(ScannedRows(table, predicate, tuple(rows), shown, order))
             for version in rows:
@@ -471,7 +512,7 @@ class Session:
         return column.name, descends
 
     def _predicate(
-        self, one: SeenTransaction, done: ExecutedStatement, table: Table, found: int
+        self, one: SeenTransaction, done: ExecutedStatement, table: Table, found: int, partial: str
     ) -> tuple[str, str, tuple[str, bool] | None]:
         """Return the predicate of a predicate read, or why there is none.
 
@@ -489,7 +530,7 @@ class Session:
         lost = (writes and table.triggers) or made.skips
         if looked is not None and found >= looked:
             return "", "", None
-        if made.partial:
+        if partial:
             return CONDITION, "", None
         if lost:
             return "", "", None
