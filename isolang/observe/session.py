@@ -364,10 +364,10 @@ class Session:
             # A row that LEFT JOIN did not find is the absence of a key.
             self._history.unseen.note(CONDITION, done.statement.text)
         if joined:
-            left = all(source.join == "left" for source in sources[1:])
+            outer = all(source.join == "left" for source in sources[1:])
             self._concluded(
                 one, done, first, _distinct(found[sources[0].alias]), shown,
-                partial="" if left else JOINS,
+                partial="" if outer else JOINS,
             )  # fmt: skip
 
     def _joined_by_key(self, done: ExecutedStatement, number: int) -> bool:
