@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 from msgspec import Struct
 
+from isolang.cli.choices import number
 from isolang.cli.parameters import Mistake, Output, one_of
+from isolang.errors import UnsupportedError
 from isolang.options import OUTPUT, ReadOptions
 from isolang.output.records import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, json_text
 from isolang.output.terminal import escaped, print_data, print_lines
@@ -19,6 +21,7 @@ from isolang.output.terminal import escaped, print_data, print_lines
 if TYPE_CHECKING:
     from isolang.foresee.decide import Decision, Mend
     from isolang.foresee.extract import Extracted
+    from isolang.foresee.robust import Level
     from isolang.foresee.split import Counterexample
     from isolang.foresee.templates import Templates
 
@@ -134,6 +137,7 @@ class RobustReport(Struct, frozen=True, kw_only=True):
         counterexample: an execution that fails; else null.
         mends: the smallest sets of changes, each of which makes the templates robust.
         lowest: the lowest levels at which all programs together are robust.
+        notes: what could not be computed, and why.
     """
 
     schema: Literal[1] = 1
@@ -150,6 +154,7 @@ class RobustReport(Struct, frozen=True, kw_only=True):
     counterexample: RobustCounterexample | None
     mends: tuple[tuple[RobustMend, ...], ...]
     lowest: tuple[LowestLevel, ...]
+    notes: tuple[str, ...] = ()
 
 
 def robust(
@@ -191,6 +196,13 @@ def robust(
             help="Save the counterexample with its certificates and a picture in this folder.",
         ),
     ] = "",
+    work: Annotated[
+        int,
+        typer.Option(
+            "--work", metavar="N", show_default=True, help="Give up each search after N steps.",
+            parser=number(int, 1, 1_000_000_000_000),
+        ),
+    ] = 200_000,
     reading: ReadOptions,
     output: Output = "text",
 ) -> int:  # fmt: skip
@@ -208,9 +220,18 @@ def robust(
         found = found.whole_rows()
     sessions, level = not no_sessions, _level(at)
     levels = dict.fromkeys(found.programs, level)
-    decision = decide(found, levels, sessions=sessions)
+    steps = int(work)
+    decision = decide(found, levels, sessions=sessions, work=steps)
     name = "<text>" if is_text else source
-    needed = decision.standing == "not robust"
+    notes: list[str] = []
+    smallest: tuple[tuple[Mend, ...], ...] = ()
+    levels_found: dict[str, Level] = {}
+    try:
+        if decision.standing == "not robust":
+            smallest = mends(found, levels, sessions=sessions, work=steps)
+        levels_found = lowest(found, sessions=sessions, work=steps)
+    except UnsupportedError as error:
+        notes.append(f"not all mends and lowest levels are known: {error}")
     report = RobustReport(
         source=name,
         at=level,
@@ -226,15 +247,12 @@ def robust(
         ),
         reason=_reason(decision),
         counterexample=_counterexample(decision.counterexample),
-        mends=tuple(
-            tuple(map(_mend, one)) for one in mends(found, levels, sessions=sessions) if needed
-        )
-        if needed
-        else (),
+        mends=tuple(tuple(map(_mend, one)) for one in smallest),
         lowest=tuple(
             LowestLevel(program=program, level=one, sql=_SQL[one])
-            for program, one in lowest(found, sessions=sessions).items()
+            for program, one in levels_found.items()
         ),
+        notes=tuple(notes),
     )
     if save and decision.counterexample is not None:
         _save(decision.counterexample, Path(save))
@@ -308,6 +326,8 @@ def _level(name: str) -> Literal["mvrc", "si"]:
 def _reason(decision: Decision) -> str | None:
     if decision.standing != "unknown":
         return None
+    if decision.gave_up:
+        return decision.gave_up
     return (
         f"the theorem does not exclude a counterexample, and none of {decision.tried:,} candidates "
         "is one that both checkers certify"
@@ -404,7 +424,8 @@ def _save(found: Counterexample, folder: Path) -> None:
 
 def _text(report: RobustReport) -> Iterator[str]:
     ways = "" if report.branches == len(report.programs) else f", {report.branches:,} ways through"
-    yield f"{report.source}  {len(report.programs):,} programs{ways}"
+    programs = f"{len(report.programs):,} program{'s' if len(report.programs) > 1 else ''}"
+    yield f"{report.source}  {programs}{ways}"
     if report.transactions is not None:
         yield f"  extracted from {report.transactions:,} committed transactions"
         if report.dropped:
@@ -425,8 +446,10 @@ def _text(report: RobustReport) -> Iterator[str]:
         yield ""
         yield from _mends(report)
     yield ""
-    yield "Lowest level of each program, if each other one has its own:"
-    yield from _aligned([[one.program, _SHORT[one.level], one.sql] for one in report.lowest])
+    yield from report.notes
+    if report.lowest:
+        yield "Lowest level of each program, if each other one has its own:"
+        yield from _aligned([[one.program, _SHORT[one.level], one.sql] for one in report.lowest])
 
 
 def _schedule(found: RobustCounterexample) -> Iterator[str]:
@@ -458,15 +481,17 @@ def _schedule(found: RobustCounterexample) -> Iterator[str]:
 
 
 def _mends(report: RobustReport) -> Iterator[str]:
+    if not report.mends and report.notes:
+        return
     if not report.mends:
         yield "No change of at most three reads to updates mends this."
         return
     count = len(report.mends[0])
     what = "a read that becomes" if count == 1 else f"{count} reads that become"
     yield f"Smallest mends: {what} an update that changes nothing (SET x = x)"
-    for number, one in enumerate(report.mends, 1):
+    for position, one in enumerate(report.mends, 1):
         for place, part in enumerate(one):
-            lead = f"{number}." if place == 0 else "  "
+            lead = f"{position}." if place == 0 else "  "
             yield f"  {lead} {part.program}: {part.read} becomes {part.update}"
 
 

@@ -13,7 +13,8 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from isolang.foresee.robust import LEVELS, Level, candidates, robust
+from isolang.errors import UnsupportedError
+from isolang.foresee.robust import LEVELS, MOST_STEPS, Level, SearchBudget, candidates, robust
 from isolang.foresee.split import Counterexample, counterexample
 from isolang.foresee.templates import Templates
 
@@ -22,8 +23,6 @@ MOST_CANDIDATES: Final = 500
 
 MOST_MENDS: Final = 3
 """The greatest number of reads that a mend changes."""
-
-_MOST_COMBINATIONS: Final = 3000
 
 Standing: TypeAlias = Literal["robust", "not robust", "unknown"]
 
@@ -48,14 +47,17 @@ class Decision(Struct, frozen=True, kw_only=True):
     """The answer whether templates are robust at a level.
 
     Attributes:
-        standing: the answer; ``unknown`` if candidates were found, and none of them is certified.
+        standing: the answer; ``unknown`` if the search gave up, or if candidates were found, and
+            none of them is certified.
         counterexample: an execution that fails, if they are not robust.
         tried: how many candidates were run.
+        gave_up: why the search gave up; empty if it did not.
     """
 
     standing: Standing
     counterexample: Counterexample | None = None
     tried: int = 0
+    gave_up: str = ""
 
 
 def decide(
@@ -64,6 +66,7 @@ def decide(
     *,
     sessions: bool = True,
     most: int = MOST_CANDIDATES,
+    work: int = MOST_STEPS,
 ) -> Decision:
     """Decide whether templates are robust, with the shortest counterexample if they are not.
 
@@ -74,6 +77,7 @@ def decide(
         levels: the level of each program.
         sessions: whether any transaction may follow any other one in its session.
         most: the greatest number of candidates to run.
+        work: the number of steps after which the search gives up.
 
     >>> from isolang.foresee.templates import templates as of
     >>> from isolang.programs.syntax import parse_templates
@@ -84,15 +88,21 @@ def decide(
     """
     against, tried = "ser" if sessions else "pl-3", 0
     refused_by_rows: Counterexample | None = None
-    for candidate in itertools.islice(candidates(templates, levels, sessions=sessions), most):
-        tried += 1
-        found = counterexample(templates, levels, candidate, against=against)
-        if found is not None and not found.refused_by_rows:
-            return Decision(standing="not robust", counterexample=found, tried=tried)
-        refused_by_rows = refused_by_rows or found
+    gave_up = ""
+    try:
+        every = candidates(templates, levels, sessions=sessions, budget=SearchBudget(work))
+        for candidate in itertools.islice(every, most):
+            tried += 1
+            found = counterexample(templates, levels, candidate, against=against)
+            if found is not None and not found.refused_by_rows:
+                return Decision(standing="not robust", counterexample=found, tried=tried)
+            refused_by_rows = refused_by_rows or found
+    except UnsupportedError as error:
+        gave_up = str(error)
     if refused_by_rows is not None:
         return Decision(standing="not robust", counterexample=refused_by_rows, tried=tried)
-    return Decision(standing="unknown" if tried else "robust", tried=tried)
+    standing: Standing = "unknown" if tried or gave_up else "robust"
+    return Decision(standing=standing, tried=tried, gave_up=gave_up)
 
 
 def mends(
@@ -101,6 +111,7 @@ def mends(
     *,
     sessions: bool = True,
     most: int = MOST_MENDS,
+    work: int = MOST_STEPS,
 ) -> tuple[tuple[Mend, ...], ...]:
     """Return the smallest sets of reads that make templates robust if they are updates instead.
 
@@ -109,10 +120,13 @@ def mends(
         levels: the level of each program.
         sessions: whether any transaction may follow any other one in its session.
         most: the greatest number of reads in a set.
+        work: the number of steps after which the search gives up.
 
     Returns:
-        All sets of the smallest size; none if every set is larger than ``most``, or if too many
-        sets would have to be tried.
+        All sets of the smallest size; none if every set is larger than ``most``.
+
+    Raises:
+        UnsupportedError: if a search gave up.
     """
     reads: dict[tuple[str, int], Mend] = {}
     for branch in templates.branches:
@@ -124,31 +138,38 @@ def mends(
                     read=one.text,
                     update=f"u{one.text.removeprefix('r')}",
                 )
-    tried = 0
+    budget = SearchBudget(work)
     for size in range(1, most + 1):
         found: list[tuple[Mend, ...]] = []
         for picked in itertools.combinations(reads, size):
-            tried += 1
-            if tried > _MOST_COMBINATIONS:
-                return tuple(found)
-            if robust(templates.promoted(picked), levels, sessions=sessions):
+            budget.step()
+            changed = templates.promoted(picked)
+            if robust(changed, levels, sessions=sessions, budget=budget):
                 found.append(tuple(reads[one] for one in picked))
         if found:
             return tuple(found)
     return ()
 
 
-def lowest(templates: Templates, *, sessions: bool = True) -> dict[str, Level]:
+def lowest(
+    templates: Templates, *, sessions: bool = True, work: int = MOST_STEPS
+) -> dict[str, Level]:
     """Return the lowest level of each program at which all of them together are robust.
 
     Args:
         templates: the templates.
         sessions: whether any transaction may follow any other one in its session.
+        work: the number of steps after which the search gives up.
+
+    Raises:
+        UnsupportedError: if a search gave up.
     """
+    budget = SearchBudget(work)
     levels: dict[str, Level] = dict.fromkeys(templates.programs, "ssi")
     for program in templates.programs:
         for level in LEVELS:
-            if robust(templates, {**levels, program: level}, sessions=sessions):
+            changed = {**levels, program: level}
+            if robust(templates, changed, sessions=sessions, budget=budget):
                 levels[program] = level
                 break
     return levels

@@ -27,17 +27,21 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from isolang.errors import UnsupportedError
 from isolang.foresee.templates import Branch, Templates, TemplateStatement, meet
 
 Level: TypeAlias = Literal["mvrc", "si", "ssi"]
 """READ COMMITTED, REPEATABLE READ and SERIALIZABLE, as PostgreSQL has them."""
 
 LEVELS: Final[tuple[Level, ...]] = ("mvrc", "si", "ssi")
+
+MOST_STEPS: Final = 200_000
+"""The number of steps after which a search for split schedules gives up."""
 
 KeyValue: TypeAlias = int | tuple[int]
 """The value of a parameter: from 0, a value that T1 has; below 0, one that T1 has not, and that is
@@ -95,8 +99,32 @@ class _Chained(Struct, frozen=True, kw_only=True):
     values: tuple[tuple[str, KeyValue], ...]
 
 
+class SearchBudget:
+    """Counts the steps of a search, and ends it when there are too many."""
+
+    def __init__(self, most: int = MOST_STEPS) -> None:
+        self._most = most
+        self._done = 0
+
+    def step(self) -> None:
+        """Count a step.
+
+        Raises:
+            UnsupportedError: if there were too many.
+        """
+        self._done += 1
+        if self._done > self._most:
+            raise UnsupportedError(
+                f"the search for split schedules gave up after {self._most:,} steps"
+            )
+
+
 def candidates(
-    templates: Templates, levels: Mapping[str, Level], *, sessions: bool = True
+    templates: Templates,
+    levels: Mapping[str, Level],
+    *,
+    sessions: bool = True,
+    budget: SearchBudget | None = None,
 ) -> Iterator[SplitSchedule]:
     """Yield split schedules that may be counterexamples, the shortest first.
 
@@ -106,6 +134,10 @@ def candidates(
         templates: the templates.
         levels: the level of each program.
         sessions: whether any transaction may follow any other one in its session.
+        budget: how many steps the search may take; by default ``MOST_STEPS``.
+
+    Raises:
+        UnsupportedError: if the search gave up.
 
     >>> from isolang.foresee.templates import templates as of
     >>> from isolang.programs.syntax import parse_templates
@@ -115,11 +147,12 @@ def candidates(
     >>> next(candidates(skew, {"P": "ssi"}), "robust")
     'robust'
     """
+    work = budget or SearchBudget()
+    accesses = _by_relation(one for other in templates.branches for one in other.statements)
     splits = [
         split
         for branch in templates.branches
-        for values in _patterns(templates, branch)
-        for split in _splits(templates, levels, branch, values)
+        for split in _splits(templates, levels, branch, accesses, work)
     ]
     for split in splits:
         yield from split.pairs()
@@ -127,17 +160,32 @@ def candidates(
     yield from heapq.merge(*every, key=lambda one: len(one.chain))
 
 
-def robust(templates: Templates, levels: Mapping[str, Level], *, sessions: bool = True) -> bool:
+def robust(
+    templates: Templates,
+    levels: Mapping[str, Level],
+    *,
+    sessions: bool = True,
+    budget: SearchBudget | None = None,
+) -> bool:
     """Return whether the theorem says that the templates are robust; see :func:`candidates`."""
-    return next(candidates(templates, levels, sessions=sessions), None) is None
+    return next(candidates(templates, levels, sessions=sessions, budget=budget), None) is None
 
 
-def _patterns(templates: Templates, branch: Branch) -> Iterator[Assignment]:
-    """Yield T1's parameters with each pattern of equality, among them and to the constants."""
+def _patterns(
+    templates: Templates, branch: Branch, names: Sequence[str], work: SearchBudget
+) -> Iterator[Assignment]:
+    """Yield T1's parameters with each pattern of equality among some, and to the constants.
 
-    def extend(values: Assignment, rest: tuple[str, ...], fresh: int) -> Iterator[Assignment]:
+    SOUND BECAUSE: only the rows of b1 and of the statement that closes the cycle need to be those
+    of other transactions. If another parameter had the value of one of theirs, more rows would be
+    T1's, and fewer transactions could run within it.
+    """
+    others = [one for one in branch.parameters if one not in names]
+
+    def extend(values: Assignment, rest: Sequence[str], fresh: int) -> Iterator[Assignment]:
         if not rest:
-            yield dict(values)
+            work.step()
+            yield values | {name: fresh + number for number, name in enumerate(others)}
             return
         name, kind = rest[0], templates.types[branch.program, rest[0]]
         known: list[KeyValue] = [(one,) for one in templates.constants.get(kind, ())]
@@ -150,7 +198,7 @@ def _patterns(templates: Templates, branch: Branch) -> Iterator[Assignment]:
                 yield from extend(values, rest[1:], fresh + (value == fresh))
                 del values[name]
 
-    yield from extend({}, branch.parameters, 0)
+    yield from extend({}, names, 0)
 
 
 def _opponents(branch: Branch, name: str) -> Iterator[str]:
@@ -161,20 +209,56 @@ def _opponents(branch: Branch, name: str) -> Iterator[str]:
 
 
 def _splits(
-    templates: Templates, levels: Mapping[str, Level], branch: Branch, values: Assignment
+    templates: Templates,
+    levels: Mapping[str, Level],
+    branch: Branch,
+    accesses: Mapping[str, Sequence[TemplateStatement]],
+    work: SearchBudget,
 ) -> Iterator[_Split]:
-    for after, statement in enumerate(branch.statements):
-        if statement.reads:
-            yield _Split(templates, levels, Instance(branch=branch, values=values), after)
+    """Yield each T1 of a branch, with b1 and the statement that closes the cycle."""
+    at_mvrc = levels[branch.program] == "mvrc"
+    for after, b1 in enumerate(branch.statements):
+        if not any(meet(b1.reads, one.writes) for one in accesses[b1.relation]):
+            continue
+        for closing, a1 in enumerate(branch.statements):
+            work.step()
+            again = a1.kind == "insert" and a1.relation in templates.deleted
+            if not any(
+                meet(one.reads, a1.writes)
+                or ((at_mvrc or again) and meet(one.writes, a1.writes | a1.reads))
+                for one in accesses[a1.relation]
+            ):
+                continue
+            keys = (one for one in (*b1.keys, *a1.keys) if isinstance(one, str))
+            names = tuple(dict.fromkeys(keys))
+            for values in _patterns(templates, branch, names, work):
+                first = Instance(branch=branch, values=values)
+                places = (after, closing)
+                yield _Split(templates, levels, first, places, names=names, work=work)
+
+
+def _by_relation(statements: Iterable[TemplateStatement]) -> dict[str, list[TemplateStatement]]:
+    found: dict[str, list[TemplateStatement]] = {}
+    for one in statements:
+        found.setdefault(one.relation, []).append(one)
+    return found
 
 
 class _Split:
-    """T1 with b1, and the transactions that may run within it."""
+    """T1 with b1 and the statement that closes the cycle, and what may run within it."""
 
     def __init__(
-        self, templates: Templates, levels: Mapping[str, Level], first: Instance, after: int
+        self,
+        templates: Templates,
+        levels: Mapping[str, Level],
+        first: Instance,
+        places: tuple[int, int],
+        *,
+        names: Sequence[str],
+        work: SearchBudget,
     ) -> None:
-        self._templates, self._levels = templates, levels
+        self._templates, self._levels, self._work = templates, levels, work
+        after, self._closing = places
         self._first, self._b1 = first, first.branch.statements[after]
         self._level = levels[first.branch.program]
         # A snapshot is that of the first statement, which alone needs to precede the others.
@@ -182,7 +266,7 @@ class _Split:
         self._known: dict[int, list[KeyValue]] = {
             kind: [(one,) for one in values] for kind, values in templates.constants.items()
         }
-        for name in first.branch.parameters:
+        for name in names:
             known = self._known.setdefault(templates.types[first.branch.program, name], [])
             if (value := first.values[name]) not in known:
                 known.append(value)
@@ -200,6 +284,7 @@ class _Split:
         """Yield the candidates in which one transaction runs within T1."""
         for start, missed in self.starts():
             for end in self.ends().get(start.branch, ()):
+                self._work.step()
                 merged = self._merged(start, end)
                 if merged is not None and self._fits_ssi([merged]):
                     yield self._candidate([merged], missed, ())
@@ -240,6 +325,7 @@ class _Split:
             for start, statement in starts:
                 for ends in self.ends().values():
                     for end in ends:
+                        self._work.step()
                         if self._fits_ssi([start, end]) and not self._inserted_twice(start, end):
                             yield self._candidate([start, end], statement, (Link(kind="session"),))
 
@@ -297,12 +383,12 @@ class _Split:
         """Return, by branch, the transactions on which T1 depends."""
         if self._ends is None:
             self._ends = {}
+            a1 = self._first.branch.statements[self._closing]
             for number, branch in enumerate(self._templates.branches):
                 found = dict.fromkeys(
                     one
-                    for at, a1 in enumerate(self._first.branch.statements)
                     for bm in branch.statements
-                    if self._leads_to(bm, a1, at)
+                    if self._leads_to(bm, a1, self._closing)
                     if bm.keyed or meet(bm.reads, a1.writes) or not self._blocks(bm, a1)
                     for one in self._accesses(number, bm, a1, self._first.values)
                 )
@@ -343,6 +429,7 @@ class _Split:
         """Yield the branch with all values by which its statement may access the other's row."""
         if own.relation != other.relation:
             return
+        self._work.step()
         fixed: Assignment = {}
         for key, theirs in zip(own.keys, other.keys, strict=True):
             if key is None or theirs is None:

@@ -21,8 +21,9 @@ _BY_ANOMALY: Final = {
     "write skew": (
         "Serializability forbids write skew; snapshot isolation (REPEATABLE READ in PostgreSQL) "
         "allows it.",
-        "In the application: lock what the decision rests on (SELECT … FOR UPDATE, or FOR SHARE), "
-        "or write to a row that both transactions write.",
+        "In the application: let one of the two update what the other one writes, even without a "
+        "change (UPDATE t SET v = v), or let both lock it (SELECT … FOR UPDATE, or FOR SHARE). A "
+        "lock in only one of them does not prevent it; isocheck robust finds the reads.",
     ),
     "long fork": (
         "Prefix consistency, snapshot isolation and serializability forbid a long fork; parallel "
@@ -52,7 +53,8 @@ _BY_ANOMALY: Final = {
     ),
     "G2": (
         "Serializability forbids it; snapshot isolation allows it.",
-        "In the application: lock what the decision rests on (SELECT … FOR UPDATE, or FOR SHARE).",
+        "In the application: update a row that was read, even without a change (UPDATE t SET v = "
+        "v), where isocheck robust says so. Locks (SELECT … FOR UPDATE) prevent it on few reads.",
     ),
     "G0": (
         "Every level forbids interleaved writes: no level helps, the database is at fault.",

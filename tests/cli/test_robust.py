@@ -119,3 +119,12 @@ def test_options_of_runs_do_not_fit_templates(capfd, tmp_path):
         run = run_here(capfd, "robust", SKEW, option, str(tmp_path / "x"))
         assert run.code == 2
         assert f"{option} belongs to a run" in run.err
+
+
+def test_a_search_that_gives_up_says_so(capfd):
+    """Neither robust nor not robust, and the exit code is 3."""
+    run = run_here(capfd, "robust", str(FOLDER / "tpcc.litmus"), "--at", "si", "--work", "50")
+    assert run.code == 3
+    assert "UNKNOWN" in run.out
+    assert "gave up after 50 steps" in run.out
+    assert "not all mends and lowest levels are known" in run.out
