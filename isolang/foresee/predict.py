@@ -14,7 +14,7 @@ can read; in both cases two certified verdicts on the whole predicted history de
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -78,6 +78,7 @@ def predict(
     *,
     most: int = 10,
     work: int = WORK,
+    programs: Mapping[int, str] | None = None,
 ) -> Predictions:
     """Predict what a run could have done at a weaker level.
 
@@ -87,6 +88,8 @@ def predict(
         against: the level that a predicted history violates.
         most: the greatest number of kinds to certify and return.
         work: the budget of the search, in steps from one transaction to another.
+        programs: the names of the programs of transactions, by number in the history; the others
+            are known by their labels, callers or operations.
 
     Returns:
         The predictions, one of each kind. Each one is a history with a certified verdict of both
@@ -108,7 +111,7 @@ def predict(
     """
     levels = _Levels(_spec(at), _spec(against))
     run = levels.run(history)
-    search = _Search(run, levels, levels.direct, Work(work))
+    search = _Search(run, levels, levels.direct, Work(work), programs or {})
     search.strangers()
     search.same_statements()
     return search.predictions(most)
@@ -186,9 +189,16 @@ class _Found:
 class _Search:
     """The search of one run."""
 
-    def __init__(self, run: PassedRun, levels: _Levels, level: Direct, work: Work) -> None:
+    def __init__(
+        self,
+        run: PassedRun,
+        levels: _Levels,
+        level: Direct,
+        work: Work,
+        programs: Mapping[int, str],
+    ) -> None:
         self.run, self.levels, self.level, self.work = run, levels, level, work
-        self.what = [run.what(i) for i in range(len(run.order))]
+        self.what = [programs.get(number) or run.what(i) for i, number in enumerate(run.numbers)]
         self.timed: Timed | None = level if level in ("snapshots", "statements") else None
         self.found: dict[Kind, _Found] = {}
         self.rejected: Counter[Kind] = Counter()

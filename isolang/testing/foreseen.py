@@ -51,7 +51,12 @@ class Call(Struct, frozen=True):
 
     def __str__(self) -> str:
         arguments = [*map(repr, self.args), *(f"{name}={v!r}" for name, v in self.kwargs.items())]
-        return f"{self.function.__name__}({', '.join(arguments)})"
+        return f"{self.name}({', '.join(arguments)})"
+
+    @property
+    def name(self) -> str:
+        """The name of the function; of a callable object, that of its class."""
+        return getattr(self.function, "__qualname__", type(self.function).__name__)
 
     @property
     def where(self) -> str:
@@ -169,7 +174,15 @@ def foresee(
     from isolang.foresee.predict import predict
 
     profile = profile_of(level)
-    predictions = predict(isolation.recorder.history(), profile, against, most=most)
+    history = isolation.recorder.history()
+    # The test called one function after the other, so that a transaction's place says who ran it.
+    numbers = history.columns.txn_begin.argsort().tolist()
+    programs = {
+        numbers[place]: call.name
+        for call in calls
+        for place in range(call.begin, min(call.end, len(numbers)))
+    }
+    predictions = predict(history, profile, against, most=most, programs=programs)
     played, server = [], ""
     for n, prediction in enumerate(predictions.found, 1):
         player = _Player(isolation, (calls, setup), level, predictions, prediction)

@@ -64,7 +64,7 @@ def levels_of(at: str, against: str = "ser") -> _Levels:
 def searched(run: Tiny, at: str, *, b2: bool, against: str = "ser") -> bool:
     """Whether the search predicts something by the first rule, or by either."""
     levels = levels_of(at, against)
-    search = _Search(levels.run(history_of(run)), levels, levels.direct, Work(WORK))
+    search = _Search(levels.run(history_of(run)), levels, levels.direct, Work(WORK), {})
     search.strangers()
     if b2 and not search.found:
         search.same_statements()

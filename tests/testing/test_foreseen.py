@@ -83,6 +83,7 @@ def test_a_prediction_is_confirmed_by_the_functions_themselves(bank, isolation, 
     found = isolation.foresee(level)
     skew = next(one for one in found.confirmed if len(one.prediction.path) == 1)
     assert [str(call) for call in skew.calls] == ["pay(1, 30)", "save(1, 30)"]
+    assert skew.prediction.programs == ("pay", "save", "save")
     assert skew.profile == "valid"
     assert found.lines()[0] == (f"foresee {level}: 1 of 1 predictions confirmed on {found.server}")
     assert found.server.startswith("PostgreSQL ")
