@@ -56,7 +56,8 @@ class Call(Struct, frozen=True):
     @property
     def name(self) -> str:
         """The name of the function; of a callable object, that of its class."""
-        return getattr(self.function, "__qualname__", type(self.function).__name__)
+        name: str = getattr(self.function, "__qualname__", type(self.function).__name__)
+        return name.rpartition("<locals>.")[2]
 
     @property
     def where(self) -> str:
