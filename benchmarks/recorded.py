@@ -29,7 +29,7 @@ from msgspec import Struct
 from report import table
 
 BAR: Final = 1.2  # growth above it is superlinear
-_TOO_SHORT: Final = 0.05  # seconds; below, noise is larger than growth
+_TOO_SHORT: Final = 0.1  # seconds; below, noise is larger than growth
 _ISOCHECK: Final = (sys.executable, "-m", "isolang.cli.main")
 _COMMANDS: Final = {
     "check": ("check", "--spec"),
@@ -318,7 +318,7 @@ def plot(found: Sequence[Measured], path: str) -> None:
 def main() -> int:
     """Measure, and print what grows fastest first."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--size", type=int, default=10_000, help="n (default: %(default)s)")
+    parser.add_argument("--size", type=int, default=20_000, help="n (default: %(default)s)")
     parser.add_argument("--only", action="append", default=[], help="a word of the name")
     parser.add_argument("--timeout", type=float, default=300, help="seconds of one run")
     parser.add_argument("--plot", metavar="FILE", help="draw time against size")

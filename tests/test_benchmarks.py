@@ -290,4 +290,4 @@ def test_recorded_shapes_are_thirty_and_what_grows_fastest_is_on_top():
     assert round(square.growth, 9) == 2
     assert failed.growth is None
     assert [one.is_superlinear for one in (linear, square, failed)] == [False, True, True]
-    assert measured(0.01, 0.3, 0.9).growth is None  # too short to say
+    assert measured(0.05, 0.3, 0.9).growth is None  # too short to say
