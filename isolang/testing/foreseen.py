@@ -28,7 +28,7 @@ PROFILES: Final[Mapping[str, str]] = {
 _BLOCKED: Final = 1.0  # seconds after which a call counts as waiting for a lock
 
 
-class Call(Struct, frozen=True):
+class AppCall(Struct, frozen=True):
     """A call of the application that a test made, which can be made again.
 
     Attributes:
@@ -66,7 +66,7 @@ class Call(Struct, frozen=True):
         return f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code else ""
 
 
-class Played(Struct, frozen=True, kw_only=True, eq=False):
+class PlayedPrediction(Struct, frozen=True, kw_only=True, eq=False):
     """A prediction that was played on a database.
 
     Attributes:
@@ -80,7 +80,7 @@ class Played(Struct, frozen=True, kw_only=True, eq=False):
     """
 
     prediction: Prediction
-    calls: tuple[Call, ...]
+    calls: tuple[AppCall, ...]
     confirmed: bool
     anomaly: str = ""
     why: str = ""
@@ -113,10 +113,10 @@ class Foreseen(Struct, frozen=True, kw_only=True, eq=False):
     level: str
     server: str
     predictions: Predictions
-    played: tuple[Played, ...]
+    played: tuple[PlayedPrediction, ...]
 
     @property
-    def confirmed(self) -> tuple[Played, ...]:
+    def confirmed(self) -> tuple[PlayedPrediction, ...]:
         """The predictions that the database showed."""
         return tuple(one for one in self.played if one.confirmed)
 
@@ -152,7 +152,7 @@ def profile_of(level: str) -> str:
 
 def foresee(
     isolation: Isolation,
-    calls: Sequence[Call],
+    calls: Sequence[AppCall],
     setup: Callable[[], object],
     level: str,
     *,
@@ -202,7 +202,7 @@ class _Player:
     def __init__(
         self,
         isolation: Isolation,
-        test: tuple[Sequence[Call], Callable[[], object]],
+        test: tuple[Sequence[AppCall], Callable[[], object]],
         level: str,
         predictions: Predictions,
         prediction: Prediction,
@@ -214,7 +214,7 @@ class _Player:
         self._predictions, self._prediction = predictions, prediction
         self._level = getattr(psycopg.IsolationLevel, level.upper().replace(" ", "_"))
 
-    def _call_of(self, txn: int) -> Call | None:
+    def _call_of(self, txn: int) -> AppCall | None:
         """Return the call that made a transaction of the candidate; the setup made the others."""
         run = self._predictions.run
         number = run.numbers[self._prediction.who[txn]]
@@ -225,7 +225,7 @@ class _Player:
             raise _UnplayableError(f"{found} ran {found.end - found.begin} transactions")
         return found
 
-    def play(self, folder: Path, profile: str, against: str) -> Played:
+    def play(self, folder: Path, profile: str, against: str) -> PlayedPrediction:
         """Play the prediction, and judge what was recorded."""
         from isolang.foresee.predicted import schedule
 
@@ -240,7 +240,7 @@ class _Player:
                     raise _UnplayableError("one of its transactions was made by no call")
             shown = tuple(call for i in (t, *candidate.path) if (call := made[i]) is not None)
         except _UnplayableError as error:
-            return Played(prediction=one, calls=(), confirmed=False, why=str(error))
+            return PlayedPrediction(prediction=one, calls=(), confirmed=False, why=str(error))
         self._setup()
         for i in before:
             if (call := made[i]) is not None:
@@ -262,7 +262,7 @@ class _Player:
     def _scheduled(
         self,
         folder: Path,
-        made: Mapping[int, Call | None],
+        made: Mapping[int, AppCall | None],
         t: int,
         split: int,
         between: Sequence[int],
@@ -301,22 +301,29 @@ class _Player:
         return events
 
     def _judged(
-        self, folder: Path, shown: tuple[Call, ...], events: list[str], profile: str, against: str
-    ) -> Played:
+        self,
+        folder: Path,
+        shown: tuple[AppCall, ...],
+        events: list[str],
+        profile: str,
+        against: str,
+    ) -> PlayedPrediction:
         from isolang.api import check, load_history
         from isolang.verdict import Invalid
 
         path = folder / "history.edn"
         if not path.exists():
             why = "; ".join(events) or "nothing was recorded"
-            return Played(prediction=self._prediction, calls=shown, confirmed=False, why=why)
+            return PlayedPrediction(
+                prediction=self._prediction, calls=shown, confirmed=False, why=why
+            )
         history = load_history(path)
         verdict = check(history, against)
         confirmed = isinstance(verdict, Invalid) and verdict.certified
         if not confirmed and not events:
             same = self._as_recorded(history)
             events = ["the values explain it" if same else f"{shown[0]} executed other statements"]
-        return Played(
+        return PlayedPrediction(
             prediction=self._prediction,
             calls=shown,
             confirmed=confirmed,

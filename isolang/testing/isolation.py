@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from isolang.run.outcome import Connection, Driver, Outcome
     from isolang.run.record.recorder import RecordedTransaction, Recorder
     from isolang.testing.driver import DriverWatch
-    from isolang.testing.foreseen import Call, Foreseen
+    from isolang.testing.foreseen import AppCall, Foreseen
     from isolang.testing.library import Library
     from isolang.testing.passive import SqlAlchemyWatch
     from isolang.verdict import Valid, Verdict
@@ -81,7 +81,7 @@ class Isolation:
         self._servers = ExitStack()
         self._watches: list[SqlAlchemyWatch | DriverWatch] = []
         self._transactions = 0  # how many have ended
-        self._calls: list[Call] = []
+        self._calls: list[AppCall] = []
         self._setup: Callable[[], object] | None = None
         self._psycopg: tuple[str, dict[str, Any]] | None = None  # how psycopg is watched
         self._log_watch: DriverWatch | None = None  # the watch that reads the log of its database
@@ -408,13 +408,13 @@ class Isolation:
 
     def call(self, function: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
         """Call a function of the application, and note the call, so that it can be made again."""
-        from isolang.testing.foreseen import Call
+        from isolang.testing.foreseen import AppCall
 
         begin = self._transactions
         try:
             return function(*args, **kwargs)
         finally:
-            self._calls.append(Call(function, args, kwargs, begin, self._transactions))
+            self._calls.append(AppCall(function, args, kwargs, begin, self._transactions))
 
     def _end_of_transaction(
         self, session: Hashable, outcome: Outcome, operations: Sequence[Recorded]
