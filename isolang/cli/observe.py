@@ -121,12 +121,18 @@ def observe(
 ) -> int:  # fmt: skip
     """Record what an application does on PostgreSQL through a proxy, and check it."""
     from isolang.jobs.routes import load_routes
+    from isolang.observe.kinds import KINDS
     from isolang.observe.observer import Observer
 
     if not (specs or into):
         raise Mistake(
             "nothing to do with what is observed", "--spec ser checks it, --into FILE keeps it"
         )
+    for kind in allow_unseen or ():
+        if kind not in KINDS:
+            raise Mistake(
+                f"--allow-unseen: there is no such kind (got {kind!r})", "docs/observe.md"
+            )
     host, port = _address(listen or f"127.0.0.1:{'0' if command else _PORT}")
     routes = load_routes(specs, include, options)
     with ExitStack() as stack:
@@ -273,18 +279,9 @@ def _wait(
 
 
 def _not_seen(unseen: UnseenCounts, allowed: Sequence[str]) -> tuple[NotSeen, ...]:
-    """Return what was not seen.
+    """Return what was not seen, with whether it is harmless or allowed."""
+    from isolang.observe.kinds import harmless
 
-    Raises:
-        Mistake: if an allowed kind does not exist.
-    """
-    from isolang.observe.kinds import KINDS, harmless
-
-    for kind in allowed:
-        if kind not in KINDS:
-            raise Mistake(
-                f"--allow-unseen: there is no such kind (got {kind!r})", "docs/observe.md"
-            )
     return tuple(
         NotSeen(
             kind=kind, count=count, first=unseen.examples.get(kind, ""),
