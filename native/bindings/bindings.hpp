@@ -23,6 +23,10 @@ void register_simulator(nanobind::module_& m);
 void register_recording(nanobind::module_& m);
 void register_watch(nanobind::module_& m);
 
+// Rows of predicate reads: the number of a predicate read and a key for each.
+using PredicateRows = nanobind::ndarray<const std::int32_t, nanobind::shape<-1, 2>, nanobind::c_contig,
+                                     nanobind::device::cpu>;
+
 // The elements of a tuple or of a list, borrowed. The class uses functions, because the macros that access them
 // directly are not part of the limited API, with which the wheel for Python 3.12 and later is compiled.
 class Items {

@@ -51,7 +51,6 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> owned(std::vector<T> numbers) {
   return {kept->data(), {kept->size()}, owner};
 }
 
-using MissedRows = nb::ndarray<const std::int32_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
 template <typename T>
 using Numbers = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 // Returns two numbers for each missed row: predicate read and key.
@@ -397,7 +396,7 @@ void register_history(nb::module_& m) {
       return copy;
     });
   }, "With all set-reads of predicate reads as operations.");
-  c.def("with_set_reads", [told](const History& h, MissedRows missed) {
+  c.def("with_set_reads", [told](const History& h, PredicateRows missed) {
     return told([&] {
       std::vector<Missed> all;
       for (std::size_t i = 0; i < missed.shape(0); ++i) all.push_back({missed(i, 0), missed(i, 1)});

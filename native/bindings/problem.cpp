@@ -14,8 +14,6 @@ using namespace nb::literals;
 namespace isolang {
 namespace {
 
-using Rows = nb::ndarray<const std::int32_t, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
-
 // Returns five numbers for each anomaly: kind, transaction, operation, other transaction, other operation. numpy owns
 // them.
 nb::ndarray<nb::numpy, std::int64_t, nb::shape<-1, 5>> table(
@@ -81,7 +79,7 @@ void register_problem(nb::module_& m) {
 
   m.def(
       "build_problem",
-      [](const History& h, bool unread, bool each_read, std::optional<Rows> rows) {
+      [](const History& h, bool unread, bool each_read, std::optional<PredicateRows> rows) {
         std::vector<ReturnedRow> kept;
         for (std::size_t i = 0; rows && i < rows->shape(0); ++i) kept.push_back({(*rows)(i, 0), (*rows)(i, 1)});
         nb::gil_scoped_release release;

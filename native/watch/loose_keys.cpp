@@ -12,23 +12,23 @@
 namespace isolang::watch {
 namespace {
 
-constexpr std::size_t kMost = 200'000;  // if more keys are loose, all are forgotten, and cuts are put back instead
-constexpr std::size_t kParts = 8;        // so many parts of a list
+constexpr std::size_t kMostLooseKeys = 200'000;  // if more keys are loose, all are forgotten, and cuts are put back instead
+constexpr std::size_t kMostPartsOfList = 8;        // the most parts over which an order of a list is exchanged
 
 // Returns one byte for the kind of a scalar, then its bytes.
-std::string name_of(AtomKind kind, std::int64_t number, std::string_view text) {
+std::string bytes_of(AtomKind kind, std::int64_t number, std::string_view text) {
   std::string name(1, static_cast<char>(kind));
   if (kind >= AtomKind::string) return name.append(text);
   return name.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
-std::string name_of(const Atoms& atoms, std::int32_t atom) {
+std::string bytes_of(const Atoms& atoms, std::int32_t atom) {
   const AtomKind kind = atoms.kind(atom);
-  return name_of(kind, kind == AtomKind::nil ? 0 : atoms.number(atom),
+  return bytes_of(kind, kind == AtomKind::nil ? 0 : atoms.number(atom),
                  kind >= AtomKind::string ? atoms.text(atom) : std::string_view{});
 }
 
-std::string name_of_key(const History& h, std::int32_t key) { return name_of(h.key_atoms, h.key_atom[idx(key)]); }
+std::string name_of_key(const History& h, std::int32_t key) { return bytes_of(h.key_atoms, h.key_atom[idx(key)]); }
 
 std::span<const std::int32_t> elements(const History& h, std::int64_t op) {
   const std::int64_t begin = h.list_start[idx(h.op_value[idx(op)])], end = h.list_start[idx(h.op_value[idx(op)]) + 1];
@@ -54,7 +54,7 @@ struct Writers {
       if (t < 0 || t >= part.transactions()) throw std::invalid_argument("an order of no transactions");
       for (std::int64_t op = part.op_start[idx(t)]; op < part.op_start[idx(t) + 1]; ++op)
         if (part.op_key[idx(op)] == key && part.op_ok[idx(op)] != 0 && is_write(part.kind(op)))
-          visit(name_of(part.values, part.as_read(part.op_value[idx(op)])), t);
+          visit(bytes_of(part.values, part.as_read(part.op_value[idx(op)])), t);
     }
   }
 };
@@ -79,7 +79,7 @@ bool order_by(const Writers& writers, std::span<const std::int32_t> list, const 
   if (list.size() < writer.size()) return false;
   std::vector<std::int32_t> order;
   for (const std::int32_t atom : list.first(writer.size())) {
-    const auto at = writer.find(name_of(atoms, atom));
+    const auto at = writer.find(bytes_of(atoms, atom));
     if (at == writer.end()) return false;
     if (std::ranges::find(order, at->second) == order.end()) order.push_back(at->second);
   }
@@ -92,7 +92,7 @@ bool order_by(const Writers& writers, std::span<const std::int32_t> list, const 
 
 void LooseKeys::add(const History& part, std::span<const std::int64_t> order_start, std::int64_t number) {
   if (order_start.size() != idx(part.n_keys()) + 1) throw std::invalid_argument("no order of each key");
-  if (!part.statement_start.empty() || parts_of_.size() > kMost) parts_of_.clear();
+  if (!part.statement_start.empty() || parts_of_.size() > kMostLooseKeys) parts_of_.clear();
   if (!part.statement_start.empty()) return;
   std::vector<char> only_appends(idx(part.n_keys()), 1);
   for (std::int64_t op = 0; op < part.operations(); ++op)
@@ -103,7 +103,7 @@ void LooseKeys::add(const History& part, std::span<const std::int64_t> order_sta
     std::string name = name_of_key(part, key);
     const auto known = parts_of_.find(name);
     if (known != parts_of_.end() && only_appends[idx(key)] != 0) {
-      if (known->second.size() == kParts) known->second.erase(known->second.begin());
+      if (known->second.size() == kMostPartsOfList) known->second.erase(known->second.begin());
       known->second.push_back(number);
     } else if (several) {
       parts_of_[std::move(name)] = {number};
@@ -136,7 +136,7 @@ LooseKeys::Reads LooseKeys::unexplained(const History& window, const LastValues&
     loose[idx(k)] = static_cast<std::int32_t>(keys.size());
     Key& key = keys.emplace_back(&at->second, Last{}, std::string{});
     if (!last.find(window.key_atoms, window.key_atom[idx(k)], key.last)) key.last = Last{};
-    key.value = name_of(key.last.kind, key.last.number, key.last.text);
+    key.value = bytes_of(key.last.kind, key.last.number, key.last.text);
   }
   if (keys.empty()) return found;
   std::vector<std::int64_t> ops;
@@ -156,7 +156,7 @@ LooseKeys::Reads LooseKeys::unexplained(const History& window, const LastValues&
           key.last.list
               ? kind == OpKind::read_list && std::cmp_greater_equal(elements(window, op).size(), key.last.prefix.length) &&
                     !begins_with(window, op, key.last.prefix)
-              : kind == OpKind::read && name_of(window.values, window.as_read(value)) != key.value;
+              : kind == OpKind::read && bytes_of(window.values, window.as_read(value)) != key.value;
       if (other) ops.push_back(op);
     }
   }
@@ -197,7 +197,7 @@ std::vector<std::int32_t> exchanged(const History& part, std::span<const std::in
       const bool here = last.find(part.key_atoms, part.key_atom[idx(key)], before);
       const std::size_t known = here && before.list ? idx(before.prefix.length) : 0;
       if (list.size() < known || !order_by(writers, list.subspan(known), window.values)) return {};
-    } else if (!end_with(writers, name_of(window.values, window.as_read(window.op_value[idx(op)])))) {
+    } else if (!end_with(writers, bytes_of(window.values, window.as_read(window.op_value[idx(op)])))) {
       return {};
     }
   }
