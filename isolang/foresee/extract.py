@@ -5,15 +5,20 @@ program is a branch. A row is a table and the values of its primary key (``savin
 of one transaction are equal parameters. Rows of different tables never share a parameter, because
 a run does not say which keys are foreign keys; ``same_keys`` says so.
 
-A recorded read with a later write of its row remains a read and a write, even if one statement made
-both, and a read that locks its row remains a read: templates then allow more executions, so that
-"robust" stays right.
+A read and a later write of its row are one update if the run says that one statement executed both,
+or that the read locked the row. Otherwise they remain a read and a write, and a read that locks a
+row that is not written remains a read: templates then allow more executions, so that "robust" stays
+right.
+
+SOUND BECAUSE a lock that is held until the commit keeps others from writing the row between the
+read and the write, and a locking read returns the last committed version (or fails, where a
+snapshot is older): this is what an update in its place does. Neither keeps others from reading.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
@@ -31,6 +36,7 @@ from isolang.programs.syntax import RESERVED
 
 if TYPE_CHECKING:
     from isolang.history.history import History
+    from isolang.history.statements import Statements
 
 ROWS: Final = "rows"
 """The relation of keys that name no table."""
@@ -45,6 +51,9 @@ _KINDS: Final[Mapping[str, Kind]] = {
     "insert": "insert",
     "delete": "delete",
 }
+
+
+_LETTERS: Final[Mapping[str, str]] = {"read": "r", "write": "w", "update": "u"}
 
 
 class Extracted(Struct, frozen=True, kw_only=True):
@@ -86,10 +95,11 @@ def extract(history: History, *, same_keys: Collection[Collection[str]] = ()) ->
     found: dict[tuple[str, tuple[TemplateStatement, ...]], int] = {}
     ignored = 0
     names: dict[tuple[TemplateStatement, ...], str] = {}
-    for transaction in history.transactions():
+    for number, transaction in enumerate(history.transactions()):
         if transaction.status == "initial":
             continue
-        statements = words.statements(transaction.ops, transaction.failed)
+        sent = history.statements_of(number)
+        statements = words.statements(transaction.ops, transaction.failed, sent)
         if transaction.status != "committed" or not statements:
             ignored += 1
             continue
@@ -142,8 +152,7 @@ def shown(templates: Templates) -> Iterator[str]:
 def _step(one: TemplateStatement) -> str:
     keys = f"[{', '.join('*' if key is None else str(key) for key in one.keys)}]"
     row = f"{one.relation}{keys if one.keys else ''}"
-    word = {"read": "r", "write": "w"}.get(one.kind, one.kind)
-    return f"{word}({row}{', 0' if one.kind == 'write' else ''})"
+    return f"{_LETTERS.get(one.kind, one.kind)}({row}{', 0' if one.kind == 'write' else ''})"
 
 
 class _Words:
@@ -164,20 +173,28 @@ class _Words:
         return self._words[text]
 
     def statements(
-        self, ops: Collection[tuple[Any, ...]], failed: Collection[int]
+        self, ops: Sequence[tuple[Any, ...]], failed: Collection[int], sent: Statements
     ) -> tuple[TemplateStatement, ...]:
-        """Return the statements of a transaction, with parameters in place of its rows' keys."""
+        """Return the statements of a transaction, with parameters in place of its rows' keys.
+
+        Args:
+            ops: its operations.
+            failed: those that failed.
+            sent: the statement of each; empty if they are not known.
+        """
+        updates = _updates(ops, failed, sent)
+        merged = set(updates.values())
         parameters: dict[tuple[str, int, str], str] = {}
         found: list[TemplateStatement] = []
         for number, op in enumerate(ops):
-            if number in failed:
+            if number in failed or number in merged:
                 continue
             if op[0] == "scan":
                 table, values = _table_of(op[1]), None
                 kind: Kind = "read"
             else:
                 table, values = _row_of(op[1])
-                kind = _KINDS[op[0]]
+                kind = "update" if number in updates else _KINDS[op[0]]
             keys: tuple[str | None, ...] = (None,)
             if values is not None:
                 keys = tuple(
@@ -186,13 +203,13 @@ class _Words:
                 )
             relation = self.word(table)
             all_columns, nothing = frozenset([ALL]), frozenset[str]()
-            letter = {"read": "r", "write": "w"}.get(kind, kind)
+            letter = _LETTERS.get(kind, kind)
             found.append(
                 TemplateStatement(
                     kind=kind,
                     relation=relation,
                     keys=keys,
-                    reads=all_columns if kind == "read" else nothing,
+                    reads=all_columns if kind in ("read", "update") else nothing,
                     writes=nothing if kind == "read" else all_columns,
                     step=len(found),
                     text=f"{letter}({relation}[{', '.join(key or '*' for key in keys)}])",
@@ -208,6 +225,34 @@ class _Words:
         count = sum(one[:2] == key[:2] for one in known)
         place = "" if key[1] == 0 else f"_{key[1] + 1}_"
         return f"{self.word(key[0])}{place}{count + 1}"
+
+
+def _updates(
+    ops: Sequence[tuple[Any, ...]], failed: Collection[int], sent: Statements
+) -> dict[int, int | None]:
+    """Return the reads that are updates, each with the write that it includes.
+
+    Such a read includes the write of its row by the same statement. A read that locks includes
+    none, because the write comes later.
+    """
+    found: dict[int, int | None] = {}
+    for number, statement in enumerate(sent):
+        if statement is None or number in failed or ops[number][0] != "r":
+            continue
+        later = [
+            n
+            for n in range(number + 1, len(ops))
+            if n not in failed and ops[n][0] in ("w", "delete") and ops[n][1] == ops[number][1]
+        ]
+        if not later:
+            continue
+        write = sent[later[0]]
+        updates = write is not None and write.number == statement.number
+        if updates and ops[later[0]][0] == "w" and later[0] not in found.values():
+            found[number] = later[0]
+        elif statement.lock:
+            found[number] = None
+    return found
 
 
 def _row_of(key: object) -> tuple[str, tuple[str, ...]]:

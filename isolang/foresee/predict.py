@@ -19,6 +19,8 @@ from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from msgspec.structs import replace
+
 from isolang.api import check
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.foresee.monotone import require_monotone, require_no_times
@@ -32,7 +34,6 @@ from isolang.foresee.predicted import (
 )
 from isolang.foresee.run import (
     INITIAL,
-    Access,
     Arrangement,
     Executed,
     PassedRun,
@@ -526,9 +527,7 @@ def _serial(order: Arrangement, who: Sequence[int]) -> Arrangement:
     programs = []
     for n, i in enumerate(who):
         steps = [
-            step if step.source is None else Access(
-                step.op, step.kind, step.key, last.get(step.key, INITIAL)
-            )
+            step if step.source is None else replace(step, source=last.get(step.key, INITIAL))
             for step in order.programs[i].steps
         ]  # fmt: skip
         programs.append(Executed.of(steps))

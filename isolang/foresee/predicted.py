@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from isolang.foresee.run import INITIAL, Arrangement, PassedRun, bits
-from isolang.foresee.stranger import Candidate
+from isolang.foresee.stranger import Candidate, first_part
 from isolang.history import History, Transaction
 from isolang.history import columns as c
 from isolang.history.values import UNKNOWN
@@ -155,7 +155,7 @@ def schedule(candidate: Candidate, timed: Timed) -> tuple[list[int], int, list[i
     Each of them runs alone, and the stranger ends after them.
     """
     program = candidate.order.programs[candidate.stranger]
-    steps = 1 if timed == "snapshots" else program.reads[candidate.at] + 1
+    steps = first_part(program, candidate.at, timed)
     before = list(bits(candidate.members & ~candidate.missed))
     return before, steps, list(bits(candidate.members & candidate.missed))
 

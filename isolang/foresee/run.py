@@ -13,13 +13,16 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from isolang.certify.proofs import Witness
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.history import columns as c
+from isolang.history.objects import statement_of_each
 
 if TYPE_CHECKING:
     from isolang.history.history import History
+    from isolang.history.statements import SentStatement
     from isolang.verdict import Valid
 
 INITIAL: Final = -1
@@ -38,12 +41,14 @@ class Access(Struct, frozen=True):
         key: its key, by number.
         source: for an external read the transaction that it reads from, or ``INITIAL``; ``None``
             for a write, an internal read, and a read whose result is unknown.
+        sent: the statement that executed it; ``None`` if the recording does not say.
     """
 
     op: int
     kind: int
     key: int
     source: int | None = None
+    sent: SentStatement | None = None
 
 
 class Executed(Struct, frozen=True):
@@ -68,9 +73,30 @@ class Executed(Struct, frozen=True):
             frozenset(step.key for step in steps if step.kind in _UPDATES),
         )
 
-    def written_before(self, at: int) -> frozenset[int]:
-        """Return the keys that are written before a step."""
-        return frozenset(step.key for step in self.steps[:at] if step.kind in _UPDATES)
+    def end_of_statement(self, at: int) -> int:
+        """Return the index after the last step of the statement that executed a step."""
+        sent, end = self.steps[at].sent, at + 1
+        while sent is not None and end < len(self.steps):
+            other = self.steps[end].sent
+            if other is None or other.number != sent.number:
+                break
+            end += 1
+        return end
+
+    def held(self, end: int | None = None) -> tuple[frozenset[int], frozenset[int]]:
+        """Return the keys that the first steps lock: against everybody, and against writers only.
+
+        A step locks what it writes, and what it reads by a statement that locks.
+
+        Args:
+            end: how many steps; by default all.
+        """
+        alone = {step.key for step in self.steps[:end] if step.kind in _UPDATES}
+        shared: set[int] = set()
+        for step in self.steps[:end]:
+            if step.sent is not None and step.kind in _READS and step.sent.lock:
+                (alone if step.sent.lock == "update" else shared).add(step.key)
+        return frozenset(alone), frozenset(shared - alone)
 
 
 def bits(numbers: int) -> Iterator[int]:
@@ -94,6 +120,8 @@ class Arrangement:
         later: the later transactions of its session.
         writers: for each key, the transactions that write it.
         readers: for each key, the transactions that read it from outside.
+        locking: for each key, the transactions that lock it against everybody.
+        sharing: for each key, the transactions that lock it against writers only.
         depends: the later transactions of the session, and the readers of the versions (so | wr).
         direct: these, and who overwrites the versions (so | wr | ww).
         overwritten: who overwrites what the transaction read (rw).
@@ -111,6 +139,8 @@ class Arrangement:
         self.earlier = [0] * n
         self.writers: dict[int, int] = {}
         self.readers: dict[int, int] = {}
+        self.locking: dict[int, int] = {}
+        self.sharing: dict[int, int] = {}
         self.depends = [0] * n
         members: dict[int, int] = {}
         for i, program in enumerate(programs):
@@ -118,6 +148,9 @@ class Arrangement:
             members[sessions[i]] = self.earlier[i] | 1 << i
             for key in program.writes:
                 self.writers[key] = self.writers.get(key, 0) | 1 << i
+            for locks, keys in zip((self.locking, self.sharing), program.held(), strict=True):
+                for key in keys:
+                    locks[key] = locks.get(key, 0) | 1 << i
             for at in program.reads:
                 step = program.steps[at]
                 self.readers[step.key] = self.readers.get(step.key, 0) | 1 << i
@@ -273,13 +306,15 @@ def run_of(verdict: Valid, *, serial: bool) -> PassedRun:
 
     def steps_of(txn: int) -> Iterator[Access]:
         written: set[int] = set()
+        sent = statement_of_each(history, txn)
         for op in range(begins[txn], begins[txn + 1]):
             kind, key = kinds[op], keys[op]
             if not fine[op] or kind not in (*_READS, *_UPDATES):
                 continue
             external = kind == c.READ_LIST or (kind == c.READ and key not in written)
             known = external and values[op] != c.UNKNOWN_VALUE and sources[op] >= 0
-            yield Access(op, kind, key, sources[op] if known else None)
+            statement = sent[op - begins[txn]] if sent else None
+            yield Access(op, kind, key, sources[op] if known else None, statement)
             if kind in _UPDATES:
                 written.add(key)
 
@@ -293,8 +328,7 @@ def run_of(verdict: Valid, *, serial: bool) -> PassedRun:
     def renumbered(step: Access) -> Access:
         if step.source is None:
             return step
-        source = INITIAL if step.source == t0 else new[step.source]
-        return Access(step.op, step.kind, step.key, source)
+        return replace(step, source=INITIAL if step.source == t0 else new[step.source])
 
     order = Arrangement(
         [Executed.of([renumbered(s) for s in steps[txn]]) for txn in sorted_],
@@ -320,7 +354,7 @@ def _without(run: PassedRun, gone: int) -> PassedRun:
     def renumbered(step: Access) -> Access:
         if step.source is None:
             return step
-        return Access(step.op, step.kind, step.key, new[step.source])
+        return replace(step, source=new[step.source])
 
     order = Arrangement(
         [Executed.of([renumbered(s) for s in run.order.programs[i].steps]) for i in kept],

@@ -14,11 +14,13 @@ is the least set that lets the level's own order exist, with the versions in the
 * si: these and what follows them by ``(so | wr | ww) ; rw?``, so that no cycle has fewer than two
   adjacent anti-dependencies, and none of them writes a key of T.
 * snapshots: everything that a conflict leads to from X, so that it can run after the snapshot of T,
-  and none of it writes a key of T.
-* statements: everything from X on, which runs right after T's read of X's key; later reads of T see
-  it, and none of it writes what T had written before that read.
+  and none of it writes a key that T writes or locks.
+* statements: everything from X on, which runs right after T's statement that reads X's key; later
+  statements of T see it, and none of it waits for what T has locked.
 
-The last two are schedules of databases with snapshots of transactions, or of statements.
+The last two are schedules of databases with snapshots of transactions, or of statements. There, T
+has locked what its statements so far wrote, or read by ``SELECT … FOR UPDATE`` or ``FOR SHARE``,
+where the recording says so: nobody who runs before T ends writes or locks that.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from isolang.foresee.run import INITIAL, Arrangement, bits
+from isolang.foresee.run import INITIAL, Arrangement, Executed, bits
 from isolang.limits import Work
 
 Direct: TypeAlias = Literal["rc", "ra", "cc", "si", "snapshots", "statements"]
@@ -83,6 +85,20 @@ class Candidate(Struct, frozen=True, eq=False):
             for at, source in zip(program.reads, self.sources, strict=True)
             if program.steps[at].source != source
         )
+
+
+def first_part(program: Executed, at: int, level: Direct) -> int:
+    """Return how many steps a stranger executes before those run whom it overlooks.
+
+    These are whole statements: the first one, which takes the snapshot, or all up to the one that
+    overlooks X.
+
+    Args:
+        program: what the stranger executed.
+        at: the index of the read that overlooks X, among its external reads.
+        level: the rule; one of ``SCHEDULED``.
+    """
+    return program.end_of_statement(0 if level == "snapshots" else program.reads[at])
 
 
 class Look(Struct, frozen=True, kw_only=True):
@@ -230,10 +246,12 @@ class Strangers:
         locked: Collection[int] = ()
         if self.level in _WHOLE_SNAPSHOT:
             locked = program.writes
-        elif self.level == "statements":
-            locked = program.written_before(program.reads[at])
         for written in locked:
             kept |= order.writers[written]
+        first = 0
+        if self.level in SCHEDULED:
+            first = first_part(program, at, self.level)
+            kept |= self._waiting(program, first)
         missed = self._missed(x, order.writers[key] & members & -(1 << x), members, kept)
         if missed & kept:
             return None
@@ -242,7 +260,8 @@ class Strangers:
         closed |= any((order.writers[k] | order.readers.get(k, 0)) >> y & 1 for k in program.writes)
         for n, where in enumerate(program.reads):
             step = program.steps[where]
-            visible = members if self.level in _BY_STATEMENT and n > at else members & ~missed
+            later = where >= first if self.level == "statements" else n > at
+            visible = members if self.level in _BY_STATEMENT and later else members & ~missed
             visible &= ~(1 << stranger)
             versions = order.writers.get(step.key, 0) & visible
             sources.append(versions.bit_length() - 1 if versions else INITIAL)
@@ -250,6 +269,21 @@ class Strangers:
         if not closed:
             return None
         return Candidate(order, stranger, tuple(sources), x, path, members, missed, at)
+
+    def _waiting(self, program: Executed, first: int) -> int:
+        """Return who would wait for T, or fail T, if it ran after the first steps of T."""
+        order, found = self.order, 0
+        alone, shared = program.held(first)
+        for key in alone:
+            found |= order.locking.get(key, 0) | order.sharing.get(key, 0)
+        for key in shared:
+            found |= order.locking.get(key, 0)
+        if self.level == "snapshots":
+            # SOUND BECAUSE a statement fails that locks a row with a version after its snapshot.
+            for keys in program.held():
+                for key in keys:
+                    found |= order.writers.get(key, 0)
+        return found
 
     def closed(self, stranger: int, path: tuple[int, ...]) -> int:
         """Return the least K with a path: what the path and T's session depend on."""

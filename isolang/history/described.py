@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from isolang._native import Columns
     from isolang.history.remarks import Named, Remark
+    from isolang.history.statements import Statements
 
 
 class DescribedColumns(Struct, frozen=True, kw_only=True):
@@ -207,6 +208,33 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
             self._lazy["remarks"] = remarks_of(self.files[0]) if one else {}
         found: Mapping[int, Mapping[Named, Remark]] = self._lazy["remarks"]
         return found
+
+    def statements_of(self, txn: int) -> Statements:
+        """Return the statement of each operation of a transaction, as the recording has them.
+
+        Returns:
+            One entry for each operation of :meth:`History.transaction`; empty if the recording does
+            not say.
+
+        Raises:
+            HistoryError: the recording has another number of statements, or another form of them.
+        """
+        if "statements" not in self._lazy:
+            from isolang.history.statements import statements_in
+
+            lines = self.position_unit == "line" and self.format in ("edn", "jepsen-json")
+            self._lazy["statements"] = (
+                statements_in(self.files[0]) if lines and len(self.files) == 1 else {}
+            )
+        known: Mapping[int, Statements] = self._lazy["statements"]
+        found = known.get(int(self.columns.txn_position[txn]), ()) if known else ()
+        if not found:
+            return ()
+        from isolang.history.objects import operations_count
+        from isolang.history.statements import checked
+
+        where = f"{self.files[0]}:{int(self.columns.txn_position[txn])}"
+        return checked(found, operations_count(self, txn), where)
 
     def describe_op(self, op: int) -> str:
         """Return an operation as text: ``r(x, 5)``, ``w(user/7 {age: 4 → 5})``."""

@@ -10,7 +10,9 @@ from isolang.history.transaction import Op, Transaction, one_or_several
 from isolang.history.values import UNKNOWN, Value, decode
 
 if TYPE_CHECKING:
+    from isolang.history.described import DescribedColumns
     from isolang.history.history import History
+    from isolang.history.statements import Statements
 
 
 def op_object(history: History, op: int) -> Op:
@@ -62,6 +64,17 @@ def transaction_object(history: History, txn: int) -> Transaction:
     )
 
 
+def operations_count(history: DescribedColumns, txn: int) -> int:
+    """Return how many operations a transaction has; each predicate read is one."""
+    return sum(1 for _ in _objects(history, txn))
+
+
+def statement_of_each(history: History, txn: int) -> Statements:
+    """Return the statement of each operation in the columns; empty if the recording has none."""
+    found = history.statements_of(txn)
+    return [found[place] for place in _places(history, txn)] if found else ()
+
+
 def _versions(history: History, txn: int) -> list[Value] | None:
     """Return the version that each operation of ``_op_objects`` states."""
     if not history.columns.has_versions:
@@ -100,14 +113,14 @@ def _commit(history: History, txn: int) -> int | None:
     return None if sent == c.UNKNOWN_BEGIN else sent
 
 
-def _statements_of(history: History, txn: int) -> range:
+def _statements_of(history: DescribedColumns, txn: int) -> range:
     import numpy as np
 
     first, end = np.searchsorted(history.columns.statement_txn, [txn, txn + 1]).tolist()
     return range(first, end)
 
 
-def _objects(history: History, txn: int) -> Iterator[tuple[bool, int]]:
+def _objects(history: DescribedColumns, txn: int) -> Iterator[tuple[bool, int]]:
     """Yield for each object of a transaction whether it is a predicate read, and its number."""
     columns, ops = history.columns, history.operations_of(txn)
     at = ops.start

@@ -39,7 +39,7 @@ Cells: TypeAlias = Mapping[str, Any]
 """The comparable columns of a row, by name."""
 
 _VERSION: Final = "version"  # the column of the version, which makes values unique
-_NOTES: Final = re.compile(rb", :(?:callers|:?rows) \[(?:\"(?:[^\"\\]|\\.)*\"|\s)*\]")
+_NOTES: Final = re.compile(rb", :(?:callers|:?rows|statements) \[(?:\"(?:[^\"\\]|\\.)*\"|\s)*\]")
 _INDEX: Final = re.compile(rb":index (-?\d+), :type :(\w+), :process (\d+)")
 _VALUE: Final = b":value ["
 
@@ -67,6 +67,7 @@ class Found(Struct, frozen=True, kw_only=True):
     value: int | None
     caller: str = ""
     shown: str = ""
+    statement: str = ""
 
 
 class Wrote(Struct, frozen=True, kw_only=True):
@@ -87,6 +88,7 @@ class Wrote(Struct, frozen=True, kw_only=True):
     old_known: bool
     caller: str = ""
     shown: str = ""
+    statement: str = ""
 
 
 class MetCondition(Struct, frozen=True, kw_only=True):
@@ -108,6 +110,7 @@ class MetCondition(Struct, frozen=True, kw_only=True):
     text: str
     shown: str
     caller: str = ""
+    statement: str = ""
 
 
 Step: TypeAlias = Found | Wrote | MetCondition
@@ -362,15 +365,20 @@ class _Rewriting:
         end = _end_of_value(line, begin + len(_VALUE) - 1)
         completes = b":type :invoke" not in line[:begin]
         ops = list(self._operations(trace, known=completes and b":type :ok" in line[:begin]))
-        value = b" ".join(text.encode() for text, _, _ in ops)
+        value = b" ".join(text.encode() for text, _ in ops)
         line = line[:begin] + _VALUE + value + b"]" + _NOTES.sub(b"", line[end:])
         if not completes:
             return line
-        callers, rows = [caller for _, caller, _ in ops], [shown for _, _, shown in ops]
-        return lines.with_remarks(line, callers, rows, len(ops))
+        return lines.with_remarks(
+            line,
+            [step.caller for _, step in ops],
+            [_row_shown(step) for _, step in ops],
+            len(ops),
+            [step.statement for _, step in ops],
+        )
 
-    def _operations(self, trace: Trace, *, known: bool) -> Iterator[tuple[str, str, str]]:
-        """Yield each operation in EDN, with its caller and its row.
+    def _operations(self, trace: Trace, *, known: bool) -> Iterator[tuple[str, Step]]:
+        """Yield each operation in EDN, with what was observed.
 
         Args:
             trace: the transaction.
@@ -390,16 +398,15 @@ class _Rewriting:
             if isinstance(step, MetCondition):
                 if id(step) in self._recorded:
                     assert table is not None
-                    shown = f"{NOT_FOUND}{shortened(step.shown)}"
-                    yield self._scan(step, table, own, known=known), step.caller, shown
+                    yield self._scan(step, table, own, known=known), step
             elif isinstance(step, Wrote):
                 own[step.key] = step
                 text = self._write(step, table)
                 if written.get(step.key) != text:  # the same version again
-                    yield text, step.caller, step.shown
+                    yield text, step
                 written[step.key] = text
             elif n not in covered:
-                yield self._read(step, table, own, known=known), step.caller, step.shown
+                yield self._read(step, table, own, known=known), step
 
     def _scan(
         self, step: MetCondition, table: _Table, own: Mapping[str, Wrote], *, known: bool
@@ -444,6 +451,13 @@ class _Rewriting:
     @staticmethod
     def _key(table: str, row: str) -> str:
         return lines.spell([table, row.removeprefix(f"{table}/")])
+
+
+def _row_shown(step: Step) -> str:
+    """Return the row of an operation as text."""
+    if isinstance(step, MetCondition):
+        return f"{NOT_FOUND}{shortened(step.shown)}"
+    return step.shown
 
 
 def _other_lines(path: Path, traces: Sequence[Trace]) -> bytes:

@@ -13,13 +13,15 @@ from __future__ import annotations
 from bisect import insort
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import count
+from itertools import compress, count
+from operator import not_
 from pathlib import Path
 from time import monotonic_ns
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 
+from isolang.history.statements import Lock, SentStatement
 from isolang.observe.catalogue import Table
 from isolang.observe.unseen import shortened
 
@@ -85,11 +87,16 @@ class RowVersion(Struct, frozen=True):
 
 
 class ReadRow(Struct, frozen=True):
-    """A row that was read."""
+    """A row that was read.
+
+    Attributes:
+        statement: the statement that read it, as the history names it; empty if not known.
+    """
 
     table: Table
     version: RowVersion
     shown: str
+    statement: str = ""
 
 
 class ScannedRows(Struct, frozen=True):
@@ -99,6 +106,7 @@ class ScannedRows(Struct, frozen=True):
         where: the predicate, in EDN.
         order: the column by which LIMIT chose the rows, and whether it descends: all rows before
             the last one were returned, but perhaps not all rows equal to it.
+        statement: the statement, as the history names it.
     """
 
     table: Table
@@ -106,6 +114,7 @@ class ScannedRows(Struct, frozen=True):
     rows: tuple[RowVersion, ...]
     shown: str
     order: tuple[str, bool] | None = None
+    statement: str = ""
 
 
 class WrittenRow(Struct, frozen=True):
@@ -115,6 +124,7 @@ class WrittenRow(Struct, frozen=True):
         row: the values of its columns; ``None`` for a deletion.
         old: the version that it replaced; ``None`` for an INSERT, or if it is not known.
         inserts: whether there was no row before.
+        statement: the statement that wrote it, as the history names it.
     """
 
     table: Table
@@ -123,6 +133,7 @@ class WrittenRow(Struct, frozen=True):
     old: RowVersion | None
     shown: str
     inserts: bool = False
+    statement: str = ""
 
 
 Observed: TypeAlias = ReadRow | ScannedRows | WrittenRow
@@ -138,6 +149,8 @@ class SeenTransaction(Struct, kw_only=True):
         level: the isolation level, in PostgreSQL's words.
         labels: the names that its author gave it.
         operations: what it read and wrote.
+        sent: how many statements were executed.
+        statement: the current one, as the history names it; empty if it is not complete.
         outcome: how it ended; ``None`` before its end.
         end: the position of its last event.
         error: the message of the error that ended it.
@@ -150,6 +163,8 @@ class SeenTransaction(Struct, kw_only=True):
     level: str = ""
     labels: tuple[str, ...] = ()
     operations: list[Observed] = field(default_factory=list)
+    sent: int = 0
+    statement: str = ""
     savepoints: list[tuple[str, int]] = field(default_factory=list)
     own: dict[tuple[str, str], str] = field(default_factory=dict)
     seen: set[tuple[str, str]] = field(default_factory=set)
@@ -166,13 +181,18 @@ class SeenTransaction(Struct, kw_only=True):
         one = table.name, version.number
         if one not in self.seen:
             self.seen.add(one)
-            self.operations.append(ReadRow(table, version, shown))
+            self.operations.append(ReadRow(table, version, shown, self.statement))
 
     def write(self, operation: WrittenRow) -> None:
         """Note a write."""
         self.operations.append(operation)
         if operation.version is not None:
             self.seen.discard((operation.table.name, operation.version.number))
+
+    def execute(self, lock: Lock = "") -> None:
+        """Note that a statement was executed, with its lock."""
+        self.sent += 1
+        self.statement = str(SentStatement(self.sent, lock))
 
     def roll_back_to(self, name: str) -> None:
         """Remove the operations after a savepoint."""
@@ -435,6 +455,7 @@ class ObservedHistory:
         planned = iter(one.planned)
         reported: list[str] = []
         shown: list[str] = []
+        statements: list[str] = []
         for operation in one.operations:
             if isinstance(operation, WrittenRow):
                 moved = operation.old is not None and operation.version is not None
@@ -447,10 +468,13 @@ class ObservedHistory:
                 lines = self._scanned(operation)
             reported += lines
             shown += [operation.shown] * len(lines)
+            statements += [operation.statement] * len(lines)
         error = f", :error {edn(one.error)}" if one.error else ""
         callers = f", :callers [{TAB.join(map(edn, shown))}]" if reported else ""
+        noted = f", :statements [{TAB.join(map(edn, statements))}]" if reported else ""
         value = f"[{TAB.join(reported)}]"
-        self._write(one.process, one.outcome or "info", one.ended, "txn", value, callers + error)
+        more = callers + noted + error
+        self._write(one.process, one.outcome or "info", one.ended, "txn", value, more)
         self.written += 1
 
     def _scanned(self, scan: ScannedRows) -> list[str]:
@@ -574,11 +598,13 @@ def without_scans(path: Path, tables: Mapping[str, str], into: Path) -> Iterator
                 keep = [not one.startswith(heads) for one in operations]
                 if not all(keep):
                     before, callers, after = _cut(rest, ":callers [", "]")
-                    shown = callers.split(TAB) if callers else [""] * len(operations)
-                    yield from (s for s, kept in zip(shown, keep, strict=True) if not kept)
-                    value = TAB.join(o for o, kept in zip(operations, keep, strict=True) if kept)
-                    shown = [s for s, kept in zip(shown, keep, strict=True) if kept]
-                    changed = f"{head}{value}{before}{TAB.join(shown)}{after}"
+                    between, statements, end = _cut(after, ":statements [", "]")
+                    yield from compress(callers.split(TAB), map(not_, keep))
+                    value, callers, statements = (
+                        TAB.join(compress(texts.split(TAB), keep))
+                        for texts in (value, callers, statements)
+                    )
+                    changed = f"{head}{value}{before}{callers}{between}{statements}{end}"
             out.write(changed)
 
 

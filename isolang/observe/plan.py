@@ -13,6 +13,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 
+from isolang.history.statements import Lock
 from isolang.observe.lexer import Token, raw
 
 StatementKind: TypeAlias = Literal[
@@ -120,6 +121,7 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
         offset: the position of the token of OFFSET; 0 without one.
         order: the range of tokens of ORDER BY.
         locks: whether it locks the rows that it finds.
+        lock: how it locks the rows of its only table against writers.
         skips: whether it skips rows that others have locked.
         computes: whether an UPDATE uses columns in SET.
         proposed: for an INSERT of VALUES, the number of rows; -1 if it is not known.
@@ -138,6 +140,7 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
     offset: int = 0
     order: tuple[int, int] = (0, 0)
     locks: bool = False
+    lock: Lock = ""
     skips: bool = False
     computes: bool = False
     proposed: int = -1
@@ -483,9 +486,18 @@ def _select(reader: _Reader, aggregates: Collection[str]) -> StatementPlan:
         offset=_clause(reader, {"offset"}, stop, aggregated=False),
         order=(order + 2, order_end) if order < end else (0, 0),
         locks=locks < end,
+        lock=_lock(reader, locks, end) if len(found.tables) == 1 else "",
         skips=any(reader.word(n) == "skip" for n in range(locks, end)),
         tables=tuple(name for name, _ in found.tables),
     )
+
+
+def _lock(reader: _Reader, begin: int, end: int) -> Lock:
+    """Return how a SELECT of one table locks its rows; FOR KEY SHARE lets others write them."""
+    strengths = {reader.word(n + 1) for n in range(begin, end) if reader.word(n) == "for"}
+    if not strengths or "key" in strengths:
+        return ""
+    return "share" if strengths == {"share"} else "update"
 
 
 def _of_catalogue(name: str) -> bool:

@@ -188,6 +188,7 @@ class Session:
                 self._begin(begun, implicit=False).level = level
             return
         one = self._begin(done, implicit=True)
+        one.execute(made.lock)
         if kind == "savepoint":
             one.savepoints.append((made.name, len(one.operations)))
         elif kind == "release":
@@ -319,6 +320,7 @@ class Session:
     def partly(self, done: ExecutedStatement) -> None:
         """Note that the application has got a part of the rows of a SELECT."""
         one = self._begin(done, implicit=True)
+        one.statement = ""
         shown = _shown(done.statement.text)
         for reported, text in done.reported:
             for version in self._versions(reported, text):
@@ -440,7 +442,11 @@ class Session:
             if old is not None:
                 olds.append(old)
             row = None if whole is None else table.row(whole)
-            writes.append(WrittenRow(table, new, row, old, shown, inserts=old is None))
+            writes.append(
+                WrittenRow(
+                    table, new, row, old, shown, inserts=old is None, statement=one.statement
+                )
+            )
         if made.kind == "insert":
             lost = made.proposed >= 0 and len(writes) != made.proposed
             if lost:
@@ -472,7 +478,9 @@ class Session:
         why = statement.plan.partial if partial is None else partial
         kind, predicate, order = self._predicate(one, done, table, len(rows), why)
         if predicate:
-            one.operations.append(ScannedRows(table, predicate, tuple(rows), shown, order))
+            one.operations.append(
+                ScannedRows(table, predicate, tuple(rows), shown, order, one.statement)
+            )
             for version in rows:
                 one.seen.add((table.name, version.number))
             return

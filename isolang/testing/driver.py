@@ -413,6 +413,7 @@ class DriverWatch:
         result = yield send
         one = self._current(connection)
         if one is not None:
+            one.sent()
             if not commit:
                 one.roll_back_to(savepoint)
             one.release(savepoint)
@@ -432,8 +433,13 @@ class DriverWatch:
         idle = self.library.state(connection) == "idle"
         result = yield send
         if idle and self.library.state(connection) == "open":
-            self._begin(connection)
-        elif one is not None and what.kind == "savepoint":
+            begun = self._begin(connection)
+            if begun is not None:
+                begun.sent()
+            return result
+        if one is not None:
+            one.sent()
+        if one is not None and what.kind == "savepoint":
             one.savepoint(what.name)
         elif one is not None and what.kind == "release":
             one.release(what.name)
@@ -447,6 +453,7 @@ class DriverWatch:
         """Note a call whose reads and writes cannot be recorded."""
         one = self._arrive(connection)
         if one is not None:
+            one.sent()
             one.tables.clear()
             one.unclear = True
         if self.library.place(connection) == self._where:
@@ -482,6 +489,7 @@ class DriverWatch:
             if not failed:
                 self.passed(connection, "executemany", text)
             return (yield send)
+        one.sent()
         statement = writes[0][1]
         if statement.kind != "insert":
             self.unseen.read.add(base_name(statement.table))
@@ -538,6 +546,7 @@ class DriverWatch:
     def _within(self, one: _Open, sent: Sent) -> Steps:
         connection, text = sent.connection, sent.text
         statement = parse(sent.literal()) if text else None
+        one.sent("" if statement is None else statement.lock)
         try:
             table = yield from self._table(one, sent, statement)
             if statement is None or table is None:
@@ -604,7 +613,7 @@ class DriverWatch:
     ) -> Steps:
         steps = len(one.steps)
         before: dict[str, rows.Version | None] = {}
-        locks = statement.locks and not one.alone  # in autocommit, its locks end with it
+        locks = bool(statement.lock) and not one.alone  # in autocommit, its locks end with it
         if not locks:
             before = yield from self._record_lookup(
                 one, sent, table, rows.matching(statement, table)
@@ -614,7 +623,7 @@ class DriverWatch:
         names, returned = sent.output_rows(result, len(statement.returned))
         first = sent.first_only and not statement.sums
         by_key = None
-        if returned and (statement.cut or first or statement.locks):
+        if returned and (statement.cut or first or statement.lock):
             by_key = rows.returned_keys(statement, table, returned, names)
         whole = rows.matching(statement, table, row=True)
         after = yield from self._record_lookup(
@@ -629,7 +638,7 @@ class DriverWatch:
         if not locks and by_key is not None:
             before = {key: version for key, version in before.items() if key in after}
         most = max(len(before), len(after))
-        partly = statement.cut or statement.locks or (first and most > 1)
+        partly = statement.cut or bool(statement.lock) or (first and most > 1)
         if by_key is None and partly and most > (count or 0):
             if count != 0:
                 self.unseen.note(LIMITED, sent.text)
@@ -647,7 +656,13 @@ class DriverWatch:
             complete = complete and count in (None, len(after))
         met = [(step.key, step.number) for step in read if isinstance(step, Found)]
         yield from self._condition(
-            one, sent, statement, table, found, met if complete else None, locks=statement.locks
+            one,
+            sent,
+            statement,
+            table,
+            found,
+            met if complete else None,
+            locks=bool(statement.lock),
         )
         return result
 
@@ -727,6 +742,7 @@ class DriverWatch:
                 text=sent.text,
                 shown=shown_text(sent.literal()),
                 caller=caller(),
+                statement=one.statement,
             )
         )
 

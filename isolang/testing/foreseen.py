@@ -253,7 +253,10 @@ class _Player:
     def _statements(self, t: int, steps: int) -> int:
         """Return how many statements made the first steps of a transaction."""
         run = self._predictions.run
-        ops = [s.op for s in run.order.programs[self._prediction.who[t]].steps[:steps]]
+        first = run.order.programs[self._prediction.who[t]].steps[:steps]
+        if first[-1].sent is not None:
+            return first[-1].sent.number
+        ops = [step.op for step in first]
         columns = run.history.columns
         if not columns.has_operation_times:
             return len(ops)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
+from isolang.history.statements import Lock, SentStatement
 from isolang.observe.closed import Found, Step, Trace, Wrote
 from isolang.run.drivers.postgres import classify
 from isolang.run.outcome import Driver, Failure, Phase
@@ -84,11 +85,22 @@ class ObservedTransaction:
         self.failed = False
         self._own: dict[str, Any] = {}  # the last written value of each row
         self._remarks: list[tuple[str, SeenRow | None]] = []  # caller and row of each operation
+        self._statements: list[str] = []  # of each operation
+        self._current = SentStatement(0)
         self.steps: list[Step] = []  # what it did, in more detail
         self._savepoints: list[tuple[str, int, int]] = []
         driver = Driver(commit=_nothing, rollback=_nothing, classify=self._classify)
         self._t = recorder.transaction(session, driver=driver).__enter__()
         self._begun = self._t.index
+
+    def sent(self, lock: Lock = "") -> None:
+        """Note that the application has sent a statement, with its lock."""
+        self._current = SentStatement(self._current.number + 1, lock)
+
+    @property
+    def statement(self) -> str:
+        """The text of the current statement in the history; empty if none was sent."""
+        return str(self._current) if self._current.number else ""
 
     def read(
         self, key: str, value: Any, seen: SeenRow | None = None, *, table: str = "", number: int = 0
@@ -113,10 +125,19 @@ class ObservedTransaction:
             return False
         self.operations.append(("r", key, value))
         self._remarks.append((caller(), seen))
+        self._statements.append(self.statement)
         if table:
             shown, where = "" if seen is None else read_text(seen), self._remarks[-1][0]
             self.steps.append(
-                Found(table=table, key=key, number=number, value=value, caller=where, shown=shown)
+                Found(
+                    table=table,
+                    key=key,
+                    number=number,
+                    value=value,
+                    caller=where,
+                    shown=shown,
+                    statement=self.statement,
+                )
             )
         return True
 
@@ -147,7 +168,7 @@ class ObservedTransaction:
             earlier = known[-1][1] if known else None
             whole = _since(seen, earlier.row if earlier else {})
             shown = "" if whole is None else written_text(whole)
-            self.steps.append(replace(step, caller=caller(), shown=shown))
+            self.steps.append(replace(step, caller=caller(), shown=shown, statement=self.statement))
         self._own[key] = value
         places = [n for n, (_, one, _) in enumerate(self.operations) if one == key]
         writes = [n for n in places if self.operations[n][0] == "w"]
@@ -158,6 +179,7 @@ class ObservedTransaction:
         _, earlier = self._remarks[places[-1]] if places else ("", None)
         self.operations.append(("w", key, value))
         self._remarks.append((where or caller(), _since(seen, earlier.row if earlier else {})))
+        self._statements.append(self.statement)
 
     def _rows(self) -> Iterator[str]:
         """Yield the row of each operation as text; empty if the row is not known."""
@@ -187,6 +209,7 @@ class ObservedTransaction:
         del self.operations[operations:]
         del self.steps[steps:]
         del self._remarks[len(self.operations) :]
+        del self._statements[len(self.operations) :]
         self._own = {key: value for name, key, value in self.operations if name == "w"}
         del self._savepoints[index + 1 :]
 
@@ -201,6 +224,7 @@ class ObservedTransaction:
         self.operations.clear()
         self.steps.clear()
         self._remarks.clear()
+        self._statements.clear()
         self._own.clear()
         return written
 
@@ -225,6 +249,7 @@ class ObservedTransaction:
             (self._t.read if name == "r" else self._t.write)(key, value, stated)
         self._t.callers = [where for where, _ in self._remarks]
         self._t.rows = list(self._rows())
+        self._t.statements = self._statements
 
     def _classify(self, error: BaseException, phase: Phase) -> Failure:
         return classify(error, "commit" if self.committing or self.alone else "statement")

@@ -93,6 +93,12 @@ class Paced:
 
         for owner, name in ((psycopg.Cursor, "execute"), (psycopg.Cursor, "executemany")):
             self._hooks.around(owner, name, _statement)
+        for other, name in (
+            (psycopg.Cursor, "copy"),
+            (psycopg.Cursor, "stream"),
+            (psycopg.ServerCursor, "execute"),
+        ):
+            self._hooks.before(other, name, _other)
         self._hooks.around(psycopg.Connection, "commit", _commit)
         self._hooks.around(psycopg.Transaction, "__enter__", _begin)
         self._hooks.around(psycopg.Transaction, "__exit__", _end)
@@ -104,6 +110,15 @@ class Paced:
 
 def _statement(original: Any, cursor: Any, *args: Any, **options: Any) -> Steps:
     return _gated(cursor.connection, original, cursor, *args, **options)
+
+
+def _other(cursor: Any, *_: object, **__: object) -> None:
+    """Wait before a statement whose answer comes in parts."""
+    call = getattr(_HERE, "call", None)
+    if call is not None and not call.inside:
+        call.wait()
+        if not cursor.connection.autocommit:
+            _set_level(cursor.connection, call)
 
 
 def _commit(original: Any, connection: Any) -> Steps:

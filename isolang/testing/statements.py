@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from msgspec import Struct, field
 
+from isolang.history.statements import Lock
 from isolang.testing.conditions import NAME, column_of, conjuncts, sought, split
 
 _TOKEN: Final = re.compile(
@@ -48,7 +49,7 @@ class Statement(Struct, frozen=True, kw_only=True):
         cut: whether matching rows may be left out, by LIMIT, OFFSET, FETCH or SKIP LOCKED.
         skips: whether SKIP LOCKED leaves out rows that other transactions have locked.
         sums: whether the result is one row that is computed from all matching rows.
-        locks: whether the statement locks rows against writers.
+        lock: how a SELECT locks rows against writers.
         returned: the expressions that the application receives for each row, as they are written.
         sets: for an UPDATE, the columns that it sets.
         where: the tokens of the condition.
@@ -64,7 +65,7 @@ class Statement(Struct, frozen=True, kw_only=True):
     cut: bool = False
     skips: bool = False
     sums: bool = False
-    locks: bool = False
+    lock: Lock = ""
     returned: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
     where: tuple[str, ...] = ()
@@ -166,10 +167,17 @@ def _select(cut: _Text) -> Statement | None:
         # SOUND BECAUSE: a list that begins with an aggregate is computed from all rows. Other
         # expressions in the list, such as those by which rows are grouped, would need GROUP BY.
         sums=words[1] in _SUMS and words[2] == "(" and not {"over", "group"} & set(words),
-        locks=bool(strengths) and "key" not in strengths,
+        lock=_lock(strengths),
         returned=tuple(_listed(cut, 1, begin - 1)),
         where=tuple(cut.tokens[at + 1 : end]),
     )
+
+
+def _lock(strengths: Collection[str]) -> Lock:
+    """Return the lock of a SELECT by the words that follow FOR."""
+    if not strengths or "key" in strengths:  # FOR KEY SHARE lets others write the row
+        return ""
+    return "share" if set(strengths) == {"share"} else "update"
 
 
 def lookup(text: str, keys: Callable[[str], Collection[frozenset[str]]]) -> tuple[int | None, bool]:

@@ -57,6 +57,39 @@ def locked_save(customer, amount):
 
 def locked_pay(customer, amount):
     withdraw("checking", customer, amount, lock="FOR UPDATE")
+
+def shared_save(customer, amount):
+    withdraw("savings", customer, -amount, lock="FOR SHARE")
+
+def shared_pay(customer, amount):
+    withdraw("checking", customer, amount, lock="FOR SHARE")
+
+def alone(table, amount):
+    with psycopg.connect(URL) as c:
+        c.execute("SELECT pg_advisory_xact_lock(7)")
+        saved, checked = balance(c, "savings", 1), balance(c, "checking", 1)
+        put(c, table, 1, (saved if table == "savings" else checked) - amount)
+
+def alone_save(amount):
+    alone("savings", -amount)
+
+def alone_pay(amount):
+    alone("checking", amount)
+
+def take(customer, amount, before):
+    with psycopg.connect(URL) as c:
+        for _ in range(before):
+            c.execute("SELECT 1")
+        query = "SELECT customer, balance FROM savings WHERE customer IN (1, 2, 3)"
+        found = dict(c.execute(query).fetchall())
+        if sum(found.values()) >= amount:
+            put(c, "savings", customer, found[customer] - amount)
+
+def take_one(amount, before):
+    take(1, amount, before)
+
+def take_three(amount, before):
+    take(3, amount, before)
 """
 
 
@@ -99,12 +132,45 @@ def test_nothing_is_found_in_the_mended_functions(bank, isolation):
     assert found.lines() == ["foresee repeatable read: nothing found, which does not mean safe"]
 
 
-def test_a_lock_that_was_recorded_as_a_read_is_named(bank, isolation):
+@pytest.mark.parametrize("level", ["repeatable read", "read committed"])
+@pytest.mark.parametrize("names", [("locked_save", "locked_pay"), ("shared_save", "shared_pay")])
+def test_reads_that_lock_are_not_overlooked(bank, isolation, names, level):
+    """Who locks what he reads makes the others wait, so that nothing is predicted."""
+    recorded(bank, isolation, *names)
+    assert isolation.foresee(level).predictions.outcome == "nothing found"
+
+
+def test_a_lock_that_no_recording_has_is_named(bank, isolation):
     """A prediction that the database does not show is not confirmed, and the reason is told."""
-    recorded(bank, isolation, "locked_save", "locked_pay")
+    isolation.setup(bank["create"])
+    isolation.watch_psycopg(bank["URL"])
+    isolation.call(bank["alone_save"], 30)
+    isolation.call(bank["alone_pay"], 30)
     found = isolation.foresee("read committed")
     assert not found.confirmed
-    assert [one.why for one in found.played] == ["locked_save(1, 30) waited for a lock"]
+    assert [one.why for one in found.played] == ["alone_save(30) waited for a lock"]
+
+
+@pytest.mark.parametrize("before", [0, 5])
+@pytest.mark.parametrize("level", ["repeatable read", "read committed"])
+def test_statements_are_played_and_not_operations(bank, isolation, level, before):
+    """One SELECT has three operations, and those before it have none."""
+
+    def create():
+        bank["create"]()
+        with bank["psycopg"].connect(bank["URL"]) as c:
+            c.execute("INSERT INTO savings VALUES (3, 100)")
+
+    isolation.setup(create)
+    isolation.watch_psycopg(bank["URL"])
+    isolation.call(bank["take_three"], 120, before)
+    isolation.call(bank["take_one"], 120, before)
+    history = isolation.recorder.history()
+    numbers = [one.number for one in history.statements_of(1) if one is not None]
+    assert numbers == [before + 1, before + 1, before + 1, before + 2]
+    found = isolation.foresee(level)
+    assert [one.why for one in found.played] == [""]
+    assert [one.anomaly for one in found.confirmed] == ["write skew"]
 
 
 def test_calls_of_several_transactions_cannot_be_arranged(bank, isolation):

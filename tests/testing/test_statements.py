@@ -7,23 +7,24 @@ from isolang.testing.transactions import control
 
 
 @pytest.mark.parametrize(
-    ("text", "source", "cut", "locks"),
+    ("text", "source", "cut", "lock"),
     [
-        ("SELECT * FROM account", "account", False, False),
-        ("select a.x from s.account AS a where a.x >= 1;", "s.account AS a where a.x >= 1", 0, 0),
-        ('SELECT 1 FROM "A b" WHERE x IN (1, 2) ORDER BY x', '"A b" WHERE x IN (1, 2)', 0, 0),
-        ("SELECT sum(x) FROM t t1 GROUP BY y LIMIT 3", "t t1", True, False),
-        ("SELECT x FROM t WHERE n = 'a''b' FOR UPDATE", "t WHERE n = 'a''b'", False, True),
-        ("SELECT x FROM t FOR NO KEY UPDATE SKIP LOCKED", "t", True, True),
-        ("SELECT x FROM t FOR KEY SHARE", "t", False, False),
-        ("SELECT x FROM t WHERE a = 'x'::VARCHAR", "t WHERE a = 'x'::VARCHAR", False, False),
+        ("SELECT * FROM account", "account", False, ""),
+        ("select a.x from s.account AS a where a.x >= 1;", "s.account AS a where a.x >= 1", 0, ""),
+        ('SELECT 1 FROM "A b" WHERE x IN (1, 2) ORDER BY x', '"A b" WHERE x IN (1, 2)', 0, ""),
+        ("SELECT sum(x) FROM t t1 GROUP BY y LIMIT 3", "t t1", True, ""),
+        ("SELECT x FROM t WHERE n = 'a''b' FOR UPDATE", "t WHERE n = 'a''b'", False, "update"),
+        ("SELECT x FROM t FOR NO KEY UPDATE SKIP LOCKED", "t", True, "update"),
+        ("SELECT x FROM t FOR KEY SHARE", "t", False, ""),
+        ("SELECT x FROM t FOR SHARE NOWAIT", "t", False, "share"),
+        ("SELECT x FROM t WHERE a = 'x'::VARCHAR", "t WHERE a = 'x'::VARCHAR", False, ""),
     ],
 )
-def test_selects_of_one_table(text, source, cut, locks):
+def test_selects_of_one_table(text, source, cut, lock):
     """Table and condition stay as they are written."""
     found = parse(text)
     assert (found.kind, found.source) == ("select", source)
-    assert (found.cut, found.locks) == (bool(cut), bool(locks))
+    assert (found.cut, found.lock) == (bool(cut), lock)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _VERSIONS: Final = re.compile(rb", :versions \[[^\]]*\]")
 _XID: Final = re.compile(rb", :xid \"?(\d+)\"?")
-_NOTES: Final = re.compile(rb", (:callers|:rows) \[((?:\"(?:[^\"\\]|\\.)*\"|\s)*)\]")
+_NOTES: Final = re.compile(rb", (:callers|:rows|:statements) \[((?:\"(?:[^\"\\]|\\.)*\"|\s)*)\]")
 _TEXT: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _COMMITTED: Final = re.compile(rb":type :ok,")
 _PROCESS: Final = re.compile(rb":process (\d+)")

@@ -38,10 +38,14 @@ def with_error(line: bytes, error: BaseException) -> bytes:
 
 
 def with_remarks(
-    line: bytes, callers: Sequence[str], rows: Sequence[str], operations: int
+    line: bytes,
+    callers: Sequence[str],
+    rows: Sequence[str],
+    operations: int,
+    statements: Sequence[str] = (),
 ) -> bytes:
-    """Return the line of a completion with each operation's caller and row."""
-    for name, texts in (("callers", callers), ("rows", rows)):
+    """Return the line of a completion with each operation's caller, row and statement."""
+    for name, texts in (("callers", callers), ("rows", rows), ("statements", statements)):
         if any(texts):
             known = [*texts, *[""] * (operations - len(texts))]
             shown = " ".join(show(*encode(one, name)) for one in known)

@@ -35,6 +35,7 @@ from typing import Literal as OneOf
 from isolang._native import recorded_line
 from isolang.errors import HistoryError, IsolangError
 from isolang.history.predicates import predicate_text
+from isolang.history.statements import SentStatement
 from isolang.history.values import Literal, column_text
 from isolang.run.operation import Recorded, between
 from isolang.run.outcome import (
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from isolang.history.history import History
+    from isolang.history.statements import Lock
 
 _T = TypeVar("_T")
 _Steps: TypeAlias = Generator[Callable[[Any], object], Any, _T]
@@ -330,6 +332,7 @@ class RecordedTransaction:
             recorded.
         callers: the ``file:line`` of each operation's caller; empty if unknown.
         rows: the columns that each operation read or changed, as text; empty if unknown.
+        statements: the statement of each operation, as text (docs/formats.md); empty if unknown.
         caller: a function that returns the ``file:line`` of the current operation's caller;
             ``None`` for no callers.
     """
@@ -364,6 +367,8 @@ class RecordedTransaction:
         self.operations: list[Recorded] = []
         self.callers: list[str] = []
         self.rows: list[str] = []
+        self.statements: list[str] = []
+        self._statement: SentStatement | None = None
         self.caller: Callable[[], str] | None = None
 
     @property
@@ -459,6 +464,21 @@ class RecordedTransaction:
         """Note the time just before a statement is sent, for the next recorded operation."""
         self._sent = monotonic_ns()
 
+    def statement(self, lock: Lock = "") -> None:
+        """Note that a statement is sent, which executes the operations that are recorded next.
+
+        An ``UPDATE … SET x = x + 1`` is one statement with a read and a write. Predictions and
+        templates (docs/foresee.md, docs/robustness.md) use this; verdicts do not.
+
+        Args:
+            lock: ``update`` or ``share`` if the statement locks the rows that it reads, as
+                ``SELECT … FOR UPDATE`` and ``SELECT … FOR SHARE`` do.
+        """
+        if lock not in ("", "update", "share"):
+            raise HistoryError(f"statement: no lock (got {lock!r}, expected update or share)")
+        number = 1 if self._statement is None else self._statement.number + 1
+        self._statement = SentStatement(number, lock)
+
     def installed(self, versions: Mapping[Any, Any]) -> None:
         """Record the database's names of the versions that the transaction has created.
 
@@ -480,6 +500,9 @@ class RecordedTransaction:
     def _done(self, operation: Recorded) -> None:
         if self.caller is not None:
             self.callers.append(self.caller())
+        if self._statement is not None:
+            self.statements += [""] * (len(self.operations) - len(self.statements))
+            self.statements.append(str(self._statement))
         self.operations.append(operation)
         self._times += (self._sent, monotonic_ns())
 
@@ -570,7 +593,7 @@ class RecordedTransaction:
             if self.problem is not None and outcome == "committed":
                 outcome = "maybe"
             if self.problem is None:
-                line = lines.with_remarks(line, self.callers, self.rows, len(done))
+                line = lines.with_remarks(line, self.callers, self.rows, len(done), self.statements)
             if (self._versions or self.transaction_name is not None) and self.problem is None:
                 stated = [self._versions.get(place) for place in range(len(done))]
                 line = lines.with_versions(line, stated, self.transaction_name)

@@ -1,0 +1,132 @@
+"""The statements of a recording: which operations one statement executed, and which reads locked.
+
+A completion may have ``:statements ["1" "2 for update" "3" "3"]``, one text for each operation: the
+place of its statement among all that the client sent in the transaction, and the lock with which
+the statement read. No verdict depends on them; predictions and templates do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from msgspec import DecodeError, Struct, json
+
+from isolang.errors import HistoryError
+
+Lock: TypeAlias = Literal["", "update", "share"]
+"""How a SELECT locks the rows that it reads until its transaction ends; empty if it does not."""
+
+_FIELD: Final = b":statements ["
+_JSON_FIELD: Final = b'"statements"'
+_STRING: Final = rb'"(?:[^"\\]|\\.)*"'
+_TOKEN: Final = re.compile(rb"%s|;[^\n]*|%s" % (_STRING, re.escape(_FIELD)))
+_TEXTS: Final = re.compile(rb"((?:%s[\s,]*)*)\]" % _STRING)
+_TEXT: Final = re.compile(r"([1-9][0-9]{0,8})(?: for (update|share))?")
+
+
+class SentStatement(Struct, frozen=True):
+    """The statement that executed an operation.
+
+    Attributes:
+        number: its place among the statements that the client sent in the transaction, from 1.
+        lock: how it locked the rows that it read.
+
+    >>> str(SentStatement(2, "update"))
+    '2 for update'
+    """
+
+    number: int
+    lock: Lock = ""
+
+    def __str__(self) -> str:
+        return f"{self.number} for {self.lock}" if self.lock else str(self.number)
+
+
+Statements: TypeAlias = Sequence[SentStatement | None]
+"""The statement of each operation of a transaction; ``None`` if it is not known."""
+
+
+def statements_in(path: str) -> Mapping[int, Statements]:
+    """Return the statements of a recording, by the line of the completion.
+
+    Args:
+        path: the file of the history; a file that cannot be read has no statements.
+
+    Raises:
+        HistoryError: a field of statements has another form.
+    """
+    try:
+        about = Path(path).stat()
+        return _read(path, about.st_mtime_ns, about.st_size) if Path(path).is_file() else {}
+    except OSError:
+        return {}
+
+
+@lru_cache(maxsize=4)
+def _read(path: str, changed: int, size: int) -> Mapping[int, Statements]:
+    found: dict[int, Statements] = {}
+    with Path(path).open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if _FIELD not in line and _JSON_FIELD not in line:
+                continue
+            texts = _texts(line)
+            if texts is not None:
+                found[number] = tuple(_parsed(texts, f"{path}:{number}"))
+    return found
+
+
+def _texts(line: bytes) -> Sequence[object] | None:
+    """Return the texts of a line; ``None`` if it has no such field."""
+    at = next((m.end() for m in _TOKEN.finditer(line) if m[0] == _FIELD), None)
+    if at is not None:
+        end = _TEXTS.match(line, at)
+        if end is None:
+            return [line[at : at + 20].decode(errors="replace")]
+        return [one.decode()[1:-1] for one in re.findall(_STRING, end[1])]
+    try:
+        event = json.decode(line.strip().lstrip(b"[ ").rstrip(b",] "))
+    except DecodeError:
+        return None
+    field = event.get("statements") if isinstance(event, dict) else None
+    return field if field is None or isinstance(field, list) else [field]
+
+
+def _parsed(texts: Sequence[object], where: str) -> Iterator[SentStatement | None]:
+    numbers = []
+    for text in texts:
+        if text == "":
+            yield None
+            continue
+        form = _TEXT.fullmatch(text) if isinstance(text, str) else None
+        if form is None:
+            raise HistoryError(
+                f"{where}: no statement (got {text!r}, expected a number from 1, alone or with "
+                "' for update' or ' for share')"
+            )
+        numbers.append(int(form[1]))
+        lock: Lock = "update" if form[2] == "update" else "share" if form[2] else ""
+        yield SentStatement(numbers[-1], lock)
+    for one, other in pairwise(numbers):
+        if other < one:
+            raise HistoryError(
+                f"{where}: statements out of order (got {other} after {one}, expected the order in "
+                "which they were sent)"
+            )
+
+
+def checked(statements: Statements, operations: int, where: str) -> Statements:
+    """Return the statements of a transaction with so many operations.
+
+    Raises:
+        HistoryError: their number is another one.
+    """
+    if len(statements) == operations:
+        return statements
+    raise HistoryError(
+        f"{where}: as many statements as operations (got {len(statements)}, expected {operations})"
+    )
