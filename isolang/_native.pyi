@@ -281,6 +281,7 @@ def write_jepsen(
     versions: Mapping[int, str],
     labels: Sequence[str],
     levels: Sequence[str],
+    statements: Sequence[str],
     write: Callable[[bytes], object],
 ) -> tuple[int, int] | None: ...
 

@@ -219,15 +219,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         Raises:
             HistoryError: the recording has another number of statements, or another form of them.
         """
-        if "statements" not in self._lazy:
-            from isolang.history.statements import statements_in
-
-            lines = self.position_unit == "line" and self.format in ("edn", "jepsen-json")
-            self._lazy["statements"] = (
-                statements_in(self.files[0]) if lines and len(self.files) == 1 else {}
-            )
-        known: Mapping[int, Statements] = self._lazy["statements"]
-        found = known.get(int(self.columns.txn_position[txn]), ()) if known else ()
+        found = self._statements().get(int(self.columns.txn_position[txn]), ())
         if not found:
             return ()
         from isolang.history.objects import operations_count
@@ -235,6 +227,20 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
 
         where = f"{self.files[0]}:{int(self.columns.txn_position[txn])}"
         return checked(found, operations_count(self, txn), where)
+
+    def has_statements(self) -> bool:
+        """Return whether the recording has the statement of some operation."""
+        return bool(self._statements())
+
+    def _statements(self) -> Mapping[int, Statements]:
+        if "statements" not in self._lazy:
+            from isolang.history.statements import statements_in
+
+            lines = self.position_unit == "line" and self.format in ("edn", "jepsen-json")
+            one = lines and len(self.files) == 1
+            self._lazy["statements"] = statements_in(self.files[0]) if one else {}
+        found: Mapping[int, Statements] = self._lazy["statements"]
+        return found
 
     def describe_op(self, op: int) -> str:
         """Return an operation as text: ``r(x, 5)``, ``w(user/7 {age: 4 → 5})``."""

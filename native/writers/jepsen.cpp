@@ -158,6 +158,7 @@ class Speller {
     out_.text("]");
     if (!asked && h_.has_versions()) versions(line.txn);
     if (!asked && spelling_.times && h_.has_operation_times()) times(line.txn);
+    if (!asked && !spelling_.statements.empty()) statements(line.txn);
     out_.text("}\n");
   }
 
@@ -179,6 +180,14 @@ class Speller {
       if (i > 0) out_.text(between());
       found[i] == kNoVersion ? nil() : atom(h_.versions, found[i], spelling_.versions);
     }
+    out_.text("]");
+  }
+
+  void statements(std::int32_t t) {
+    const std::string& text = spelling_.statements.at(idx(t));
+    if (text.empty()) return;
+    out_.text(spelling_.json ? ",\"statements\":[" : ", :statements [");
+    out_.text(text);
     out_.text("]");
   }
 

@@ -48,6 +48,7 @@ struct JepsenSpelling {
   std::vector<std::int64_t> processes;  // the process of each session, in order of first appearance
   Texts keys, values, groups, versions;
   std::vector<std::string> labels, levels;  // the texts of each set of names that is written
+  std::vector<std::string> statements;      // of each transaction's operations; empty if none are known
 };
 
 // Writes operation maps. If a transaction does not begin after the previous one in its session has ended, writes

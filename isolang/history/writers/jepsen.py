@@ -35,6 +35,7 @@ _EDN = FormatFeatures(
     groups=True,
     versions=True,
     labels=True,
+    statements=True,
     unknown=True,
     empty=True,
     hint="",
@@ -47,6 +48,7 @@ _JSON = FormatFeatures(
     groups=True,
     versions=True,
     labels=True,
+    statements=True,
     unknown=True,
     empty=True,
     hint="EDN can express it",
@@ -107,6 +109,7 @@ def _encode(
             texts.versions(part),
             texts.names(columns.label_sets),
             texts.names(columns.level_sets),
+            texts.statements(part),
             sink,
         )
         if overlap is not None:
@@ -235,6 +238,16 @@ class _Texts:
             return texts[0] if len(texts) == 1 else f"[{between.join(texts)}]"
 
         return [text(names) for names in sets]
+
+    def statements(self, part: Outline) -> list[str]:
+        """Return the statements of each transaction's operations; empty if none are known."""
+        if not part.history.has_statements():
+            return []
+        between = "," if self.json else " "
+        return [
+            between.join(f'"{one or ""}"' for one in part.history.statements_of(txn))
+            for txn in part.txns.tolist()
+        ]
 
     def _text(self, atom: tuple[int, object], *, key: bool = False) -> str | None:
         """Return the text of an atom, if reading it as a key (or as a value) returns the same atom.

@@ -30,6 +30,7 @@ class FormatFeatures(Struct, frozen=True, kw_only=True):
         groups: groups of transactions.
         versions: the versions that operations state.
         labels: labels of transactions, and the levels that they requested.
+        statements: the statements that executed operations.
         failed: operations that failed inside their transaction.
         unknown: reads with unknown results in transactions that are not committed.
         empty: transactions without operations.
@@ -45,6 +46,7 @@ class FormatFeatures(Struct, frozen=True, kw_only=True):
     groups: bool = False
     versions: bool = False
     labels: bool = False
+    statements: bool = False
     failed: bool = False
     unknown: bool = False
     empty: bool = False
@@ -124,6 +126,8 @@ def outline(history: History, target: FormatFeatures, drop: frozenset[str]) -> O
         if "labels" not in drop:
             raise refuse("labels and levels of transactions cannot be expressed", may="labels")
         notes.append("labels and levels")
+    if history.has_statements() and not target.statements:
+        notes.append("the statements of operations")
     for code, allowed, what in (
         (c.INDETERMINATE, target.indeterminate, "a transaction whose outcome is unknown"),
         (c.ABORTED, target.aborted, "an aborted transaction"),
