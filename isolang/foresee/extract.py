@@ -152,7 +152,8 @@ def shown(templates: Templates) -> Iterator[str]:
 def _step(one: TemplateStatement) -> str:
     keys = f"[{', '.join('*' if key is None else str(key) for key in one.keys)}]"
     row = f"{one.relation}{keys if one.keys else ''}"
-    return f"{_LETTERS.get(one.kind, one.kind)}({row}{', 0' if one.kind == 'write' else ''})"
+    value = ", 0" if one.kind in ("write", "update") else ""
+    return f"{_LETTERS.get(one.kind, one.kind)}({row}{value})"
 
 
 class _Words:

@@ -7,7 +7,6 @@ import isolang
 from isolang.foresee.decide import decide
 from isolang.foresee.extract import extract, shown
 
-
 TABLE = (
     "DROP TABLE IF EXISTS t",
     "CREATE TABLE t (id int PRIMARY KEY, v int)",
@@ -51,10 +50,10 @@ ROWS = {
     "several rows": of_both,
 }
 STEPS = {
-    "update": "u(t[t1])",
+    "update": "u(t[t1], 0)",
     "select and update": "r(t[t1]) w(t[t1], 0)",
-    "for update": "u(t[t1]) w(t[t1], 0)",
-    "for share": "u(t[t1]) w(t[t1], 0)",
+    "for update": "u(t[t1], 0) w(t[t1], 0)",
+    "for share": "u(t[t1], 0) w(t[t1], 0)",
     "for key share": "r(t[t1]) w(t[t1], 0)",
     "several rows": "r(t[t1]) r(t[t2]) w(t[t3], 0)",
 }
