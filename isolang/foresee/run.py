@@ -83,7 +83,7 @@ class Executed(Struct, frozen=True):
             end += 1
         return end
 
-    def held(self, end: int | None = None) -> tuple[frozenset[int], frozenset[int]]:
+    def locked_keys(self, end: int | None = None) -> tuple[frozenset[int], frozenset[int]]:
         """Return the keys that the first steps lock: against everybody, and against writers only.
 
         A step locks what it writes, and what it reads by a statement that locks.
@@ -148,7 +148,8 @@ class Arrangement:
             members[sessions[i]] = self.earlier[i] | 1 << i
             for key in program.writes:
                 self.writers[key] = self.writers.get(key, 0) | 1 << i
-            for locks, keys in zip((self.locking, self.sharing), program.held(), strict=True):
+            every = program.locked_keys()
+            for locks, keys in zip((self.locking, self.sharing), every, strict=True):
                 for key in keys:
                     locks[key] = locks.get(key, 0) | 1 << i
             for at in program.reads:

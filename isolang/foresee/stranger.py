@@ -273,14 +273,14 @@ class Strangers:
     def _waiting(self, program: Executed, first: int) -> int:
         """Return who would wait for T, or fail T, if it ran after the first steps of T."""
         order, found = self.order, 0
-        alone, shared = program.held(first)
+        alone, shared = program.locked_keys(first)
         for key in alone:
             found |= order.locking.get(key, 0) | order.sharing.get(key, 0)
         for key in shared:
             found |= order.locking.get(key, 0)
         if self.level == "snapshots":
             # SOUND BECAUSE a statement fails that locks a row with a version after its snapshot.
-            for keys in program.held():
+            for keys in program.locked_keys():
                 for key in keys:
                     found |= order.writers.get(key, 0)
         return found
