@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import NamedTuple
 
 from foresee.agreement import partitions
@@ -158,6 +158,34 @@ def predicted(executed: Executed, run: Tiny, *, whole_snapshot: bool) -> bool:
                     if all(reads[i] == run.reads[i] for i in k):
                         kept = sorted((*k, stranger))
                         if not ser(run.part(kept, reads)):
+                            return True
+    return False
+
+
+def possible(executed: Executed, run: Tiny, *, whole_snapshot: bool) -> bool:
+    """Whether some schedule of the same statements is not serializable, whatever they read."""
+    for stranger in range(run.n):
+        for k in _subsets([i for i in range(run.n) if i != stranger]):
+            kept = {*k, stranger}
+            if any(run.so(a, b) and a not in kept for b in kept for a in range(run.n)):
+                continue
+            for order in permutations(k):
+                if any(run.so(b, a) for a, b in combinations(order, 2)):
+                    continue
+                if any(run.so(stranger, i) for i in order):
+                    continue
+                for cut in range(len(order) + 1):
+                    before, between = order[:cut], order[cut:]
+                    if any(run.so(i, stranger) for i in between):
+                        continue
+                    last = 1 if whole_snapshot else len(executed[stranger])
+                    for first in range(1, last + 1):
+                        schedule = (before, stranger, first, between)
+                        try:
+                            reads = played(executed, schedule, whole_snapshot=whole_snapshot)
+                        except _Refused:
+                            continue
+                        if not ser(run.part(sorted(kept), reads)):
                             return True
     return False
 
