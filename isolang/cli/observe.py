@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -19,14 +19,14 @@ from msgspec.structs import replace
 
 from isolang.cli.choices import number
 from isolang.cli.parameters import Include, Mistake, Only, Specs
-from isolang.errors import HistoryError
+from isolang.errors import HistoryError, IsolangError
 from isolang.options import Options, OutputOptions, ReadOptions
 from isolang.output.records import EXIT_UNKNOWN, EXIT_VALID, Report, code_of, exit_code, json_text
 from isolang.output.terminal import console, escaped, print_data, print_lines, warn
 
 if TYPE_CHECKING:
-    from isolang.observe.history import UnseenCounts
     from isolang.observe.observer import Observer, Where
+    from isolang.observe.unseen import Unseen
 
 _PORT: Final = "6543"
 _PACE: Final = 0.2  # seconds between two looks at what the live check has found
@@ -38,13 +38,15 @@ class NotSeen(Struct, frozen=True, kw_only=True):
     """A kind of what an application did and the observer did not record.
 
     Attributes:
-        kind: the kind.
+        kind: the name of its kind, as ``--allow-unseen`` takes it.
+        what: what it was, in the words of the output.
         count: how often.
         first: the first example.
         harmless: whether it cannot change a verdict, or was allowed.
     """
 
     kind: str
+    what: str
     count: int
     first: str
     harmless: bool
@@ -107,7 +109,7 @@ def observe(
         list[str] | None,
         typer.Option(
             "--allow-unseen", metavar="KIND", show_default=False,
-            help="Accept what is not seen of this kind, as the output names it; may be repeated.",
+            help="Accept what is not seen of this kind (docs/observe.md); may be repeated.",
         ),
     ] = None,
     most_rows: Annotated[
@@ -121,18 +123,17 @@ def observe(
 ) -> int:  # fmt: skip
     """Record what an application does on PostgreSQL through a proxy, and check it."""
     from isolang.jobs.routes import load_routes
-    from isolang.observe.kinds import KINDS
     from isolang.observe.observer import Observer
+    from isolang.observe.unseen import accepted_kinds
 
     if not (specs or into):
         raise Mistake(
             "nothing to do with what is observed", "--spec ser checks it, --into FILE keeps it"
         )
-    for kind in allow_unseen or ():
-        if kind not in KINDS:
-            raise Mistake(
-                f"--allow-unseen: there is no such kind (got {kind!r})", "docs/observe.md"
-            )
+    try:
+        accepted = accepted_kinds(allow_unseen or ())
+    except IsolangError as error:
+        raise Mistake(str(error).replace("allow_unseen", "--allow-unseen", 1)) from None
     host, port = _address(listen or f"127.0.0.1:{'0' if command else _PORT}")
     routes = load_routes(specs, include, options)
     with ExitStack() as stack:
@@ -152,7 +153,7 @@ def observe(
                 code = _wait(observer, where, command or (), host, env)
         finally:
             unseen = observer.stop()
-        seen = _not_seen(unseen, allow_unseen or ())
+        seen = _not_seen(unseen, accepted)
         reports: list[ObserveReport] = []
         if specs:
             from isolang.jobs.job import Job, run_job
@@ -163,7 +164,7 @@ def observe(
             )  # fmt: skip
             made: list[Report] = []
             run_job(job, made.append, lambda _: None)
-            reports = [_counted(one, seen, code) for one in made]
+            reports = [_counted(one, unseen, accepted, seen, code) for one in made]
         _print(reports, seen, output.form, observer, path if into else None)
     if code:
         warn(f"the command ended with the exit code {code}")
@@ -278,33 +279,38 @@ def _wait(
         signal.signal(signal.SIGTERM, ended)
 
 
-def _not_seen(unseen: UnseenCounts, allowed: Sequence[str]) -> tuple[NotSeen, ...]:
+def _not_seen(unseen: Unseen, accepted: Collection[str]) -> tuple[NotSeen, ...]:
     """Return what was not seen, with whether it is harmless or allowed."""
-    from isolang.observe.kinds import harmless
+    from isolang.observe.unseen import kind_of, wording
 
     return tuple(
         NotSeen(
-            kind=kind, count=count, first=unseen.examples.get(kind, ""),
-            harmless=harmless(kind) or kind in allowed,
+            kind=kind_of(what), what=wording(what), count=count,
+            first=unseen.examples.get(what, ""), harmless=kind_of(what) in accepted,
         )
-        for kind, count in sorted(unseen.items())
+        for what, count in sorted(unseen.items())
     )  # fmt: skip
 
 
-def _counted(report: Report, seen: Sequence[NotSeen], code: int | None) -> ObserveReport:
+def _counted(
+    report: Report,
+    unseen: Unseen,
+    accepted: Collection[str],
+    seen: Sequence[NotSeen],
+    code: int | None,
+) -> ObserveReport:
     """Return the report with what was not seen; a valid verdict is unknown if that may matter."""
+    from isolang.observe.unseen import missed
+
     fields: Mapping[str, object] = {
         name: getattr(report, name) for name in Report.__struct_fields__
     }
     found = ObserveReport(**fields, unseen=tuple(seen), command_code=code)  # type: ignore[arg-type]
-    lost = [one for one in seen if not one.harmless]
-    if found.verdict != "valid" or not lost:
+    reason, kinds = missed(unseen, accepted)
+    if found.verdict != "valid" or not kinds:
         return found
-    return replace(
-        found, verdict="unknown",
-        reason="what was recorded satisfies it, but not everything was seen: "
-        + "; ".join(f"{one.count:,} {one.kind}" for one in lost),
-    )  # fmt: skip
+    hint = " ".join(f"--allow-unseen {kind}" for kind in kinds)
+    return replace(found, verdict="unknown", reason=f"{reason}; hint: {hint} accepts that")
 
 
 def _print(
@@ -327,8 +333,8 @@ def _print(
         f"observed   {outcomes.total():,} transactions: {outcomes['ok']:,} committed, "
         f"{outcomes['fail']:,} aborted, {outcomes['info']:,} of unknown outcome",
         *(
-            f"not seen   {one.count:,} {escaped(one.kind)}"
-            + (" (harmless)" if one.harmless else "")
+            f"not seen   {one.count:,} {escaped(one.what)} "
+            + (f"({one.kind}, harmless)" if one.harmless else f"({one.kind})")
             + (f"\n           first: {escaped(one.first[:_SHOWN])}" if one.first else "")
             for one in seen
         ),

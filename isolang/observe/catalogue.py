@@ -13,6 +13,17 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from isolang.observe.unseen import (
+    CATALOGUE,
+    CHILDREN,
+    FOREIGN_TABLES,
+    KEY_TYPE,
+    NO_KEY,
+    PRIVILEGE,
+    RULES,
+    TEMPORARY,
+    VIEWS,
+)
 from isolang.observe.values import (
     BOOL,
     DATE,
@@ -66,18 +77,6 @@ FUNCTIONS: Final = """SELECT DISTINCT p.proname FROM pg_catalog.pg_proc p
  AND p.prokind <> 'a' AND p.provolatile <> 'i' AND NOT (l.lanname = 'c' AND EXISTS (
   SELECT FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e'))"""
 AGGREGATES: Final = "SELECT DISTINCT proname FROM pg_catalog.pg_proc WHERE prokind = 'a'"
-
-# Kinds of what is not seen.
-NOT_FOUND: Final = "tables that are not found"
-VIEWS: Final = "views"
-FOREIGN: Final = "foreign tables"
-RULES: Final = "tables with row security or rules"
-NO_KEY: Final = "tables without a primary key"
-KEY_TYPE: Final = "tables whose primary key has a type that is not supported"
-CHILDREN: Final = "tables that inherit, and partitions that are named"
-PRIVILEGE: Final = "tables that the role may not read"
-TEMPORARY: Final = "temporary tables, which no other session sees"
-CATALOGUE: Final = "the catalogue"
 
 
 def lookup(names: Iterable[str]) -> str:
@@ -241,7 +240,7 @@ def described(text: str) -> tuple[str, Table | None]:
         CATALOGUE if schema in ("pg_catalog", "information_schema")
         else TEMPORARY if persistence == "t"
         else VIEWS if kind in "vm"
-        else FOREIGN if kind == "f"
+        else FOREIGN_TABLES if kind == "f"
         else RULES if rules
         else CHILDREN if partition or (children and kind != "p")
         else PRIVILEGE if not may

@@ -23,53 +23,14 @@ from msgspec import Struct, field
 
 from isolang.history.statements import Lock, SentStatement
 from isolang.observe.catalogue import Table
-from isolang.observe.unseen import shortened
+from isolang.observe.unseen import FOREIGN, Unseen
 
 Outcome: TypeAlias = Literal["ok", "fail", "info"]
-
-FOREIGN: Final = "rows of writers that were not seen"
-NO_VERSION: Final = "updates whose former version is not known"
-UNREAD: Final = "writes to tables that no recorded statement reads"
-UNTOLD: Final = "conditions on tables with writes that were not seen"
-MANY: Final = "reads of more rows than --most-rows"
 
 _FIRST_NUMBER: Final = 3  # smaller numbers of transactions stand for "before everything"
 _HALF: Final = 2**31  # numbers of transactions are compared modulo 2**32
 _LEVELS: Final = {"serializable": "ser", "repeatable read": "si", "read committed": "pl-2",
                   "read uncommitted": "pl-2"}  # fmt: skip
-
-
-class UnseenCounts(Counter[str]):
-    """The counts of what was not recorded, by kind.
-
-    Attributes:
-        examples: the first example of each kind.
-        read: the names of the tables that statements read, without their schemas.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.examples: dict[str, str] = {}
-        self.read: set[str] = set()
-        self._writes: Counter[tuple[str, str]] = Counter()
-        self._first: dict[tuple[str, str], str] = {}
-
-    def note_write(self, kind: str, table: str, example: str) -> None:
-        """Count a write without reads, which matters only if some statement reads its table."""
-        self._writes[kind, table] += 1
-        self._first.setdefault((kind, table), example)
-
-    def settle(self) -> None:
-        """Count the writes, now that all tables which statements read are known."""
-        for (kind, table), number in self._writes.items():
-            self.note(kind if table in self.read else UNREAD, self._first[kind, table], number)
-        self._writes.clear()
-
-    def note(self, kind: str, example: str = "", number: int = 1) -> None:
-        """Count something, and keep the first example of its kind."""
-        self[kind] += number
-        if kind not in self.examples:
-            self.examples[kind] = shortened(example)
 
 
 class RowVersion(Struct, frozen=True):
@@ -250,7 +211,7 @@ class ObservedHistory:
         self.path = path
         self._file = path.open("xb", buffering=1 << 20)
         self._most = most_rows
-        self.unseen = UnseenCounts()
+        self.unseen = Unseen()
         self.outcomes: Counter[str] = Counter()
         self.unaudited: dict[str, Table] = {}
         self.doubtful: dict[str, str] = {}
@@ -340,7 +301,6 @@ class ObservedHistory:
     def close(self) -> None:
         """Write the remaining events, and close the file."""
         self.flush(everything=True)
-        self.unseen.settle()
         self._file.close()
 
     def _invoked(self, one: SeenTransaction) -> None:

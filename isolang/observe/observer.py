@@ -32,15 +32,13 @@ from isolang.observe.catalogue import (
     exact_json,
 )
 from isolang.observe.history import (
-    FOREIGN,
-    UNTOLD,
     ObservedHistory,
     RowVersion,
-    UnseenCounts,
     without_scans,
 )
 from isolang.observe.rewriting import DatabaseFacts
 from isolang.observe.session import Observation
+from isolang.observe.unseen import FOREIGN, UNTOLD, Unseen
 from isolang.observe.wire import Wire
 
 _PACE: Final = 0.2  # seconds between two writes of the history
@@ -147,7 +145,7 @@ class Observer:
                 "hint: --listen HOST:PORT of a free port"
             )
 
-    def stop(self) -> UnseenCounts:
+    def stop(self) -> Unseen:
         """End all connections, audit the database, and complete the history.
 
         Returns:
@@ -165,7 +163,7 @@ class Observer:
             for shown in without_scans(self._path, history.doubtful, other):
                 history.unseen.note(UNTOLD, shown)
             shutil.move(other, self._path)
-        return history.unseen
+        return history.unseen.settled()
 
     # --- the observer's own connection ---
 
@@ -313,10 +311,12 @@ class Observer:
         for number in sorted(gone)[:1]:
             history.doubtful.setdefault(table.name, f"{table.name}/{live[number]}")
             history.unseen.note(
-                FOREIGN, f"{table.name}/{live[number]} was changed or deleted", len(gone)
+                FOREIGN, f"{table.name}/{live[number]} was changed or deleted", number=len(gone)
             )
         for number in sorted(new)[:1]:
-            history.unseen.note(FOREIGN, f"a row of {table.name}, version {number}", len(new))
+            history.unseen.note(
+                FOREIGN, f"a row of {table.name}, version {number}", number=len(new)
+            )
         return not (gone or new)
 
     def _differences(self, table: Table, there: set[str]) -> tuple[set[str], set[str]]:

@@ -15,6 +15,15 @@ from msgspec import Struct, field
 
 from isolang.history.statements import Lock
 from isolang.observe.lexer import Token, raw
+from isolang.observe.unseen import (
+    COPIED,
+    COPY,
+    CURSORS,
+    PROCEDURES,
+    SHAPES,
+    SUBQUERIES,
+    TWO_PHASES,
+)
 
 StatementKind: TypeAlias = Literal[
     "select", "insert", "update", "delete", "begin", "commit", "rollback", "savepoint", "release",
@@ -23,17 +32,6 @@ StatementKind: TypeAlias = Literal[
 """The effect of a statement. ``forget`` may change what names mean; ``back`` is ROLLBACK TO."""
 
 JOINS: Final = "joins"
-SUBQUERIES: Final = "subqueries"
-COPIED: Final = "rows of CREATE TABLE AS"
-SHAPE: Final = "statements of a shape that is not recognised"
-KINDS: Final = frozenset({
-    COPIED, SUBQUERIES, SHAPE, "COPY", "EXPLAIN ANALYZE", "FROM of another shape", "GROUPING SETS",
-    "MERGE", "PREPARE and EXECUTE in SQL", "SELECT DISTINCT", "SELECT of no column", "TABLE",
-    "TABLESAMPLE", "UNION, INTERSECT and EXCEPT", "WITH", "columns that are renamed",
-    "cursors in SQL", "joins in parentheses", "other tables of UPDATE and DELETE", "procedures",
-    "subqueries in FROM", "two-phase commit",
-})  # fmt: skip
-"""The kinds of what a plan leaves out."""
 
 _CLAUSES: Final = frozenset({
     "where", "group", "having", "order", "limit", "offset", "fetch", "for", "window", "union",
@@ -68,9 +66,9 @@ _DDL: Final = frozenset({
     "security", "import",
 })  # fmt: skip
 _OTHERS: Final = {
-    "with": "WITH", "copy": "COPY", "declare": "cursors in SQL", "fetch": "cursors in SQL",
+    "with": "WITH", "copy": COPY, "declare": CURSORS, "fetch": CURSORS,
     "prepare": "PREPARE and EXECUTE in SQL", "execute": "PREPARE and EXECUTE in SQL",
-    "call": "procedures", "do": "procedures", "merge": "MERGE", "table": "TABLE",
+    "call": PROCEDURES, "do": PROCEDURES, "merge": "MERGE", "table": "TABLE",
 }  # fmt: skip
 _LEVEL: Final = re.compile(
     r"isolation level (serializable|repeatable read|read committed|read uncommitted)"
@@ -169,7 +167,7 @@ def plan(part: Sequence[Token], aggregates: Collection[str]) -> StatementPlan:
     except _RefusedError as refused:
         found = StatementPlan(kind="other", unseen=(str(refused),))
     if found.sources and not _complete(part, found):
-        found = StatementPlan(kind="other", unseen=(SHAPE,))
+        found = StatementPlan(kind="other", unseen=(SHAPES,))
     return StatementPlan(
         **{
             name: getattr(found, name)
@@ -301,7 +299,7 @@ def _planned(part: Sequence[Token], aggregates: Collection[str]) -> StatementPla
         return _write(_Reader(part), word)
     if word == "truncate":
         return StatementPlan(kind="truncate", tables=tuple(_truncated(_Reader(part))))
-    return StatementPlan(kind="other", unseen=(_OTHERS.get(word, SHAPE),))
+    return StatementPlan(kind="other", unseen=(_OTHERS.get(word, SHAPES),))
 
 
 def _level(text: str) -> str:
@@ -313,7 +311,7 @@ def _control(part: Sequence[Token], word: str, text: str) -> StatementPlan | Non
     """Return the plan of a statement that ends a transaction or changes its savepoints."""
     second = part[1].text if len(part) > 1 else ""
     if second in ("prepared", "transaction") and (word == "prepare" or second == "prepared"):
-        return StatementPlan(kind="other", unseen=("two-phase commit",))
+        return StatementPlan(kind="other", unseen=(TWO_PHASES,))
     if word in ("commit", "end"):
         return StatementPlan(kind="commit", name="chain" if text.endswith("and chain") else "")
     if word in ("rollback", "abort"):
@@ -578,12 +576,12 @@ def _write(reader: _Reader, word: str) -> StatementPlan:
     at = 1 if word == "update" else 2
     if word == "insert":
         if reader.word(1) != "into":
-            raise _RefusedError(SHAPE)
+            raise _RefusedError(SHAPES)
         name, alias, at = _insert_target(reader, at)
     else:
         name, alias, at = reader.table(at)
     if not name:
-        raise _RefusedError(SHAPE)
+        raise _RefusedError(SHAPES)
     unseen = []
     partial = ""
     if any(reader.word(n) == "select" for n in range(1, end)):
@@ -603,7 +601,7 @@ def _write(reader: _Reader, word: str) -> StatementPlan:
         if place < returning:
             where = (place + 1, returning)
             if reader.word(place + 1) == "current" and reader.word(place + 2) == "of":
-                unseen.append("cursors in SQL")
+                unseen.append(CURSORS)
                 partial = "cursors"
     proposed = -1
     if word == "insert":

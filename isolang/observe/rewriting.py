@@ -8,16 +8,20 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from isolang.observe import predicates
-from isolang.observe.catalogue import NOT_FOUND, Table
+from isolang.observe.catalogue import Table
 from isolang.observe.lexer import Token, UnclearTextError, raw, shape, statements, tokens
-from isolang.observe.plan import SHAPE, StatementPlan, StatementTable, named, plan
+from isolang.observe.plan import StatementPlan, StatementTable, named, plan
 from isolang.observe.predicates import CannotEvaluateError, ParsedCondition
+from isolang.observe.unseen import (
+    CALLED,
+    CASCADES,
+    NAMED_OLD,
+    PARTITIONED,
+    SHAPES,
+    TRIGGERS,
+    UNKNOWN_TABLES,
+)
 
-FUNCTIONS: Final = "functions of the database"
-TRIGGERS: Final = "what triggers do"
-CASCADES: Final = "rows that foreign keys change"
-PARTITIONED: Final = "writes of partitioned tables"
-NAMED_OLD: Final = "tables that are called old or new"
 _MODERN: Final = 180000  # the first version of the server with RETURNING old
 _LONG: Final = 4096  # characters of the longest text that is kept
 _MOST: Final = 5000  # the most texts that are kept
@@ -133,10 +137,10 @@ class Rewriter:
         except UnclearTextError:
             parts = []
             whole = PreparedStatement(
-                plan=StatementPlan(kind="other", unseen=(SHAPE,)),
+                plan=StatementPlan(kind="other", unseen=(SHAPES,)),
                 text=text,
                 part=(),
-                unseen=(SHAPE,),
+                unseen=(SHAPES,),
             )
             return Prepared(sent=text, statements=[whole])
         shapes = [(part, self._shaped(part)) for part in parts]
@@ -201,12 +205,12 @@ class Rewriter:
         planned = found.plan
         unseen = [*planned.unseen]
         if planned.names & self._database.functions:
-            unseen.append(FUNCTIONS)
+            unseen.append(CALLED)
         reported: list[ReportedTable] = []
         texts: list[str] = []
         for one in planned.sources:
             table = self.tables.get(one.name)
-            why = NOT_FOUND if table is None else table.why
+            why = UNKNOWN_TABLES if table is None else table.why
             if not why and table is not None:
                 why = self._refused(one, table)
             if why or table is None:

@@ -9,17 +9,8 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from isolang.observe.catalogue import (
-    KEY_TYPE,
-    NO_KEY,
-    PRIVILEGE,
-    Table,
-    Tables,
-    described,
-    exact_json,
-)
+from isolang.observe.catalogue import Table, Tables, described, exact_json
 from isolang.observe.history import (
-    MANY,
     ObservedHistory,
     Outcome,
     RowVersion,
@@ -32,7 +23,6 @@ from isolang.observe.lexer import raw
 from isolang.observe.plan import JOINS, named
 from isolang.observe.predicates import CannotEvaluateError, Parameters, ParsedCondition
 from isolang.observe.rewriting import (
-    PARTITIONED,
     DatabaseFacts,
     Prepared,
     PreparedStatement,
@@ -40,21 +30,27 @@ from isolang.observe.rewriting import (
     Rewriter,
     limit_value,
 )
-
-CONDITION: Final = "conditions that isolang cannot evaluate"
-RECHECKED: Final = "conditions that READ COMMITTED checks again"
-LIMITED: Final = "rows that LIMIT or OFFSET left out"
-LARGE: Final = "conditions on tables with more rows than --most-rows"
-OLD_SERVER: Final = "conditions, before PostgreSQL 18"
-IN_THE_WAY: Final = "rows in the way of an INSERT"
-OTHER_TABLE: Final = "rows of another table of this name"
-ALTERED: Final = "statements prepared before their table was altered"
-DDL: Final = "definitions of tables"
-INTERNAL: Final = "errors of the observer"
-TRUNCATED: Final = "rows that TRUNCATE removed"
-NO_BEGIN: Final = "transactions whose begin was not recognised"
-NO_END: Final = "transactions whose end was not recognised"
-NO_ANSWER: Final = "statements that were not answered"
+from isolang.observe.unseen import (
+    ALTERED,
+    CONDITIONS,
+    DEFINITIONS,
+    ERRORS,
+    KEY_TYPE,
+    LARGE,
+    LARGE_TABLES,
+    LIMITED,
+    NO_ANSWER,
+    NO_BEGIN,
+    NO_END,
+    NO_KEY,
+    NO_ROW,
+    OLD_SERVER,
+    OTHER_TABLE,
+    PARTITIONED,
+    PRIVILEGE,
+    RECHECKED,
+    TRUNCATED,
+)
 
 # Kinds that an INSERT into a table has because of the table.
 _OF_TABLES: Final = frozenset({NO_KEY, KEY_TYPE, PRIVILEGE, PARTITIONED})
@@ -157,7 +153,7 @@ class Session:
         try:
             self._complete(done, tag)
         except Exception as error:  # an application must not notice it
-            self._history.unseen.note(INTERNAL, f"{error!r}: {done.statement.text}")
+            self._history.unseen.note(ERRORS, f"{error!r}: {done.statement.text}")
 
     def _complete(self, done: ExecutedStatement, tag: str) -> None:
         made, one = done.statement.plan, self.transaction
@@ -198,7 +194,7 @@ class Session:
         elif kind == "ddl":
             one.altered = True
             self._all.epoch += 1
-            for what in (DDL, *done.statement.unseen):
+            for what in (DEFINITIONS, *done.statement.unseen):
                 self._history.unseen.note(what, done.statement.text)
         elif kind == "truncate":
             self._truncate(one, done)
@@ -215,10 +211,8 @@ class Session:
         if made.kind != "insert":
             unseen.read.update(tables)
         for what in statement.unseen:
-            if made.kind == "insert" and what in _OF_TABLES:
-                unseen.note_write(what, tables[0], statement.text)
-            else:
-                unseen.note(what, statement.text)
+            adds = made.kind == "insert" and what in _OF_TABLES
+            unseen.note(what, statement.text, table=tables[0] if adds else "")
 
     def _forget(self, text: str) -> None:
         """Note a statement that may change what names mean, or the level."""
@@ -358,13 +352,13 @@ class Session:
         for reported in done.statement.reported[joined:]:
             versions = found[reported.source.alias]
             if len(versions) > self._all.most_rows:
-                self._history.unseen.note(MANY, done.statement.text)
+                self._history.unseen.note(LARGE, done.statement.text)
                 continue
             for version in _distinct(versions):
                 one.read(reported.table, version, shown)
         if not joined or any(len(rows) != done.rows for rows in found.values()):
             # A row that LEFT JOIN did not find is the absence of a key.
-            self._history.unseen.note(CONDITION, done.statement.text)
+            self._history.unseen.note(CONDITIONS, done.statement.text)
         if joined:
             outer = all(source.join == "left" for source in sources[1:])
             self._concluded(
@@ -450,7 +444,7 @@ class Session:
         if made.kind == "insert":
             lost = made.proposed >= 0 and len(writes) != made.proposed
             if lost:
-                self._history.unseen.note(IN_THE_WAY, done.statement.text)
+                self._history.unseen.note(NO_ROW, done.statement.text)
             for old in olds:  # ON CONFLICT DO UPDATE
                 one.read(table, old, shown)
         else:
@@ -473,7 +467,7 @@ class Session:
         made, condition = statement.plan, statement.condition
         writes = made.kind != "select"
         if len(rows) > self._all.most_rows:
-            history.unseen.note(MANY, statement.text)
+            history.unseen.note(LARGE, statement.text)
             return
         why = statement.plan.partial if partial is None else partial
         kind, predicate, order = self._predicate(one, done, table, len(rows), why)
@@ -532,14 +526,14 @@ class Session:
         made, condition = statement.plan, statement.condition
         writes = made.kind != "select"
         if isinstance(condition, str):
-            return CONDITION, "", None
+            return CONDITIONS, "", None
         looked = self._looked_up(condition, table, done)
         # A trigger may have kept a row that matched; it is counted already.
         lost = (writes and table.triggers) or made.skips
         if looked is not None and found >= looked:
             return "", "", None
         if partial:
-            return CONDITION, "", None
+            return CONDITIONS, "", None
         if lost:
             return "", "", None
         kind, order = self._limited(done, table, found)
@@ -553,11 +547,11 @@ class Session:
             return OLD_SERVER, "", None
         used = condition.columns | ({order[0]} if order else set())
         if not table.rows_known and not (used and used <= set(table.key)):
-            return LARGE, "", None
+            return LARGE_TABLES, "", None
         try:
             predicate = condition.predicate(table.columns, statement.part, done.parameters)
         except CannotEvaluateError:
-            return CONDITION, "", None
+            return CONDITIONS, "", None
         return "", predicate_edn(predicate), order
 
     def _limited(

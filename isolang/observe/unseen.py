@@ -25,10 +25,12 @@ class Kind(Struct, frozen=True):
 
     Attributes:
         meaning: the things, as a plural.
+        details: what an observer counts apart within the kind, in the words of the output.
         harmless: whether a verdict may be valid in spite of them.
     """
 
     meaning: str
+    details: tuple[str, ...] = ()
     harmless: bool = False
 
 
@@ -40,41 +42,135 @@ OUTSIDE: Final = "outside"
 FOREIGN: Final = "writers"
 FUNCTIONS: Final = "functions"
 SHAPES: Final = "shapes"
+TABLES: Final = "tables"
 LIMITED: Final = "limits"
+LARGE: Final = "large"
 CHANGED: Final = "changes"
 NO_ROW: Final = "conflicts"
 BULK: Final = "bulk"
+COPY: Final = "copy"
+CURSORS: Final = "cursors"
+TRUNCATED: Final = "truncate"
+NO_ANSWER: Final = "unanswered"
+ERRORS: Final = "errors"
 UNREAD: Final = "unread"
+CATALOGUE: Final = "catalogue"
+DEFINITIONS: Final = "definitions"
+TEMPORARY: Final = "temporary"
+
+# Details of the kinds.
+RECHECKED: Final = "conditions that READ COMMITTED checks again"
+OLD_SERVER: Final = "conditions, before PostgreSQL 18"
+UNTOLD: Final = "conditions on tables with writes that were not seen"
+LARGE_TABLES: Final = "conditions on tables with more rows than --most-rows"
+CALLED: Final = "functions of the database"
+CALLED_BY_PROTOCOL: Final = "function calls of the protocol"
+PROCEDURES: Final = "procedures"
+TRIGGERS: Final = "what triggers do"
+CASCADES: Final = "rows that foreign keys change"
+UNKNOWN_TABLES: Final = "tables that are not found"
+VIEWS: Final = "views"
+FOREIGN_TABLES: Final = "foreign tables"
+RULES: Final = "tables with row security or rules"
+NO_KEY: Final = "tables without a primary key"
+KEY_TYPE: Final = "tables whose primary key has a type that is not supported"
+CHILDREN: Final = "tables that inherit, and partitions that are named"
+PRIVILEGE: Final = "tables that the role may not read"
+PARTITIONED: Final = "writes of partitioned tables"
+NAMED_OLD: Final = "tables that are called old or new"
+OTHER_TABLE: Final = "rows of another table of this name"
+ALTERED: Final = "statements prepared before their table was altered"
+COPIED: Final = "rows of CREATE TABLE AS"
+SUBQUERIES: Final = "subqueries"
+TWO_PHASES: Final = "two-phase commit"
+NO_BEGIN: Final = "transactions whose begin was not recognised"
+NO_END: Final = "transactions whose end was not recognised"
+PREPARED_EARLIER: Final = "statements that were prepared before the observation"
+NOT_OBSERVED: Final = "connections that cannot be observed"
+SETTINGS: Final = "sessions with standard_conforming_strings = off"
 
 KINDS: Final[Mapping[str, Kind]] = {
-    CONDITIONS: Kind("conditions that isolang cannot evaluate, of which only the rows are seen"),
+    CONDITIONS: Kind(
+        "conditions that isolang cannot evaluate, of which only the rows are seen",
+        (RECHECKED, OLD_SERVER, UNTOLD),
+    ),
     NOT_FOUND: Kind("keys that were looked up and not found"),
     TWO_ROWS: Kind("rows next to one of the same key that others have deleted"),
     FOREIGN: Kind("rows of writers that are not watched"),
-    FUNCTIONS: Kind("calls of functions, which may read and write"),
-    SHAPES: Kind("statements of a shape that is not recognised"),
+    FUNCTIONS: Kind(
+        "calls of functions, which may read and write", (CALLED, CALLED_BY_PROTOCOL, PROCEDURES)
+    ),
+    "triggers": Kind("what triggers and foreign keys change", (TRIGGERS, CASCADES)),
+    SHAPES: Kind(
+        "statements of a shape that is not recognised",
+        (
+            COPIED, SUBQUERIES, "EXPLAIN ANALYZE", "FROM of another shape", "GROUPING SETS",
+            "MERGE", "PREPARE and EXECUTE in SQL", "SELECT DISTINCT", "SELECT of no column",
+            "TABLE", "TABLESAMPLE", "UNION, INTERSECT and EXCEPT", "WITH",
+            "columns that are renamed", "joins in parentheses",
+            "other tables of UPDATE and DELETE", "subqueries in FROM",
+        ),
+    ),
+    TABLES: Kind(
+        "tables whose rows cannot be identified",
+        (
+            UNKNOWN_TABLES, VIEWS, FOREIGN_TABLES, RULES, NO_KEY, KEY_TYPE, CHILDREN, PRIVILEGE,
+            PARTITIONED, NAMED_OLD, OTHER_TABLE, ALTERED,
+        ),
+    ),
+    TRUNCATED: Kind("rows that TRUNCATE removed"),
     LIMITED: Kind("rows that LIMIT may have left out"),
+    LARGE: Kind("reads of more rows than --most-rows", (LARGE_TABLES,)),
     CHANGED: Kind("rows that changed while they were read"),
     NO_ROW: Kind("inserts that a row was in the way of"),
     BULK: Kind("bulk statements of an ORM"),
     "executemany": Kind("statements that were sent for many rows at once"),
-    "copy": Kind("rows that were copied (COPY)"),
-    "cursors": Kind("cursors of the server, and streams"),
+    COPY: Kind("rows that were copied (COPY)"),
+    CURSORS: Kind("cursors of the server, and streams"),
     "pipelines": Kind("transactions with a pipeline"),
     "returning": Kind("writes that return something else than the key"),
     "deleted": Kind("writes of rows that others have deleted"),
     "keys": Kind("former keys of rows whose primary key was set"),
     "columns": Kind("columns that were read without their objects"),
     "versions": Kind("rows that were read without xmin"),
-    OUTSIDE: Kind("statements of transactions whose begin was not watched"),
-    "databases": Kind("connections to other databases"),
+    OUTSIDE: Kind(
+        "statements of transactions whose begin was not watched",
+        (NO_BEGIN, NO_END, PREPARED_EARLIER, TWO_PHASES),
+    ),
+    NO_ANSWER: Kind("statements that were not answered"),
+    "databases": Kind("connections to other databases", (NOT_OBSERVED, SETTINGS)),
+    ERRORS: Kind("errors of the observer"),
     AUTOCOMMIT: Kind("statements outside a transaction, each recorded as its own", harmless=True),
     UNREAD: Kind("writes to tables that no recorded statement reads", harmless=True),
-}
-"""All kinds, by the name that ``allow_unseen`` takes."""
+    CATALOGUE: Kind("reads of the catalogue", harmless=True),
+    DEFINITIONS: Kind("definitions of tables", harmless=True),
+    TEMPORARY: Kind("temporary tables, which no other session sees", harmless=True),
+}  # fmt: skip
+"""All kinds, by the name that ``allow_unseen`` and ``--allow-unseen`` take.
+
+Harmless: other sessions do not see temporary tables, and rows of a table that was altered are rows
+of another table in the history.
+"""
 
 LOUD: Final = frozenset(name for name, kind in KINDS.items() if not kind.harmless)
 """The names of the kinds that are not harmless."""
+
+_KIND_OF: Final = {one: name for name, kind in KINDS.items() for one in (name, *kind.details)}
+
+
+def kind_of(what: str) -> str:
+    """Return the name of the kind of a thing: a name, or one of the details of a kind.
+
+    >>> kind_of("views"), kind_of("tables")
+    ('tables', 'tables')
+    """
+    return _KIND_OF[what]
+
+
+def wording(what: str) -> str:
+    """Return what the output calls a thing: the meaning of a kind, or one of its details."""
+    return KINDS[what].meaning if what in KINDS else what
+
 
 _LONGEST: Final = 120  # the most characters of an example
 _LISTED: Final = re.compile(r"\bselect\b.{10,}?\bfrom\b", re.IGNORECASE)
@@ -117,12 +213,11 @@ def shortened(text: str) -> str:
 
 
 class Unseen(Counter[str]):
-    """The counts of things that were not recorded, by the names of their kinds.
+    """The counts of things that were not recorded, by the names of their kinds or by their details.
 
     Attributes:
-        examples: the first example of each kind: the statement or row, and the caller's
-            ``file:line``.
-        read: the tables that recorded statements read.
+        examples: the first example of each: the statement or row, and the caller's ``file:line``.
+        read: the tables that recorded statements read, without their schemas.
     """
 
     def __init__(self, caller: Callable[[], str] = str) -> None:
@@ -136,23 +231,28 @@ class Unseen(Counter[str]):
         self.read: set[str] = set()
         self._caller = caller
         self._added: Counter[tuple[str, str]] = Counter()  # by kind and table
+        self._first: dict[tuple[str, str], str] = {}  # the first example of these
 
-    def note(self, kind: str, example: str = "", where: str = "") -> None:
-        """Count one thing of a kind; keep the first example, with the caller's position.
+    def note(
+        self, what: str, example: str = "", where: str = "", *, number: int = 1, table: str = ""
+    ) -> None:
+        """Count something; keep the first example, with the caller's position.
 
         Args:
-            kind: the name of the kind.
+            what: the name of a kind, or a detail of one.
             example: the statement or row.
             where: the ``file:line`` of the application, if it is not that of the current call.
+            number: how often it occurred.
+            table: the table to which it adds rows, if it does nothing else.
         """
-        assert kind in KINDS, kind
-        self[kind] += 1
-        table = added_to(example)
-        if table:
-            self._added[kind, table] += 1
-        if kind not in self.examples:
+        assert what in _KIND_OF, what
+        self[what] += number
+        self._added[what, table] += number
+        if (what, table) not in self._first:
             shown = shortened(example)
-            self.examples[kind] = ", ".join(filter(None, (shown, where or self._caller())))
+            shown = ", ".join(filter(None, (shown, where or self._caller())))
+            self._first[what, table] = shown
+            self.examples.setdefault(what, shown)
 
     def add(self, other: Unseen) -> None:
         """Add the counts of another observer."""
@@ -160,19 +260,23 @@ class Unseen(Counter[str]):
         self.examples = other.examples | self.examples
         self.read |= other.read
         self._added.update(other._added)
+        self._first = other._first | self._first
 
     def settled(self) -> Unseen:
         """Return the counts in which writes to tables that nothing reads are of that kind."""
         found = Unseen()
         found.update(self)
-        found.examples = dict(self.examples)
-        for (kind, table), number in self._added.items():
-            if table not in self.read and kind in LOUD:
-                found[kind] -= number
-                found[UNREAD] += number
-                found.examples.setdefault(UNREAD, self.examples[kind])
-        for kind in [one for one, number in found.items() if number <= 0]:
-            del found[kind]
+        found.read = set(self.read)
+        for (what, table), number in self._added.items():
+            unread = table and table not in self.read and kind_of(what) in LOUD
+            name, example = UNREAD if unread else what, self._first[what, table]
+            found[what] -= number
+            found[name] += number
+            found._added[name, ""] += number
+            found._first.setdefault((name, ""), example)
+            found.examples.setdefault(name, example)
+        for what in [one for one, number in found.items() if number <= 0]:
+            del found[what]
         return found
 
     def lines(self) -> Iterator[tuple[str, str]]:
@@ -201,21 +305,33 @@ def accepted_kinds(allow_unseen: bool | Collection[str]) -> frozenset[str]:
     return frozenset(KINDS) - LOUD | named
 
 
+def missed(unseen: Unseen, accepted: Collection[str]) -> tuple[str, list[str]]:
+    """Return the reason why a valid verdict is unknown, and the kinds that were not accepted.
+
+    Both are empty if nothing was unseen, or only what is accepted.
+    """
+    lines = [
+        (what, detail) for what, detail in unseen.settled().lines() if kind_of(what) not in accepted
+    ]
+    if not lines:
+        return "", []
+    listed = "; ".join(f"{wording(what)} ({detail})" for what, detail in lines)
+    kinds = list(dict.fromkeys(kind_of(what) for what, _ in lines))
+    reason = f"what was recorded satisfies the level, but not everything was seen: {listed}"
+    return reason, kinds
+
+
 def loud(verdict: Valid, unseen: Unseen, accepted: Collection[str]) -> Valid | Unknown:
     """Return a valid verdict, or unknown if something was unseen that is not accepted."""
     from msgspec.structs import asdict
 
     from isolang.verdict import Unknown
 
-    missed = {kind: detail for kind, detail in unseen.settled().lines() if kind not in accepted}
-    if not missed:
+    reason, kinds = missed(unseen, accepted)
+    if not kinds:
         return verdict
-    what = "; ".join(f"{KINDS[kind].meaning} ({detail})" for kind, detail in missed.items())
-    names = ", ".join(f'"{kind}"' for kind in missed)
+    names = ", ".join(f'"{kind}"' for kind in kinds)
     proof = ("witness", "certified", "certified_reason")
     fields = {name: value for name, value in asdict(verdict).items() if name not in proof}
-    reason = (
-        f"what was recorded satisfies the level, but not everything was seen: {what}; "
-        f"hint: allow_unseen={{{names}}} accepts that"
-    )
-    return Unknown(**fields, reason=reason, cause="unseen")
+    hint = f"hint: allow_unseen={{{names}}} accepts that"
+    return Unknown(**fields, reason=f"{reason}; {hint}", cause="unseen")

@@ -19,11 +19,7 @@ from isolang.observe.history import ObservedHistory
 from isolang.observe.predicates import Parameters
 from isolang.observe.rewriting import Prepared, PreparedStatement, ReportedTable
 from isolang.observe.session import ExecutedStatement, Observation, Session
-
-FUNCTION_CALLS: Final = "function calls of the protocol"
-PREPARED_EARLIER: Final = "statements that were prepared before the observation"
-NOT_OBSERVED: Final = "connections that cannot be observed"
-SETTINGS: Final = "sessions with standard_conforming_strings = off"
+from isolang.observe.unseen import CALLED_BY_PROTOCOL, NOT_OBSERVED, PREPARED_EARLIER, SETTINGS
 
 _I32, _I16 = Format("!i"), Format("!h")
 _u32, _u16 = _I32.unpack_from, _I16.unpack_from
@@ -206,7 +202,7 @@ class Wire:
         elif tag == 0x53:
             self._queue.append(_Entry("S"))
         elif tag == 0x46:
-            self._history.unseen.note(FUNCTION_CALLS)
+            self._history.unseen.note(CALLED_BY_PROTOCOL)
             self._queue.append(_Entry("F"))
         return None
 

@@ -51,8 +51,11 @@ from isolang.observe.unseen import (
     NOT_FOUND,
     OUTSIDE,
     SHAPES,
+    TABLES,
+    TRUNCATED,
     TWO_ROWS,
     Unseen,
+    added_to,
     base_name,
 )
 from isolang.run.drivers.postgres_log import LoggedChange, PostgresLog
@@ -457,7 +460,7 @@ class DriverWatch:
             one.tables.clear()
             one.unclear = True
         if self.library.place(connection) == self._where:
-            self.unseen.note(kind, text)
+            self.unseen.note(kind, text, table=added_to(text))
 
     def many(
         self,
@@ -527,7 +530,7 @@ class DriverWatch:
         if own or _is_quiet(text) or self.library.place(connection) != self._where:
             return (yield sent.send)
         if self.library.state(connection) != "idle" or self.library.pipelined(connection):
-            self.unseen.note(OUTSIDE, text)
+            self.unseen.note(OUTSIDE, text, table=added_to(text))
             return (yield sent.send)
         one = self._begin(connection)
         assert one is not None  # it is the watched database
@@ -550,7 +553,8 @@ class DriverWatch:
         try:
             table = yield from self._table(one, sent, statement)
             if statement is None or table is None:
-                return (yield from self._other(connection, one, text, sent.send))
+                kind = _kind_of(text) if statement is None else TABLES
+                return (yield from self._other(connection, one, text, kind, sent.send))
             if statement.kind != "insert":
                 self.unseen.read.add(base_name(statement.table))
             if statement.kind == "select":
@@ -570,12 +574,15 @@ class DriverWatch:
                 self._end(connection, RolledBack() if gone else _Lost())
             raise
 
-    def _other(self, connection: Any, one: _Open, text: str, send: Callable[[], Any]) -> Steps:
-        """Send a statement whose rows cannot be identified."""
+    def _other(
+        self, connection: Any, one: _Open, text: str, kind: str, send: Callable[[], Any]
+    ) -> Steps:
+        """Send a statement whose rows cannot be identified, which is unseen of a kind."""
         one.tables.clear()  # the statement may have changed how names are resolved
         if not _is_quiet(text):
             one.unclear = True
-            self.unseen.note(FUNCTIONS if _CALLS.match(text) else SHAPES, text)
+            adds = "" if kind == FUNCTIONS else added_to(text)
+            self.unseen.note(kind, text, table=adds)
         if _ENDS.search(text):
             # SOUND BECAUSE: it is unknown which of the transaction's changes remain, so all its
             # operations are removed. No client can have read its versions, because its end is not
@@ -895,6 +902,13 @@ def _counted(statement: Statement, returned: list[list[Any]] | None) -> int | No
         return None
     value = returned[0][0]
     return None if value is None else int(value)
+
+
+def _kind_of(text: str) -> str:
+    """Return the kind of a statement that is not recognised."""
+    if _CALLS.match(text):
+        return FUNCTIONS
+    return TRUNCATED if text.split(maxsplit=1)[:1] in (["TRUNCATE"], ["truncate"]) else SHAPES
 
 
 def _is_quiet(text: str) -> bool:

@@ -6,6 +6,7 @@ from testing.conftest import embedded, isolation  # noqa: F401 - fixtures
 
 import isolang
 from isolang.observe.observer import Observer, Where
+from isolang.observe.unseen import LOUD, kind_of
 from isolang.run.targets import target_named
 
 
@@ -59,11 +60,9 @@ class Observed:
 
     def stop(self):
         """End the observation; return what was not seen, without what is harmless."""
-        from isolang.observe.kinds import harmless
-
         if self.observer is not None:
             found = self.observer.stop()
-            self.unseen = {kind: n for kind, n in found.items() if not harmless(kind)}
+            self.unseen = {kind: n for kind, n in found.items() if kind_of(kind) in LOUD}
             self.observer = None
         return self.unseen
 

@@ -5,7 +5,22 @@ from collections import Counter
 import psycopg
 import pytest
 
-from isolang.observe import catalogue, history, rewriting, session
+from isolang.observe.unseen import (
+    CALLED,
+    CASCADES,
+    CONDITIONS,
+    COPY,
+    FOREIGN,
+    LARGE_TABLES,
+    LIMITED,
+    NO_KEY,
+    NO_ROW,
+    PROCEDURES,
+    RECHECKED,
+    SUBQUERIES,
+    UNTOLD,
+    VIEWS,
+)
 
 
 @pytest.fixture
@@ -26,7 +41,7 @@ def test_a_deletion_past_the_proxy(rows):
     rows.direct("DELETE FROM t WHERE id = 2")
     with rows.connect() as one:
         assert len(one.execute("SELECT * FROM t WHERE v > 5").fetchall()) == 2
-    assert rows.stop() == {history.FOREIGN: 1, history.UNTOLD: 2}
+    assert rows.stop() == {FOREIGN: 1, UNTOLD: 2}
     assert "[:rp" not in rows.path.read_text()
     assert rows.verdict("sser") == "valid"
 
@@ -37,7 +52,7 @@ def test_an_update_past_the_proxy(rows):
     with rows.connect() as one:
         assert one.execute("SELECT v FROM t WHERE id = 2").fetchall() == [(21,)]
         one.execute("UPDATE t SET v = v + 1 WHERE id = 2")
-    assert rows.stop()[history.FOREIGN] == 2
+    assert rows.stop()[FOREIGN] == 2
     assert rows.verdict("sser") == "valid"
 
 
@@ -50,9 +65,9 @@ def test_rows_that_a_foreign_key_deletes(rows):
         one.execute("DELETE FROM t WHERE id = 1")
         assert len(one.execute("SELECT * FROM child WHERE t < 5").fetchall()) == 1
     unseen = rows.stop()
-    assert unseen[rewriting.CASCADES] == 1
-    assert unseen[history.FOREIGN] == 1
-    assert unseen[history.UNTOLD] == 2
+    assert unseen[CASCADES] == 1
+    assert unseen[FOREIGN] == 1
+    assert unseen[UNTOLD] == 2
     assert rows.verdict("sser") == "valid"
 
 
@@ -105,7 +120,7 @@ def test_read_committed_checks_conditions_again(rows):
         one.execute("UPDATE t SET v = 0 WHERE v > 15")
         one.execute("SELECT * FROM t WHERE v > 5 FOR UPDATE").fetchall()
         one.execute("DELETE FROM t WHERE v = 0")
-    assert rows.stop() == {session.RECHECKED: 3}
+    assert rows.stop() == {RECHECKED: 3}
     assert "[:rp" not in rows.path.read_text()
     assert rows.verdict("sser") == "valid"
 
@@ -192,7 +207,7 @@ def test_other_joins(rows, text):
     )
     with rows.connect("REPEATABLE_READ", autocommit=True) as one:
         one.execute(text)
-    assert session.CONDITION in rows.stop()
+    assert CONDITIONS in rows.stop()
     assert '[:rp {:table "child"' not in rows.path.read_text() or "k = 7" in text
 
 
@@ -213,7 +228,7 @@ def test_a_write_to_a_table_that_is_read(rows):
     with rows.connect() as one:
         one.execute("INSERT INTO log VALUES ('x')")
         one.execute("SELECT * FROM log")
-    assert rows.stop() == {catalogue.NO_KEY: 2}
+    assert rows.stop() == {NO_KEY: 2}
 
 
 def test_every_statement_has_operations_or_a_count(rows):
@@ -222,19 +237,19 @@ def test_every_statement_has_operations_or_a_count(rows):
         "WITH x AS (SELECT * FROM t) SELECT * FROM x": "WITH",
         "SELECT DISTINCT v FROM t": "SELECT DISTINCT",
         "SELECT 1 FROM t UNION SELECT 2": "UNION, INTERSECT and EXCEPT",
-        "SELECT * FROM t WHERE v + 1 > 5": session.CONDITION,
-        "SELECT * FROM t a JOIN t b ON b.v = a.v": session.CONDITION,
+        "SELECT * FROM t WHERE v + 1 > 5": CONDITIONS,
+        "SELECT * FROM t a JOIN t b ON b.v = a.v": CONDITIONS,
         "SELECT * FROM (SELECT v FROM t) x": "subqueries in FROM",
-        "SELECT id FROM t ORDER BY v LIMIT 1": session.LIMITED,
-        "SELECT v AS id FROM t ORDER BY id LIMIT 1": session.LIMITED,
-        "SELECT id FROM t OFFSET 1": session.LIMITED,
-        "INSERT INTO t SELECT 9, v FROM t WHERE id = 1": "subqueries",
-        "DO $$ BEGIN UPDATE t SET v = 1 WHERE id = 1; END $$": "procedures",
-        "INSERT INTO t VALUES (1, 1) ON CONFLICT DO NOTHING": session.IN_THE_WAY,
-        "COPY t TO STDOUT": "COPY",
-        "SELECT * FROM keyless": catalogue.NO_KEY,
-        "SELECT * FROM seen": catalogue.VIEWS,
-        "SELECT touch()": rewriting.FUNCTIONS,
+        "SELECT id FROM t ORDER BY v LIMIT 1": LIMITED,
+        "SELECT v AS id FROM t ORDER BY id LIMIT 1": LIMITED,
+        "SELECT id FROM t OFFSET 1": LIMITED,
+        "INSERT INTO t SELECT 9, v FROM t WHERE id = 1": SUBQUERIES,
+        "DO $$ BEGIN UPDATE t SET v = 1 WHERE id = 1; END $$": PROCEDURES,
+        "INSERT INTO t VALUES (1, 1) ON CONFLICT DO NOTHING": NO_ROW,
+        "COPY t TO STDOUT": COPY,
+        "SELECT * FROM keyless": NO_KEY,
+        "SELECT * FROM seen": VIEWS,
+        "SELECT touch()": CALLED,
     }
     rows.direct(
         "DROP TABLE IF EXISTS keyless",
@@ -266,7 +281,7 @@ def test_a_large_table(rows, most_rows):
     with rows.connect() as one:
         assert one.execute("SELECT v FROM t WHERE id = 1").fetchall() == [(11,)]
         assert one.execute("SELECT v FROM t WHERE v = 11").fetchall() == [(11,)]
-    assert rows.stop() == {session.LARGE: 1}
+    assert rows.stop() == {LARGE_TABLES: 1}
     assert rows.verdict("sser") == "valid"
 
 

@@ -8,7 +8,17 @@ from support.paths import ROOT
 import isolang
 from isolang import History, Transaction
 from isolang.errors import IsolangError
-from isolang.observe.unseen import KINDS, LOUD, UNREAD, Unseen, accepted_kinds, added_to, loud
+from isolang.observe.unseen import (
+    KINDS,
+    LOUD,
+    UNREAD,
+    Unseen,
+    accepted_kinds,
+    added_to,
+    kind_of,
+    loud,
+    missed,
+)
 from isolang.testing.driver import _is_quiet
 
 
@@ -18,12 +28,28 @@ def valid():
 
 
 def test_the_page_lists_all_kinds():
-    """docs/pytest.md names each kind once, and says which are harmless."""
-    text = (ROOT / "docs" / "pytest.md").read_text().partition("### What is unseen")[2]
-    table, _, rest = text.partition("Two kinds are harmless")
+    """docs/observe.md names each kind once, and says which are harmless; each detail has a kind."""
+    text = (ROOT / "docs" / "observe.md").read_text().partition("## What is not seen")[2]
+    table, _, rest = text.partition("These kinds are harmless")
     first = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
     assert sorted(re.findall(r"`(\w+)`", " ".join(first))) == sorted(LOUD)
-    assert set(re.findall(r"`(\w+)`", rest.partition("Nothing counts")[0])) == set(KINDS) - LOUD
+    assert set(re.findall(r"`(\w+)`", rest.partition("All")[0])) == set(KINDS) - LOUD
+    details = [one for kind in KINDS.values() for one in kind.details]
+    assert len(set(details) | set(KINDS)) == len(details) + len(KINDS)
+    assert "(observe.md#what-is-not-seen)" in (ROOT / "docs" / "pytest.md").read_text()
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_each_detail_is_accepted_by_the_name_of_its_kind(kind):
+    """The proxy counts it in its own words, and the name of the kind accepts it."""
+    for detail in KINDS[kind].details:
+        unseen = Unseen()
+        unseen.note(detail, "SELECT 1", number=2)
+        assert kind_of(detail) == kind
+        reason, kinds = missed(unseen, accepted_kinds(()))
+        assert f"{detail} (2; first: SELECT 1)" in reason
+        assert kinds == [kind]
+        assert missed(unseen, accepted_kinds({kind})) == ("", [])
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
@@ -64,10 +90,15 @@ def test_writes_to_tables_that_nothing_reads_are_harmless(text, table):
     """As long as no recorded statement reads the table, and the write itself reads nothing."""
     assert added_to(text) == table
     unseen = Unseen()
-    unseen.note("executemany", text)
-    assert unseen.settled() == ({UNREAD: 1} if table else {"executemany": 1})
+    unseen.note("executemany", "UPDATE account SET a = 1")
+    unseen.note("executemany", text, table=added_to(text))
+    assert unseen == {"executemany": 2}
+    settled = unseen.settled()
+    assert settled == ({"executemany": 1, UNREAD: 1} if table else {"executemany": 2})
+    assert settled.settled() == settled
+    assert settled.examples["executemany"] == "UPDATE account SET a = 1"
     unseen.read.add(table)
-    assert unseen.settled() == {"executemany": 1}
+    assert unseen.settled() == {"executemany": 2}
 
 
 @pytest.mark.parametrize(
