@@ -5,13 +5,25 @@ The predicate has the logic of SQL. What it cannot express exactly raises ``Cann
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
 from isolang.observe.lexer import Token, raw, string_value
-from isolang.observe.values import RecordedColumn, UnknownValueError, array_items, oid_of_cast
+from isolang.observe.values import (
+    INTEGERS,
+    NUMERIC,
+    TEXT,
+    UNKNOWN,
+    VARCHAR,
+    RecordedColumn,
+    UnknownValueError,
+    array_items,
+    keeps_value,
+    oid_of_cast,
+)
 
 _COMPARISONS: Final = {"=": "=", "<>": "!=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -23,6 +35,7 @@ _NOT_NAMES: Final = frozenset({
     "session_user", "user", "current_role", "current_catalog", "current_schema",
 })  # fmt: skip
 _TYPED: Final = frozenset({"date", "timestamp", "timestamptz"})
+_DEEPEST: Final = 50  # parentheses, signs and NOTs inside each other
 
 Predicate: TypeAlias = tuple[Any, ...] | str
 """A predicate as ``isolang.history`` has it; ``"true"`` for every row."""
@@ -90,6 +103,34 @@ class ParsedCondition(Struct, frozen=True, kw_only=True):
         """
         return _evaluated(self.node, columns, part, parameters)
 
+    def parameters(self) -> dict[int, tuple[str, int]]:
+        """Return, for each parameter that is a constant, its column and the type of its cast.
+
+        A parameter that is an array is not among them.
+        """
+        return dict(_parameters_in(self.node))
+
+
+def _parameters_in(node: Node) -> Iterator[tuple[int, tuple[str, int]]]:
+    for one in node[1:]:
+        if isinstance(one, tuple):
+            yield from _parameters_in(one)
+        elif isinstance(one, Constant) and one.parameter and node[0] != "in-array":
+            yield one.parameter, (node[1], one.oid)
+
+
+def columns_in(predicate: Predicate) -> set[str]:
+    """Return the names of the columns in a predicate.
+
+    >>> sorted(columns_in(("and", ("=", "room", 1), ("not", ("null", "start")))))
+    ['room', 'start']
+    """
+    if isinstance(predicate, str):
+        return set()
+    if predicate[0] in ("and", "or", "not"):
+        return set().union(*map(columns_in, predicate[1:]))
+    return {predicate[1]}
+
 
 def parse(part: Sequence[Token], begin: int, end: int, column: Names) -> ParsedCondition:
     """Parse a condition between two positions of a statement; an empty one is true.
@@ -120,6 +161,18 @@ class _Parser:
         self.part, self.at, self.end = part, at, end
         self.column = column
         self.columns: set[str] = set()
+        self._depth = 0
+
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        """Count how deep the parser is."""
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise CannotEvaluateError("a deep condition")
+        try:
+            yield
+        finally:
+            self._depth -= 1
 
     def rest(self) -> str:
         """Return the text at which the parser stopped."""
@@ -156,9 +209,10 @@ class _Parser:
         return (word, *flat)
 
     def negation(self) -> Node:
-        if self.word("not"):
-            return ("not", self.negation())
-        return self.primary()
+        with self._inside():
+            if self.word("not"):
+                return ("not", self.negation())
+            return self.primary()
 
     def primary(self) -> Node:
         if self.at < self.end and self.part[self.at].text == "(":
@@ -231,6 +285,10 @@ class _Parser:
 
     def operand(self, *, array: bool = False) -> str | Constant:
         """Parse a column, whose name is returned, or a constant."""
+        with self._inside():
+            return self._operand(array=array)
+
+    def _operand(self, *, array: bool) -> str | Constant:
         if self.word("("):
             inside = self.operand(array=array)
             self.need(")")
@@ -245,9 +303,13 @@ class _Parser:
         if token.text in ("-", "+"):
             self.at += 1
             inside = self.operand()
-            if isinstance(inside, str) or inside.oid:
+            # A sign binds less than a cast.
+            if isinstance(inside, str) or not (
+                inside.oid in (0, NUMERIC) or inside.oid in INTEGERS
+            ):
                 raise CannotEvaluateError(f"-{inside}")
-            return Constant(inside.place, inside.parameter, (token.text == "-") != inside.negative)
+            negative = (token.text == "-") != inside.negative
+            return Constant(inside.place, inside.parameter, negative, inside.oid)
         if token.kind == "word" and token.text in ("true", "false"):
             self.at += 1
             return self._cast(Constant(self.at - 1), array=array)
@@ -301,12 +363,12 @@ class _Parser:
             words.append(self.part[self.at].text)
             self.at += 1
         brackets = self.word("[", "]")
-        if isinstance(value, str) or value.oid or brackets != array:
-            raise CannotEvaluateError(f"a cast to {' '.join(words)}")
         try:
             oid = oid_of_cast(" ".join(words))
         except UnknownValueError as error:
             raise CannotEvaluateError(str(error)) from None
+        if isinstance(value, str) or value.oid not in (0, oid) or brackets != array:
+            raise CannotEvaluateError(f"a cast to {' '.join(words)}")
         return Constant(value.place, value.parameter, value.negative, oid)
 
 
@@ -356,35 +418,47 @@ def _value(
 def _members(
     one: Constant, column: RecordedColumn, part: Sequence[Token], parameters: Parameters
 ) -> list[Any]:
-    value, oid = _text(one, part, parameters)
-    if one.parameter and not one.oid:
-        items, oid = array_items(value, oid)
+    if one.parameter:
+        value, known = _parameter(one, parameters)
     else:
-        items, found = array_items(value, 0)
-        oid = found or one.oid
-    return [column.constant(item, oid) for item in items]
+        value, known = _text(one, part, parameters)[0], 0
+    items, oid = array_items(value, known)
+    if one.oid and oid and not keeps_value(oid, one.oid):
+        raise UnknownValueError("a cast that may change the members of an array")
+    return [column.constant(item, oid or one.oid) for item in items]
+
+
+def _parameter(one: Constant, parameters: Parameters) -> tuple[str | bytes, int]:
+    """Return the text or bytes of a parameter, and its type without the cast."""
+    if one.parameter > len(parameters.values):
+        raise UnknownValueError("a parameter that is missing")
+    value = parameters.values[one.parameter - 1]
+    known = parameters.oids[one.parameter - 1] if one.parameter <= len(parameters.oids) else 0
+    if value is None:
+        raise UnknownValueError("NULL")
+    if isinstance(value, bytes) and not known:
+        raise UnknownValueError("a binary parameter of unknown type")
+    return value, 0 if known == UNKNOWN else known
 
 
 def _text(one: Constant, part: Sequence[Token], parameters: Parameters) -> tuple[str | bytes, int]:
     """Return the text or bytes of a constant, and its type."""
     if one.parameter:
-        if one.parameter > len(parameters.values):
-            raise UnknownValueError("a parameter that is missing")
-        value = parameters.values[one.parameter - 1]
-        known = parameters.oids[one.parameter - 1] if one.parameter <= len(parameters.oids) else 0
-        if value is None:
-            raise UnknownValueError("NULL")
-        if isinstance(value, bytes):
-            if not known:
-                raise UnknownValueError("a binary parameter of unknown type")
-            return value, known
-        return value, one.oid or known
+        value, known = _parameter(one, parameters)
+        if known and one.oid and not keeps_value(known, one.oid):
+            if isinstance(value, bytes) or known not in (TEXT, VARCHAR):
+                raise UnknownValueError("a cast that may change a value")
+            known = 0
+        return value, known or one.oid
     token = part[one.place]
     if token.kind == "word":
         return token.text, 16
     if token.kind == "number":
         # SOUND BECAUSE: a number without a cast is an integer or a decimal, never a float.
-        return token.text, one.oid or 1700
+        exact = one.oid in INTEGERS and token.text.isdigit()
+        if one.oid not in (0, NUMERIC) and not exact:
+            raise UnknownValueError("a cast that may change a number")
+        return token.text, one.oid or NUMERIC
     text = string_value(token.text)
     if text is None:
         raise UnknownValueError("a string with escapes")

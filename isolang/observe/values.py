@@ -146,6 +146,20 @@ def oid_of_cast(name: str) -> int:
         raise UnknownValueError(f"a cast to {name}") from None
 
 
+def keeps_value(oid: int, cast: int) -> bool:
+    """Return whether a cast from one type to another keeps each value that it accepts.
+
+    >>> keeps_value(23, 1700), keeps_value(1700, 23)
+    (True, False)
+    """
+    texts = (TEXT, VARCHAR)
+    return (
+        oid == cast
+        or (oid in texts and cast in texts)
+        or (oid in INTEGERS and (cast in INTEGERS or cast == NUMERIC))
+    )
+
+
 def short_text(text: str) -> str:
     """Return a text, or a hash of a long one; two texts are equal if and only if these are."""
     if len(text) <= _LONG:

@@ -63,6 +63,9 @@ MICROSECONDS = int(datetime(2024, 2, 29, 12, 30, tzinfo=UTC).timestamp()) * 1_00
         ("cast('5' as integer) = a", ("=", "a", 5)),
         ("((a)) = (5)", ("=", "a", 5)),
         ("s = $$x$$", ("=", "s", "x")),
+        ("a = -5::int", ("=", "a", -5)),
+        ("day < '1970-01-02'::date::DATE", ("<", "day", 86_400_000_000)),
+        ("price = 1.5::numeric", ("=", "price", 150)),
         ('"a" = 1 /* b /* c */ = 2 */ -- d', ("=", "a", 1)),
     ],
 )  # fmt: skip
@@ -79,7 +82,11 @@ def test_a_condition_is_expressed(text, expected):
         "price = 1.005", "a = '1'::text", "s = 5", "a is distinct from 3", "(a, s) = (1, 'x')",
         "exists (select 1)", "a in (select 1)", "ok is true", "a = 99999999999999999999",
         "at > now()", "u.a = 1", "a between symmetric 3 and 1", "not", "a =", "s = E'\\n'",
-        "a::text = '1'", "nosuch = 1", "a = 1 and", "s collate \"C\" = 'x'", "a = any (array[1])",
+        "a::text = '1'", "nosuch = 1", "a = 2.5::int", "s = 1e1::text", "s = 007::varchar",
+        "day = '1970-01-02 10:00'::timestamp::date", "id = 1 IS TRUE", "a < 1 = true", "a = 2 -1",
+        "s = 'a'::varchar(3)", "NOT " * 99 + "ok", "(" * 99 + "ok" + ")" * 99,
+        "a = " + "(" * 99 + "1" + ")" * 99, "a = 1 and",
+        "s collate \"C\" = 'x'", "a = any (array[1])",
     ],
 )  # fmt: skip
 def test_a_condition_is_refused(text):
@@ -102,6 +109,15 @@ def test_parameters_have_their_types():
     assert predicate("a = any($1)", "{1,2}") == ("in", "a", (1, 2))
     items = struct.pack("!iiiiiiiii", 1, 0, 23, 2, 1, 4, 1, 4, 2)
     assert predicate("a <> all($1::int[])", items, oids=(1007,)) == ("not", ("in", "a", (1, 2)))
+    assert predicate("a = $1::bigint", "7", oids=(23,)) == ("=", "a", 7)
+    assert predicate("day = $1::date", "1970-01-02", oids=(25,)) == ("=", "day", 86_400_000_000)
+    half, halves = struct.pack("!d", 2.5), struct.pack("!iiiiiid", 1, 0, 701, 1, 1, 8, 2.5)
+    for text, given, oid in (  # 2.5::int is 3
+        ("a = $1::int", half, 701), ("a = $1::int", "2.5", 1700),
+        ("a = any($1::int[])", halves, 1022), ("a = any($1::int[])", "{2.5}", 1231),
+    ):  # fmt: skip
+        with pytest.raises(CannotEvaluateError):
+            predicate(text, given, oids=(oid,))
     for given, oid in ((None, 23), (b"\0\0\0\1", 0), (b"\0", 3802), ("1", 114)):
         with pytest.raises(CannotEvaluateError):
             predicate("a = $1", given, oids=(oid,))
