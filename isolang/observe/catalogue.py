@@ -7,7 +7,7 @@ sessions. So each session asks for itself, and forgets the answer when a stateme
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -43,20 +43,23 @@ _KEY_TYPES: Final = frozenset({
 })  # fmt: skip
 _NESTED: Final = 50  # a function has at most 100 arguments
 
-_DESCRIBED: Final = """pg_catalog.json_build_array(w.name, c.oid::int8, n.nspname, c.relname,
+COLUMNS: Final = """(SELECT pg_catalog.json_agg(pg_catalog.json_build_array(a.attname,
+   pg_catalog.quote_ident(a.attname), a.attnum,
+   COALESCE(NULLIF(t.typbasetype, 0), t.oid)::int8, t.typtype = 'e', a.atttypmod,
+   COALESCE(l.collisdeterministic, true), a.attnotnull) ORDER BY a.attnum)
+  FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+   LEFT JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation
+  WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)"""
+"""The expression of the columns of a table ``c``, for :func:`columns_of`."""
+
+_DESCRIBED: Final = f"""pg_catalog.json_build_array(w.name, c.oid::int8, n.nspname, c.relname,
  c.relkind, c.relpersistence, c.relrowsecurity OR c.relhasrules, c.relhassubclass,
  c.relispartition, pg_catalog.has_table_privilege(c.oid, 'SELECT'),
  EXISTS (SELECT FROM pg_catalog.pg_trigger g
   WHERE g.tgrelid = c.oid AND NOT g.tgisinternal AND g.tgenabled <> 'D'),
  EXISTS (SELECT FROM pg_catalog.pg_constraint o WHERE o.confrelid = c.oid AND o.contype = 'f'
   AND (o.confdeltype IN ('c','n','d') OR o.confupdtype IN ('c','n','d'))),
- (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(a.attname,
-   pg_catalog.quote_ident(a.attname), a.attnum,
-   COALESCE(NULLIF(t.typbasetype, 0), t.oid)::int8, t.typtype = 'e', a.atttypmod,
-   COALESCE(l.collisdeterministic, true), a.attnotnull) ORDER BY a.attnum)
-  FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
-   LEFT JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation
-  WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
+ {COLUMNS},
  (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(i.indisprimary,
    i.indkey[0:i.indnkeyatts-1]::int2[]))
   FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indimmediate
@@ -139,10 +142,7 @@ class Table(Struct, kw_only=True):
 
     def whole(self, alias: str) -> str:
         """Return the expression of all columns that a history holds."""
-        named = [f"{alias}.{self.quoted[one]}" for one in self.columns]
-        groups = [named[n : n + _NESTED] for n in range(0, len(named), _NESTED)]
-        made = [f"pg_catalog.json_build_array({', '.join(one)})" for one in groups]
-        return f"pg_catalog.json_build_array({', '.join(made)})"
+        return whole_row(f"{alias}.{self.quoted[one]}" for one in self.columns)
 
     def written(self, alias: str, how: str, *, old: bool) -> str:
         """Return the expression by which a write tells its transaction, and both versions.
@@ -175,11 +175,7 @@ class Table(Struct, kw_only=True):
 
     def row(self, reported: Sequence[Sequence[Any]]) -> dict[str, Any]:
         """Return what a history holds of a row that :meth:`whole` tells."""
-        values = [value for group in reported for value in group]
-        return {
-            name: column.recorded(value)
-            for (name, column), value in zip(self.columns.items(), values, strict=True)
-        }
+        return recorded_row(self.columns, reported)
 
     def key_row(self, values: Sequence[Any]) -> dict[str, Any]:
         """Return what a history holds of a row of which only the primary key is known."""
@@ -192,6 +188,35 @@ class Table(Struct, kw_only=True):
     def same_form(self, other: Table) -> bool:
         """Return whether the two descriptions name the same columns and key."""
         return (self.columns, self.quoted, self.key) == (other.columns, other.quoted, other.key)
+
+
+def whole_row(columns: Iterable[str]) -> str:
+    """Return the expression of the values of columns, of which a function takes at most 100."""
+    named = list(columns)
+    groups = [named[n : n + _NESTED] for n in range(0, len(named), _NESTED)]
+    made = [f"pg_catalog.json_build_array({', '.join(one)})" for one in groups]
+    return f"pg_catalog.json_build_array({', '.join(made)})"
+
+
+def recorded_row(
+    columns: Mapping[str, RecordedColumn], reported: Sequence[Sequence[Any]]
+) -> dict[str, Any]:
+    """Return what a history holds of the values that :func:`whole_row` tells."""
+    values = [value for group in reported for value in group]
+    return {
+        name: column.recorded(value)
+        for (name, column), value in zip(columns.items(), values, strict=True)
+    }
+
+
+def columns_of(reported: Sequence[Any]) -> Iterator[tuple[RecordedColumn, str, int]]:
+    """Yield the columns that :data:`COLUMNS` describes, as written in SQL, with their numbers."""
+    for name, written, number, oid, enum, modifier, deterministic, required in reported:
+        scale = (modifier - 4) & 0x7FF if oid == NUMERIC and modifier >= 4 else -1
+        made = RecordedColumn(
+            name=name, oid=oid, enum=enum, equal=deterministic, required=required, scale=scale
+        )
+        yield made, written, number
 
 
 def exact_json(text: str | bytes) -> Any:
@@ -218,15 +243,11 @@ def described(text: str) -> tuple[str, Table | None]:
     numbers = {}
     known: dict[str, RecordedColumn] = {}
     quoted: dict[str, str] = {}
-    for column, written, number, type_oid, enum, modifier, deterministic, required in columns or ():
-        made = RecordedColumn(
-            name=column, oid=type_oid, enum=enum, equal=deterministic, required=required,
-            scale=(modifier - 4) & 0x7FF if type_oid == NUMERIC and modifier >= 4 else -1,
-        )  # fmt: skip
+    for made, written, number in columns_of(columns or ()):
         numbers[number] = made
-        quoted[column] = written
+        quoted[made.name] = written
         if made.comparable:
-            known[column] = made
+            known[made.name] = made
     key: tuple[str, ...] = ()
     unique = []
     for primary, attributes in indexes or ():

@@ -29,7 +29,7 @@ from msgspec import Struct
 from isolang.files import replacing
 from isolang.history.remarks import NOT_FOUND
 from isolang.history.values import Keyword
-from isolang.observe.conditions import Predicate, columns_in, is_comparable
+from isolang.observe.predicates import Predicate, columns_in
 from isolang.observe.unseen import shortened
 from isolang.run.operation import DELETED
 from isolang.run.outcome import Outcome
@@ -235,14 +235,6 @@ class _Table:
         """Return the name of the row of a write."""
         return self._names[id(write)]
 
-    def all_cells(self) -> Iterator[Cells]:
-        """Yield the columns of each version."""
-        yield from self.initial.values()
-        for trace in self._traces:
-            for step in trace.steps:
-                if isinstance(step, Wrote) and step.table == self.name and step.number is not None:
-                    yield step.cells
-
     def version(self, key: str, number: int, own: Mapping[str, Wrote]) -> tuple[str, Wrote | None]:
         """Return the name of the row of a version that was read, and its write."""
         previous = own.get(key)
@@ -296,17 +288,7 @@ def close(
         # Others that record rows of the table give them other keys and values.
         if lines.spell(f"{name}/")[:-1].encode() not in others
     }
-    good: dict[str, set[str]] = {}  # the columns of each table that are comparable in all rows
-    for name, table in tables.items():
-        if table.closed:
-            cells = list(table.all_cells())
-            named = set().union(*(columns_in(c.predicate) for c in conditions if c.table == name))
-            good[name] = {one for one in named if all(is_comparable(of.get(one)) for of in cells)}
-    recorded = {
-        id(one)
-        for one in conditions
-        if one.table in good and columns_in(one.predicate) <= good[one.table]
-    }
+    recorded = {id(one) for one in conditions if one.table in tables and tables[one.table].closed}
     unseen = tuple(one for one in conditions if id(one) not in recorded)
     used: defaultdict[str, set[str]] = defaultdict(set)
     for one in conditions:
@@ -472,17 +454,14 @@ def _other_lines(path: Path, traces: Sequence[Trace]) -> bytes:
 
 def _edn(predicate: Any) -> Any:
     """Return a predicate as values of EDN, in the words that isolang shows."""
-    if predicate == "true":
-        return Keyword("true")
+    if isinstance(predicate, str):
+        return Keyword(predicate)
     name, *parts = predicate
     if name in ("and", "or", "not"):
         return [Keyword(name), *map(_edn, parts)]
     column = Keyword(parts[0])
-    if name == "between":
-        return _edn(("and", (">=", parts[0], parts[1]), ("<=", parts[0], parts[2])))
     if name == "in":
-        every = [[Keyword("="), column, value] for value in parts[1]]
-        return [Keyword("or"), *every]
+        return [Keyword("in"), column, list(parts[1])]
     return [Keyword(name), column, *parts[1:]]
 
 

@@ -135,10 +135,12 @@ def shape(part: Sequence[Token]) -> str:
 def raw(name: str) -> str:
     """Return a name as the catalogue has it.
 
-    >>> raw("account"), raw('"Odd name"')
+    >>> raw("Account"), raw('"Odd name"')
     ('account', 'Odd name')
     """
-    return name[1:-1].replace('""', '"') if name.startswith('"') else name
+    if name.startswith('"'):
+        return name[1:-1].replace('""', '"')
+    return name.lower() if name.isascii() else name
 
 
 def string_value(literal: str) -> str | None:

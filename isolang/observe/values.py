@@ -29,6 +29,13 @@ _OIDS: Final = {
     "character varying": VARCHAR, "double precision": FLOAT8,
     "timestamp without time zone": TIMESTAMP, "timestamp with time zone": TIMESTAMPTZ,
 }  # fmt: skip
+CAST_NAMES: Final = {
+    BOOL: "bool", TEXT: "text", VARCHAR: "text", UUID_OID: "uuid", 21: "int2", 23: "int4",
+    20: "int8", DATE: "date", TIMESTAMP: "timestamp", TIMESTAMPTZ: "timestamptz",
+    NUMERIC: "numeric", FLOAT8: "float8",
+}  # fmt: skip
+"""The names by which a value is cast to a type, by the type's number."""
+
 _ARRAYS: Final = {1000: BOOL, 1005: 21, 1007: 23, 1016: 20, 1009: TEXT, 1015: VARCHAR,
                   2951: UUID_OID, 1182: DATE, 1115: TIMESTAMP, 1185: TIMESTAMPTZ,
                   1231: NUMERIC}  # fmt: skip

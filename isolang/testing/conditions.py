@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from isolang.observe.lexer import raw
+
 NAME: Final = re.compile(r'[A-Za-z_]\w*|"(?:[^"]|"")*"', re.ASCII)
 _CAST: Final = re.compile(r"(?:::[\w\"(),. ]+)?")
 
@@ -29,15 +31,6 @@ def split(tokens: Sequence[str], begin: int, end: int, at: str = ",") -> Iterato
         between = word == "between"
     if begin < end:
         yield begin, end
-
-
-def raw(name: str) -> str:
-    """Return a name without its quotes, as the database's catalog has it.
-
-    >>> raw("Account"), raw('"Account"')
-    ('account', 'Account')
-    """
-    return name[1:-1].replace('""', '"') if name.startswith('"') else name.lower()
 
 
 def sought(tokens: Sequence[str], alias: str) -> tuple[frozenset[str], dict[str, int]]:

@@ -31,15 +31,12 @@ from msgspec.structs import replace
 
 from isolang.errors import IsolangError
 from isolang.history.values import Keyword
+from isolang.observe import predicates
+from isolang.observe.catalogue import exact_json
 from isolang.observe.closed import Found, KnownVersion, MetCondition, Trace, Wrote, close
-from isolang.observe.conditions import (
-    Operand,
-    is_comparable,
-    operands,
-    parse_condition,
-    shown_text,
-    with_values,
-)
+from isolang.observe.lexer import raw
+from isolang.observe.plan import named
+from isolang.observe.predicates import CannotEvaluateError, Parameters, ParsedCondition
 from isolang.observe.unseen import (
     AUTOCOMMIT,
     CHANGED,
@@ -58,17 +55,17 @@ from isolang.observe.unseen import (
     added_to,
     base_name,
 )
+from isolang.observe.values import CAST_NAMES, TEXT
 from isolang.run.drivers.postgres_log import LoggedChange, PostgresLog
 from isolang.run.outcome import RolledBack
 from isolang.run.record.database_log import Installed, RewrittenHistory, rewrite_history
 from isolang.testing import rows, server
 from isolang.testing.callers import caller
 from isolang.testing.changes import SeenRow, value_text, written_text
-from isolang.testing.conditions import NAME, raw
 from isolang.testing.hooks import Hooks, Steps
 from isolang.testing.library import Library, Sent
 from isolang.testing.observed import FIRST, HALF, ObservedTransaction, WrittenVersions
-from isolang.testing.statements import Statement, parse
+from isolang.testing.statements import Statement, parse, shown_text
 from isolang.testing.transactions import Control, control
 
 if TYPE_CHECKING:
@@ -163,6 +160,7 @@ class DriverWatch:
         self._closes = False  # whether conditions may become predicate reads
         self._traces: list[Trace] = []
         self._tables: dict[str, rows.WatchedTable] = {}
+        self._altered: set[str] = set()
         self._unresolved = Unseen()
 
     def __enter__(self) -> Self:
@@ -280,6 +278,9 @@ class DriverWatch:
 
     def _last(self, name: str) -> dict[str, KnownVersion] | None:
         """Return the last versions of a table by key; ``None`` if they are not known."""
+        if name in self._altered:
+            # SOUND BECAUSE: versions that were recorded before have other columns, or other types.
+            return None
         table = self._tables[name]
         query = (
             f"SELECT {table.selected(table.qualified, row=True)} FROM {table.qualified} "
@@ -601,7 +602,9 @@ class DriverWatch:
             table = rows.table_of(found[0] if found else None, self._names)
             one.tables[statement.table] = table
             if table is not None:
-                self._tables[table.name] = table
+                before = self._tables.setdefault(table.name, table)
+                if before.cells != table.cells:
+                    self._altered.add(table.name)
         return one.tables[statement.table]
 
     def _record_lookup(self, one: _Open, sent: Sent, table: rows.WatchedTable, query: str) -> Steps:
@@ -755,25 +758,40 @@ class DriverWatch:
 
     def _predicate(self, sent: Sent, statement: Statement, table: rows.WatchedTable) -> Steps:
         """Return the predicate of a statement's condition; ``None`` if isolang has none for it."""
-        columns = {column.name: column for column in table.cells}
-        alias = [raw(part) for part in NAME.findall(statement.alias)]
-        qualifiers = [tuple(alias[n:]) for n in range(len(alias))]
-        predicate = parse_condition(statement.where, columns, qualifiers)
-        if predicate is None:
+        alias = named(statement.alias)
+
+        def column(names: Sequence[str]) -> str | None:
+            own = list(names[:-1])
+            return names[-1] if own == alias[len(alias) - len(own) :] else None
+
+        try:
+            found = predicates.parse(statement.where, 0, len(statement.where), column)
+            values = yield from self._values(sent, found, table)
+            return found.predicate(table.cells, statement.where, values)
+        except CannotEvaluateError:
             return None
-        values: dict[Operand, Any] = {}
-        for operand in operands(predicate):
-            values[operand] = operand.known(columns[operand.column])
-        unknown = [operand for operand, value in values.items() if not is_comparable(value)]
-        if unknown:
-            selected = ", ".join(one.query(columns[one.column]) for one in unknown)
-            ((*texts,),) = yield from sent.ask(f"SELECT {selected}")
-            for operand, text in zip(unknown, texts, strict=True):
-                values[operand] = columns[operand.column].value(text)
-        # A comparison with NULL, too, is none that a predicate states.
-        if any(value is None or not is_comparable(value) for value in values.values()):
-            return None
-        return with_values(predicate, values)
+
+    def _values(self, sent: Sent, found: ParsedCondition, table: rows.WatchedTable) -> Steps:
+        """Return the values that only the database knows, as the server reads them.
+
+        Raises:
+            CannotEvaluateError: a value has a type that is not compared.
+        """
+        types = {}
+        for number, (name, cast) in found.parameters().items():
+            column = table.cells.get(name)
+            if column is None:
+                raise CannotEvaluateError(f"the column {name}, whose values are not recorded")
+            types[number] = cast or (TEXT if column.enum else column.oid)
+        if not types:
+            return Parameters()
+        listed = ", ".join(f"'isolang:parameter:{n}'::{CAST_NAMES[types[n]]}" for n in types)
+        ((answer,),) = yield from sent.ask(f"SELECT json_build_array({listed})::text")
+        most = max(types)
+        values: list[str | None] = [None] * most
+        for number, value in zip(types, exact_json(answer), strict=True):
+            values[number - 1] = None if value is None else _plain(value)
+        return Parameters(values, [types.get(n, 0) for n in range(1, most + 1)])
 
     def _returning(
         self, one: _Open, sent: Sent, statement: Statement, table: rows.WatchedTable
@@ -894,6 +912,11 @@ def _step(
         old=replaced,
         old_known=version is not None and (old or plain),
     )
+
+
+def _plain(value: Any) -> str:
+    """Return the text of a value in JSON, as PostgreSQL reads it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _counted(statement: Statement, returned: list[list[Any]] | None) -> int | None:

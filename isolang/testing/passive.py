@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from isolang.errors import IsolangError
 from isolang.history.values import Keyword
+from isolang.observe.lexer import raw
 from isolang.observe.unseen import (
     BULK,
     CONDITIONS,
@@ -27,7 +28,6 @@ from isolang.observe.unseen import (
 from isolang.run.outcome import RolledBack
 from isolang.testing.callers import caller
 from isolang.testing.changes import SeenRow, value_text
-from isolang.testing.conditions import raw
 from isolang.testing.observed import ObservedTransaction, WrittenVersions, key_of
 from isolang.testing.statements import lookup
 

@@ -13,16 +13,17 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from isolang.observe.conditions import ComparedColumn
+from isolang.observe.catalogue import COLUMNS, columns_of, exact_json, recorded_row, whole_row
+from isolang.observe.lexer import raw
+from isolang.observe.values import RecordedColumn
 from isolang.testing.changes import LONGEST, SeenRow, value_text
-from isolang.testing.conditions import raw
 from isolang.testing.observed import key_of
 from isolang.testing.statements import Statement
 
 # SOUND BECAUSE: with rules, row security, child tables or without the right to select, the results
 # of RETURNING and of a second SELECT could differ from what the application's statement did, or the
 # queries could fail.
-TABLE: Final = """
+TABLE: Final = f"""
 SELECT n.nspname, c.relname,
   array_agg(quote_ident(a.attname) ORDER BY a.attnum)
     FILTER (WHERE a.attnum = ANY (i.indkey[0:i.indnkeyatts-1])),
@@ -33,14 +34,7 @@ SELECT n.nspname, c.relname,
     FROM pg_index u WHERE u.indrelid = c.oid AND u.indisunique AND u.indimmediate
       AND u.indisvalid AND u.indpred IS NULL AND u.indexprs IS NULL),
   quote_ident(n.nspname) || '.' || quote_ident(c.relname),
-  (SELECT json_agg(json_build_array(b.attname, quote_ident(b.attname),
-      CASE WHEN t.typtype = 'e' THEN 'enum'
-        WHEN t.typnamespace = 'pg_catalog'::regnamespace THEN t.typname ELSE '' END,
-      b.atttypmod) ORDER BY b.attnum)::text
-    FROM pg_attribute b JOIN pg_type t ON t.oid = b.atttypid
-    LEFT JOIN pg_collation l ON l.oid = b.attcollation
-    WHERE b.attrelid = c.oid AND b.attnum > 0 AND NOT b.attisdropped
-      AND coalesce(l.collisdeterministic, true))
+  {COLUMNS}::text
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary
   JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -49,11 +43,6 @@ WHERE c.oid = to_regclass(%s) AND c.relkind = 'r' AND c.relpersistence <> 't'
   AND has_table_privilege(c.oid, 'SELECT')
 GROUP BY 1, 2, c.oid"""
 
-_COMPARED: Final = frozenset(
-    {"int2", "int4", "int8", "text", "varchar", "bool", "uuid", "enum", "date", "timestamp",
-     "timestamptz", "numeric"}
-)  # fmt: skip
-_SCALE: Final = 9  # digits after the point of the numbers that are compared
 _SIMPLE: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _SYSTEM: Final = frozenset({"pg_catalog", "information_schema"})
 _OUTPUT_COLUMN: Final = re.compile(
@@ -71,7 +60,8 @@ class WatchedTable(Struct, frozen=True, kw_only=True):
         others: the other columns, as they are written in SQL.
         keys: the columns of each unique index; each set of values belongs to one row at most.
         qualified: the name with its schema, as it is written in SQL.
-        cells: the columns whose values isolang can compare.
+        cells: the columns whose values isolang can compare, by name.
+        quoted: the names of these columns, as they are written in SQL.
     """
 
     name: str
@@ -79,7 +69,8 @@ class WatchedTable(Struct, frozen=True, kw_only=True):
     others: tuple[str, ...] = ()
     keys: tuple[frozenset[str], ...] = ()
     qualified: str = ""
-    cells: tuple[ComparedColumn, ...] = ()
+    cells: Mapping[str, RecordedColumn] = {}
+    quoted: tuple[str, ...] = ()
 
     def key(self, values: Sequence[str]) -> str:
         """Return the name of a row in the history."""
@@ -98,11 +89,15 @@ class WatchedTable(Struct, frozen=True, kw_only=True):
         """
         named = [f"{alias}.{one}::text" for one in ("xmin", *self.columns)]
         columns = [f"left({alias}.{one}::text, {LONGEST})" for one in self.others if row]
-        columns += [one.comparable(f"{alias}.{one.written}") for one in self.cells if row]
+        if row:
+            columns.append(self._whole(alias))
         if old:
-            columns.append("old.xmin::text")
-            columns += [one.comparable(f"old.{one.written}") for one in self.cells]
+            columns += ["old.xmin::text", self._whole("old")]
         return ", ".join(["pg_current_xact_id_if_assigned()::text", *named, *columns])
+
+    def _whole(self, alias: str) -> str:
+        """Return the expression of the cells, as text."""
+        return f"{whole_row(f'{alias}.{one}' for one in self.quoted)}::text"
 
 
 class Version(Struct, frozen=True):
@@ -132,7 +127,12 @@ def table_of(row: Sequence[Any] | None, names: Mapping[str, str]) -> WatchedTabl
     """
     if row is None or row[0] in _SYSTEM or any("%" in column for column in row[2]):
         return None
-    schema, name, columns, others, keys, qualified, cells = row
+    schema, name, columns, others, keys, qualified, described = row
+    cells = {
+        column.name: (column, written)
+        for column, written, _ in columns_of(json.loads(described))
+        if column.comparable and _SIMPLE.fullmatch(column.name) and column.name != "version"
+    }
     name = name if schema == "public" else f"{schema}.{name}"
     return WatchedTable(
         name=names.get(name, name),
@@ -140,14 +140,8 @@ def table_of(row: Sequence[Any] | None, names: Mapping[str, str]) -> WatchedTabl
         others=tuple(one for one in others or () if "%" not in one),
         keys=tuple(map(frozenset, json.loads(keys or "[]"))),
         qualified=qualified,
-        cells=tuple(
-            ComparedColumn(
-                name=one, written=written, type=type_, scale=max(modifier - 4, 0) & 0x7FF
-            )
-            for one, written, type_, modifier in json.loads(cells or "[]")
-            if type_ in _COMPARED and _SIMPLE.fullmatch(one) and one != "version"
-            if type_ != "numeric" or (modifier >= 4 and (modifier - 4) & 0x7FF <= _SCALE)
-        ),
+        cells={name: column for name, (column, _) in cells.items()},
+        quoted=tuple(written for _, written in cells.values()),
     )
 
 
@@ -165,24 +159,23 @@ def versions(rows: Sequence[Sequence[Any]], table: WatchedTable) -> dict[str, Ve
     found: dict[str, Version | None] = {}
     for _, xmin, *values in rows:
         first, second = len(table.columns), len(table.columns) + len(table.others)
-        third = second + len(table.cells)
         key = table.key(values[:first])
         others = map(value_text, values[first:second])
         seen = SeenRow(row=dict(zip(table.others, others, strict=False)))
-        old, *old_cells = values[third:] or [None]
+        cells, old, old_cells = [*values[second:], None, None, None][:3]
         version = Version(
             number=int(xmin),
             seen=seen,
-            cells=_cells(table, values[second:third]),
+            cells=_cells(table, cells),
             old=None if old is None else int(old),
-            old_cells=_cells(table, old_cells if old is not None else ()),
+            old_cells=_cells(table, None if old is None else old_cells),
         )
         found[key] = None if key in found else version
     return found
 
 
-def _cells(table: WatchedTable, texts: Sequence[str | None]) -> dict[str, Any]:
-    return {one.name: one.value(text) for one, text in zip(table.cells, texts, strict=False)}
+def _cells(table: WatchedTable, text: str | None) -> dict[str, Any]:
+    return {} if text is None else recorded_row(table.cells, exact_json(text))
 
 
 def transaction_of(rows: Sequence[Sequence[Any]]) -> int | None:

@@ -12,14 +12,17 @@ from itertools import pairwise
 from typing import Final, Literal
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from isolang.history.statements import Lock
+from isolang.observe.lexer import Token, UnclearTextError, tokens
 from isolang.testing.conditions import NAME, column_of, conjuncts, sought, split
 
-_TOKEN: Final = re.compile(
-    r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[A-Za-z_]\w*|\d[\w.]*|[^\w\s'\"]", re.ASCII
-)
+MARK: Final = re.compile(r"'isolang:parameter:(\d+)'", re.ASCII)
+"""A text that stands for a value which only the database knows."""
+
 _REFUSED: Final = re.compile(r"--|/\*|\\|\$|;|[^\x00-\x7f]\w*\(")
+_SKIPS: Final = re.compile(r"\bskip\s+locked\b", re.IGNORECASE)
 _ENDS: Final = frozenset({"group", "having", "order", "limit", "offset", "fetch", "for", "window"})
 _COMPLEX: Final = frozenset(
     {"join", "union", "intersect", "except", "with", "tablesample", "lateral", "only", "exists"}
@@ -52,7 +55,7 @@ class Statement(Struct, frozen=True, kw_only=True):
         lock: how a SELECT locks rows against writers.
         returned: the expressions that the application receives for each row, as they are written.
         sets: for an UPDATE, the columns that it sets.
-        where: the tokens of the condition.
+        where: the tokens of the condition, in which a mark is a parameter.
         upserts: whether an INSERT may update a row (ON CONFLICT).
     """
 
@@ -68,7 +71,7 @@ class Statement(Struct, frozen=True, kw_only=True):
     lock: Lock = ""
     returned: tuple[str, ...] = ()
     sets: tuple[str, ...] = ()
-    where: tuple[str, ...] = ()
+    where: tuple[Token, ...] = ()
     upserts: bool = False
 
     def looked_up(self, keys: Collection[frozenset[str]]) -> int | None:
@@ -92,15 +95,18 @@ class _Text:
     """The tokens of a statement, with their positions."""
 
     def __init__(self, text: str) -> None:
-        found = list(_TOKEN.finditer(text))
         self.text = text
-        self.tokens = [one.group() for one in found]
+        self._parts = list(tokens(text))
+        self.tokens = [text[one.start : one.end] for one in self._parts]
         self.words = [one.lower() for one in self.tokens]
-        self.spans = [one.span() for one in found]
 
     def between(self, begin: int, end: int) -> str:
         """Return the text of a range of tokens, as it is written."""
-        return self.text[self.spans[begin][0] : self.spans[end - 1][1]]
+        return self.text[self._parts[begin].start : self._parts[end - 1].end]
+
+    def condition(self, begin: int, end: int) -> tuple[Token, ...]:
+        """Return a range of tokens, in which a mark is a parameter."""
+        return tuple(map(_unmarked, self._parts[begin:end]))
 
     def table(self, at: int) -> tuple[str, str, int] | None:
         """Return the name of a table, its alias, and the position after them."""
@@ -121,13 +127,35 @@ class _Text:
         return table, alias, at
 
 
-def parse(text: str) -> Statement | None:
-    """Return the parsed statement, whose values are literals; ``None`` if it is not recognised."""
+def _unmarked(token: Token) -> Token:
+    found = MARK.fullmatch(token.text)
+    return token if found is None else replace(token, kind="parameter", text=f"${found[1]}")
+
+
+def shown_text(statement: str) -> str:
+    """Return a statement as it is shown, with ``$1`` for a value that only the database knows.
+
+    >>> shown_text("SELECT 1 WHERE a = 'isolang:parameter:2'")
+    'SELECT 1 WHERE a = $2'
+    """
+    return MARK.sub(r"$\1", statement)
+
+
+def _cut(text: str) -> _Text | None:
+    """Return the tokens of a text; ``None`` if it may mean something else."""
     text = text.strip().removesuffix(";")
     if _REFUSED.search(text):
         return None
-    cut = _Text(text)
-    if not cut.words or _COMPLEX & set(cut.words) or cut.words.count("select") > 1:
+    try:
+        return _Text(text)
+    except UnclearTextError:
+        return None
+
+
+def parse(text: str) -> Statement | None:
+    """Return the parsed statement, whose values are literals; ``None`` if it is not recognised."""
+    cut = _cut(text)
+    if cut is None or not cut.words or _COMPLEX & set(cut.words) or cut.words.count("select") > 1:
         return None
     if cut.words[0] == "select" and "into" not in cut.words:
         return _select(cut)
@@ -169,7 +197,7 @@ def _select(cut: _Text) -> Statement | None:
         sums=words[1] in _SUMS and words[2] == "(" and not {"over", "group"} & set(words),
         lock=_lock(strengths),
         returned=tuple(_listed(cut, 1, begin - 1)),
-        where=tuple(cut.tokens[at + 1 : end]),
+        where=cut.condition(at + 1, end),
     )
 
 
@@ -191,11 +219,12 @@ def lookup(text: str, keys: Callable[[str], Collection[frozenset[str]]]) -> tupl
         The number of rows that the condition selects by a whole key, or ``None``; and whether the
         SELECT skips locked rows.
     """
-    cut = _Text(text.strip().removesuffix(";"))
+    skips = _SKIPS.search(text) is not None
+    cut = _cut(text)
+    if cut is None:
+        return None, skips
     words = cut.words
-    skips = ("skip", "locked") in pairwise(words)
-    refused = _REFUSED.search(cut.text) or (_COMPLEX - {"join"}) & set(words)
-    if refused or words.count("select") != 1 or words.count("from") != 1:
+    if (_COMPLEX - {"join"}) & set(words) or words.count("select") != 1 or words.count("from") != 1:
         return None, skips
     begin = words.index("from") + 1
     end = next((n for n in range(begin, len(words)) if words[n] in _ENDS), len(words))
@@ -269,7 +298,7 @@ def _write(cut: _Text) -> Statement | None:
         among=among,
         returned=returned,
         sets=tuple(_set(cut)) if words[0] == "update" else (),
-        where=tuple(cut.tokens[begin:end]),
+        where=cut.condition(begin, end),
         upserts="conflict" in words,
     )
 

@@ -20,6 +20,7 @@ from msgspec import Struct
 from isolang.errors import IsolangError
 from isolang.testing.hooks import Hooks, Steps
 from isolang.testing.library import State
+from isolang.testing.statements import MARK
 
 if TYPE_CHECKING:
     from isolang.testing.driver import DriverWatch
@@ -31,7 +32,6 @@ _PASSED: Final = {
     "executemany": "executemany", "fetchmany": "executemany", "cursor": "cursors",
 }  # fmt: skip
 _PARAMETER: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\d+)", re.ASCII)
-_MARK: Final = re.compile(r"'isolang:parameter:(\d+)'", re.ASCII)
 # The types of key values whose text is what PostgreSQL reads.
 _SPELT: Final = (int, str, UUID, Decimal, date)
 
@@ -184,8 +184,8 @@ class _Sent(Struct):
 
     def ask(self, query: str, *values: object) -> Steps:
         """Send a query with the values of its marks, which have the statement's types."""
-        numbers = list(dict.fromkeys(_MARK.findall(query)))
-        text = _MARK.sub(lambda found: f"${numbers.index(found[1]) + 1}", query)
+        numbers = list(dict.fromkeys(MARK.findall(query)))
+        text = MARK.sub(lambda found: f"${numbers.index(found[1]) + 1}", query)
         if values:
             text = text.replace("%s", "$1")
         arguments = values or [self.values[int(n) - 1] for n in numbers]
