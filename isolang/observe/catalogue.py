@@ -43,23 +43,20 @@ _KEY_TYPES: Final = frozenset({
 })  # fmt: skip
 _NESTED: Final = 50  # a function has at most 100 arguments
 
-COLUMNS: Final = """(SELECT pg_catalog.json_agg(pg_catalog.json_build_array(a.attname,
-   pg_catalog.quote_ident(a.attname), a.attnum,
-   COALESCE(NULLIF(t.typbasetype, 0), t.oid)::int8, t.typtype = 'e', a.atttypmod,
-   COALESCE(l.collisdeterministic, true), a.attnotnull) ORDER BY a.attnum)
-  FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
-   LEFT JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation
-  WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)"""
-"""The expression of the columns of a table ``c``, for :func:`columns_of`."""
-
-_DESCRIBED: Final = f"""pg_catalog.json_build_array(w.name, c.oid::int8, n.nspname, c.relname,
+_DESCRIBED: Final = """pg_catalog.json_build_array(w.name, c.oid::int8, n.nspname, c.relname,
  c.relkind, c.relpersistence, c.relrowsecurity OR c.relhasrules, c.relhassubclass,
  c.relispartition, pg_catalog.has_table_privilege(c.oid, 'SELECT'),
  EXISTS (SELECT FROM pg_catalog.pg_trigger g
   WHERE g.tgrelid = c.oid AND NOT g.tgisinternal AND g.tgenabled <> 'D'),
  EXISTS (SELECT FROM pg_catalog.pg_constraint o WHERE o.confrelid = c.oid AND o.contype = 'f'
   AND (o.confdeltype IN ('c','n','d') OR o.confupdtype IN ('c','n','d'))),
- {COLUMNS},
+ (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(a.attname,
+   pg_catalog.quote_ident(a.attname), a.attnum,
+   COALESCE(NULLIF(t.typbasetype, 0), t.oid)::int8, t.typtype = 'e', a.atttypmod,
+   COALESCE(l.collisdeterministic, true), a.attnotnull) ORDER BY a.attnum)
+  FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+   LEFT JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation
+  WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
  (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(i.indisprimary,
    i.indkey[0:i.indnkeyatts-1]::int2[]))
   FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indimmediate
@@ -106,6 +103,7 @@ class Table(Struct, kw_only=True):
         columns: the columns whose values a history holds, by name.
         quoted: the names of these columns, as they are written in SQL.
         key: the names of the columns of the primary key, in the order of its index.
+        others: the names of the other columns, as they are written in SQL.
         unique: the sets of columns that identify a row.
         rows_known: whether every row of the table is known as a whole, so that conditions on any
             column can be evaluated; if not, on the primary key.
@@ -123,6 +121,7 @@ class Table(Struct, kw_only=True):
     columns: dict[str, RecordedColumn]
     quoted: dict[str, str]
     key: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
     unique: tuple[frozenset[str], ...] = ()
     rows_known: bool = True
     altered: bool = False
@@ -209,8 +208,8 @@ def recorded_row(
     }
 
 
-def columns_of(reported: Sequence[Any]) -> Iterator[tuple[RecordedColumn, str, int]]:
-    """Yield the columns that :data:`COLUMNS` describes, as written in SQL, with their numbers."""
+def _columns(reported: Sequence[Any]) -> Iterator[tuple[RecordedColumn, str, int]]:
+    """Yield each column, its name as it is written in SQL, and its number."""
     for name, written, number, oid, enum, modifier, deterministic, required in reported:
         scale = (modifier - 4) & 0x7FF if oid == NUMERIC and modifier >= 4 else -1
         made = RecordedColumn(
@@ -243,7 +242,7 @@ def described(text: str) -> tuple[str, Table | None]:
     numbers = {}
     known: dict[str, RecordedColumn] = {}
     quoted: dict[str, str] = {}
-    for made, written, number in columns_of(columns or ()):
+    for made, written, number in _columns(columns or ()):
         numbers[number] = made
         quoted[made.name] = written
         if made.comparable:
@@ -280,6 +279,7 @@ def described(text: str) -> tuple[str, Table | None]:
         cascades=cascades,
         columns=known,
         quoted={**{one: quoted[one] for one in known}, **{one: quoted[one] for one in key}},
+        others=tuple(written for name, written in quoted.items() if name not in key),
         key=key,
         unique=tuple(unique),
     )

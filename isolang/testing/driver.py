@@ -32,7 +32,7 @@ from msgspec.structs import replace
 from isolang.errors import IsolangError
 from isolang.history.values import Keyword
 from isolang.observe import predicates
-from isolang.observe.catalogue import exact_json
+from isolang.observe.catalogue import exact_json, lookup
 from isolang.observe.closed import Found, KnownVersion, MetCondition, Trace, Wrote, close
 from isolang.observe.lexer import raw
 from isolang.observe.plan import named
@@ -315,7 +315,7 @@ class DriverWatch:
         with self._connect_to_log() as connection:
             for change in self._logged:
                 if change.table not in tables:
-                    found = connection.execute(rows.TABLE, (change.table,)).fetchone()
+                    found = connection.execute(lookup([change.table])).fetchall()
                     tables[change.table] = rows.table_of(found, self._names)
                 table = tables[change.table]
                 if table is not None:
@@ -598,8 +598,8 @@ class DriverWatch:
         if statement is None:
             return None
         if statement.table not in one.tables:
-            found = yield from sent.ask(rows.TABLE, statement.table)
-            table = rows.table_of(found[0] if found else None, self._names)
+            found = yield from sent.ask(lookup([statement.table]))
+            table = rows.table_of(found, self._names)
             one.tables[statement.table] = table
             if table is not None:
                 before = self._tables.setdefault(table.name, table)

@@ -6,45 +6,21 @@ of the application, in the same transaction as the application's statement.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
 
-from isolang.observe.catalogue import COLUMNS, columns_of, exact_json, recorded_row, whole_row
+from isolang.observe.catalogue import described, exact_json, recorded_row, whole_row
 from isolang.observe.lexer import raw
+from isolang.observe.unseen import KEY_TYPE
 from isolang.observe.values import RecordedColumn
 from isolang.testing.changes import LONGEST, SeenRow, value_text
 from isolang.testing.observed import key_of
 from isolang.testing.statements import Statement
 
-# SOUND BECAUSE: with rules, row security, child tables or without the right to select, the results
-# of RETURNING and of a second SELECT could differ from what the application's statement did, or the
-# queries could fail.
-TABLE: Final = f"""
-SELECT n.nspname, c.relname,
-  array_agg(quote_ident(a.attname) ORDER BY a.attnum)
-    FILTER (WHERE a.attnum = ANY (i.indkey[0:i.indnkeyatts-1])),
-  array_agg(quote_ident(a.attname) ORDER BY a.attnum)
-    FILTER (WHERE a.attnum <> ALL (i.indkey[0:i.indnkeyatts-1])),
-  (SELECT json_agg((SELECT json_agg(b.attname) FROM pg_attribute b
-      WHERE b.attrelid = u.indrelid AND b.attnum = ANY (u.indkey[0:u.indnkeyatts-1])))::text
-    FROM pg_index u WHERE u.indrelid = c.oid AND u.indisunique AND u.indimmediate
-      AND u.indisvalid AND u.indpred IS NULL AND u.indexprs IS NULL),
-  quote_ident(n.nspname) || '.' || quote_ident(c.relname),
-  {COLUMNS}::text
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-  JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary
-  JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-WHERE c.oid = to_regclass(%s) AND c.relkind = 'r' AND c.relpersistence <> 't'
-  AND NOT (c.relhassubclass OR c.relhasrules OR c.relrowsecurity)
-  AND has_table_privilege(c.oid, 'SELECT')
-GROUP BY 1, 2, c.oid"""
-
 _SIMPLE: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_SYSTEM: Final = frozenset({"pg_catalog", "information_schema"})
 _OUTPUT_COLUMN: Final = re.compile(
     r"""(?:(?P<alias>.+)\.)?(?P<name>\w+|"(?:[^"]|"")*")(?:\s+as\s+(?:\w+|"(?:[^"]|"")*"))?""",
     re.ASCII | re.IGNORECASE | re.DOTALL,
@@ -118,30 +94,36 @@ class Version(Struct, frozen=True):
     old_cells: Mapping[str, Any] = {}
 
 
-def table_of(row: Sequence[Any] | None, names: Mapping[str, str]) -> WatchedTable | None:
-    """Return the table in a row of :data:`TABLE`; ``None`` if its rows cannot be named.
+def table_of(answer: Sequence[Sequence[Any]], names: Mapping[str, str]) -> WatchedTable | None:
+    """Return the table in the answer to a lookup; ``None`` if its rows cannot be identified.
+
+    SOUND BECAUSE: with rules, row security, child tables or without the right to select, the
+    results of RETURNING and of a second SELECT could differ from what the application's statement
+    did, or the queries could fail.
 
     Args:
-        row: the result row, or ``None`` if there is none.
+        answer: the rows of the answer to :func:`isolang.observe.catalogue.lookup` of one name.
         names: the names of tables in the history, if they differ from those in the database.
     """
-    if row is None or row[0] in _SYSTEM or any("%" in column for column in row[2]):
+    table = described(answer[0][0])[1] if answer else None
+    if table is None or table.why not in ("", KEY_TYPE) or table.partitioned:
         return None
-    schema, name, columns, others, keys, qualified, described = row
+    columns = tuple(table.quoted[one] for one in table.key)
+    if any("%" in column for column in columns):
+        return None
     cells = {
-        column.name: (column, written)
-        for column, written, _ in columns_of(json.loads(described))
-        if column.comparable and _SIMPLE.fullmatch(column.name) and column.name != "version"
+        name: column
+        for name, column in table.columns.items()
+        if _SIMPLE.fullmatch(name) and name != "version"
     }
-    name = name if schema == "public" else f"{schema}.{name}"
     return WatchedTable(
-        name=names.get(name, name),
-        columns=tuple(columns),
-        others=tuple(one for one in others or () if "%" not in one),
-        keys=tuple(map(frozenset, json.loads(keys or "[]"))),
-        qualified=qualified,
-        cells={name: column for name, (column, _) in cells.items()},
-        quoted=tuple(written for _, written in cells.values()),
+        name=names.get(table.name, table.name),
+        columns=columns,
+        others=tuple(one for one in table.others if "%" not in one),
+        keys=table.unique,
+        qualified=table.where,
+        cells=cells,
+        quoted=tuple(table.quoted[name] for name in cells),
     )
 
 
