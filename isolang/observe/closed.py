@@ -28,7 +28,7 @@ from msgspec import Struct
 
 from isolang.files import replacing
 from isolang.history.remarks import NOT_FOUND
-from isolang.history.values import Keyword
+from isolang.observe.edn import edn, end_of, predicate_edn
 from isolang.observe.predicates import Predicate, columns_in
 from isolang.observe.unseen import shortened
 from isolang.run.operation import DELETED
@@ -38,10 +38,10 @@ from isolang.run.record import lines
 Cells: TypeAlias = Mapping[str, Any]
 """The comparable columns of a row, by name."""
 
-_VERSION: Final = "version"  # the column of the version, which makes values unique
-_NOTES: Final = re.compile(rb", :(?:callers|:?rows|statements) \[(?:\"(?:[^\"\\]|\\.)*\"|\s)*\]")
+_VERSION: Final = "xmin"  # the column of the version, which makes values unique
+_NOTES: Final = re.compile(r", :(?:callers|:?rows|statements) \[(?:\"(?:[^\"\\]|\\.)*\"|\s)*\]")
 _INDEX: Final = re.compile(rb":index (-?\d+), :type :(\w+), :process (\d+)")
-_VALUE: Final = b":value ["
+_VALUE: Final = ":value ["
 
 
 class KnownVersion(Struct, frozen=True):
@@ -336,19 +336,20 @@ class _Rewriting:
             return b""
         index = min(int(found[1]) for found in heads) - 1
         process = max(int(found[3]) for found in heads) + 1
-        shown = ", ".join(f"{key} {lines.spell(row)}" for key, row in rows.items())
+        shown = ", ".join(f"{key} {row}" for key, row in rows.items())
         return (
             f"{{:index {index}, :type :ok, :process {process}, :time 0, :f :init, "
             f":value {{{shown}}}}}\n"
         ).encode()
 
     def _line(self, line: bytes, trace: Trace) -> bytes:
-        begin = line.index(_VALUE)
-        end = _end_of_value(line, begin + len(_VALUE) - 1)
-        completes = b":type :invoke" not in line[:begin]
-        ops = list(self._operations(trace, known=completes and b":type :ok" in line[:begin]))
-        value = b" ".join(text.encode() for text, _ in ops)
-        line = line[:begin] + _VALUE + value + b"]" + _NOTES.sub(b"", line[end:])
+        old = line.decode()
+        begin = old.index(_VALUE)
+        end = end_of(old, begin + len(_VALUE) - 1)
+        completes = ":type :invoke" not in old[:begin]
+        ops = list(self._operations(trace, known=completes and ":type :ok" in old[:begin]))
+        value = " ".join(text for text, _ in ops)
+        line = f"{old[:begin]}{_VALUE}{value}]{_NOTES.sub('', old[end:])}".encode()
         if not completes:
             return line
         return lines.with_remarks(
@@ -393,12 +394,11 @@ class _Rewriting:
     def _scan(
         self, step: MetCondition, table: _Table, own: Mapping[str, Wrote], *, known: bool
     ) -> str:
-        where = _edn(step.predicate)
-        predicate = lines.spell({Keyword("table"): step.table, Keyword("where"): where})
+        predicate = f"{{:table {edn(step.table)} :where {predicate_edn(step.predicate)}}}"
         if not known:
             return f"[:rp {predicate} nil]"
         rows = dict(self._version(table, key, number, own) for key, number in step.rows)
-        shown = ", ".join(f"{key} {lines.spell(row)}" for key, row in rows.items())
+        shown = ", ".join(f"{key} {row}" for key, row in rows.items())
         return f"[:rp {predicate} {{{shown}}}]"
 
     def _read(
@@ -407,7 +407,7 @@ class _Rewriting:
         if table is None:
             return f"[:r {lines.spell(step.key)} {lines.spell(step.value if known else None)}]"
         key, row = self._version(table, step.key, step.number, own)
-        return f"[:r {key} {lines.spell(row if known else None)}]"
+        return f"[:r {key} {row if known else edn(None)}]"
 
     def _write(self, step: Wrote, table: _Table | None) -> str:
         if table is None:
@@ -416,23 +416,22 @@ class _Rewriting:
         key = self._key(step.table, table.row_of(step))
         if step.number is None:
             return f"[:delete {key}]"
-        return f"[:w {key} {lines.spell(self._value(step.table, step.number, step.cells))}]"
+        return f"[:w {key} {self._value(step.table, step.number, step.cells)}]"
 
     def _version(
         self, table: _Table, key: str, number: int, own: Mapping[str, Wrote]
-    ) -> tuple[str, dict[Any, Any]]:
-        """Return the key and the row of a version that was read."""
+    ) -> tuple[str, str]:
+        """Return the key and the row, in EDN, of a version that was read."""
         row, write = table.version(key, number, own)
         cells = table.initial.get((key, number), {}) if write is None else write.cells
         return self._key(table.name, row), self._value(table.name, number, cells)
 
-    def _value(self, table: str, number: int, cells: Cells) -> dict[Any, Any]:
-        row = {**{one: cells.get(one) for one in self._used[table]}, _VERSION: number}
-        return {Keyword(one): row[one] for one in sorted(row)}
+    def _value(self, table: str, number: int, cells: Cells) -> str:
+        return edn({**{one: cells.get(one) for one in self._used[table]}, _VERSION: number})
 
     @staticmethod
     def _key(table: str, row: str) -> str:
-        return lines.spell([table, row.removeprefix(f"{table}/")])
+        return edn([table, row.removeprefix(f"{table}/")])
 
 
 def _row_shown(step: Step) -> str:
@@ -450,33 +449,3 @@ def _other_lines(path: Path, traces: Sequence[Trace]) -> bytes:
         for line in path.read_bytes().splitlines(keepends=True)
         if (found := _INDEX.search(line)) and int(found[1]) not in own
     )
-
-
-def _edn(predicate: Any) -> Any:
-    """Return a predicate as values of EDN, in the words that isolang shows."""
-    if isinstance(predicate, str):
-        return Keyword(predicate)
-    name, *parts = predicate
-    if name in ("and", "or", "not"):
-        return [Keyword(name), *map(_edn, parts)]
-    column = Keyword(parts[0])
-    if name == "in":
-        return [Keyword("in"), column, list(parts[1])]
-    return [Keyword(name), column, *parts[1:]]
-
-
-def _end_of_value(line: bytes, begin: int) -> int:
-    """Return the position after the bracket that closes the one at ``begin``."""
-    depth, at, text = 0, begin, False
-    while True:
-        one = line[at : at + 1]
-        if text:
-            at += one == b"\\"
-            text = one != b'"'
-        elif one == b'"':
-            text = True
-        else:
-            depth += (one in b"[{(") - (one in b"]})")
-        at += 1
-        if not depth:
-            return at

@@ -23,10 +23,13 @@ from msgspec import Struct, field
 
 from isolang.history.statements import Lock, SentStatement
 from isolang.observe.catalogue import Table
+from isolang.observe.edn import column_edn, edn, end_of
 from isolang.observe.unseen import FOREIGN, Unseen
 
 Outcome: TypeAlias = Literal["ok", "fail", "info"]
 
+_CALLERS: Final = ", :callers ["
+_STATEMENTS: Final = ", :statements ["
 _FIRST_NUMBER: Final = 3  # smaller numbers of transactions stand for "before everything"
 _HALF: Final = 2**31  # numbers of transactions are compared modulo 2**32
 _LEVELS: Final = {"serializable": "ser", "repeatable read": "si", "read committed": "pl-2",
@@ -430,8 +433,8 @@ class ObservedHistory:
             shown += [operation.shown] * len(lines)
             statements += [operation.statement] * len(lines)
         error = f", :error {edn(one.error)}" if one.error else ""
-        callers = f", :callers [{TAB.join(map(edn, shown))}]" if reported else ""
-        noted = f", :statements [{TAB.join(map(edn, statements))}]" if reported else ""
+        callers = f"{_CALLERS}{TAB.join(map(edn, shown))}]" if reported else ""
+        noted = f"{_STATEMENTS}{TAB.join(map(edn, statements))}]" if reported else ""
         value = f"[{TAB.join(reported)}]"
         more = callers + noted + error
         self._write(one.process, one.outcome or "info", one.ended, "txn", value, more)
@@ -450,7 +453,7 @@ class ObservedHistory:
             end = min(values) if descends else max(values)
             last = [one for one in known if one.columns[column] == end]
             known = [one for one in known if one.columns[column] != end]
-            where = f"[:and {where} [:{'>' if descends else '<'} {edn(column)} {edn(end)}]]"
+            where = f"[:and {where} [:{'>' if descends else '<'} {column_edn(column)} {edn(end)}]]"
         found = " ".join(f"{one.key} {one.row}" for one in known)
         predicate = f"{{:table {edn(scan.table.name)} :where {where}}}"
         return [f"[:rp {predicate} {{{found}}}]", *(f"[:r {one.key} {one.row}]" for one in last)]
@@ -508,40 +511,6 @@ TAB: Final = "\t"
 """What separates the operations of a line, in which no other tab occurs."""
 
 
-def edn(value: Any) -> str:
-    r"""Return a value in EDN, in one line.
-
-    >>> edn({"a": [1, None, "x\ty"]})
-    '{"a" [1 nil "x\\ty"]}'
-    """
-    if value is None:
-        return "nil"
-    if value is True or value is False:
-        return "true" if value else "false"
-    if isinstance(value, str):
-        text = value.replace("\\", "\\\\").replace('"', '\\"').replace("\t", "\\t")
-        return '"' + text.replace("\n", "\\n").replace("\r", "\\r") + '"'
-    if isinstance(value, Mapping):
-        return "{" + " ".join(f"{edn(k)} {edn(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + " ".join(map(edn, value)) + "]"
-    return repr(value)
-
-
-def predicate_edn(predicate: Any) -> str:
-    """Return a predicate in EDN.
-
-    >>> predicate_edn(("and", ("=", "room", 1), ("not", ("null", "start"))))
-    '[:and [:= "room" 1] [:not [:null "start"]]]'
-    """
-    if predicate == "true":
-        return ":true"
-    name, *rest = predicate
-    if name in ("and", "or", "not"):
-        return f"[:{name} {' '.join(map(predicate_edn, rest))}]"
-    return f"[:{name} {' '.join(map(edn, rest))}]"
-
-
 def without_scans(path: Path, tables: Mapping[str, str], into: Path) -> Iterator[str]:
     """Write a history without the predicate reads of some tables.
 
@@ -553,12 +522,12 @@ def without_scans(path: Path, tables: Mapping[str, str], into: Path) -> Iterator
         for line in lines:
             changed = line
             if "[:rp " in line and heads:
-                head, value, rest = _cut(line, ":value [", "]")
+                head, value, rest = _cut(line, ":value [")
                 operations = value.split(TAB)
                 keep = [not one.startswith(heads) for one in operations]
                 if not all(keep):
-                    before, callers, after = _cut(rest, ":callers [", "]")
-                    between, statements, end = _cut(after, ":statements [", "]")
+                    before, callers, after = _cut(rest, _CALLERS)
+                    between, statements, end = _cut(after, _STATEMENTS)
                     yield from compress(callers.split(TAB), map(not_, keep))
                     value, callers, statements = (
                         TAB.join(compress(texts.split(TAB), keep))
@@ -568,17 +537,8 @@ def without_scans(path: Path, tables: Mapping[str, str], into: Path) -> Iterator
             out.write(changed)
 
 
-def _cut(line: str, begin: str, end: str) -> tuple[str, str, str]:
+def _cut(line: str, begin: str) -> tuple[str, str, str]:
     """Return a line before, within and behind the brackets of a vector at its top level."""
     at = line.index(begin) + len(begin)
-    depth, place, quoted = 1, at, False
-    while depth:
-        one = line[place]
-        if one == "\\" and quoted:
-            place += 1
-        elif one == '"':
-            quoted = not quoted
-        elif not quoted:
-            depth += (one == "[") - (one == end)
-        place += 1
-    return line[:at], line[at : place - 1], line[place - 1 :]
+    end = end_of(line, at - 1)
+    return line[:at], line[at : end - 1], line[end - 1 :]

@@ -10,6 +10,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from isolang.observe.catalogue import Table, Tables, described, exact_json
+from isolang.observe.edn import predicate_edn
 from isolang.observe.history import (
     ObservedHistory,
     Outcome,
@@ -17,7 +18,6 @@ from isolang.observe.history import (
     ScannedRows,
     SeenTransaction,
     WrittenRow,
-    predicate_edn,
 )
 from isolang.observe.lexer import raw
 from isolang.observe.plan import JOINS, named

@@ -20,7 +20,6 @@ from isolang.testing.changes import LONGEST, SeenRow, value_text
 from isolang.testing.observed import key_of
 from isolang.testing.statements import Statement
 
-_SIMPLE: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _OUTPUT_COLUMN: Final = re.compile(
     r"""(?:(?P<alias>.+)\.)?(?P<name>\w+|"(?:[^"]|"")*")(?:\s+as\s+(?:\w+|"(?:[^"]|"")*"))?""",
     re.ASCII | re.IGNORECASE | re.DOTALL,
@@ -112,9 +111,7 @@ def table_of(answer: Sequence[Sequence[Any]], names: Mapping[str, str]) -> Watch
     if any("%" in column for column in columns):
         return None
     cells = {
-        name: column
-        for name, column in table.columns.items()
-        if _SIMPLE.fullmatch(name) and name != "version"
+        name: column for name, column in table.columns.items() if "%" not in table.quoted[name]
     }
     return WatchedTable(
         name=names.get(table.name, table.name),

@@ -155,8 +155,8 @@ def test_a_limit_in_an_order(rows):
         assert found == [(3, 30)]
     assert rows.stop() == {}
     text = rows.path.read_text()
-    assert '[:and [:> "v" 5] [:< "id" 2]]} {["t" "1"] ' in text
-    assert '[:and :true [:> "id" 3]]} {}' in text
+    assert '[:and [:> :v 5] [:< :id 2]]} {["t" "1"] ' in text
+    assert "[:and :true [:> :id 3]]} {}" in text
     assert text.count("[:r [") == 2
     assert rows.verdict("sser") == "valid"
 
