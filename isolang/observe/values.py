@@ -52,6 +52,7 @@ _EXACT: Final = 2**53  # databases differ in comparisons of floats with larger i
 _LONG: Final = 64  # a longer text is kept as its hash
 _SCALE: Final = 6  # the most digits behind the point of a decimal
 _INTEGER: Final = re.compile(r"[+-]?\d+")
+_FLOAT: Final = re.compile(r"[+-]?\d+(?:\.\d*)?(?:e[+-]?\d+)?", re.ASCII)
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?))?(.*)")
 _OFFSET: Final = re.compile(r"[+-]\d\d(?::?\d\d)?|Z|z|\+00")
@@ -265,6 +266,8 @@ def _parsed(text: str, oid: int) -> Any:
         if not found.is_finite():
             raise UnknownValueError("a number that is not finite")
         return found
+    if oid == FLOAT8 and _FLOAT.fullmatch(text):
+        return float(text)
     if oid == BOOL:
         word = text.strip().lower()
         if word in ("t", "true", "1", "f", "false", "0"):

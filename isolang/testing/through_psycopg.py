@@ -182,8 +182,10 @@ class _Sent:
         kind: Any = psycopg.ClientCursor
         if isinstance(self.connection, psycopg.AsyncConnection):
             kind = psycopg.AsyncClientCursor
+        cursor = kind(self.connection)
+        _spell_floats(cursor)
         try:
-            return str(kind(self.connection).mogrify(self._query, *self._parameters))
+            return str(cursor.mogrify(self._query, *self._parameters))
         except (psycopg.Error, TypeError, ValueError):
             return ""
 
@@ -230,6 +232,24 @@ class _Sent:
             [reply.get_value(row, column) for column in range(reply.nfields)]
             for row in range(reply.ntuples)
         ]
+
+
+def _spell_floats(cursor: Any) -> None:
+    """Make a cursor write a float as a literal of its type.
+
+    SOUND BECAUSE: psycopg sends a float as a float8, and a literal without a type is a numeric. A
+    comparison with a column of decimals rounds the one, but not the other.
+    """
+    from psycopg.adapt import PyFormat
+    from psycopg.types.numeric import FloatDumper
+
+    class TypedFloatDumper(FloatDumper):
+        def quote(self, obj: Any) -> bytes:
+            return b"'%s'::float8" % bytes(self.dump(obj) or b"")
+
+    usual = cursor.adapters.get_dumper(float, PyFormat.TEXT)
+    if usual.__name__ == "FloatDumper" and usual.__module__.startswith("psycopg"):
+        cursor.adapters.register_dumper(float, TypedFloatDumper)
 
 
 def _text_of(query: Any, connection: Any) -> str:

@@ -146,3 +146,21 @@ def test_a_table_that_is_altered_keeps_its_conditions_unseen(url, isolation):
     (verdict,) = isolation.assert_level("ser", allow_unseen={CONDITIONS, "shapes"})
     assert verdict.outcome == "valid"
     assert isolation.unseen()[CONDITIONS] == 2
+
+
+def test_a_float_is_compared_as_the_server_does(url, isolation):
+    """It rounds the decimals of the column, so that it finds one that is not equal to it."""
+    with psycopg.connect(url) as own:
+        own.execute("DROP TABLE IF EXISTS fund")
+        own.execute("CREATE TABLE fund (id int PRIMARY KEY, total numeric(20, 2), n int)")
+        own.execute("INSERT INTO fund VALUES (1, 99999999999999.99, 2)")
+    isolation.watch_psycopg(url)
+    with psycopg.connect(url) as connection:
+        query = "SELECT id FROM fund WHERE total = %s"
+        assert connection.execute(query, (99999999999999.98,)).fetchall() == [(1,)]
+        assert connection.execute("SELECT id FROM fund WHERE n < %s", (1.5,)).fetchall() == []
+    (verdict,) = isolation.assert_level("ser", allow_unseen={CONDITIONS})
+    assert verdict.outcome == "valid"
+    assert isolation.unseen() == {CONDITIONS: 1}
+    path = isolation.folder / "history.conditions.edn"
+    assert "[:< :n 1.5]" in path.read_text()

@@ -66,6 +66,7 @@ MICROSECONDS = int(datetime(2024, 2, 29, 12, 30, tzinfo=UTC).timestamp()) * 1_00
         ("a = -5::int", ("=", "a", -5)),
         ("day < '1970-01-02'::date::DATE", ("<", "day", 86_400_000_000)),
         ("price = 1.5::numeric", ("=", "price", 150)),
+        ("a < '2.5'::float8", ("<", "a", 2.5)),
         ('"a" = 1 /* b /* c */ = 2 */ -- d', ("=", "a", 1)),
     ],
 )  # fmt: skip
@@ -82,7 +83,8 @@ def test_a_condition_is_expressed(text, expected):
         "price = 1.005", "a = '1'::text", "s = 5", "a is distinct from 3", "(a, s) = (1, 'x')",
         "exists (select 1)", "a in (select 1)", "ok is true", "a = 99999999999999999999",
         "at > now()", "u.a = 1", "a between symmetric 3 and 1", "not", "a =", "s = E'\\n'",
-        "a::text = '1'", "nosuch = 1", "a = 2.5::int", "s = 1e1::text", "s = 007::varchar",
+        "a::text = '1'", "nosuch = 1", "a = 2.5::int", "price = '1.5'::float8",
+        "s = 1e1::text", "s = 007::varchar",
         "day = '1970-01-02 10:00'::timestamp::date", "id = 1 IS TRUE", "a < 1 = true", "a = 2 -1",
         "s = 'a'::varchar(3)", "NOT " * 99 + "ok", "(" * 99 + "ok" + ")" * 99,
         "a = " + "(" * 99 + "1" + ")" * 99, "a = 1 and",
