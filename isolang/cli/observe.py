@@ -310,7 +310,13 @@ def _counted(
     if found.verdict != "valid" or not kinds:
         return found
     hint = " ".join(f"--allow-unseen {kind}" for kind in kinds)
-    return replace(found, verdict="unknown", reason=f"{reason}; hint: {hint} accepts that")
+    return replace(
+        found,
+        verdict="unknown",
+        reason=f"{reason}; hint: {hint} accepts that",
+        certified=False,
+        certified_reason="",
+    )
 
 
 def _print(

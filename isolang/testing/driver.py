@@ -31,21 +31,16 @@ from msgspec.structs import replace
 
 from isolang.errors import IsolangError
 from isolang.history.values import Keyword
-from isolang.observe import predicates
-from isolang.observe.catalogue import exact_json, lookup
-from isolang.observe.closed import Found, KnownVersion, MetCondition, Trace, Wrote, close
+from isolang.observe.catalogue import lookup
+from isolang.observe.closed import Found, KnownVersion, Wrote
 from isolang.observe.lexer import raw
-from isolang.observe.plan import named
-from isolang.observe.predicates import CannotEvaluateError, Parameters, ParsedCondition
 from isolang.observe.unseen import (
     AUTOCOMMIT,
     CHANGED,
-    CONDITIONS,
     FOREIGN,
     FUNCTIONS,
     LIMITED,
     NO_ROW,
-    NOT_FOUND,
     OUTSIDE,
     SHAPES,
     TABLES,
@@ -55,7 +50,6 @@ from isolang.observe.unseen import (
     added_to,
     base_name,
 )
-from isolang.observe.values import CAST_NAMES, TEXT
 from isolang.run.drivers.postgres_log import LoggedChange, PostgresLog
 from isolang.run.outcome import RolledBack
 from isolang.run.record.database_log import Installed, RewrittenHistory, rewrite_history
@@ -64,8 +58,9 @@ from isolang.testing.callers import caller
 from isolang.testing.changes import SeenRow, value_text, written_text
 from isolang.testing.hooks import Hooks, Steps
 from isolang.testing.library import Library, Sent
-from isolang.testing.observed import FIRST, HALF, ObservedTransaction, WrittenVersions
-from isolang.testing.statements import Statement, parse, shown_text
+from isolang.testing.met import ConditionRecorder
+from isolang.testing.observed import ObservedTransaction, WrittenVersions
+from isolang.testing.statements import Statement, parse
 from isolang.testing.transactions import Control, control
 
 if TYPE_CHECKING:
@@ -103,7 +98,6 @@ _INNOCENT: Final = frozenset(
     """.split()  # noqa: SIM905 - a list of words
 )
 _RETURNS_OLD: Final = 180000  # the version of PostgreSQL from which on RETURNING has old rows
-_MOST: Final = 100_000  # rows of a table whose versions are compared
 _ADVISORY: Final = re.compile(r"pg_(?:try_)?advisory_\w+")
 _ENDS: Final = re.compile(r";.*\S|\b(?:commit|rollback|abort|chain|prepare)\b", re.I | re.S)
 
@@ -157,11 +151,7 @@ class DriverWatch:
         self._sessions = count()
         self._hooks = Hooks()
         self._where: tuple[Any, ...] = ()
-        self._closes = False  # whether conditions may become predicate reads
-        self._traces: list[Trace] = []
-        self._tables: dict[str, rows.WatchedTable] = {}
-        self._altered: set[str] = set()
-        self._unresolved = Unseen()
+        self._conditions = ConditionRecorder(self.unseen, self._connect_to_log)
 
     def __enter__(self) -> Self:
         """Begin to watch.
@@ -171,7 +161,7 @@ class DriverWatch:
         """
         self._where, self._versions.before, version = self._connect()
         self._join(self._others)
-        self._closes = version >= _RETURNS_OLD and not self._reads_log
+        self._conditions.possible = version >= _RETURNS_OLD and not self._reads_log
         if self._reads_log and not self._shares_log:
             self._log = PostgresLog(self._connect_to_log, self.library.name)
         self.library.hook(self._hooks, self)
@@ -255,52 +245,15 @@ class DriverWatch:
             into: the file to write if there is a predicate read; ``None`` if another watch
                 records, too, so that there can be none.
         """
-        before = self._versions.before or 0
-
-        def is_initial(number: int) -> bool:
-            return number < FIRST or 0 < (before - number) % 2**32 < HALF
-
-        last = self._last if into is not None else _unknown
-        into = into or path
-        closed = close(path, self._traces, last, is_initial=is_initial, into=into)
-        self._unresolved = Unseen()
-        for one in closed.unseen:
-            self._unresolved.note(one.kind, one.text, one.caller)
-        return closed.path or path
+        return self._conditions.close(path, into, self._versions.before or 0)
 
     @property
     def all_unseen(self) -> Unseen:
         """The counts of what was not recorded, with the conditions that :meth:`close` left out."""
         every = Unseen()
         every.add(self.unseen)
-        every.add(self._unresolved)
+        every.add(self._conditions.unresolved)
         return every
-
-    def _last(self, name: str) -> dict[str, KnownVersion] | None:
-        """Return the last versions of a table by key; ``None`` if they are not known."""
-        if name in self._altered:
-            # SOUND BECAUSE: versions that were recorded before have other columns, or other types.
-            return None
-        table = self._tables[name]
-        query = (
-            f"SELECT {table.selected(table.qualified, row=True)} FROM {table.qualified} "
-            f"LIMIT {_MOST + 1}"
-        )
-        import psycopg
-
-        try:
-            with self._connect_to_log() as connection:
-                answer = connection.execute(query).fetchall()
-        except psycopg.Error:  # the server has stopped, or the table is gone
-            return None
-        found = rows.versions(answer, table)
-        if len(answer) > _MOST or None in found.values():
-            return None
-        return {
-            key: KnownVersion(key, one.number, one.cells)
-            for key, one in found.items()
-            if one is not None
-        }
 
     def _connect_to_log(self) -> Any:
         import psycopg
@@ -358,9 +311,7 @@ class DriverWatch:
         one = self._open.pop(connection)
         if isinstance(error, _Lost) and not one.committing:
             one.announce()
-        trace = one.end(error)
-        if self._closes:
-            self._traces.append(trace)
+        self._conditions.ended(one.end(error))
 
     def ending(self, connection: Any, *, commit: bool, send: Callable[[], Any]) -> Steps:
         """Send a call that ends a transaction, and record the outcome."""
@@ -497,7 +448,7 @@ class DriverWatch:
         statement = writes[0][1]
         if statement.kind != "insert":
             self.unseen.read.add(base_name(statement.table))
-        old = self._closes and raw(statement.alias) not in ("old", "new")
+        old = self._conditions.possible and raw(statement.alias) not in ("old", "new")
         selected = table.selected(statement.alias, row=True, old=old)
         query = f"{text.strip().removesuffix(';')} RETURNING {selected}"
         try:
@@ -562,7 +513,7 @@ class DriverWatch:
                 return (yield from self._select(one, sent, statement, table))
             if statement.returned:
                 return (yield from self._returning(one, sent, statement, table))
-            old = self._closes and raw(statement.alias) not in ("old", "new")
+            old = self._conditions.possible and raw(statement.alias) not in ("old", "new")
             selected = table.selected(statement.alias, row=True, old=old)
             result, found = yield from sent.hidden(selected)
             versions = self._versions_in(one, found, table)
@@ -602,9 +553,7 @@ class DriverWatch:
             table = rows.table_of(found, self._names)
             one.tables[statement.table] = table
             if table is not None:
-                before = self._tables.setdefault(table.name, table)
-                if before.cells != table.cells:
-                    self._altered.add(table.name)
+                self._conditions.meet(table)
         return one.tables[statement.table]
 
     def _record_lookup(self, one: _Open, sent: Sent, table: rows.WatchedTable, query: str) -> Steps:
@@ -665,7 +614,7 @@ class DriverWatch:
         else:
             complete = complete and count in (None, len(after))
         met = [(step.key, step.number) for step in read if isinstance(step, Found)]
-        yield from self._condition(
+        yield from self._conditions.note(
             one,
             sent,
             statement,
@@ -699,99 +648,6 @@ class DriverWatch:
             elif not one.read(key, value[0], version.seen, table=table.name, number=version.number):
                 self.unseen.note(TWO_ROWS, f"{key}: {text}")
         return len(keys) + len(twice)
-
-    def _condition(  # noqa: PLR0917 - all that is known of a statement
-        self,
-        one: _Open,
-        sent: Sent,
-        statement: Statement,
-        table: rows.WatchedTable,
-        found: int,
-        met: list[tuple[str, int]] | None,
-        *,
-        locks: bool,
-        covers: int | None = None,
-    ) -> Steps:
-        """Keep or count a condition that may have missed rows; a key that was found misses none.
-
-        Args:
-            one: the transaction.
-            sent: the statement.
-            statement: its parts.
-            table: its table.
-            found: the number of the rows that it found.
-            met: the key and version of each row that met the condition; ``None`` if not all are
-                known.
-            locks: whether it locks or writes the rows.
-            covers: how many of the transaction's last steps are reads of these rows; by default
-                all rows.
-        """
-        expected = statement.looked_up(table.keys)
-        if statement.skips:
-            return  # the result does not reveal the rows that were skipped
-        if expected is not None and found >= expected:
-            return
-        kind = CONDITIONS if expected is None else NOT_FOUND
-        predicate = None
-        if self._closes and met is not None:
-            predicate = yield from self._predicate(sent, statement, table)
-        if predicate is not None and locks and (expected != 1 or found):
-            (((level,),)) = yield from sent.ask("SELECT current_setting('transaction_isolation')")
-            if level not in ("repeatable read", "serializable"):
-                predicate = None
-        if predicate is None or met is None:
-            self.unseen.note(kind, sent.text)
-            return
-        one.steps.append(
-            MetCondition(
-                table=table.name,
-                predicate=predicate,
-                rows=tuple(met),
-                covers=len(met) if covers is None else covers,
-                kind=kind,
-                text=sent.text,
-                shown=shown_text(sent.literal()),
-                caller=caller(),
-                statement=one.statement,
-            )
-        )
-
-    def _predicate(self, sent: Sent, statement: Statement, table: rows.WatchedTable) -> Steps:
-        """Return the predicate of a statement's condition; ``None`` if isolang has none for it."""
-        alias = named(statement.alias)
-
-        def column(names: Sequence[str]) -> str | None:
-            own = list(names[:-1])
-            return names[-1] if own == alias[len(alias) - len(own) :] else None
-
-        try:
-            found = predicates.parse(statement.where, 0, len(statement.where), column)
-            values = yield from self._values(sent, found, table)
-            return found.predicate(table.cells, statement.where, values)
-        except CannotEvaluateError:
-            return None
-
-    def _values(self, sent: Sent, found: ParsedCondition, table: rows.WatchedTable) -> Steps:
-        """Return the values that only the database knows, as the server reads them.
-
-        Raises:
-            CannotEvaluateError: a value has a type that is not compared.
-        """
-        types = {}
-        for number, (name, cast) in found.parameters().items():
-            column = table.cells.get(name)
-            if column is None:
-                raise CannotEvaluateError(f"the column {name}, whose values are not recorded")
-            types[number] = cast or (TEXT if column.enum else column.oid)
-        if not types:
-            return Parameters()
-        listed = ", ".join(f"'isolang:parameter:{n}'::{CAST_NAMES[types[n]]}" for n in types)
-        ((answer,),) = yield from sent.ask(f"SELECT json_build_array({listed})::text")
-        most = max(types)
-        values: list[str | None] = [None] * most
-        for number, value in zip(types, exact_json(answer), strict=True):
-            values[number - 1] = None if value is None else _plain(value)
-        return Parameters(values, [types.get(n, 0) for n in range(1, most + 1)])
 
     def _returning(
         self, one: _Open, sent: Sent, statement: Statement, table: rows.WatchedTable
@@ -859,7 +715,7 @@ class DriverWatch:
         if statement.kind != "insert":
             met = [(key, one.old) for key, one in versions.items() if one and one.old is not None]
             known = (old or not versions) and len(met) == len(versions) and not moved
-            yield from self._condition(
+            yield from self._conditions.note(
                 one,
                 sent,
                 statement,
@@ -886,10 +742,6 @@ class DriverWatch:
             self.unseen.note("keys", text)
 
 
-def _unknown(table: str) -> None:
-    """Return no versions of a table."""
-
-
 def _step(
     statement: Statement,
     table: rows.WatchedTable,
@@ -912,11 +764,6 @@ def _step(
         old=replaced,
         old_known=version is not None and (old or plain),
     )
-
-
-def _plain(value: Any) -> str:
-    """Return the text of a value in JSON, as PostgreSQL reads it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _counted(statement: Statement, returned: list[list[Any]] | None) -> int | None:

@@ -88,6 +88,7 @@ def test_what_is_not_seen_is_loud(application):
     run = run_there("observe", "postgres", "--spec", "ser", *command)
     assert run.code == 3
     assert run.out.startswith("UNKNOWN")
+    assert "accepted the witness" not in run.out
     assert f"not seen   1 SELECT DISTINCT (shapes)\n           first: {lost}" in run.out
     assert "the command ended with the exit code 5" in run.err
     assert "--allow-unseen shapes accepts that" in " ".join(run.out.split())
