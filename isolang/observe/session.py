@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from isolang.observe.catalogue import Table, Tables, described, exact_json
-from isolang.observe.edn import predicate_edn
+from isolang.observe.executed import ExecutedStatement, predicate_of
 from isolang.observe.history import (
     ObservedHistory,
     Outcome,
@@ -21,14 +21,13 @@ from isolang.observe.history import (
 )
 from isolang.observe.lexer import raw
 from isolang.observe.plan import JOINS, named
-from isolang.observe.predicates import CannotEvaluateError, Parameters, ParsedCondition
+from isolang.observe.predicates import ParsedCondition
 from isolang.observe.rewriting import (
     DatabaseFacts,
     Prepared,
     PreparedStatement,
     ReportedTable,
     Rewriter,
-    limit_value,
 )
 from isolang.observe.unseen import (
     ALTERED,
@@ -37,18 +36,14 @@ from isolang.observe.unseen import (
     ERRORS,
     KEY_TYPE,
     LARGE,
-    LARGE_TABLES,
-    LIMITED,
     NO_ANSWER,
     NO_BEGIN,
     NO_END,
     NO_KEY,
     NO_ROW,
-    OLD_SERVER,
     OTHER_TABLE,
     PARTITIONED,
     PRIVILEGE,
-    RECHECKED,
     TRUNCATED,
 )
 
@@ -81,24 +76,6 @@ class Observation(Struct, kw_only=True):
     epoch: int = 0
     refreshed: int = 0
     audit: Callable[[Callable[[], None]], None] | None = None
-
-
-class ExecutedStatement(Struct, kw_only=True):
-    """An execution of a statement.
-
-    Attributes:
-        statement: the statement.
-        ticket: the position and the time at which it was sent.
-        parameters: its parameters.
-        rows: the number of rows of the application's answer.
-        reported: for each reported table, what the server returned of its rows.
-    """
-
-    statement: PreparedStatement
-    ticket: tuple[int, int]
-    parameters: Parameters = Parameters()
-    rows: int = 0
-    reported: list[tuple[ReportedTable, bytes]] = field(default_factory=list)
 
 
 class Session:
@@ -470,7 +447,14 @@ class Session:
             history.unseen.note(LARGE, statement.text)
             return
         why = statement.plan.partial if partial is None else partial
-        kind, predicate, order = self._predicate(one, done, table, len(rows), why)
+        kind, predicate, order = predicate_of(
+            done,
+            table,
+            len(rows),
+            why,
+            committed=one.level in ("read committed", "read uncommitted"),
+            modern=self._all.database.modern,
+        )
         if predicate:
             one.operations.append(
                 ScannedRows(table, predicate, tuple(rows), shown, order, one.statement)
@@ -486,114 +470,6 @@ class Session:
         if not writes or made.computes or not key_only:
             for version in rows:
                 one.read(table, version, shown)
-
-    def _order(self, statement: PreparedStatement, table: Table) -> tuple[str, bool] | None:
-        """Return the first column of ORDER BY, and whether it descends.
-
-        Returns:
-            ``None`` if it is not a column of numbers without NULL.
-        """
-        begin, end = statement.plan.order
-        words = [t.text for t in statement.part[begin:end]]
-        first = words[: words.index(",")] if "," in words else words
-        descends = first[-1:] == ["desc"]
-        if first[-1:] in (["asc"], ["desc"]):
-            first.pop()
-        alone = len(first) == 1 or (
-            len(first) == 3 and first[1] == "." and first[0] == statement.plan.sources[0].alias
-        )
-        column = table.columns.get(raw(first[-1])) if alone else None
-        # SOUND BECAUSE: a name alone means a column of the result first, so that it must not occur
-        # there as the name of another expression.
-        place = statement.plan.place
-        listed = zip(statement.part[:place], statement.part[1:place], strict=False)
-        if any(b.text == first[-1] and a.text not in ("select", ",", ".") for a, b in listed):
-            return None
-        if column is None or not (column.ordered and column.required):
-            return None
-        return column.name, descends
-
-    def _predicate(
-        self, one: SeenTransaction, done: ExecutedStatement, table: Table, found: int, partial: str
-    ) -> tuple[str, str, tuple[str, bool] | None]:
-        """Return the predicate of a predicate read, or why there is none.
-
-        Returns:
-            The kind of what is not seen, or an empty text; the predicate in EDN, or an empty text
-            if nothing was lost without it; and the column by which LIMIT chose the rows, if it did.
-        """
-        statement = done.statement
-        made, condition = statement.plan, statement.condition
-        writes = made.kind != "select"
-        if isinstance(condition, str):
-            return CONDITIONS, "", None
-        looked = self._looked_up(condition, table, done)
-        # A trigger may have kept a row that matched; it is counted already.
-        lost = (writes and table.triggers) or made.skips
-        if looked is not None and found >= looked:
-            return "", "", None
-        if partial:
-            return CONDITIONS, "", None
-        if lost:
-            return "", "", None
-        kind, order = self._limited(done, table, found)
-        if kind is not None:
-            return kind, "", None
-        pinned = set(table.key) <= condition.equal.keys()
-        committed = one.level in ("read committed", "read uncommitted")
-        if committed and (writes or made.locks) and not pinned:
-            return RECHECKED, "", None
-        if not self._all.database.modern:
-            return OLD_SERVER, "", None
-        used = condition.columns | ({order[0]} if order else set())
-        if not table.rows_known and not (used and used <= set(table.key)):
-            return LARGE_TABLES, "", None
-        try:
-            predicate = condition.predicate(table.columns, statement.part, done.parameters)
-        except CannotEvaluateError:
-            return CONDITIONS, "", None
-        return "", predicate_edn(predicate), order
-
-    def _limited(
-        self, done: ExecutedStatement, table: Table, found: int
-    ) -> tuple[str | None, tuple[str, bool] | None]:
-        """Return what LIMIT and OFFSET left out.
-
-        Returns:
-            The kind of what is not seen, empty if nothing was lost, and ``None`` if the rows that
-            were returned are all; or all up to the last one in the order of a column.
-        """
-        statement = done.statement
-        made = statement.plan
-        if made.offset and limit_value(statement.part, made.offset, done.parameters) != 0:
-            return LIMITED, None
-        if not made.limit:
-            return None, None
-        most = limit_value(statement.part, made.limit, done.parameters)
-        if most is None:
-            return LIMITED, None
-        if max(found, done.rows) < most:
-            return None, None
-        if not (made.order[1] and found):
-            return "", None
-        order = self._order(statement, table)
-        return (LIMITED if order is None else None), order
-
-    def _looked_up(
-        self, condition: ParsedCondition, table: Table, done: ExecutedStatement
-    ) -> int | None:
-        """Return how many rows a condition selects by a whole key; ``None`` for others."""
-        if any(key <= condition.equal.keys() for key in table.unique):
-            return 1
-        for name, node in condition.among.items():
-            if frozenset({name}) in table.unique and name in table.columns:
-                alone = ParsedCondition(node=node, columns=frozenset({name}))
-                try:
-                    found = alone.predicate(table.columns, done.statement.part, done.parameters)
-                except CannotEvaluateError:
-                    continue
-                return len(set(found[2]))
-        return None
 
 
 def _distinct(versions: Sequence[RowVersion]) -> list[RowVersion]:

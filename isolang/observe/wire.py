@@ -15,10 +15,11 @@ from typing import Final
 from msgspec import Struct, field
 
 from isolang.observe.catalogue import lookup
+from isolang.observe.executed import ExecutedStatement
 from isolang.observe.history import ObservedHistory
 from isolang.observe.predicates import Parameters
 from isolang.observe.rewriting import Prepared, PreparedStatement, ReportedTable
-from isolang.observe.session import ExecutedStatement, Observation, Session
+from isolang.observe.session import Observation, Session
 from isolang.observe.unseen import CALLED_BY_PROTOCOL, NOT_OBSERVED, PREPARED_EARLIER, SETTINGS
 
 _I32, _I16 = Format("!i"), Format("!h")

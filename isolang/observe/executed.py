@@ -1,0 +1,153 @@
+"""Decides what the condition of an executed statement says about rows that it did not find."""
+
+from __future__ import annotations
+
+from msgspec import Struct, field
+
+from isolang.observe.catalogue import Table
+from isolang.observe.edn import predicate_edn
+from isolang.observe.lexer import raw
+from isolang.observe.predicates import CannotEvaluateError, Parameters, ParsedCondition
+from isolang.observe.rewriting import PreparedStatement, ReportedTable, limit_value
+from isolang.observe.unseen import CONDITIONS, LARGE_TABLES, LIMITED, OLD_SERVER, RECHECKED
+
+
+class ExecutedStatement(Struct, kw_only=True):
+    """An execution of a statement.
+
+    Attributes:
+        statement: the statement.
+        ticket: the position and the time at which it was sent.
+        parameters: its parameters.
+        rows: the number of rows of the application's answer.
+        reported: for each reported table, what the server returned of its rows.
+    """
+
+    statement: PreparedStatement
+    ticket: tuple[int, int]
+    parameters: Parameters = Parameters()
+    rows: int = 0
+    reported: list[tuple[ReportedTable, bytes]] = field(default_factory=list)
+
+
+def predicate_of(
+    done: ExecutedStatement,
+    table: Table,
+    found: int,
+    partial: str,
+    *,
+    committed: bool,
+    modern: bool,
+) -> tuple[str, str, tuple[str, bool] | None]:
+    """Return the predicate of a predicate read, or why there is none.
+
+    Args:
+        done: the execution of a statement.
+        table: the table of its condition.
+        found: the number of the rows that it found.
+        partial: why the condition does not decide alone which rows it finds; empty if it does.
+        committed: whether the transaction is at READ COMMITTED.
+        modern: whether the server returns the old versions of writes.
+
+    Returns:
+        The kind of what is not seen, or an empty text; the predicate in EDN, or an empty text
+        if nothing was lost without it; and the column by which LIMIT chose the rows, if it did.
+    """
+    statement = done.statement
+    made, condition = statement.plan, statement.condition
+    writes = made.kind != "select"
+    if isinstance(condition, str):
+        return CONDITIONS, "", None
+    looked = _looked_up(condition, table, done)
+    # A trigger may have kept a row that matched; it is counted already.
+    lost = (writes and table.triggers) or made.skips
+    if looked is not None and found >= looked:
+        return "", "", None
+    if partial:
+        return CONDITIONS, "", None
+    if lost:
+        return "", "", None
+    kind, order = _limited(done, table, found)
+    if kind is not None:
+        return kind, "", None
+    pinned = set(table.key) <= condition.equal.keys()
+    if committed and (writes or made.locks) and not pinned:
+        return RECHECKED, "", None
+    if not modern:
+        return OLD_SERVER, "", None
+    used = condition.columns | ({order[0]} if order else set())
+    if not table.rows_known and not (used and used <= set(table.key)):
+        return LARGE_TABLES, "", None
+    try:
+        predicate = condition.predicate(table.columns, statement.part, done.parameters)
+    except CannotEvaluateError:
+        return CONDITIONS, "", None
+    return "", predicate_edn(predicate), order
+
+
+def _limited(
+    done: ExecutedStatement, table: Table, found: int
+) -> tuple[str | None, tuple[str, bool] | None]:
+    """Return what LIMIT and OFFSET left out.
+
+    Returns:
+        The kind of what is not seen, empty if nothing was lost, and ``None`` if the rows that
+        were returned are all; or all up to the last one in the order of a column.
+    """
+    statement = done.statement
+    made = statement.plan
+    if made.offset and limit_value(statement.part, made.offset, done.parameters) != 0:
+        return LIMITED, None
+    if not made.limit:
+        return None, None
+    most = limit_value(statement.part, made.limit, done.parameters)
+    if most is None:
+        return LIMITED, None
+    if max(found, done.rows) < most:
+        return None, None
+    if not (made.order[1] and found):
+        return "", None
+    order = _order(statement, table)
+    return (LIMITED if order is None else None), order
+
+
+def _looked_up(condition: ParsedCondition, table: Table, done: ExecutedStatement) -> int | None:
+    """Return how many rows a condition selects by a whole key; ``None`` for others."""
+    if any(key <= condition.equal.keys() for key in table.unique):
+        return 1
+    for name, node in condition.among.items():
+        if frozenset({name}) in table.unique and name in table.columns:
+            alone = ParsedCondition(node=node, columns=frozenset({name}))
+            try:
+                found = alone.predicate(table.columns, done.statement.part, done.parameters)
+            except CannotEvaluateError:
+                continue
+            return len(set(found[2]))
+    return None
+
+
+def _order(statement: PreparedStatement, table: Table) -> tuple[str, bool] | None:
+    """Return the first column of ORDER BY, and whether it descends.
+
+    Returns:
+        ``None`` if it is not a column of numbers without NULL.
+    """
+    begin, end = statement.plan.order
+    words = [t.text for t in statement.part[begin:end]]
+    first = words[: words.index(",")] if "," in words else words
+    descends = first[-1:] == ["desc"]
+    if first[-1:] in (["asc"], ["desc"]):
+        first.pop()
+    alone = len(first) == 1 or (
+        len(first) == 3 and first[1] == "." and first[0] == statement.plan.sources[0].alias
+    )
+    column = table.columns.get(raw(first[-1])) if alone else None
+    # SOUND BECAUSE: a name alone means a column of the result first, so that it must not occur
+    # there as the name of another expression.
+    place = statement.plan.place
+    listed = zip(statement.part[:place], statement.part[1:place], strict=False)
+    if any(b.text == first[-1] and a.text not in ("select", ",", ".") for a, b in listed):
+        return None
+    if column is None or not (column.ordered and column.required):
+        return None
+    return column.name, descends
