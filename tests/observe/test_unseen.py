@@ -19,7 +19,7 @@ from isolang.observe.unseen import (
     loud,
     missed,
 )
-from isolang.testing.driver import _is_quiet
+from isolang.testing.driver import _is_quiet, _kind_of
 
 
 def valid():
@@ -124,3 +124,16 @@ def test_writes_to_tables_that_nothing_reads_are_harmless(text, table):
 def test_what_touches_no_row(text, quiet):
     """Locks, settings, sequences and the catalogue need not be recorded."""
     assert _is_quiet(text) == quiet
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("TRUNCATE account", "truncate"),
+        ("CALL transfer(1, 2)", "functions"),
+        ("SELECT DISTINCT a FROM t JOIN u USING (b)", "shapes"),
+    ],
+)
+def test_the_kind_of_a_statement_that_is_not_recognised(text, kind):
+    """The watches of tests name it as the proxy does."""
+    assert _kind_of(text) == kind
