@@ -10,7 +10,7 @@ Examples:
     >>> isolang.check(history, spec).outcome
     'invalid'
 
-Names are imported when they are first used, because the command line must start fast.
+A name is imported when it is first used, because the command line must start fast.
 """
 
 from __future__ import annotations

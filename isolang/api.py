@@ -1,4 +1,4 @@
-"""The public functions: ``load_history``, ``load_spec``, ``check``."""
+"""Provides the public functions ``load_history``, ``load_spec`` and ``check``."""
 
 from __future__ import annotations
 
@@ -41,37 +41,39 @@ def load_history(
     """Read a history.
 
     Args:
-        path: a file, a directory of logs, ``-`` for the standard input, or a binary stream; files
-            compressed with gzip, xz, bzip2 or zstd are read without unpacking them first.
-        format: ``auto`` (by content) or a name of docs/formats.md.
-        timestamps: whether Cobra logs have timestamps, which the logs themselves do not say.
-        initial: the number of the transaction that is the initial transaction.
-        initial_value: the value of the keys before the history begins, if it is not nil: one value
-            for all keys, or a mapping from keys to values. For keys that hold lists, the value is a
-            list.
+        path: a file, a directory of logs, ``-`` for the standard input, or a binary stream. Data in
+            gzip, xz, bzip2 or zstd is decompressed.
+        format: the name of a format in docs/formats.md; ``auto`` to detect the format from the
+            content.
+        timestamps: whether Cobra logs have timestamps, which cannot be detected from the logs.
+        initial: the number of the transaction that is the initial transaction; ``None`` if there is
+            none.
+        initial_value: the value of keys before the history begins, if it is not nil: one value for
+            all keys, or a mapping from keys to values. A key that holds a list has a list as its
+            value.
         unwritten_initial: whether a value that was read and that no transaction wrote is the
             initial value of its key. A key can have at most one such value, the first in its
             version order. This cannot be combined with ``initial_value``.
         per_key: whether a session orders only operations on the same key. If so, each transaction
             must have a single key.
         failed_cas: for a log of single operations, what a failed compare-and-set means:
-            ``compared`` if it saw another value, ``nothing``, or ``auto`` for the rule in
-            docs/formats.md.
-        ignore_versions: whether to judge by values only, and ignore the versions that operations
-            state.
+            ``compared`` if it saw another value, ``nothing`` if it is unknown what it saw, or
+            ``auto`` to apply the rule in docs/formats.md.
+        ignore_versions: whether to use only values, and ignore the versions that operations state.
         clock_error: by how much two clocks may differ (``2ms``), or by how much the clock of each
-            session may be wrong (``a=2ms,b=1ms``). Times that are closer to each other order
-            nothing.
-        timeout: the number of seconds after which reading stops with an error.
+            session may be wrong (``a=2ms,b=1ms``). Events that are closer together than this are
+            not ordered by time.
+        timeout: the number of seconds after which reading stops with an error; ``None`` for no
+            limit.
 
     Returns:
-        The history; its attributes say how the input was understood.
+        The history; its attributes say how the input was interpreted.
 
     Raises:
         HistoryError: if the history cannot be read. The message names the file and the place.
         UnsupportedError: if the history is well-formed, but of a kind that isolang cannot judge.
         OptionError: if an option is out of bounds.
-        TimeoutError: if the time is over.
+        TimeoutError: if reading took longer than the timeout.
 
     >>> import io
     >>> history = load_history(io.BytesIO(b'{:type :ok, :process 0, :value [[:w :x 1]]}'), "edn")
@@ -112,24 +114,29 @@ def check(
 
     Args:
         history: a result of ``load_history`` or ``History.from_transactions``.
-        spec: a result of ``load_spec``, or an argument of it: the name of a level, a file, or the
-            text itself. It may also be a route (``isolang.language.classify.route``), so the route
-            is chosen only once for many histories.
-        timeout: the number of seconds for all phases together, after which the verdict is unknown.
-        memory: the number of megabytes that the check may allocate, beyond which the verdict is
-            unknown. The default is a share of the available memory. Only Linux has this limit.
-        certify: whether an independent checker must accept the witness or the refutation. If the
-            checker rejects it, the verdict is unknown.
+        spec: the specification: the name of a level, the path of a ``.iso`` file, or its text, as
+            ``load_spec`` takes them; or a result of ``load_spec``. To check many histories, pass a
+            route from ``isolang.language.classify.route``, which is then chosen only once.
+        timeout: the number of seconds for all phases together, after which the verdict is unknown;
+            ``None`` for no limit.
+        memory: the number of megabytes that the check may allocate. If it needs more, the verdict
+            is unknown. The default is a share of the available memory. This limit exists only on
+            Linux.
+        certify: whether an independent checker verifies the witness or the refutation. If the
+            checker rejects the proof, the verdict is unknown.
         seed: the number that breaks ties in the search. Equal seeds give equal runs.
-        solver: the back end that decides, one of docs/encodings.md. For example, ``sat:glucose4``
-            is a solver of python-sat. Only specs of the kind *event graph* have a choice.
-        encoding: the encoding of the problem for this solver.
-        prune: how much is concluded before the search: ``none``, ``known`` or ``fixpoint``.
+        solver: the solver that decides, by its name in docs/encodings.md. For example,
+            ``sat:glucose4`` is a solver of python-sat. Only specifications with the route *event
+            graph* allow a choice.
+        encoding: the encoding of the problem for this solver, by its name in docs/encodings.md.
+        prune: how many choices are decided before the search: ``none``; ``known`` for choices that
+            the history itself decides; or ``fixpoint`` for all choices that pruning can decide.
         threads: the number of threads that work on the history. The default is the number of
             processors, but at most eight. The verdict and its proof do not depend on this number.
-        simplest: whether to search for the simplest violation. If nobody reads the violation, the
-            first one found is faster.
-        progress: a function that is called with the name of each phase when the phase begins.
+        simplest: whether to search for the simplest violation. Without this search, the check is
+            faster and reports the first violation that it finds.
+        progress: a function that is called with the name of each phase when the phase begins;
+            ``None`` for no calls.
 
     Returns:
         ``Valid``, ``Invalid`` or ``Unknown``; see :mod:`isolang.verdict`.
@@ -137,7 +144,8 @@ def check(
     Raises:
         SpecError: if the spec is not supported. The message says why.
         HistoryError: if the spec uses real time and the history has no times.
-        SolverError: if there is no such pair of encoding and solver, or if it is not installed.
+        SolverError: if the encoding and the solver do not exist, do not fit each other, or are not
+            installed.
         OptionError: if an option is out of bounds.
 
     >>> from isolang import History, Transaction

@@ -1,4 +1,4 @@
-"""Remarks that change the meaning of a verdict, and that every form of output prints."""
+"""Defines caveats: remarks that change what a verdict means, which every form of output prints."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ class Caveat(str):
 
 
 def caveats_in(remarks: Iterable[str]) -> tuple[str, ...]:
-    """Return the caveats among the remarks, each only once."""
+    """Return the remarks that are caveats, without duplicates."""
     return tuple(dict.fromkeys(str(one) for one in remarks if isinstance(one, Caveat)))

@@ -1,9 +1,9 @@
-"""Declares the options of commands: the name, type, default, bounds and meaning of each.
+"""Declares the options of commands, each with its name, type, default, bounds and meaning.
 
-A field of a record that has an :class:`About` is an option of each command that takes the record,
-and a key of ``pyproject.toml``. The function :func:`command_line` writes the values of a record as
-a user would type them. Python code creates a record by the names of its fields and passes on the
-whole record.
+If a field of a record has an :class:`About`, the field is an option of each command that takes the
+record, and a key of ``pyproject.toml``. The function :func:`command_line` writes the values of a
+record as a user would type them. Python code creates a record from the names of its fields, and
+passes on the record as a whole.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class About(Struct, frozen=True):
     Attributes:
         text: the help text of the option, which is one sentence.
         metavar: the name of the option's value in the help.
-        panel: the panel of the help that lists it.
-        flag: the flag of the option, or empty if it is ``--`` and the name of the field.
-        short: the flag of one letter, with the dash.
-        bounds: the least and the greatest number that are allowed.
-        above: whether the least number itself is not allowed.
+        panel: the panel of the help that lists the option.
+        flag: the flag of the option; empty if the flag is ``--`` and the name of the field.
+        short: the flag of one letter, with its dash; empty if there is none.
+        bounds: the least and the greatest number that are allowed; ``None`` for no bounds.
+        above: whether the number must be greater than the lower bound.
         hint: the hint in the error message for a number that is too large.
     """
 
@@ -63,8 +63,8 @@ class Option(Struct, frozen=True, kw_only=True):
         kind: the type of the value, or of each of several values: ``bool``, ``int``, ``float`` or
             ``str``.
         several: whether the option may be repeated.
-        words: the only values that the option can have, or empty if any value is allowed.
-        default: the default value, or ``NODEFAULT`` for a required argument.
+        words: the values that the option may have; empty if any value is allowed.
+        default: the default value; ``NODEFAULT`` for a required argument.
     """
 
     name: str
@@ -85,15 +85,14 @@ class Option(Struct, frozen=True, kw_only=True):
         return self.flag.lstrip("-")
 
     def check(self, value: Any, called: str = "") -> None:
-        """Check that the option can have a value.
+        """Check that a value is allowed for the option.
 
         Args:
             value: the value to check.
-            called: the name of the option in the error message, which is by default its name in
-                Python.
+            called: the name of the option in the error message; by default the name of the field.
 
         Raises:
-            OptionError: if the option cannot have this value.
+            OptionError: if the option may not have this value.
         """
         called = called or self.name
         if value is None and self.default is None:
@@ -134,7 +133,7 @@ _KINDS: Final[Mapping[type, tuple[type, str]]] = {
 
 
 def options_of(record: type[Struct]) -> Mapping[str, Option]:
-    """Return the options of a record, and of the records inside it, by name."""
+    """Return, by name, the options that a record and the records inside it declare."""
     if record not in _FOUND:
         _FOUND[record] = dict(_found(record))
     return _FOUND[record]
@@ -181,9 +180,9 @@ def _inner(hint: Any) -> type[Struct] | None:
 
 
 def filled(record: type[Record], values: Mapping[str, Any]) -> Record:
-    """Return a record with the given values, where ``None`` stands for the default.
+    """Create a record from values by the names of fields, where ``None`` stands for the default.
 
-    Records inside the record are also filled from these values.
+    Records inside the record are also created from these values.
 
     Raises:
         OptionError: if a value is out of bounds.
@@ -225,7 +224,7 @@ def _values(record: Struct) -> Iterator[tuple[Option, Any]]:
 
 
 class CheckedOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A record that raises an error if one of its options cannot have its value."""
+    """A record of options that raises an error if an option may not have its value."""
 
     def __post_init__(self) -> None:
         for name, option in options_of(type(self)).items():

@@ -1,4 +1,4 @@
-"""The errors of this package. Each message reads ``where: what (got X, expected Y); hint``."""
+"""Defines the errors of this package, with messages ``where: what (got X, expected Y); hint``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Collection
 
 
 def none_of(name: str, names: Collection[str]) -> str:
-    """Return the end of a message about an unknown name: the expected names and the nearest name.
+    """Return the end of a message about an unknown name, with the expected names.
+
+    If one of these names is similar, the message suggests it.
 
     >>> none_of("paris", ["pairs", "bank"])
     "(got 'paris', expected one of pairs, bank); did you mean 'pairs'?"
@@ -25,14 +27,14 @@ class IsolangError(Exception):
 class SpecError(IsolangError):
     """The error for a ``.iso`` specification that is unreadable, ill-sorted or not supported.
 
-    ``str()`` of the error is the whole message, with the source line and a caret if the error has a
-    place.
+    ``str()`` of the error returns the whole message. If the error has a place, the message shows
+    the source line and a caret.
 
     Attributes:
-        file: the file (or ``<text>``), or empty if the error is not in a file.
-        line: the line, from 1, or 0 if the error has no place.
-        column: the column, from 1, or 0 if the error has no place.
-        hint: a way to correct the mistake, which the message also includes.
+        file: the name of the file, or ``<text>``; empty if the error is not in a file.
+        line: the line, counted from 1; 0 if the error has no place.
+        column: the column, counted from 1; 0 if the error has no place.
+        hint: a way to correct the mistake, which the message also contains; empty for none.
     """
 
     def __init__(
@@ -50,23 +52,23 @@ class HistoryError(IsolangError):
 
 
 class UnsupportedError(IsolangError):
-    """The error for a well-formed input that this version cannot decide, which is *unknown*."""
+    """The error for a well-formed input that this version cannot decide; the verdict is unknown."""
 
 
 class SolverError(IsolangError):
-    """The error for a solver or encoding that is missing, or for two that do not fit each other."""
+    """The error for a missing solver or encoding, or for a pair that does not fit together."""
 
 
 class WorkerError(IsolangError):
-    """The error of a ``check_many`` worker that ended or failed before it had checked a history."""
+    """The error for a history of ``check_many`` whose worker ended or failed during the check."""
 
 
 class TargetError(IsolangError):
-    """The error for a database that cannot be tested: no driver, server, rights or such level."""
+    """The error for a database that cannot be tested, for example because no server answers."""
 
 
 class NoDriverError(TargetError):
-    """The error for a missing Python package that connects to a database; waiting does not help."""
+    """The error for a missing driver, which is a Python package that connects to a database."""
 
 
 class OptionError(IsolangError, ValueError):
@@ -74,7 +76,7 @@ class OptionError(IsolangError, ValueError):
 
 
 def internal_error(error: Exception) -> str:
-    """Return the message of an unexpected exception, with the facts that a bug report needs."""
+    """Return the message for an unexpected exception, with the facts that a bug report needs."""
     import traceback
 
     frames = traceback.extract_tb(error.__traceback__)

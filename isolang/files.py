@@ -1,4 +1,4 @@
-"""Writes files completely or not at all: if the disk is full, the old file remains."""
+"""Writes files completely or not at all; for example, if the disk is full, the old file remains."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from typing import IO
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a temporary file that replaces ``path`` when the body ends without an error.
+    """Open a temporary file that replaces ``path`` when the ``with`` block ends without an error.
 
-    The new file has the permissions of the replaced file. A pipe or a terminal is written directly.
+    The new file gets the permissions of the replaced file. If ``path`` is a pipe or a terminal, it
+    is written directly.
 
     Raises:
         OSError: if the file cannot be written.

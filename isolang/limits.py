@@ -1,4 +1,4 @@
-"""Limits of time, work and memory: what a check has spent by phase, and what it may still spend."""
+"""Limits the time, work and memory of a check, and measures what each phase has spent."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ class Seconds(Struct, frozen=True, kw_only=True):
 
 
 class Deadline:
-    """The clock of one verdict, whose phases share one deadline."""
+    """Measures the time of each phase of a verdict, and limits the time of all phases together."""
 
     def __init__(
         self, timeout: float | None = None, already: dict[str, float] | None = None
     ) -> None:
-        """Start the clock.
+        """Start to measure time.
 
         Args:
-            timeout: the seconds for all phases together, or ``None`` for no limit.
-            already: the seconds that were already spent, by phase, such as for reading the history.
-                They count for the timeout.
+            timeout: the seconds for all phases together; ``None`` for no limit.
+            already: by phase, the seconds that were spent before, for example for reading the
+                history. These seconds count toward the timeout.
         """
         self._spent = dict(already or {})
         self._start = time.perf_counter() - sum(self._spent.values())
@@ -55,14 +55,15 @@ class Deadline:
 
     @contextmanager
     def during(self, phase: Phase, *, to_the_end: bool = False) -> Iterator[None]:
-        """Measure the time of the body and add it to a phase.
+        """Measure the time of the ``with`` block, and add it to a phase.
 
         Args:
             phase: the phase to which the time is added.
-            to_the_end: whether the body may finish even if the deadline passes before its end.
+            to_the_end: whether the block may begin and finish even if the deadline has passed.
 
         Raises:
-            TimeoutError: if the deadline has passed when the body begins or ends.
+            TimeoutError: if the deadline has passed when the block begins or ends, unless
+                ``to_the_end`` is set.
         """
         self.phase = phase
         if not to_the_end:
@@ -76,7 +77,7 @@ class Deadline:
             self.remaining()
 
     def remaining(self) -> float | None:
-        """Return the seconds until the deadline, or ``None`` if there is no deadline.
+        """Return the seconds until the deadline; ``None`` if there is no deadline.
 
         Raises:
             TimeoutError: if the deadline has passed.
@@ -89,31 +90,31 @@ class Deadline:
         return remaining
 
     def seconds(self) -> Seconds:
-        """Return the seconds spent so far, by phase."""
+        """Return the seconds that each phase has spent so far, and the total."""
         return Seconds(**self._spent, total=time.perf_counter() - self._start)
 
 
 class Work:
-    """A budget of work, which is counted and not timed, so equal input ends after equal work.
+    """A budget of work in units that do not depend on the speed of the machine.
 
-    Built-in limits use it, because their effect must not depend on how busy the machine is. One
-    unit is one poll of the native engine, which polls some millions of times per second. Other long
-    work counts as an equivalent number of units.
+    Built-in limits use such budgets, because equal inputs must give equal results however busy the
+    machine is. One unit is one poll of the native engine, which polls some millions of times per
+    second. Other long computations spend an equivalent number of units.
 
     Attributes:
-        left: the remaining units.
+        left: how many units remain.
     """
 
     def __init__(self, amount: int) -> None:
-        """Set the budget."""
+        """Create a budget of ``amount`` units."""
         self.left = amount
 
     def spend(self, amount: int) -> None:
-        """Subtract an amount of work that was done."""
+        """Subtract work that was done; the rest is never less than 0."""
         self.left = max(0, self.left - amount)
 
     def take(self) -> int:
-        """Take all remaining units; the caller returns unused ones with :meth:`give_back`.
+        """Take all remaining units; the caller returns unused units with :meth:`give_back`.
 
         Raises:
             TimeoutError: if no units remain.
@@ -124,12 +125,12 @@ class Work:
         return taken
 
     def give_back(self, amount: int) -> None:
-        """Return units to the budget that were taken and not used."""
+        """Return units that were taken with :meth:`take` but not used to the budget."""
         self.left = max(0, amount)
 
     @contextmanager
     def part(self, share: float) -> Iterator[Work]:
-        """Let the body use only a share of the budget."""
+        """Yield a budget with a share of the units; what the block spends is subtracted."""
         own = Work(int(self.left * share))
         allowed = own.left
         try:
@@ -143,19 +144,22 @@ SHARE: Final = 0.75
 
 
 def default_memory(parallel: int = 1) -> float | None:
-    """Return the default memory limit of a check in megabytes, or ``None`` if it is unknown.
+    """Return the default memory limit of a check in megabytes.
 
     Args:
-        parallel: the number of checks that share the memory.
+        parallel: how many checks share the memory of the machine.
+
+    Returns:
+        The limit; ``None`` if the memory of the machine is unknown.
     """
     found = memory()
     if "ISOLANG_SANITIZED" in os.environ:
-        return None  # the shadow memory of a sanitizer is larger than any machine's memory
+        return None  # a sanitizer reserves more shadow memory than any machine has
     return None if found is None else round(SHARE * found[0] / parallel, 1)
 
 
 def about_default_memory(parallel: int = 1) -> str:
-    """Return a remark on the default limit, for a verdict that ran out of memory."""
+    """Return a remark on the default limit, for the reason of a verdict that exceeded it."""
     found, megabytes = memory(), default_memory(parallel)
     if found is None or megabytes is None:
         return ""
@@ -167,17 +171,17 @@ def about_default_memory(parallel: int = 1) -> str:
 
 
 def out_of_memory(error: MemoryError, phase: str) -> str:
-    """Return the text of a ``MemoryError``, or a text that names the phase if the error has none.
+    """Return the text of a ``MemoryError``; if it has no useful text, name the phase instead.
 
-    The error of a search that exceeds its own limit has a text. The error of a failed allocation
-    has no text, or only the text of C++.
+    The error of a search that exceeds its own limit has a useful text. The error of a failed
+    allocation has no text, or only the text of the C++ exception.
     """
     text = str(error)
     return f"the memory ran out in phase {phase}" if not text or "bad_alloc" in text else text
 
 
 class _Cap:
-    """The memory limit of the process for all running checks, and the earlier limit to restore."""
+    """Sets the memory limit of the process for all running checks, and restores the old limit."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -220,16 +224,16 @@ _cap: Final = _Cap()
 
 @contextmanager
 def memory_cap(megabytes: float | None, *, of_process: bool = False) -> Iterator[None]:
-    """Make allocations in the body fail with ``MemoryError`` if they exceed a limit.
+    """Make allocations in the ``with`` block fail with ``MemoryError`` if they exceed a limit.
 
-    The limit is on private writable memory (``RLIMIT_DATA``); a limit on address space would also
-    count thread stacks and mapped files. On a platform that has no such limit, the body runs
-    without a limit. Bodies that run at the same time share the sum of their limits.
+    The limit is on private writable memory (``RLIMIT_DATA``), because a limit on address space
+    would also count thread stacks and mapped files. If the platform does not support such limits,
+    the block runs without a limit. Blocks that run at the same time share the sum of their limits.
 
     Args:
-        megabytes: the limit, or ``None`` for no limit.
-        of_process: whether to limit the memory of the whole process. Otherwise only the memory that
-            the body allocates in addition is limited.
+        megabytes: the limit in megabytes; ``None`` for no limit.
+        of_process: whether the limit is on the memory of the whole process. Otherwise the limit is
+            on the memory that the block allocates in addition to the memory already in use.
     """
     allocated = _allocated_bytes()
     if megabytes is None or allocated is None:
@@ -245,10 +249,10 @@ def memory_cap(megabytes: float | None, *, of_process: bool = False) -> Iterator
 
 @contextmanager
 def interrupted_after(seconds: float | None) -> Iterator[None]:
-    """Interrupt the Python code of the body with ``TimeoutError`` after some seconds.
+    """Interrupt the Python code of the ``with`` block with ``TimeoutError`` after some seconds.
 
-    This is for code that does not check a deadline itself. It works only in the main thread and on
-    a platform with alarms. Otherwise the body runs without a limit.
+    This function is for code that does not check a deadline itself. It works only in the main
+    thread, and only if the platform has alarms. Otherwise the block runs without a limit.
     """
     usable = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
     if seconds is None or not usable:
@@ -268,7 +272,7 @@ def interrupted_after(seconds: float | None) -> Iterator[None]:
 
 
 def _allocated_bytes() -> int | None:
-    """Return the bytes of private writable memory of this process, or ``None`` if unknown."""
+    """Return how many bytes of private writable memory this process has; ``None`` if unknown."""
     try:
         import resource  # noqa: F401 - not there on every platform
 

@@ -1,4 +1,4 @@
-"""Finds the processors and the memory that a process may use, also inside a container."""
+"""Finds how many processors and how much memory this process may use, even inside a container."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from math import ceil, inf
 from pathlib import Path
 from typing import Final
 
-_MOST_THREADS: Final = 8  # more threads would wait for memory and for the sequential parts
+_MOST_THREADS: Final = 8  # more threads would only wait for memory and for sequential code
 _ROOT: Final = Path("/")
 
 
 def processors() -> int:
-    """Return the useful number of threads: one for each processor of this process, up to eight."""
+    """Return how many threads are useful: one for each available processor, but at most eight."""
     try:
         usable = len(os.sched_getaffinity(0))
     except AttributeError:  # some platforms do not have this function
@@ -27,15 +27,15 @@ def processors() -> int:
 def cpu_quota(root: Path = _ROOT) -> float | None:
     """Return how many processors the control groups allow this process to keep busy (Linux).
 
-    A container sees all processors of its host, but the kernel stops the container for the rest of
-    each period when its share is used up. Any further threads would only wait.
+    A container sees all processors of its host. But when the container has used its share of a
+    period, the kernel stops it for the rest of the period, so additional threads would only wait.
 
     Args:
         root: the folder that contains ``proc`` and ``sys``.
 
     Returns:
-        The least quota of the control group of this process and of the groups around it, or
-        ``None`` if there is no quota or it is unknown.
+        The smallest quota of this process's control group and of the groups that contain this
+        group; ``None`` if there is no quota or the quota is unknown.
     """
     quotas = [q for group in _groups(root, "cpu") if (q := _quota_of(group)) is not None]
     return min(quotas, default=None)
@@ -49,9 +49,8 @@ def memory(root: Path = _ROOT) -> tuple[float, str] | None:
         root: the folder that contains ``proc`` and ``sys``.
 
     Returns:
-        The memory of the ``machine``, or the limit of the ``container`` or of the ``process``
-        (``ulimit -v`` and ``-d``) if this limit is lower. The result is ``None`` if nothing is
-        known.
+        The lowest known limit, with one of the words ``machine`` (its memory), ``container``, or
+        ``process`` (``ulimit -v`` and ``-d``); ``None`` if no limit is known.
     """
     try:
         lines = (root / "proc/meminfo").read_text().splitlines()
@@ -66,9 +65,9 @@ def memory(root: Path = _ROOT) -> tuple[float, str] | None:
 
 
 def _own_limit() -> float:
-    """Return the limit of this process in megabytes, which is infinite if there is no limit.
+    """Return the memory limit of this process in megabytes; if there is no limit, infinity.
 
-    For data, the result is the hard limit, because checks themselves set the soft limit.
+    For data segments the hard limit is used, because checks themselves set the soft limit.
     """
     try:
         import resource
@@ -79,7 +78,7 @@ def _own_limit() -> float:
 
 
 def _groups(root: Path, controller: str) -> Iterator[Path]:
-    """Yield the folders of the control groups of this process, for versions 2 and 1."""
+    """Yield the folders of this process's control groups, in version 2 and in version 1."""
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except (OSError, UnicodeError):
@@ -92,8 +91,8 @@ def _groups(root: Path, controller: str) -> Iterator[Path]:
             if controller not in controllers.split(","):
                 continue
             mounted /= controller
-        # Inside a container, the path may be a path of the host that does not exist in the
-        # container. In that case, the group is the topmost folder.
+        # Inside a container, the path may belong to the host and not exist in the container. Then
+        # the topmost folder is the group.
         inner = Path(path.lstrip("/"))
         yield from (mounted / group for group in (inner, *inner.parents))
 
@@ -112,7 +111,10 @@ def _quota_of(group: Path) -> float | None:
 
 
 def _memory_of(group: Path) -> float | None:
-    """Return the limit in megabytes; version 1 stands for *no limit* with a huge number."""
+    """Return the memory limit of a control group in megabytes; ``None`` if it has no limit.
+
+    In version 1 of control groups, a huge number stands for no limit.
+    """
     for name in ("memory.max", "memory.limit_in_bytes"):
         try:
             text = (group / name).read_text().strip()

@@ -1,4 +1,4 @@
-"""Checks many histories against one level, on any executor of ``concurrent.futures``."""
+"""Checks many histories against one specification, with any executor of ``concurrent.futures``."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 AnyHistory: TypeAlias = History | str | os.PathLike[str]
 
-# The number of histories that the executor has at a time. It is enough for a large cluster, and
-# small enough to check these histories again if a worker breaks the executor.
+# How many histories are submitted to the executor at a time. This number suffices for a large
+# cluster, and is small enough to check these histories again if a worker breaks the executor.
 _AHEAD = 256
 
-# An executor needs up to several milliseconds to take a task, so histories that are quick to check
-# are submitted together: as many as take this many seconds, and at most this number.
+# Because an executor needs up to several milliseconds for a task, histories that are quick to check
+# are submitted together: as many as are checked in this time in seconds, but at most this number.
 _TOGETHER = 0.05, 16
 
 
@@ -40,10 +40,11 @@ class Checked(Struct, frozen=True, kw_only=True):
     """The result for one of many histories.
 
     Attributes:
-        number: the position of the history in the iterable, from 0.
+        number: the position of the history in the iterable, counted from 0.
         history: the path, or the history itself, as passed to :func:`check_many`.
-        error: the reason why there is no verdict, or ``None`` if there is a verdict. The history
-            may be impossible to read or check, or each worker that checked it may have ended.
+        found: the verdict; ``None`` if there is none.
+        error: the reason why there is no verdict; otherwise ``None``. For example, the history
+            cannot be read or checked, or each worker that tried to check it ended.
     """
 
     number: int
@@ -53,12 +54,14 @@ class Checked(Struct, frozen=True, kw_only=True):
 
     @property
     def outcome(self) -> Literal["valid", "invalid", "unknown", "error"]:
-        """The verdict as a word, or ``error`` if there is no verdict."""
+        """The outcome of the verdict as a word; ``error`` if there is no verdict."""
         return "error" if self.found is None else self.found.outcome
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict; a loop that one bad file must not end can use :attr:`outcome` instead.
+        """The verdict on the history.
+
+        To continue after a file that cannot be read, look at :attr:`outcome` first.
 
         Raises:
             IsolangError: if there is no verdict.
@@ -82,19 +85,20 @@ def check_many(
 ) -> Iterator[Checked]:
     """Check many histories, and yield each result as soon as it is known.
 
-    Histories are taken from the iterable as workers become free, and the worker opens each path. If
-    an executor breaks because one of its processes ended, isolang checks the executor's histories
-    in processes of its own. An executor that repairs itself, such as that of dask, needs no help.
+    Histories are taken from the iterable as workers become free. If a history is a path, the worker
+    reads the file. If an executor breaks because one of its processes ended, isolang checks the
+    histories that the executor had in new processes. This does not happen with executors that
+    repair themselves, such as dask's.
 
     Args:
         histories: results of ``load_history`` or ``History.from_transactions``, or paths.
-        spec: a specification as for ``check``, which is routed only once.
+        spec: a specification in any form that ``check`` takes; its route is chosen only once.
         executor: the executor that runs the checks: a pool of processes or threads, dask's
-            ``client.get_executor()``, or any other. By default, it is a pool of one process per
-            processor, which exists as long as the iteration.
-        timeout: the seconds for each history.
-        memory: the megabytes for each history. The default is a share of the memory of the worker's
-            machine.
+            ``client.get_executor()``, or any other executor. By default, it is a pool with one
+            process for each processor, which ends with the iteration.
+        timeout: the seconds for each history; ``None`` for no limit.
+        memory: the megabytes for each history. The default is a share of the memory of the machine
+            on which the worker runs.
         certify: whether an independent checker verifies each witness or refutation.
         seed: the seed of the search; equal seeds give equal runs.
         threads: the number of threads for each history.
@@ -134,11 +138,11 @@ def check_many(
 
 
 _Judged: TypeAlias = tuple[list["Verdict | IsolangError"], float]
-"""The answer of a worker: a result for each history, and the seconds that all of them took."""
+"""The answer of a worker: a result for each history, and the seconds for all histories together."""
 
 
 class _Waiting(Struct, frozen=True):
-    """A history that is not checked yet."""
+    """A history that has not been checked yet, with its position in the iterable."""
 
     number: int
     history: AnyHistory
@@ -159,7 +163,7 @@ def _results(
         lost = []
         with _pool(processors()) as pool:
             yield from _with(pool, chain([one], waiting), own, lost, ahead=4 * processors())
-        for one in lost:  # each alone: one that ends its worker ends no other check
+        for one in lost:  # each alone, because a check that ends its worker must not end others
             again: list[_Waiting] = []
             with _pool(1) as pool:
                 yield from _with(pool, iter([one]), own, again, ahead=1)
@@ -169,7 +173,7 @@ def _results(
 
 
 def _pool(workers: int) -> Executor:
-    """Return a pool of new processes, since a fork could inherit locks that threads hold."""
+    """Return a pool of newly started processes; a fork could inherit locks that threads hold."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
@@ -184,9 +188,12 @@ def _with(
     *,
     ahead: int,
 ) -> Iterator[Checked]:
-    """Yield the results of an executor; if it breaks, add the remaining histories to ``lost``."""
+    """Check histories with an executor, and yield the results.
+
+    If the executor breaks, the histories without a result are added to ``lost``.
+    """
     there: dict[Future[_Judged], list[_Waiting]] = {}
-    alone: list[_Waiting] = []  # failed together, so each may be the cause
+    alone: list[_Waiting] = []  # histories of a failed task, each of which may be the cause
     broken = False
     size = 1
     try:
@@ -213,7 +220,7 @@ def _with(
                     broken = True
                     lost += some
                     continue
-                except Exception as error:  # an error of the executor, such as of its transport
+                except Exception as error:  # the executor itself failed, for example its transport
                     if len(some) > 1:
                         alone += some
                         continue
@@ -238,7 +245,7 @@ def _name(history: AnyHistory) -> str:
 
 
 def _with_history(one: _Waiting, verdict: Verdict) -> Checked:
-    """Return the result with the history object, which the worker did not send back."""
+    """Return the result of a worker, with the history object that the worker did not send back."""
     if isinstance(one.history, History):
         verdict = replace(verdict, history=one.history)
     return Checked(number=one.number, history=one.history, found=verdict)
@@ -260,7 +267,7 @@ def _judge_all(task: bytes, histories: list[AnyHistory]) -> _Judged:
 
 
 def _judge(task: bytes, history: AnyHistory) -> Verdict | IsolangError:
-    """Check one history, and return an error as a value because others must not be lost."""
+    """Check one history; an error is returned as a value, so other results are not lost."""
     from isolang.api import check, load_history
 
     route, options = _task(task)

@@ -1,10 +1,10 @@
-"""Finds the version of the package, which is stated only in `pyproject.toml`."""
+"""Finds the version of the package, which only ``pyproject.toml`` states."""
 
 from __future__ import annotations
 
 
 def version() -> str:
-    """Return the version of the installed package, or an empty text if it is not installed."""
+    """Return the version of the installed package; if it is not installed, an empty text."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -14,5 +14,5 @@ def version() -> str:
 
 
 def signature(program: str) -> str:
-    """Return the program with its version, ``isocheck 1.2.3``, for pages and certificates."""
+    """Return the name of a program with its version, such as ``isocheck 1.2.3``."""
     return f"{program} {version()}".rstrip()

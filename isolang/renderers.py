@@ -1,7 +1,8 @@
-"""The functions that turn a verdict into a text or into a page.
+"""Registers the functions that turn a verdict into a text or a page.
 
-The module of verdicts does not import them, because reports depend on verdicts. Instead the root of
-the package registers them, and so ``str(verdict)`` and ``verdict.to_html()`` always work.
+The module ``verdict`` cannot import these functions, because they depend on verdicts. Instead the
+package ``isolang`` registers them when it is imported, so ``str(verdict)`` and
+``verdict.to_html()`` always work.
 """
 
 from __future__ import annotations
@@ -12,4 +13,4 @@ from typing import Any, Final, Literal, TypeAlias
 Form: TypeAlias = Literal["text", "page"]
 
 RENDERERS: Final[dict[Form, Callable[[Any], str]]] = {}
-"""The function that renders a verdict, for each form of output."""
+"""For each form of output, the function that renders a verdict."""

@@ -1,8 +1,8 @@
 """Represents relations and sets as rows of bits.
 
-A relation is a dictionary that maps each element to the set of elements that it is related to. Such
-a set of elements is an integer with one bit for each element. A set on its own is a dictionary with
-the single row 0.
+A relation is a dictionary that maps each element to a row: the set of elements that it is related
+to, as an integer with one bit for each of these elements. A set that is not part of a relation is a
+dictionary with the single row 0.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Rows = dict[int, int]
 
 
 def bits(row: int) -> Iterator[int]:
-    """Return the numbers of the bits that are set, in ascending order."""
+    """Return the elements of a row, which are the numbers of its set bits, in ascending order."""
     if row.bit_count() * _SPARSE > row.bit_length():
         digits = format(row, "b").encode().translate(_FLAGS)
         return compress(count(), reversed(digits))
@@ -22,7 +22,7 @@ def bits(row: int) -> Iterator[int]:
 
 
 _SPARSE = 16
-"""In a set with fewer members than one number in 16, a search finds each next member."""
+"""If fewer than one in this many bits is set, the set bits are found one by one."""
 _FLAGS = bytes.maketrans(b"01", b"\0\1")
 
 
@@ -34,12 +34,12 @@ def _few_bits(row: int) -> Iterator[int]:
 
 
 def members_of(s: Rows) -> int:
-    """Return the elements of a set as the bits of an integer."""
+    """Return the elements of a set as a row."""
     return s.get(0, 0)
 
 
 def transposed(rows: Rows) -> Rows:
-    """Return the relation with all pairs reversed, ``a^-1``."""
+    """Return the inverse of a relation, ``a^-1``."""
     found: Rows = {}
     for i, row in rows.items():
         bit = 1 << i
@@ -49,7 +49,7 @@ def transposed(rows: Rows) -> Rows:
 
 
 def bits_of(elements: Iterable[int]) -> int:
-    """Return the integer whose set bits are the elements."""
+    """Return the row with these elements."""
     found = 0
     for i in elements:
         found |= 1 << i
@@ -68,12 +68,12 @@ def union(parts: Iterable[Rows]) -> Rows:
 def closed(rows: Rows) -> Rows:
     """Return the transitive closure of a relation.
 
-    In an acyclic relation, an element reaches its successors and all elements that they reach. A
-    successor that another successor reaches is skipped. For relations with cycles, the algorithm is
-    that of S. Warshall, JACM 1962.
+    In an acyclic relation, an element reaches its successors and all elements that its successors
+    reach; a successor that another successor reaches is skipped. For relations with cycles, the
+    algorithm of S. Warshall (JACM 1962) is used.
     """
     reach: Rows = {}
-    open_rows: dict[int, int] = {}  # the successors to visit, for each element of the path
+    open_rows: dict[int, int] = {}  # for each element of the path, the successors to visit
     for start in rows:
         path = [start] if start not in reach else []
         while path:

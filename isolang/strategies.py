@@ -1,6 +1,6 @@
 """Hypothesis strategies for transactions, histories, and interleavings to run on a database.
 
-Import this module explicitly. It needs the extra ``isolang[hypothesis]``.
+The package does not import this module, because it needs the extra ``isolang[hypothesis]``.
 """
 
 from __future__ import annotations
@@ -29,18 +29,19 @@ def transactions(  # noqa: D417 - Hypothesis gives draw
     lists: bool = False,
     statuses: Sequence[StatusName] = ("committed",),
 ) -> list[Transaction]:
-    """Generate the transactions of a history, which any given level may allow or forbid.
+    """Generate the transactions of a history that a level may allow or forbid.
 
-    No value is written twice; a read returns a value that some transaction writes to its key, or
-    the initial state. Fewer transactions, and reads of the initial state, are simpler.
+    No value is written twice. A read returns the initial state, or a value that some transaction
+    writes to the same key. Hypothesis shrinks examples to fewer transactions and to reads of the
+    initial state.
 
     Args:
-        keys: the keys to read and write.
-        sessions: the greatest number of sessions.
-        max_transactions: the greatest number of transactions.
-        max_operations: the greatest number of operations in a transaction.
+        keys: the keys that transactions may read and write.
+        sessions: the largest number of sessions.
+        max_transactions: the largest number of transactions.
+        max_operations: the largest number of operations in a transaction.
         lists: whether transactions append to lists and read lists, instead of writing values.
-        statuses: the statuses that transactions may have, the simplest one first.
+        statuses: the statuses that transactions may have, the simplest status first.
 
     Returns:
         A strategy for the argument of ``History.from_transactions``.
@@ -89,7 +90,7 @@ def _lists_of(values: list[int]) -> st.SearchStrategy[Any]:
 
 
 def histories(**options: Any) -> st.SearchStrategy[History]:
-    """Generate histories from :func:`transactions`, with the same arguments."""
+    """Generate histories; the arguments are those of :func:`transactions`."""
     return transactions(**options).map(History.from_transactions)
 
 
@@ -104,9 +105,9 @@ def programs(  # noqa: D417
     """Generate two or more small transactions with reads and writes, to run on a database.
 
     Args:
-        keys: the keys of the rows.
-        max_transactions: the greatest number of transactions.
-        max_operations: the greatest number of operations in a transaction.
+        keys: the keys of the rows that transactions may read and write.
+        max_transactions: the largest number of transactions.
+        max_operations: the largest number of operations in a transaction.
     """
     kinds: st.SearchStrategy[Callable[..., Operation]] = st.sampled_from([Read, Write])
     drafts = draw(
@@ -137,13 +138,15 @@ def interleavings(  # noqa: D417
     max_operations: int = 3,
     of: st.SearchStrategy[tuple[tuple[Operation, ...], ...]] | None = None,
 ) -> Interleaving:
-    """Generate small transactions and an order of their steps, of which serial orders are simplest.
+    """Generate small transactions and an order of their steps.
+
+    Hypothesis shrinks examples to serial orders.
 
     Args:
-        keys: the keys of the rows.
-        max_transactions: the greatest number of transactions.
-        max_operations: the greatest number of operations in a transaction.
-        of: a strategy for the transactions, instead of :func:`programs`.
+        keys: the keys of the rows that transactions may read and write.
+        max_transactions: the largest number of transactions.
+        max_operations: the largest number of operations in a transaction.
+        of: a strategy for the transactions; by default :func:`programs`.
     """
     if of is None:
         of = programs(keys=keys, max_transactions=max_transactions, max_operations=max_operations)

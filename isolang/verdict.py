@@ -1,4 +1,4 @@
-"""Verdicts: ``Valid(witness) | Invalid(violation) | Unknown(reason, spent)``."""
+"""Defines the three verdicts ``Valid(witness) | Invalid(violation) | Unknown(reason, spent)``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOTHING_OBSERVED: Final = Caveat(
     "NOTHING WAS OBSERVED: no session read, or missed, what another session wrote, so that this "
     "verdict says next to nothing about the database"
 )
-"""The note of a valid verdict that says nothing about the database."""
+"""The note of a valid verdict if the history says nothing about the database."""
 
 
 class AnomalyCount(Struct, frozen=True, kw_only=True):
@@ -46,19 +46,19 @@ class _BaseVerdict(Struct, frozen=True, kw_only=True):
 
     Attributes:
         history: the history that was checked.
-        spec: the specification that it was checked against.
+        spec: the specification that decided.
         certified: whether an independent checker accepted the witness or the refutation.
-        certified_reason: which checker accepted it, or why none did.
-        seconds: the seconds of each phase.
+        certified_reason: which checker accepted the proof, or why no checker did.
+        seconds: the seconds that each phase took.
         statistics: statistics of the engine or the solver, by name.
-        solver: the back end that decided, or empty if no back end was needed.
-        encoding: the encoding for the solver, or empty if no solver was needed.
-        prune: the stage of pruning before the search, or empty if no search was needed.
-        choice: why this solver, encoding and pruning were chosen, if the user chose none.
-        anomalies: the intrinsic anomalies, including those that the spec does not forbid.
-        ignored: one phrase for each kind of record that the pre-pass left out.
+        solver: the solver that decided; empty if no solver was needed.
+        encoding: the encoding for the solver; empty if no solver was needed.
+        prune: the stage of pruning before the search; empty if no search was needed.
+        choice: if the user did not choose, why this solver, encoding and pruning were chosen.
+        anomalies: the intrinsic anomalies, including those that the specification does not forbid.
+        ignored: one phrase for each kind of record that the pre-pass ignored.
         notes: one sentence for each remark on how the verdict was found, and a line for each
-            ``show`` of the specification.
+            ``show`` in the specification.
     """
 
     history: History
@@ -77,12 +77,12 @@ class _BaseVerdict(Struct, frozen=True, kw_only=True):
 
     @property
     def nothing_observed(self) -> bool:
-        """True if the verdict is valid only because no session observed writes of another one."""
+        """``True`` if the verdict is valid only because no session observed another session."""
         return NOTHING_OBSERVED in self.notes
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """The remarks that change the meaning of this verdict, such as that nothing was observed.
+        """The remarks that change what this verdict means, for example that nothing was observed.
 
         Each remark is a sentence, and the text before its first colon is a summary. Every form of
         output prints these remarks.
@@ -94,7 +94,7 @@ class _BaseVerdict(Struct, frozen=True, kw_only=True):
         return (*remarks, f"not certified{why}")
 
     def __bool__(self) -> NoReturn:
-        """Raise ``TypeError``, because ``assert check(…)`` would pass on an invalid history."""
+        """Raise ``TypeError``, because otherwise ``assert check(…)`` would pass if invalid."""
         msg = (
             "a verdict has no truth value; look at verdict.outcome, match it with Valid, Invalid "
             "and Unknown, or call isolang.assert_level(history, spec)"
@@ -102,7 +102,7 @@ class _BaseVerdict(Struct, frozen=True, kw_only=True):
         raise TypeError(msg)
 
     def __str__(self) -> str:
-        """Return the report that ``isocheck`` prints, 100 columns wide and without colours."""
+        """Return the report that ``isocheck`` prints, in 100 columns and without colours."""
         return RENDERERS["text"](self)
 
     def __repr__(self) -> str:
@@ -117,14 +117,14 @@ class _BaseVerdict(Struct, frozen=True, kw_only=True):
         return f"<{type(self).__name__}: {self.history.name}, {self.spec.name}: {result}>"
 
     def _repr_html_(self) -> str:
-        """Return the page of the verdict inside a frame, for notebooks."""
+        """Return the page about the verdict inside a frame, for notebooks."""
         from html import escape
 
         frame = 'style="width: 100%; height: 40em; border: 1px solid" sandbox="allow-scripts"'
         return f'<iframe {frame} srcdoc="{escape(self.to_html())}"></iframe>'
 
     def to_html(self) -> str:
-        """Return the verdict as a page: one HTML file that loads no other file (docs/report.md)."""
+        """Return a page about the verdict: one HTML file without other files (docs/report.md)."""
         return RENDERERS["page"](self)
 
 
@@ -132,8 +132,8 @@ class Valid(_BaseVerdict, frozen=True, kw_only=True):
     """The verdict that the history satisfies the spec.
 
     Attributes:
-        witness: a source for each read and an order of the versions of each key, or all relations
-            that the specification requires.
+        witness: the proof: a source for each read with a version order for each key, or all
+            relations that the specification quantifies over.
     """
 
     outcome: ClassVar[Literal["valid"]] = "valid"
@@ -151,8 +151,8 @@ class Invalid(_BaseVerdict, frozen=True, kw_only=True):
     """The verdict that the history violates the spec.
 
     Attributes:
-        violation: the explanation of the violation, for people.
-        refutation: the proof of the violation, for checkers.
+        violation: the explanation for people.
+        refutation: the proof for checkers.
     """
 
     outcome: ClassVar[Literal["invalid"]] = "invalid"
@@ -168,14 +168,14 @@ class Invalid(_BaseVerdict, frozen=True, kw_only=True):
 
 
 class Unknown(_BaseVerdict, frozen=True, kw_only=True):
-    """The verdict that it is unknown whether the history satisfies the spec.
+    """The verdict if it is unknown whether the history satisfies the spec.
 
     Attributes:
         reason: why the verdict is unknown, in words.
-        cause: the kind of reason.
-        spent: the time that the check spent, which equals ``seconds``.
-        phase: the phase in which the decision ended.
-        evidence: the proof that the checker rejected, if there was one.
+        cause: the kind of reason, as one of a few fixed words.
+        spent: the seconds that the check spent, which equal ``seconds``.
+        phase: the phase in which the check stopped; empty if unknown.
+        evidence: the proof that a checker rejected; ``None`` if no proof was rejected.
     """
 
     outcome: ClassVar[Literal["unknown"]] = "unknown"
@@ -187,7 +187,7 @@ class Unknown(_BaseVerdict, frozen=True, kw_only=True):
 
     @property
     def spent(self) -> Seconds:
-        """The time that the check spent."""
+        """The seconds that the check spent, by phase."""
         return self.seconds
 
 

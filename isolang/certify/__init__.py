@@ -1,1 +1,1 @@
-"""Independent checkers of verdicts, which share only the history columns with the engine."""
+"""Independent checkers of proofs, which share only the columns of a history with the engine."""

@@ -1,7 +1,7 @@
-"""Finds the intrinsic anomalies of a read, or of two list reads, which hold under every choice.
+"""Finds the intrinsic anomalies that one read, or two list reads, show under every choice.
 
-The functions return every anomaly that applies, by the definitions of the language reference. They
-share no code with the engine's pre-pass.
+The functions return all anomalies that the language reference defines for these reads. They share
+no code with the engine's pre-pass.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from isolang.certify.versions import states_another
 
 
 class Anomaly(IntEnum):
-    """The intrinsic anomalies, numbered as in certificates."""
+    """The kinds of intrinsic anomalies, with the numbers that certificates use."""
 
     THIN_AIR_READ = 0
     ABORTED_READ = 1
@@ -40,7 +40,7 @@ class Anomaly(IntEnum):
 
 
 def anomalies_of(facts: Facts, op: int) -> set[Anomaly]:
-    """Return all intrinsic anomalies that the read ``op`` shows by itself."""
+    """Return all intrinsic anomalies that ``op`` shows by itself; a write shows none."""
     if not facts.is_read(op):
         return set()
     if facts.is_list(op):
@@ -51,7 +51,7 @@ def anomalies_of(facts: Facts, op: int) -> set[Anomaly]:
     key, value = facts.key[op], facts.value[op]
 
     def is_what_was_read(write: int) -> bool:
-        if facts.source[op] != BY_VALUE:  # the history names the write that was read
+        if facts.source[op] != BY_VALUE:  # if the history names the write that was read
             return write == facts.source[op]
         return value == facts.as_read(facts.value[write])
 
@@ -77,9 +77,9 @@ def anomalies_of(facts: Facts, op: int) -> set[Anomaly]:
 
 
 def _named_otherwise(facts: Facts, op: int) -> set[Anomaly]:
-    """Return ``TWO_VALUES`` if the read names a version and returned a value that it does not have.
+    """Return ``TWO_VALUES`` if the read names a version and returned another value than it has.
 
-    Return the empty set otherwise.
+    If the value of the version agrees with the read, or is unknown, return the empty set.
     """
     if facts.kind[op] != READ or facts.source[op] == BY_VALUE:
         return set()
@@ -93,9 +93,9 @@ def _named_otherwise(facts: Facts, op: int) -> set[Anomaly]:
 
 
 def value_of_initial(facts: Facts, op: int) -> int | None:
-    """Return the value that a read which names the initial version returned.
+    """Return the value that ``op`` returned, if ``op`` names the initial version as its source.
 
-    Return ``None`` if the value is nil, or if the read does not name the initial version.
+    Return ``None`` if ``op`` does not name the initial version, or if it returned nil.
     """
     if not facts.is_read(op) or facts.kind[op] != READ or facts.value[op] == NIL:
         return None
@@ -118,7 +118,10 @@ def _set_read_anomalies(facts: Facts, op: int, own: list[int]) -> set[Anomaly]:
 
 
 def _why_not(facts: Facts, op: int, writes: list[int]) -> set[Anomaly]:
-    """Return the anomalies that explain why none of the writes is a candidate of ``op``."""
+    """Return the anomalies that explain why ``op`` can read from none of ``writes``.
+
+    If ``writes`` is empty, the read is a thin-air read.
+    """
     found = set()
     for w in writes:
         writer = facts.txn_of[w]
@@ -134,12 +137,12 @@ def _why_not(facts: Facts, op: int, writes: list[int]) -> set[Anomaly]:
 def shows_anomaly(facts: Facts, op: int, kind: int) -> bool:
     """Return whether the read ``op`` shows an anomaly of this kind.
 
-    Anomalies that contradict the own appends of the transaction are checked first, because they do
-    not depend on who appended the other elements.
+    Anomalies that contradict the appends of the reading transaction itself are checked first,
+    because they do not depend on which transactions appended the other elements.
 
     Raises:
-        NotCertifiedError: the answer depends on who appended an element, and several transactions
-            did.
+        NotCertifiedError: the answer depends on which transaction appended an element, and several
+            transactions appended that element.
     """
     if facts.is_read(op) and facts.is_list(op) and kind in _against_own_appends(facts, op):
         return True
@@ -189,17 +192,17 @@ def _list_anomalies(facts: Facts, op: int) -> set[Anomaly]:
             if block != own:
                 found |= {Anomaly.FUTURE_READ} if len(block) > len(own) else {Anomaly.NOT_OWN_WRITE}
         elif block != made:
-            if block != made[: len(block)]:  # not the order in which the writer appended them
+            if block != made[: len(block)]:  # the writer appended these elements in another order
                 found |= {Anomaly.SPLIT_APPEND, Anomaly.INTERMEDIATE_READ}
             elif i + 1 == len(blocks):
                 found.add(Anomaly.INTERMEDIATE_READ)
-            else:  # the missing elements come after an element of another writer
+            else:  # an element of another writer comes before the missing elements
                 found |= {Anomaly.SPLIT_APPEND, Anomaly.INTERMEDIATE_READ}
     return found
 
 
 def incompatible(facts: Facts, op: int, other: int) -> bool:
-    """Return whether two operations read lists of one key, neither of which begins the other."""
+    """Return whether two operations read lists of one key, neither a prefix of the other."""
     if not (facts.is_read(op) and facts.is_read(other)):
         return False
     if not (facts.is_list(op) and facts.is_list(other)) or facts.key[op] != facts.key[other]:
@@ -210,10 +213,10 @@ def incompatible(facts: Facts, op: int, other: int) -> bool:
 
 
 def contradicts_order(facts: Facts, op: int, other: int) -> bool:
-    """Return whether no order of transactions agrees with both of two list reads of a key.
+    """Return whether two list reads of one key contradict each other in every version order.
 
-    An incompatible order need not be such a contradiction, because ``ww`` does not order the writes
-    of one transaction.
+    Two lists of which neither is a prefix of the other need not contradict each other, because
+    ``ww`` does not order the writes of one transaction.
     """
     if not all(facts.is_read(o) and facts.is_list(o) for o in (op, other)):
         return False

@@ -1,4 +1,4 @@
-"""Reads and writes certificate files: a verdict, its proof, and all that is needed to check it."""
+"""Reads and writes certificates: files with a verdict, its proof, and what a check of it needs."""
 
 from __future__ import annotations
 
@@ -32,29 +32,30 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 FORMAT = 1
-# A certificate without ``set_reads`` was made by a version that made set-reads operations if there
-# were at most this many.
+# Releases whose certificates lack ``set_reads`` turned all set-reads into operations if there were
+# at most this many of them.
 _ONCE_WRITTEN_OUT = 100_000
 
 
 class CertificateError(IsolangError):
-    """A certificate cannot be read or written, or belongs to another history or specification."""
+    """The error for a certificate that cannot be used, for example because it cannot be read."""
 
 
 class Certificate(Struct, frozen=True, kw_only=True):
-    """A verdict and its proof.
+    """A verdict with its proof, and with the hashes of the history and the specification.
 
     Attributes:
-        proof: the proof of the verdict.
+        proof: the proof, which also determines whether the verdict is valid or invalid.
         history_name: the name of the history.
         history_sha256: the SHA-256 of the bytes of the history that were read.
-        history_format: the name of the format, as ``--from`` takes it.
-        history_options: the other options with which the history was read.
+        history_format: the name of the format that ``--from`` takes to read the history again.
+        history_options: the other options with which the history was read, by name.
         set_reads: the implicit set-reads that became operations, as in ``History.set_reads``;
-            ``None`` if no set-read was implicit when the certificate was made.
+            ``None`` if the history had no implicit set-reads when the certificate was made.
         spec_name: the name of the specification.
         spec_sha256: the SHA-256 of all texts of the specification.
-        spec_texts: the text of each file by file name, in the order in which they were read.
+        spec_texts: the texts of the specification's files by file name, in the order in which the
+            files were read.
         tool: the program that made the certificate, with its version.
     """
 
@@ -81,7 +82,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
         spec: Spec,
         proof: Proof,
     ) -> Certificate:
-        """Return the certificate of a verdict on ``history`` and ``spec``."""
+        """Return the certificate with which ``proof`` proves a verdict on ``history``."""
         return cls(
             proof=proof,
             history_name=history.name,
@@ -96,10 +97,10 @@ class Certificate(Struct, frozen=True, kw_only=True):
         )
 
     def about(self, history: History) -> History:
-        """Return the history in which the set-reads that the certificate names are operations.
+        """Return the history with the set-reads that the certificate names as operations.
 
         Raises:
-            CertificateRejected: the history does not have these set-reads.
+            CertificateRejected: the history lacks one of these set-reads.
         """
         import numpy as np
 
@@ -113,7 +114,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
             raise CertificateRejected(f"set_reads: {error}") from None
 
     def _is_of_all(self, history: History) -> bool:
-        """Return whether the release that made the certificate wrote out all set-reads."""
+        """Return whether all set-reads were operations in the release that made the certificate."""
         if not history.columns.implicit:
             return False
         if isinstance(self.proof, Witness):
@@ -163,13 +164,13 @@ class Certificate(Struct, frozen=True, kw_only=True):
         )
 
     def save(self, directory: str | Path) -> Path:
-        """Write the certificate into ``directory`` and return the path of the file.
+        """Write the certificate to a new file in ``directory`` and return the path of the file.
 
-        The directory is created if it does not exist. The file name contains the names of the
-        history and the specification. If another certificate has that name, a number is added.
+        If necessary, the directory is created. The file name is made from the names of the history
+        and the specification. If a different certificate already has that name, a number is added.
 
         Raises:
-            CertificateError: the certificate cannot be written.
+            CertificateError: the file cannot be written.
         """
         folder = Path(directory)
         stem = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{Path(self.history_name).name}.{self.spec_name}")
@@ -182,7 +183,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
                 suffix = f"-{number}" if number > 1 else ""
                 path = folder / f"{stem}{suffix}.certificate.json"
                 try:
-                    path.open("x").close()  # reserves the name
+                    path.open("x").close()  # an empty file reserves the name
                 except FileExistsError:
                     if path.is_file() and path.read_text(encoding="utf-8") == text:
                         return path
@@ -194,7 +195,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def load(cls, path: str | Path) -> Certificate:
-        """Return the certificate that a file holds.
+        """Read a certificate from a file.
 
         Raises:
             CertificateError: the file cannot be read, is not a certificate, or has another format
@@ -208,7 +209,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_json(cls, text: str, *, where: str = "<certificate>") -> Certificate:
-        """Return the certificate in the text of a file; messages call the file ``where``.
+        """Parse the text of a certificate file; error messages call the file ``where``.
 
         Raises:
             CertificateError: the text is not a certificate, or has another format version.
@@ -236,12 +237,12 @@ def verify(certificate: Certificate, history: History, spec: Spec) -> Acceptance
     """Check a certificate against a history and a specification, with both checkers.
 
     Args:
-        certificate: the certificate.
-        history: the history, read again from its file.
-        spec: the specification, lowered again from the texts of the certificate.
+        certificate: the certificate to check.
+        history: the history, which the caller has read again from its file.
+        spec: the specification, which the caller has lowered again from the certificate's texts.
 
     Returns:
-        The checkers that accept the proof, and how much of it each accepts.
+        A record of how much of the proof each checker accepts.
 
     Raises:
         CertificateError: the certificate belongs to another history or specification.
@@ -275,7 +276,11 @@ _PROOFS: Final = {
 
 
 def _parsed(data: dict[str, Any], where: str) -> Certificate:
-    """Return the certificate in a JSON object; missing and unknown fields are errors."""
+    """Return the certificate that a JSON object describes.
+
+    Raises:
+        CertificateError: a field is missing, unknown or of the wrong type.
+    """
 
     def of(raw: Any, path: str, read: Callable[[Any], _T]) -> _T:
         try:

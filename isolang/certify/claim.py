@@ -1,9 +1,10 @@
 """Evaluates the claim of one cycle step of a refutation, by the definition of its check.
 
 The edges of a step are in every choice in which the literals of the step hold. This module
-evaluates a part of such a choice: the transactions of the edges, their reads and writes, and only
-the pairs that the edges are. If an expression only grows with its relations, each pair of its value
-for the part is also a pair of its value for the whole choice.
+evaluates a part of such a choice. The part has the transactions of the edges, their reads and
+writes, and no pairs of relations besides the edges. If an expression gains pairs when its relations
+gain pairs, and never loses one, each pair of its value for the part is also a pair of its value for
+the whole choice.
 """
 
 from __future__ import annotations
@@ -37,16 +38,16 @@ OF_TRANSACTIONS = tuple(
     for w in BUILTIN_WORDS
     if w.letter and w.sort.kind == "relation" and w.name not in OF_EVENTS
 )
-"""The relations between transactions that the history determines."""
+"""The relations between transactions that the history alone determines."""
 _BY_KIND = {"iwr": False, "pwr": True}
 _Pairs = Iterable[tuple[int, int]]
 
 
 def only_grows(e: Core) -> bool:
-    r"""Return whether an expression never loses a pair if its relations gain pairs.
+    r"""Return whether an expression never loses a pair when its relations gain pairs.
 
-    The right side of a difference may contain only ``id`` and sets of transactions that bear a
-    name, because these are the same for an element in every part of a history.
+    The right side of a difference may contain only ``id`` and the sets of transactions with a label
+    or a level, because whether an element belongs to them is the same in every part of a history.
     """
     # mutant: definition-only-grows
     if isinstance(e, Diff) and not names(e.right) <= {"id", *NAMED}:
@@ -57,14 +58,14 @@ def only_grows(e: Core) -> bool:
 class Claim(Evaluator):
     """The part of a choice that consists of some edges.
 
-    Only the elements that the edges mention are numbered, so the cost does not depend on the size
-    of the history.
+    Only the elements that the edges mention are numbered. Therefore the cost does not depend on the
+    size of the history.
 
     Args:
-        facts: the facts of the history.
-        edges: the edges; each is a pair of its relation if its literals hold.
-        order: the name of the order on all transactions to which ``ww`` edges belong; ``None`` if
-            they belong to ``ww`` itself.
+        facts: the facts of the whole history.
+        edges: the edges of one step; each edge is a pair of its relation if its literals hold.
+        order: the order of all transactions that the ``ww`` edges stand for, by its name; ``None``
+            if ``ww`` edges are pairs of ``ww`` itself.
     """
 
     def __init__(self, facts: Facts, edges: Sequence[Edge], order: str | None = None) -> None:
@@ -83,16 +84,16 @@ class Claim(Evaluator):
 
     @property
     def everyone(self) -> int:
-        """The set of all transactions of the claim, as bits."""
+        """All transactions of the claim, as the bits of an integer."""
         return (1 << len(self._transactions)) - 1
 
     @property
     def t0(self) -> int:
-        """The element of T0."""
+        """The number of T0 among the elements."""
         return self.of_transaction[self._facts.n]
 
     def before(self, key: int | None = None) -> _Pairs:
-        """Yield the pairs of elements that the literals of the step order, for one key or all."""
+        """Yield the pairs of writers that the step's literals order, for one key or all keys."""
         for edge in self._edges:
             if key in (None, edge.key):
                 if edge.relation == "ww":
@@ -104,9 +105,9 @@ class Claim(Evaluator):
 
     @cached_property
     def _of_operation(self) -> dict[int, int]:
-        """The element of each operation that the edges mention.
+        """The element number of each operation that the edges mention.
 
-        T0's write of key k has the operation number -1 - k.
+        As an operation, T0's write of key k has the number -1 - k.
         """
         facts = self._facts
         found: set[int] = set()
@@ -120,15 +121,15 @@ class Claim(Evaluator):
                     for t in ends
                     if t != NOTHING and facts.writes_key(t, edge.key)
                 }
-            # An edge between two statements does not name the first one. If the edge before it does
-            # not name a statement either, every operation of the transaction may be the first one.
+            # An edge between two statements names only the second statement. If the edge before it
+            # names no statement either, any operation of the transaction may be the first one.
             if following.relation in ("answered-before", "po") and edge.op == NOTHING:
                 found.update(facts.operations_of(following.a))
         kept = (op for op in sorted(found) if op < 0 or facts.ok[op])
         return {op: len(self._transactions) + i for i, op in enumerate(kept)}
 
     def _write(self, t: int, key: int) -> int:
-        """Return the operation that is a transaction's last write of a key."""
+        """Return the number of a transaction's last write of a key."""
         return -1 - key if t == self._facts.n else self._facts.last[t][key]
 
     def _owner(self, op: int) -> int:
@@ -136,7 +137,7 @@ class Claim(Evaluator):
 
     @cached_property
     def _reads(self) -> list[int]:
-        """The operations of the claim that read from another transaction."""
+        """The external reads of the claim that have a candidate."""
         facts = self._facts
         return [
             op
@@ -152,9 +153,9 @@ class Claim(Evaluator):
         return self._facts.key_in(key, within)
 
     def _keys_in(self, within: KeyClass) -> Sequence[int]:
-        """Return the keys of a class that an edge or a transaction of the step mentions.
+        """Return the keys of a class that an edge names or a transaction of the step accesses.
 
-        If there is none, return one key of the class, because T0 wrote every key.
+        If there is no such key, return any one key of the class, because T0 wrote every key.
         """
         facts = self._facts
         ends = (t for t in self._transactions if t != facts.n)
@@ -174,7 +175,7 @@ class Claim(Evaluator):
                 return union(self.relation(name, k) for k in self.keys)
             key = _ANY_KEY
         if name not in ROWS:
-            return {}  # a relation that the specification chooses; no edge is a pair of it
+            return {}  # the specification chooses this relation, and no edge is a pair of it
         word = word_of(name)
         match word:
             case "T":
@@ -245,7 +246,7 @@ class Claim(Evaluator):
                 yield (edge.a if edge.relation == "wr" else edge.writer), edge.op
 
     def _last_of(self, op: int, key: int) -> int | None:
-        """Return the last write of a key by an operation's transaction; ``None`` without one."""
+        """Return the last write of a key by the transaction of ``op``; ``None`` if none exists."""
         t = self._owner(op)
         return self._write(t, key) if self._facts.writes_key(t, key) else None
 
@@ -272,5 +273,5 @@ def _rows(pairs: _Pairs) -> Rows:
 
 
 def pairs_of(rows: Rows) -> Iterator[tuple[int, int]]:
-    """Return the pairs of a relation."""
+    """Yield the pairs of a relation from its rows."""
     return ((i, j) for i, row in rows.items() for j in bits(row))

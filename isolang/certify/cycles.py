@@ -1,4 +1,4 @@
-"""Checks a cycle step by definition: evaluates the check as it is written on the step's edges."""
+"""Checks a cycle step by definition: evaluates the check, as written, on the edges of the step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Cycles:
     """Decides whether closed walks violate the checks of a specification.
 
     Args:
-        facts: the facts of the history.
+        facts: the facts of the whole history.
         spec: the specification as the user wrote it.
 
     Raises:
@@ -40,12 +40,13 @@ class Cycles:
         """Require that a closed walk violates the check with this name.
 
         Args:
-            name: the name of a check, or of the order of all transactions.
-            edges: the edges of the walk; each is a pair of the history if its literals hold.
+            name: the name of a check, or of the order of all transactions that the spec chooses.
+            edges: the edges of the walk; each edge is a pair of its relation if its literals hold.
 
         Raises:
             CertificateRejected: the walk does not violate the check.
-            NotCertifiedError: a violation on a part of a choice need not be one on the whole.
+            NotCertifiedError: a walk that violates the check on a part of a choice need not violate
+                the check on the whole choice.
         """
         if name not in self._names:
             raise CertificateRejected(f"cycle: the spec has no check {name}")
@@ -68,7 +69,7 @@ class Cycles:
     # --- an order of all transactions ---
 
     def _may_be(self, rules: Rules, edges: Sequence[Edge]) -> bool:
-        """Return whether the rules allow an order of all transactions that has these edges."""
+        """Return whether the rules allow an order of all transactions that contains these edges."""
         if not self.may_order(rules, edges, ()):
             return False
         cases = [(a, b) for a, b, _ in self.cases(rules, edges)]
@@ -81,7 +82,13 @@ class Cycles:
         return True
 
     def may_order(self, rules: Rules, edges: Sequence[Edge], known: _Transactions) -> bool:
-        """Return whether the rules derive no loop from the edges and known pairs of the order."""
+        """Return whether the rules derive no contradiction from edges and known pairs of the order.
+
+        Args:
+            rules: the rules of the specification.
+            edges: the edges that the order must agree with.
+            known: pairs of transactions that the order must contain in addition.
+        """
         claim = Claim(self._facts, edges, rules.order)
         values = at_least(rules, self._exists, claim.t0, claim.everyone)
         place = claim.of_transaction
@@ -92,12 +99,11 @@ class Cycles:
     def cases(
         self, rules: Rules, edges: Sequence[Edge]
     ) -> Iterator[tuple[int, int, Sequence[Edge]]]:
-        """Yield pairs that a total order must have because the opposite pair leads to a loop.
+        """Yield pairs that a total order must contain because the opposite pair leads to a loop.
 
-        With each pair, yield the edges that form the loop with the opposite pair.
-
-        Each pair that is tried leads from the begin to the end of a stretch of the walk whose last
-        edge is its only ``rw``.
+        Each pair is yielded with the edges that form the loop with the opposite pair. The pairs
+        that are tried lead from the start to the end of a stretch of the walk in which the last
+        edge is the only ``rw``.
         """
         for i, last in enumerate(edges):
             if last.relation != "rw":

@@ -1,4 +1,4 @@
-"""The two ways in which a certificate fails: it is wrong, or the checkers cannot decide it."""
+"""The errors for the two ways in which a certificate fails: it is wrong, or it stays undecided."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from isolang.errors import IsolangError
 
 
 class CertificateRejected(IsolangError):  # noqa: N818 - the field's word, part of the API
-    """The certificate does not prove its verdict; the message says which step or edge is wrong."""
+    """The error for a proof that is wrong; the message says which step or edge is wrong."""
 
 
 class NotCertifiedError(IsolangError):
-    """The checkers cannot decide a proof, because of its check or because the history is too large.
+    """The error for a proof that the checkers cannot decide.
 
-    The verdict may be right, but it is not certified.
+    For example, the checkers may not support a check, or the history is too large. The verdict may
+    be right, but it is not certified.
     """

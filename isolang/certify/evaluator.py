@@ -1,8 +1,8 @@
-"""Evaluates expressions by the definition of each operator, as plain sets of pairs.
+"""Evaluates expressions by the definition of each operator, on relations as sets of pairs.
 
-A subclass defines what the names mean. :class:`isolang.certify.world.ConcreteInterpretation`
-defines them for a choice on a whole history, :class:`isolang.certify.claim.Claim` for one step of a
-refutation.
+Subclasses define the values of names. :class:`isolang.certify.world.ConcreteInterpretation` defines
+them for one choice on a whole history, and :class:`isolang.certify.claim.Claim` defines them for
+one step of a refutation.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from isolang.rows import Rows, bits, bits_of, closed, members_of, transposed, un
 
 
 class Evaluator(ABC):
-    """Computes the values of expressions, and of the names in them, each of them once.
+    """Computes the values of expressions and of the names in them, and caches these values.
 
     Attributes:
         keys: the keys over which ``for`` ranges.
@@ -48,28 +48,28 @@ class Evaluator(ABC):
         self._chosen: dict[tuple[str, int | None], Rows] = {}
         self._known: dict[tuple[str, int | None], Rows] = {}
         self._values: dict[tuple[int, tuple[int, ...]], Rows] = {}
-        # These tables are indexed by ``id``, so they keep the objects alive.
+        # The indices of these tables are results of ``id``, so the tables keep the objects alive.
         self._domains: dict[int, tuple[int, Rows]] = {}
         self._kept: dict[int, tuple[Core, tuple[str, ...], frozenset[str]]] = {}
 
     @abstractmethod
     def _of_history(self, name: str, key: int | None) -> Rows:
-        """Return the value of a name that was not chosen; without a key, the union over keys."""
+        """Return the value of a name that was not chosen; if ``key`` is ``None``, for all keys."""
 
     @abstractmethod
     def _identity(self) -> Rows:
-        """Return the identity relation on all elements."""
+        """Return the relation that relates each element to itself."""
 
     @abstractmethod
     def _named_set(self, of: Named) -> Rows:
-        """Return the set of transactions that bear a name."""
+        """Return the set of transactions that have this label or requested this level."""
 
     @abstractmethod
     def _key_in(self, within: KeyClass, key: int) -> bool:
         """Return whether a key belongs to a class of keys."""
 
     def _keys_in(self, within: KeyClass) -> Sequence[int]:
-        """Return the keys of a class over which ``for`` ranges."""
+        """Return the keys of the class ``within`` over which ``for`` ranges."""
         return [key for key in self.keys if self._key_in(within, key)]
 
     def choose(self, name: str, key: int | None, value: Rows) -> None:
@@ -84,7 +84,7 @@ class Evaluator(ABC):
         self._domains.clear()
 
     def relation(self, name: str, key: int | None = None) -> Rows:
-        """Return the value of a name; for a keyed name without its key, the union over all keys."""
+        """Return the value of a name; if a keyed name has no key, the union over all keys."""
         if (name, key) in self._chosen:
             return self._chosen[name, key]
         if (name, key) not in self._known:
@@ -162,7 +162,7 @@ class Evaluator(ABC):
     def _sequence(self, parts: list[Rows]) -> Rows:
         """Return the composition of all parts.
 
-        Composition is associative, so the neighbours that cost least are composed first.
+        Because composition is associative, the cheapest two neighbours are composed first.
         """
         while len(parts) > 1:
             at = self._cheapest(parts) if len(parts) > 2 else 0
@@ -170,7 +170,7 @@ class Evaluator(ABC):
         return parts[0]
 
     def _cheapest(self, parts: list[Rows]) -> int:
-        """Return the position of the part whose composition with the next needs fewest lookups."""
+        """Return the index of the part whose composition with the next part is cheapest."""
         at, least = 0, math.inf
         for i in sorted(range(len(parts) - 1), key=lambda i: len(parts[i])):
             if len(parts[i]) < least:
@@ -192,14 +192,14 @@ class Evaluator(ABC):
         return found
 
     def _domain(self, rows: Rows) -> int:
-        """Return the elements that have a row, as bits; the result is cached."""
+        """Return the elements that are related to some element, as bits; the result is cached."""
         if id(rows) not in self._domains:
             self._domains[id(rows)] = (bits_of(rows), rows)
         return self._domains[id(rows)][0]
 
 
 def holds(value_of: Evaluator, check: Check) -> bool:
-    """Return whether a check is met."""
+    """Return whether the values of an evaluator satisfy a check."""
     value = value_of.value(check.expr)
     match check.kind:
         case "acyclic":
@@ -216,7 +216,7 @@ def holds(value_of: Evaluator, check: Check) -> bool:
 
 
 def cyclic(rows: Rows) -> bool:
-    """Return whether a relation has a cycle: nodes without predecessors are removed repeatedly."""
+    """Return whether a relation has a cycle, by removing nodes without predecessors repeatedly."""
     missing = {i: row.bit_count() for i, row in transposed(rows).items()}
     remaining = set(missing) | {i for i, row in rows.items() if row}
     ready = [i for i in remaining if not missing.get(i)]

@@ -1,4 +1,4 @@
-"""Checks that no choice for a few transactions satisfies a specification, by trying all choices."""
+"""Checks, by trying every choice for a few transactions, that none satisfies a specification."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 LARGEST = 8
-"""The largest number of transactions to check; more transactions have too many orders."""
+"""The largest number of transactions to check, because more transactions have too many orders."""
 TRIES = 40_000
 """The number of complete or partial assignments after which the check gives up."""
 
 EVENTS_OF_T0 = 8
-"""How many keys that no transaction accesses are kept per class, if events are elements."""
+"""If events are elements: how many keys that no transaction accesses are kept in each class."""
 
 _NONE = -1
 
@@ -47,24 +47,25 @@ _NONE = -1
 def check_exhaustion(
     history: History, spec: Spec, transactions: Sequence[int], *, seconds: float | None = None
 ) -> None:
-    """Check that no choice for some transactions satisfies the spec, and so none for all of them.
+    """Check that no choice for the given transactions satisfies the spec.
 
-    Every relation is restricted to the given transactions and T0. A read that may have its source
-    outside of them may have no source. SOUND BECAUSE the spec is closed under sub-histories
-    (docs/routes.md): if relations satisfy it on the whole history, their restrictions to these
-    transactions satisfy it, and the restrictions are among the choices that are tried. If a spec is
-    not closed, the transactions must be the whole history.
+    It follows that no choice for the whole history satisfies the spec. Every relation is restricted
+    to the given transactions and T0. A read may have no source if one of its candidates is not
+    among these transactions. SOUND BECAUSE the spec is closed under sub-histories (docs/routes.md):
+    if relations satisfy the spec on the whole history, their restrictions to these transactions
+    satisfy it too, and the restrictions are among the choices that are tried. If the spec is not
+    closed, the transactions must be the whole history.
 
     Args:
-        history: the history.
+        history: the whole history.
         spec: the lowered specification.
-        transactions: the transactions, at most ``LARGEST``.
+        transactions: the numbers of the transactions, of which there are at most ``LARGEST``.
         seconds: the time after which to give up; ``None`` for no limit.
 
     Raises:
         CertificateRejected: some choice satisfies every check.
-        NotCertifiedError: the transactions are only a part and the spec is not closed under
-            sub-histories; or there are too many choices to try.
+        NotCertifiedError: the spec is not closed under sub-histories and the transactions are only
+            a part of the history; or there are too many choices to try.
     """
     if len(set(transactions)) > LARGEST:
         raise NotCertifiedError(
@@ -96,16 +97,17 @@ class _Search:
         self._end = None if seconds is None else time.perf_counter() + seconds
 
     def _relevant_keys(self) -> list[int]:
-        """Return the keys that the transactions access, and one other key of each class.
+        """Return the keys that the transactions access, and one unaccessed key of each class.
 
-        If events are elements, return up to ``EVENTS_OF_T0`` other keys of each class.
+        If events are elements, return up to ``EVENTS_OF_T0`` unaccessed keys of each class.
 
-        SOUND BECAUSE all other keys of a class look the same: T0 alone writes them, and for ``rf``
-        and ``ww`` they leave nothing to choose. The names in the specification divide them into
-        classes. With a keyed relation of the user they may differ, and the number of events of T0
-        may matter if a part does not stand for the whole; then all keys are returned. If a part
-        stands for the whole, it may lack events of T0 just as it may lack transactions: more of
-        them only refute more.
+        SOUND BECAUSE all unaccessed keys of a class look the same: only T0 writes them, and for
+        ``rf`` and ``ww`` they leave nothing to choose. The names in the specification divide the
+        keys into classes. If the user declares a keyed relation, the keys of a class may differ. If
+        a part of the history does not stand for the whole history, the number of T0's events may
+        matter. In both cases all keys are returned. If a part stands for the whole history, it may
+        lack events of T0 just as it may lack transactions, because additional events and
+        transactions only refute more.
         """
         facts = self._facts
         own = any(e.key is not None and e.name != "ww" for e in self._declared)
@@ -156,7 +158,7 @@ class _Search:
                     )
 
     def _shows_what_is_out(self, included: set[int]) -> bool:
-        """Return whether a list read shows an element of an excluded transaction."""
+        """Return whether a list read of an included transaction shows an excluded transaction."""
         facts = self._facts
         return any(
             u in self._members and u not in included
@@ -173,7 +175,7 @@ class _Search:
         return [*inside, _NONE] if outside else inside
 
     def _staged(self) -> list[list[Check]]:
-        """Return the checks by stage: stage i needs only the first i chosen relations."""
+        """Return the checks by stage; checks of stage i use only the first i chosen relations."""
         place = {e.name: i + 1 for i, e in enumerate(self._declared)}
         place |= dict.fromkeys(OVERWRITING, place.get("ww", 0))
         stages: list[list[Check]] = [[] for _ in range(len(self._declared) + 1)]
@@ -206,7 +208,7 @@ class _Search:
         chosen: dict[tuple[str, int | None], Rows],
         at: int,
     ) -> bool:
-        """Return whether some choice of the remaining relations satisfies every check."""
+        """Return whether some choice of the relations from index ``at`` on satisfies all checks."""
         world = self._world(included, sources, chosen)
         if not all(holds(world, check) for check in self._stages[at]):
             return False
@@ -231,11 +233,14 @@ class _Search:
 
 
 class _Growth:
-    """Derives from some pairs of a relation without a key which other pairs it must have.
+    """Derives further pairs that a relation must contain from the pairs that it already has.
+
+    If the relation has a key, nothing is derived.
 
     Attributes:
-        rules: the expressions that the relation must contain and that only grow with the relation.
-        limits: the checks that the relation violates as soon as a part of it violates them.
+        rules: expressions that the relation must contain, and that never lose a pair when the
+            relation gains pairs.
+        limits: checks that the whole relation violates if a part of the relation violates them.
     """
 
     def __init__(
@@ -271,21 +276,24 @@ class _Growth:
 
 
 def _grows(e: Core, name: str) -> bool:
-    """Return whether an expression never loses a pair if the named relation gains pairs."""
+    """Return whether an expression never loses a pair when the named relation gains pairs."""
     if isinstance(e, Diff) and name in names(e.right):
         return False
     return all(_grows(part, name) for part in children(e))
 
 
 def _beyond(a: Rows, b: Rows) -> Iterator[tuple[int, int]]:
-    """Return the rows of the pairs of ``a`` that are not in ``b``."""
+    """Yield the pairs of ``a`` that ``b`` lacks, as an element and a row of bits."""
     return ((i, row & ~b.get(i, 0)) for i, row in a.items() if row & ~b.get(i, 0))
 
 
 def _values(
     world: ConcreteInterpretation, exists: Exists, binding: dict[str, int], growth: _Growth
 ) -> list[Rows]:
-    """Return the values of a relation within its bounds, without some that its checks exclude."""
+    """Return the values that a relation may have within its bounds.
+
+    Some values that violate a check are left out already.
+    """
     over = world.value(exists.over, binding)
     elements = list(bits(members_of(over)))
     candidates: Iterator[Rows]
@@ -311,7 +319,7 @@ def _values(
 
 
 def _extensions(elements: list[int], least: Rows) -> Iterator[list[int]]:
-    """Yield all total orders of some elements that contain ``least``."""
+    """Yield all total orders of ``elements`` that contain the relation ``least``."""
     if not elements:
         yield []
     for i in elements:
@@ -322,7 +330,7 @@ def _extensions(elements: list[int], least: Rows) -> Iterator[list[int]]:
 
 
 def _picks(of: Rows) -> Iterator[Rows]:
-    """Yield all parts of a relation that have exactly one pair for each element of its range."""
+    """Yield all subsets of a relation that have exactly one pair for each element of its range."""
     beginnings = {j: list(bits(row)) for j, row in transposed(of).items() if row}
     for picked in product(*beginnings.values()):
         value: Rows = {}
@@ -334,7 +342,7 @@ def _picks(of: Rows) -> Iterator[Rows]:
 def _bounds(
     world: ConcreteInterpretation, exists: Exists, binding: dict[str, int], elements: list[int]
 ) -> tuple[Rows, Rows]:
-    """Return the least and the greatest value that the bounds of a relation allow."""
+    """Return the smallest and the largest value that the bounds of a relation allow."""
     least = world.value(exists.containing, binding) if exists.containing is not None else {}
     most = world.value(exists.within, binding) if exists.within is not None else None
     members = bits_of(elements)

@@ -1,7 +1,7 @@
-"""Derives what a history determines by itself: candidates, ``so``, ``rt`` and version orders.
+"""Derives what a history alone determines: candidates, ``so``, ``rt`` and version orders.
 
-The checkers implement the language reference independently of the engine's problem builder. If the
-two disagree, a certificate is rejected.
+The checkers implement the language reference independently of the code that builds problems for the
+engine. If they disagree, certificates are rejected.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _UNKNOWN_END = 2**63 - 1
 
 
 class _Moments(NamedTuple):
-    """The known bounds of the moments of a transaction (docs/times.md).
+    """Bounds for the times at which a transaction sent requests and got answers (docs/times.md).
 
     Attributes:
-        of: for each place of an operation, the earliest time at which the operation was sent and
-            the latest time at which it was answered.
-        commit_sent: the earliest time at which COMMIT was sent.
-        first_answered: the latest time at which the first operation was answered.
+        of: for each place of an operation, the earliest time at which the operation can have been
+            sent and the latest time at which it can have been answered.
+        commit_sent: the earliest time at which COMMIT can have been sent.
+        first_answered: the latest time at which the first operation can have been answered.
     """
 
     of: dict[tuple[int, int], tuple[int, int]]
@@ -38,21 +38,21 @@ class _Moments(NamedTuple):
 
 
 class Facts(SourceFacts):
-    """A history with its sources, and the relations that its sessions and times determine."""
+    """A history with its sources, and with the relations that sessions and times determine."""
 
     def __init__(self, history: History) -> None:
         super().__init__(history)
         self._moments: dict[int, _Moments] = {}
 
     def relates(self, relation: str, a: int, b: int) -> bool:
-        """Return whether a relation, such as ``rt`` or ``rt[W,R]``, relates ``a`` to ``b``."""
+        """Return whether ``(a, b)`` is a pair of a relation such as ``rt`` or ``rt[W,R]``."""
         name, _, ends = relation.partition("[")
         pair = bool(getattr(self, name.replace("-", "_"))(a, b))
         # mutant: python-accesses
         return pair and (not ends or bool(self.shared_keys(relation, a, b)))
 
     def shared_keys(self, relation: str, a: int, b: int) -> set[int]:
-        """Return the keys that ``a`` and ``b`` access as the ends of ``rt[W,R]`` require."""
+        """Return the keys that ``a`` and ``b`` access in the ways that ``rt[W,R]`` requires."""
         first, last = relation.rstrip("]").partition("[")[2].split(",")
         return self._accessed(a, first) & self._accessed(b, last)
 
@@ -66,13 +66,13 @@ class Facts(SourceFacts):
         return {self.key[op] for op in ops if self.is_external(op) and self.has_candidate(op)}
 
     def so(self, a: int, b: int) -> bool:
-        """Return whether ``a`` precedes ``b`` in session order; no indeterminate ``a`` does."""
+        """Return whether ``a`` precedes ``b`` in session order; false if ``a`` is indeterminate."""
         if self.n in (a, b):
             return self.init(a, b)
         return a < b and self.session[a] == self.session[b] and self._ordered(a, b)
 
     def rt(self, a: int, b: int) -> bool:
-        """Return whether ``a`` ended strictly before ``b`` began; no indeterminate ``a`` did."""
+        """Return whether ``a`` ended before ``b`` began; false if ``a`` is indeterminate."""
         if self.n in (a, b):
             return self.init(a, b)
         return (
@@ -83,7 +83,7 @@ class Facts(SourceFacts):
         )
 
     def group_rt(self, a: int, b: int) -> bool:
-        """Return whether ``a`` precedes ``b`` in real time and both belong to one group."""
+        """Return whether ``a`` precedes ``b`` in real time and both belong to the same group."""
         if not self.group or self.n in (a, b):
             return False
         return self.group[a] == self.group[b] != NIL and self.rt(a, b)
@@ -94,16 +94,17 @@ class Facts(SourceFacts):
         return any(self._slack)
 
     def by_own_clock(self, answered: int, t: int) -> int:
-        """Return the time of an answer to ``t`` on the clock of its session.
+        """Return the time of an answer to ``t`` as the clock of the session showed it.
 
-        The result can be compared with times at which the same session sent something.
+        The result can be compared with the times at which the same session sent something.
         """
         return answered if answered == _UNKNOWN_END else answered - self._slack[self.session[t]]
 
     def before(self, answered: int, a: int, sent: int, b: int) -> bool:
-        """Return whether ``a`` got an answer before ``b`` sent something.
+        """Return whether ``a`` got the answer before ``b`` sent the request.
 
-        If both are in one session, the clock of that session decides too.
+        If both transactions are in one session, the session's clock may show the order even if the
+        widened bounds do not.
         """
         if answered == _UNKNOWN_END or sent == _UNKNOWN_BEGIN:
             return False
@@ -113,18 +114,18 @@ class Facts(SourceFacts):
 
     @property
     def has_moments(self) -> bool:
-        """Return whether the history has times of transactions or of their COMMITs."""
+        """Return whether the history has times of transactions or of COMMITs."""
         return self.has_time or bool(self._commit_begin)
 
     def commit_sent(self, t: int) -> int:
         """Return the earliest time at which ``t`` can have sent its COMMIT.
 
-        COMMIT is sent after all operations of ``t``.
+        The bound uses that COMMIT was sent after all operations of ``t``.
         """
         return self._moments_of(t).commit_sent
 
     def commit_answered(self, t: int) -> int:
-        """Return the time by which ``t`` had committed."""
+        """Return the latest time at which ``t`` can have committed."""
         # mutant: python-indeterminate-commit
         if self.status[t] != COMMITTED:
             return _UNKNOWN_END
@@ -133,14 +134,14 @@ class Facts(SourceFacts):
         return min(end, self._commit_end[t]) if self._commit_end else end
 
     def first_answered(self, t: int) -> int:
-        """Return the time by which the first operation of ``t`` was answered.
+        """Return the latest time at which the first operation of ``t`` can have been answered.
 
-        The first operation is answered before every other operation and before COMMIT.
+        The bound uses that the first operation was answered before all others and before COMMIT.
         """
         return self._moments_of(t).first_answered
 
     def write_answered(self, t: int, key: int) -> int:
-        """Return the time by which the first write of ``key`` by ``t`` was answered."""
+        """Return the latest time at which ``t``'s first write of ``key`` can have been answered."""
         own = self.writes_by(t, key)
         return self._statement_answered_at(own[0]) if own else _UNKNOWN_END
 
@@ -150,10 +151,9 @@ class Facts(SourceFacts):
         return self._moments[t]
 
     def _bounded(self, t: int) -> _Moments:
-        """Return the bounds of the moments of ``t``.
+        """Return the bounds for the operations and the COMMIT of ``t``.
 
-        Each operation was sent after all earlier operations were sent, and was answered before all
-        later operations were answered.
+        The bounds use that operations are sent and answered in order.
         """
         known = self._known(t)
         # mutant: python-begin-says-nothing
@@ -174,9 +174,9 @@ class Facts(SourceFacts):
         return _Moments({at: (since[at], until[at]) for at in since}, commit_sent, answered)
 
     def _known(self, t: int) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-        """Return the recorded times of the operations of ``t``, in order, by place.
+        """Return the place of each operation of ``t`` with its recorded times, in order.
 
-        A predicate read counts as one operation.
+        All operations of a predicate read together are one entry.
         """
         known = {self.place(op): op for op in range(self.op_start[t], self.op_start[t + 1])}
         nothing = (_UNKNOWN_BEGIN, _UNKNOWN_END)
@@ -206,9 +206,9 @@ class Facts(SourceFacts):
         return self._timed(a, b) and self._before_commit(self.first_answered(a), a, b)
 
     def locked(self, a: int, b: int) -> bool:
-        """Return whether a write by ``a`` was answered before ``b`` sent its COMMIT.
+        """Return whether ``a`` had written a key, which ``b`` writes too, before ``b`` committed.
 
-        Only writes of keys that ``b`` writes too count.
+        More exactly, ``a``'s write of the key was answered before ``b`` sent its COMMIT.
         """
         return self._timed(a, b) and any(
             self._before_commit(self.write_answered(a, key), a, b)
@@ -216,11 +216,11 @@ class Facts(SourceFacts):
         )
 
     def _statement_sent_at(self, op: int) -> int:
-        """Return the earliest time at which the statement of ``op`` was sent."""
+        """Return the earliest time at which the statement of ``op`` can have been sent."""
         return self._moments_of(self.txn_of[op]).of[self.place(op)][0]
 
     def _statement_answered_at(self, op: int) -> int:
-        """Return the latest time at which the statement of ``op`` was answered."""
+        """Return the latest time at which the statement of ``op`` can have been answered."""
         return self._moments_of(self.txn_of[op]).of[self.place(op)][1]
 
     def committed_before(self, t: int, op: int) -> bool:
@@ -231,7 +231,7 @@ class Facts(SourceFacts):
         return self.before(self.commit_answered(t), t, self._statement_sent_at(op), owner)
 
     def answered_before(self, op: int, later: int) -> bool:
-        """Return whether the statement of ``op`` was answered before that of ``later`` was sent."""
+        """Return whether ``op``'s statement was answered before ``later``'s statement was sent."""
         first, second = self.txn_of[op], self.txn_of[later]
         return (
             self.has_moments
@@ -242,7 +242,7 @@ class Facts(SourceFacts):
         )
 
     def program_order(self, op: int, later: int) -> bool:
-        """Return whether ``op`` precedes ``later`` in one transaction, in an earlier statement."""
+        """Return whether ``op`` is in an earlier statement of the same transaction as ``later``."""
         return self.txn_of[op] == self.txn_of[later] and self.reads_first(op, later)
 
     def committed_after(self, op: int, t: int) -> bool:
@@ -253,9 +253,11 @@ class Facts(SourceFacts):
         )
 
     def statement_times(self, op: int) -> tuple[int, int]:
-        """Return the earliest time at which the statement of ``op`` was sent.
+        """Return the bounds for the statement of ``op``.
 
-        Return with it the latest time at which the statement was answered.
+        Returns:
+            The earliest time at which the statement can have been sent, and the latest time at
+            which it can have been answered.
         """
         return self._statement_sent_at(op), self._statement_answered_at(op)
 
@@ -265,11 +267,11 @@ class Facts(SourceFacts):
         return self.place(op) == self.place(other)
 
     def begins(self, t: int) -> bool:
-        """Return whether it is known when a transaction began."""
+        """Return whether the history has the time at which ``t`` began."""
         return self.has_time and self.begin[t] != _UNKNOWN_BEGIN
 
     def ends(self, t: int) -> bool:
-        """Return whether it is known when a transaction ended."""
+        """Return whether the history has the time at which ``t`` ended."""
         return self.has_time and self.end[t] != _UNKNOWN_END
 
     def init(self, a: int, b: int) -> bool:
@@ -283,7 +285,7 @@ class Facts(SourceFacts):
         """Require that the history has the times and groups that these relations compare.
 
         Raises:
-            NotCertifiedError: the history lacks them.
+            NotCertifiedError: the history has no such times or groups.
         """
         relations = {relation.partition("[")[0] for relation in relations}
         moments = not {*MOMENTS, *OF_STATEMENTS}.isdisjoint(relations)

@@ -1,4 +1,4 @@
-"""Indexes a history for the checker by definition, by transaction, operation, key and value."""
+"""Indexes a history by transaction, operation, key and value, for the checker by definition."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class HistoryIndex:
     """The transactions and operations of a history, by transaction, key and value.
 
     Attributes:
-        n: the number of transactions of the history, which is also T0's number.
-        keys: the number of keys.
-        status: the status of each transaction.
-        txn_of: the transaction of each operation; T0 for the operations of a declared initial
-            transaction.
-        last: for each transaction, its last successful write of each key. The entry of T0 has the
-            writes of declared initial transactions.
+        n: how many transactions the history has; T0 has this number.
+        keys: how many keys the history has.
+        status: the status code of each transaction.
+        txn_of: the transaction of each operation. The operations of a declared initial transaction
+            belong to T0.
+        last: for each transaction, its last successful write of each key. The last entry belongs to
+            T0 and has the writes of declared initial transactions.
     """
 
     def __init__(self, history: History) -> None:
@@ -58,14 +58,14 @@ class HistoryIndex:
         self._op_end: list[int] = columns.op_end.tolist()
         self._commit_begin: list[int] = columns.commit_begin.tolist()
         self._commit_end: list[int] = columns.commit_end.tolist()
-        # By how much the bounds of the moments of each session were widened for its clock error.
+        # By how much the times of each session were widened for its clock error.
         self._slack: list[int] = columns.slack.tolist() or [0] * columns.sessions
         self.kind: list[int] = columns.op_kind.tolist()
         self.ok: list[int] = columns.op_ok.tolist()
         self.key: list[int] = columns.op_key.tolist()
         self.value: list[int] = columns.op_value.tolist()
         self.source: list[int] = columns.op_source.tolist()
-        # The version that each operation states, or -1; empty if no operation states one.
+        # The version that each operation states, or -1; empty if no operation states a version.
         self.version: list[int] = columns.op_version.tolist()
         self.has_versions = columns.has_versions
         self.versions_ordered = columns.versions_ordered and columns.has_versions
@@ -80,7 +80,7 @@ class HistoryIndex:
             for s, (start, end) in enumerate(zip(starts, ends, strict=True))
             for op in range(start, end)
         }
-        self._statements: defaultdict[int, list[int]] = defaultdict(list)  # by transaction
+        self._statements: defaultdict[int, list[int]] = defaultdict(list)  # of each transaction
         for s, t in enumerate(columns.statement_txn.tolist()):
             self._statements[t].append(s)
         self._statement_sent: list[int] = columns.statement_sent.tolist()
@@ -94,8 +94,8 @@ class HistoryIndex:
         self.writes: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
         self._writes_of_key: list[list[int]] = [[] for _ in range(self.keys)]
         self._sets: dict[int, Container[int]] = {}
-        self._implicit: defaultdict[int, list[int]] = defaultdict(list)  # by transaction
-        self.writers: list[list[int]] = [[] for _ in range(self.keys)]  # live ones, without T0
+        self._implicit: defaultdict[int, list[int]] = defaultdict(list)  # of each transaction
+        self.writers: list[list[int]] = [[] for _ in range(self.keys)]  # that are live; without T0
         self._list_reads: list[list[int]] = [[] for _ in range(self.keys)]
         # The successful writes and appends of each transaction to each key, in order.
         self._own: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
@@ -110,10 +110,12 @@ class HistoryIndex:
                         self._list_reads[self.key[op]].append(op)
 
     def add_set_read(self, s: int, txn: int, key: int, of: Container[int]) -> int:
-        """Add an implicit set-read, by which predicate read ``s`` saw no row of ``of`` in a key.
+        """Add an implicit set-read as an operation.
+
+        It states that predicate read ``s`` saw no value of the set ``of`` in a key.
 
         Returns:
-            The number of the new operation, which follows the numbers of all others.
+            The number of the new operation, which is larger than all earlier numbers.
         """
         op = self.operations
         self.operations += 1
@@ -129,7 +131,7 @@ class HistoryIndex:
         return op
 
     def bears(self, t: int, of: Named) -> bool:
-        """Return whether a transaction bears a label or a level that a name selects."""
+        """Return whether a transaction has a label, or requested a level, that ``of`` names."""
         if t == self.n or self.status[t] == INITIAL:
             return False
         history = self._history
@@ -143,7 +145,7 @@ class HistoryIndex:
         return any(name in history.labels_of(b) for name in history.labels_of(a))
 
     def key_in(self, key: int, within: KeyClass) -> bool:
-        """Return whether a key belongs to a class of keys, by its name."""
+        """Return whether the name of a key belongs to a class of keys."""
         name = self._history.key_name(key)
         listed = any(_is_called(name, pattern) for pattern in within.patterns)
         return not listed if within.negated else listed
@@ -168,17 +170,17 @@ class HistoryIndex:
                 (self._written if kind == WRITE else self._appended).add(key)
 
     def version_number(self, op: int) -> int:
-        """Return the version that an operation states, if versions are ordered."""
+        """Return the version that an operation states, in a history with ordered versions."""
         kind, number = self._version_of(self.version[op])
         assert isinstance(number, int), kind
         return number
 
     def live(self, t: int) -> bool:
-        """Return whether ``t`` may be included: it is T0, committed or indeterminate."""
+        """Return whether ``t`` may be included, because it is T0, committed or indeterminate."""
         return t == self.n or (0 <= t < self.n and self.status[t] in (COMMITTED, INDETERMINATE))
 
     def certain(self, t: int) -> bool:
-        """Return whether ``t`` is included in every choice: it is T0 or committed."""
+        """Return whether ``t`` is included in every choice, because it is T0 or committed."""
         return t == self.n or (0 <= t < self.n and self.status[t] == COMMITTED)
 
     @cached_property
@@ -187,11 +189,11 @@ class HistoryIndex:
         return frozenset(t for t in range(self.n) if self.status[t] in (COMMITTED, INDETERMINATE))
 
     def writes_any(self, t: int) -> bool:
-        """Return whether ``t`` writes some key, and may be included."""
+        """Return whether ``t`` may be included and writes some key."""
         return t == self.n or (self.live(t) and bool(self.last[t]))
 
     def writes_key(self, t: int, key: int) -> bool:
-        """Return whether ``t`` writes ``key``, and may be included."""
+        """Return whether ``t`` may be included and writes ``key``."""
         return t == self.n or (self.live(t) and key in self.last[t])
 
     def writes_by(self, t: int, key: int) -> list[int]:
@@ -199,7 +201,7 @@ class HistoryIndex:
         return self._own.get((t, key), [])
 
     def is_list(self, op: int) -> bool:
-        """Return whether ``op`` reads a known list; for a list key, nil is the empty list."""
+        """Return whether ``op`` reads a known list; for keys with lists, nil is the empty list."""
         if self.kind[op] == READ_LIST:
             return self.value[op] != UNKNOWN_VALUE
         return self.kind[op] == READ and self.value[op] == NIL and self.key[op] in self._appended
@@ -230,28 +232,28 @@ class HistoryIndex:
         return True
 
     def own_before(self, op: int) -> list[int]:
-        """Return the reading transaction's successful writes of the key before the read ``op``."""
+        """Return the own writes of the key, if successful, that precede the read ``op``."""
         own = self._own.get((self.txn_of[op], self.key[op]))
         return own[: bisect_left(own, self.place(op)[0])] if own else []
 
     def own_after(self, op: int) -> list[int]:
-        """Return the reading transaction's successful writes of the key after the read ``op``."""
+        """Return the own writes of the key, if successful, that follow the read ``op``."""
         own = self._own.get((self.txn_of[op], self.key[op]))
         return own[bisect_left(own, self.place(op)[0]) :] if own else []
 
     def operations_of(self, t: int) -> Sequence[int]:
-        """Return the operations of a transaction, ascending, with added set-reads; none for T0."""
+        """Return the operations of ``t`` and its added set-reads, ascending; for T0, none."""
         if not 0 <= t < self.n:
             return ()
         recorded = range(self.op_start[t], self.op_start[t + 1])
         return [*recorded, *self._implicit[t]] if t in self._implicit else recorded
 
     def is_external(self, op: int) -> bool:
-        """Return whether ``op`` is a read and no own write of the key precedes it."""
+        """Return whether ``op`` is a read of a key that its transaction has not written before."""
         return self.is_read(op) and not self.own_before(op)
 
     def as_read(self, value: int) -> int:
-        """Return a value as reads return it: nil for a deleted row."""
+        """Return the value that a read returns for a written value: nil for a deleted row."""
         return NIL if value == self.deleted else value
 
     def in_statement(self, op: int) -> bool:
@@ -259,11 +261,11 @@ class HistoryIndex:
         return op in self._statement
 
     def statement_of(self, op: int) -> int:
-        """Return the predicate read to which an operation belongs, or -1."""
+        """Return the number of the predicate read that an operation belongs to; -1 for none."""
         return self._statement.get(op, -1)
 
     def place(self, op: int) -> tuple[int, int]:
-        """Return the place of an operation in its transaction.
+        """Return the place of an operation in its transaction, by which operations are sorted.
 
         All operations of a predicate read have the same place.
         """
@@ -271,12 +273,12 @@ class HistoryIndex:
         return (op, len(self._statement_start)) if s is None else (self._statement_start[s], s)
 
     def reads_first(self, op: int, later: int) -> bool:
-        """Return whether ``op`` precedes ``later``; no operations of one predicate read do."""
+        """Return whether ``op`` precedes ``later``; false if one predicate read contains both."""
         # mutant: python-ordered-statements
         return self.place(op) < self.place(later)
 
     def set_of(self, op: int) -> Container[int]:
-        """Return the set of atoms of a set-read."""
+        """Return the set of values, as atoms, that a set-read states."""
         number = self.value[op]
         if number not in self._sets:
             first, end = self._list_start[number : number + 2]
@@ -284,7 +286,7 @@ class HistoryIndex:
         return self._sets[number]
 
     def list_of(self, op: int) -> list[int]:
-        """Return the atoms of a list read, in order."""
+        """Return the elements, as atoms, that a list read returned, in order."""
         if self.kind[op] == READ:
             return []
         number = self.value[op]

@@ -1,8 +1,8 @@
-"""Computes the least relations that the axioms of a specification force under every choice.
+"""Computes the smallest relations that the axioms of a specification force under every choice.
 
-A specification may require an order of all transactions, and relations within that order, by axioms
-that say what they contain. This module reads those axioms as rules, exactly as they are written,
-and applies the rules until they add no pair.
+The axioms of a specification may say which pairs an order of all transactions, and relations within
+that order, contain. This module takes these axioms as rules, exactly as they are written, and
+applies the rules until they add no more pairs.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from isolang.rows import Rows, closed, transposed, union
 
 
 class Rules(Struct, frozen=True, kw_only=True):
-    """The axioms of a specification over one order of all transactions, as rules.
+    """The axioms of a specification over one order of all transactions, in the form of rules.
 
     Attributes:
         order: the name of the order.
-        chosen: the names of the chosen relations besides ``rf``: the order and relations within it.
-        contains: pairs of an expression and the relation that contains all pairs of the expression.
-        either: pairs of an expression and a relation that has each pair of the expression or the
-            opposite pair.
+        chosen: the names of the order and of the other chosen relations, without ``rf``.
+        contains: for each rule of this form, an expression and the name of the relation that must
+            contain the expression.
+        either: for each rule of this form, an expression and the name of the relation that must
+            contain each pair of the expression or the opposite pair.
         limits: the checks that the forced relations must not violate.
-        beyond: why an axiom is not a rule; empty if every axiom is one.
+        beyond: why some axiom cannot be taken as a rule; empty if every axiom is a rule.
     """
 
     order: str
@@ -41,19 +42,20 @@ class Rules(Struct, frozen=True, kw_only=True):
     beyond: str
 
     def extend(self, of: Evaluator, values: dict[str, Rows], *, fixed: bool = False) -> bool:
-        """Apply the rules to relations until they add no pair, and set the results in ``of``.
+        """Apply the rules until they add no more pairs, and set the resulting relations in ``of``.
 
-        SOUND BECAUSE each pair that a rule adds is in every choice that has the other pairs: a
-        bound on the right contains what is on the left; and if one of two directions contradicts
-        the order, the pair has the other direction.
+        SOUND BECAUSE each pair that a rule adds is in every choice that has the other pairs: the
+        right side of a rule contains the left side; and if one direction of a pair contradicts the
+        order, the relation has the pair in the other direction.
 
         Args:
-            of: evaluates all other names.
-            values: a lower bound of each chosen relation; the rules add pairs to it.
-            fixed: whether the order is total, so it gets no more pairs.
+            of: the evaluator, which knows the values of all other names.
+            values: for each chosen relation, pairs that it must contain; the rules add pairs.
+            fixed: whether the order is already total, so no pairs are added to it.
 
         Returns:
-            Whether a choice may have these relations: the order has no loop and all limits hold.
+            Whether some choice may contain these relations: the order has no loop and no limit is
+            violated.
         """
         while True:
             for name in self.chosen:
@@ -64,7 +66,7 @@ class Rules(Struct, frozen=True, kw_only=True):
                     added |= _add(values, name, pairs_beyond(of.value(e), values[name]))
             order = values[self.order]
             for e, name in self.either:
-                # The relation is within the order, so a pair has the direction that the order has.
+                # Because the relation is part of the order, its pairs have the order's direction.
                 ways = of.value(e)
                 for way in (ways, transposed(ways)):
                     added |= _add(values, name, {i: r & order.get(i, 0) for i, r in way.items()})
@@ -78,7 +80,7 @@ class Rules(Struct, frozen=True, kw_only=True):
 
 
 def pairs_beyond(a: Rows, b: Rows) -> Rows:
-    """Return the pairs of ``a`` that are not in ``b``."""
+    """Return the pairs of the relation ``a`` that are not in ``b``."""
     return {i: more for i, row in a.items() if (more := row & ~b.get(i, 0))}
 
 
@@ -90,7 +92,9 @@ def _add(values: dict[str, Rows], name: str, more: Rows) -> bool:
 
 
 def rules_of(spec: Spec) -> Rules | None:
-    """Return the rules of a specification over one order; ``None`` if it chooses no relation.
+    """Return the axioms of a specification as rules about one order of all transactions.
+
+    Return ``None`` if the specification chooses no relations besides sources and version orders.
 
     Raises:
         NotCertifiedError: the chosen relations do not determine what a version order means.
@@ -149,9 +153,9 @@ def rules_of(spec: Spec) -> Rules | None:
 
 
 def at_least(rules: Rules, exists: Iterable[Exists], t0: int, everyone: int) -> dict[str, Rows]:
-    """Return the initial values of the chosen relations.
+    """Return the values of the chosen relations before any rule is applied.
 
-    T0 precedes all other transactions in the relations that begin with T0; the others are empty.
+    In relations that begin with T0, T0 precedes all other transactions. Other relations are empty.
     """
     first = {t0: everyone & ~(1 << t0)} if everyone & ~(1 << t0) else {}
     over = {e.name for e in exists if e.over == Rel("T")}
@@ -161,7 +165,7 @@ def at_least(rules: Rules, exists: Iterable[Exists], t0: int, everyone: int) -> 
 
 
 def with_pairs(rows: Rows, pairs: Iterable[tuple[int, int]]) -> Rows:
-    """Return a relation with some pairs added."""
+    """Return a copy of a relation to which ``pairs`` are added."""
     found = dict(rows)
     for a, b in pairs:
         found[a] = found.get(a, 0) | 1 << b
@@ -169,7 +173,12 @@ def with_pairs(rows: Rows, pairs: Iterable[tuple[int, int]]) -> Rows:
 
 
 def total(rows: Rows, elements: int) -> list[int]:
-    """Return a total order of the elements that contains an acyclic relation."""
+    """Return the elements in a total order that contains the acyclic relation ``rows``.
+
+    Args:
+        rows: an acyclic relation.
+        elements: the elements to order, as the bits of an integer.
+    """
     last_first, path, remaining = list[int](), list[int](), elements
     while remaining or path:
         ahead = rows.get(path[-1], 0) & remaining if path else remaining
@@ -183,7 +192,7 @@ def total(rows: Rows, elements: int) -> list[int]:
 
 
 def _either_way(bound: Core | None) -> str | None:
-    """Return the relation r if an expression is ``r | r^-1``, else ``None``."""
+    """Return the name r if the expression is ``r | r^-1``; otherwise return ``None``."""
     if not isinstance(bound, Union) or len(bound.parts) != 2:
         return None
     plain = [e.name for e in bound.parts if isinstance(e, Rel) and e.key is None]

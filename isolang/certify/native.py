@@ -27,10 +27,10 @@ _KINDS = {
 
 
 def native_checks(spec: Spec) -> list[tuple[str, CheckKind, str, tuple[NameOf, ...]]]:
-    """Return the judged checks in the form that the native checker takes.
+    """Return the checks that decide the verdict, in the form that the native checker takes.
 
-    Each check has its name, its kind, its expression in prefix form, and the names in quotes to
-    which the letters of the expression refer by number.
+    The form of a check has its name, its kind, its expression in prefix form, and a list of the
+    names in quotes. The letters of the expression refer to this list by number.
 
     Raises:
         NotCertifiedError: a check cannot be expressed as an event graph.
@@ -38,7 +38,7 @@ def native_checks(spec: Spec) -> list[tuple[str, CheckKind, str, tuple[NameOf, .
     return [_as_taken(check) for check in judged(spec)]
 
 
-@lru_cache(maxsize=256)  # many histories are judged by one level
+@lru_cache(maxsize=256)  # because one level often judges many histories
 def _as_taken(check: Check) -> tuple[str, CheckKind, str, tuple[NameOf, ...]]:
     from isolang._native import CheckKind
 
@@ -52,9 +52,9 @@ def check_natively(
     """Check a proof with the native checker.
 
     Args:
-        history: the history.
+        history: the history that the proof is about.
         spec: the lowered specification.
-        proof: a witness or a refutation.
+        proof: a witness, which proves *valid*, or a refutation, which proves *invalid*.
         seconds: the time after which the checker gives up; 0 for no limit.
 
     Raises:

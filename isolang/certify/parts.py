@@ -1,8 +1,8 @@
-"""Checks proofs for specifications of which only some checks are for the native checker.
+"""Checks proofs for specifications of which the native checker can decide only some checks.
 
-The other checks are evaluated by definition. SOUND BECAUSE a refutation by some of the checks is a
-refutation by all, and a witness that meets each check meets all. So it does not matter which
-checker decides which check.
+The other checks are evaluated by definition. SOUND BECAUSE a refutation that uses some of the
+checks refutes the whole specification, and a witness that meets each check meets all of them.
+Therefore it does not matter which checker decides which check.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def check_in_parts(
     proof: Witness | Refutation,
     seconds: float = 0.0,
 ) -> None:
-    """Check a proof with the native checker, and the checks that it cannot decide by definition.
+    """Check a proof natively, and evaluate by definition the checks that are not for native code.
 
     Args:
-        history: the history.
-        spec: the lowered specification, as it was written.
-        parts: the parts of the specification.
+        history: the history that the proof is about.
+        spec: the lowered specification, before any theorem replaced it.
+        parts: the specification, split into checks for the native checker and other checks.
         proof: a witness or a refutation.
         seconds: the time after which the native checker gives up; 0 for no limit.
 
@@ -51,15 +51,15 @@ def check_in_parts(
 def check_remaining_checks(
     history: History, spec: Spec, parts: SpecSplit, witness: Witness
 ) -> ConcreteInterpretation:
-    """Check by definition that a witness meets the checks that the native checker does not cover.
+    """Check by definition that a witness meets the checks that are not for the native checker.
 
     Returns:
-        The assignment of relations that the witness gives.
+        The relations that the witness determines.
 
     Raises:
         CertificateRejected: the witness violates one of these checks.
-        NotCertifiedError: the checks use relations that a witness does not have, or the history is
-            too large.
+        NotCertifiedError: the checks use relations that a witness does not contain, or the history
+            is too large.
     """
     if parts.unchosen:
         raise NotCertifiedError(

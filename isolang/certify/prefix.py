@@ -1,7 +1,7 @@
 """Writes expressions in the prefix form of the native checker: ``(| so wr (; ww (? rw)))``.
 
-The prefix form has only words over relations of transactions and over tests. It has no intersection
-and no inverse, and expresses ``for x:`` only if that is a union over keys.
+The words of the prefix form consist of relations between transactions, and of tests. The form
+cannot express intersections or inverses. It can express ``for x:`` only as a union over keys.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ from isolang.language.vocabulary import (
 )
 
 TO_WRITE = "to-write"
-"""The letter for a ``ww`` that leads to the write itself, after which only ``po`` may follow.
+"""The letter for a ``ww`` that leads to the write itself and that only ``po`` may follow.
 
-No edge has this name. A ``ww`` before a ``po`` is written so."""
+Expressions have this letter instead of a ``ww`` before a ``po``; no edge has this name."""
 _KEYED = (*OF_READS, "ww")
 
 
 _AT: Final = "@"
-"""Separates a letter from the number of the name that restricts it.
+"""The separator between a letter and the number of the name that restricts the letter.
 
-``wr@0`` is ``wr`` for the keys that the first name selects."""
+For example, ``wr@0`` is ``wr`` for the keys that the first name selects."""
 
 NameOf: TypeAlias = tuple[str, tuple[str, ...], bool]
 """A name in quotes: ``keys``, ``label`` or ``level``; its patterns; and whether it is negated."""
 
 
 def _letter(e: Core) -> str:
-    """Return the letter of a relation or a test; empty for every other expression."""
+    """Return the letter of a relation or a test; for any other expression, an empty text."""
     name, known = (
         (e.arg, (*TESTS, *NAMED))
         if isinstance(e, Lift)
@@ -67,7 +67,7 @@ def _letter(e: Core) -> str:
 
 
 def numbered(expr: Core) -> tuple[Core, tuple[NameOf, ...]]:
-    """Return the expression with a number in place of each name in quotes, and the names."""
+    """Return the expression with each name in quotes replaced by its number, and the names."""
     found: list[NameOf] = []
 
     def number(of: NameOf) -> str:
@@ -93,16 +93,16 @@ def numbered(expr: Core) -> tuple[Core, tuple[NameOf, ...]]:
 
 
 def _whole(name: str) -> tuple[str, str]:
-    """Return a name without its number, and the number with the separator before it."""
+    """Split a name before the separator: return the name, and the separator with the number."""
     whole, at, number = name.partition(_AT)
     return whole, at + number
 
 
 def plain(expr: Core) -> Core:
-    """Return ``expr`` without ``for x:``; the union of ``ww[x]`` over all keys is ``ww``.
+    """Return ``expr`` without ``for x:``, for example with ``ww`` for the union of all ``ww[x]``.
 
-    If a part of ``wr`` or ``rw`` occurs in the expression, ``wr`` and ``rw`` are replaced by the
-    unions of their parts.
+    If the expression contains a part of ``wr`` or ``rw``, such as ``pwr``, then ``wr`` and ``rw``
+    are replaced by the unions of their parts.
 
     Raises:
         NotCertifiedError: a ``for`` requires two relations to have the same key.
@@ -177,9 +177,9 @@ def _speaks_of(e: Core, key: str) -> bool:
 
 
 def _filtered(parts: tuple[Core, ...], key: str) -> Core | None:
-    """Return ``[A[x]] ; r ; [B[x]]`` as letters such as ``r[A,B]``; A, r and B may be unions.
+    """Return the letters, such as ``r[A,B]``, for ``[A[x]] ; r ; [B[x]]``.
 
-    Return ``None`` if the expression does not have this form.
+    A, r and B may be unions. If the parts do not have this form, return ``None``.
     """
     if len(parts) != 3:
         return None
@@ -195,7 +195,7 @@ def _filtered(parts: tuple[Core, ...], key: str) -> Core | None:
                 ):
                     return None
                 if r.name == "init":
-                    names.append("init")  # T0 is on no cycle, so its tests do not matter
+                    names.append("init")  # no cycle contains T0, so tests of T0 do not matter
                     continue
                 tests = [_whole(end.name) for end in ends if isinstance(end, Rel)]
                 label = f"{r.name}[{','.join(test for test, _ in tests)}]"
@@ -214,7 +214,7 @@ def _alternatives(e: Core) -> tuple[Core, ...]:
 
 
 def walk(expr: Core) -> Iterator[Core]:
-    """Yield ``expr`` and all its subexpressions."""
+    """Yield ``expr`` and all its subexpressions, outer expressions first."""
     yield expr
     for name in expr.__struct_fields__:
         value = getattr(expr, name)
@@ -227,7 +227,7 @@ def prefix_text(expr: Core) -> str:
     """Return the expression in the prefix form of the native checker.
 
     Raises:
-        NotCertifiedError: the prefix form cannot express it.
+        NotCertifiedError: the prefix form cannot express this expression.
     """
 
     def text(e: Core) -> str:
@@ -248,10 +248,10 @@ def prefix_text(expr: Core) -> str:
 
 
 def nullable(expr: Core) -> bool:
-    """Return whether the language of an expression contains the empty word.
+    """Return whether the empty word is one of the words that an expression describes.
 
     Raises:
-        NotCertifiedError: the prefix form cannot express it.
+        NotCertifiedError: the prefix form cannot express this expression.
     """
 
     def empty(e: Core) -> bool:

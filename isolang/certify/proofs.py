@@ -1,7 +1,6 @@
-"""The four kinds of proofs of verdicts: witness, refutation, relations and exhaustion.
+"""The four kinds of proofs of a verdict: witness, refutation, relations and exhaustion.
 
-Each proof is plain data, as engines make it and certificate files store it. Other modules check the
-proofs.
+A proof is only data, which engines make and certificate files store. Other modules check proofs.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ class Witness(Struct, frozen=True, eq=False):
     """The proof that a history is valid: the source of each read, and the version orders.
 
     Attributes:
-        source: int32 for each operation: the transaction from which an external read of an included
-            transaction reads (T0 is number n); -1 for all other operations.
-        order_start: int64 for each key: where the writers of the key begin in ``order_txn``; there
-            is one entry more than keys.
-        order_txn: int32: the included writers of each key in version order, without T0.
-        commits: int32: the included transactions in the order of their COMMITs; ``None`` if no
-            set-read is implicit.
-        seen: int64 for each predicate read: the number of transactions of ``commits``, from the
-            first on, whose writes the read sees; -1 if the rows of the read are not judged.
-            ``None`` if no set-read is implicit.
+        source: for each operation, if it is an external read of an included transaction, the
+            transaction from which it reads (T0 has number n); otherwise -1. An int32 column.
+        order_start: for each key, the index of its first writer in ``order_txn``; a last entry
+            marks the end of ``order_txn``. An int64 column.
+        order_txn: the included writers of each key in version order, without T0. An int32 column.
+        commits: the included transactions in the order of their COMMITs, an int32 column; ``None``
+            if no set-read is implicit.
+        seen: for each predicate read, the number of transactions, counted from the start of
+            ``commits``, whose writes the read sees; -1 if the rows of the read are not judged. An
+            int64 column; ``None`` if no set-read is implicit.
     """
 
     source: NDArray[np.int32]
@@ -51,10 +50,10 @@ class Witness(Struct, frozen=True, eq=False):
         commits: Sequence[int] | NDArray[np.integer[Any]] | None = None,
         seen: Sequence[int] | NDArray[np.integer[Any]] | None = None,
     ) -> Witness:
-        """Return a witness made from sequences of whole numbers.
+        """Make a witness from sequences of integers.
 
         Raises:
-            OverflowError: a number does not fit into its column.
+            OverflowError: a number is too large for its column.
         """
         import numpy as np
 
@@ -68,23 +67,23 @@ class Witness(Struct, frozen=True, eq=False):
 
 
 class Refutation(Struct, frozen=True):
-    """The proof that a history is invalid: steps that derive clauses, at last the empty clause."""
+    """The proof that a history is invalid: steps that derive clauses, up to the empty clause."""
 
     steps: tuple[Step, ...]
 
     @classmethod
     def of(cls, steps: Sequence[Any]) -> Refutation:
-        """Return a refutation made from plain steps.
+        """Make a refutation from steps in their plain form, as certificate files store them.
 
         Raises:
-            CertificateRejected: one of them is not a step.
+            CertificateRejected: an element of ``steps`` does not have the form of a step.
         """
         from isolang.certify.steps import parse_step
 
         return cls(tuple(parse_step(step) for step in steps))
 
     def plain(self) -> list[tuple[Any, ...]]:
-        """Return the steps in the form that checkers take and certificate files store."""
+        """Return the steps in the plain form that checkers take and certificate files store."""
         return [step.plain() for step in self.steps]
 
 
@@ -92,16 +91,16 @@ class Relations(Struct, frozen=True):
     """The proof that a history is valid: the relations over which a specification quantifies.
 
     Attributes:
-        included: the included transactions, without T0.
-        chosen: the pairs for each ``exists`` name and key (-1 for a relation without keys), in the
-            form that ``check_relations`` takes.
+        included: the numbers of the included transactions, without T0.
+        chosen: for each name in an ``exists`` and each key (-1 if the relation has no key), the
+            pairs of the relation in the form that ``check_relations`` takes.
     """
 
     included: tuple[int, ...]
     chosen: Mapping[str, Mapping[int, tuple[tuple[int, int], ...]]]
 
     def plain(self) -> dict[str, Any]:
-        """Return the form that certificate files store."""
+        """Return the relations in the form that certificate files store."""
         chosen = {
             name: {str(key): [list(pair) for pair in pairs] for key, pairs in by_key.items()}
             for name, by_key in self.chosen.items()
@@ -110,7 +109,7 @@ class Relations(Struct, frozen=True):
 
     @classmethod
     def parse(cls, raw: Any) -> Relations:
-        """Return the relations in the form that certificate files store.
+        """Make relations from the form that certificate files store.
 
         Raises:
             KeyError, TypeError, ValueError: ``raw`` does not have this form.
@@ -128,24 +127,23 @@ class Exhaustion(Struct, frozen=True):
     """The proof that a history is invalid: no choice for a few transactions satisfies the spec.
 
     Attributes:
-        transactions: the few transactions; the checker tries all choices on the part that they
-            form.
+        transactions: the numbers of these transactions, for which the checker tries all choices.
     """
 
     transactions: tuple[int, ...]
 
 
 Proof: TypeAlias = Witness | Refutation | Relations | Exhaustion
-"""A witness or relations prove *valid*; a refutation or an exhaustion proves *invalid*."""
+"""A proof of any kind: witnesses and relations prove *valid*, the other kinds prove *invalid*."""
 
 
 def check_proof(history: History, spec: Spec, proof: Proof, seconds: float | None = None) -> None:
     """Check a proof by definition, with the checkers in plain Python.
 
     Args:
-        history: the history of the verdict.
-        spec: the lowered specification, as it was written.
-        proof: the proof.
+        history: the history that the proof is about.
+        spec: the lowered specification, before any theorem replaced it.
+        proof: a proof of any kind.
         seconds: the time after which the check of an exhaustion gives up; ``None`` for no limit.
 
     Raises:
@@ -176,10 +174,10 @@ def check_proof(history: History, spec: Spec, proof: Proof, seconds: float | Non
 
 
 def numbers_of(raw: Any) -> list[int]:
-    """Return a value from a file as a list of whole numbers.
+    """Return a value from a file, which must be a list of integers.
 
     Raises:
-        TypeError: the value is not such a list.
+        TypeError: the value is anything else.
     """
     if not isinstance(raw, list) or any(type(i) is not int for i in raw):
         raise TypeError("expected a list of whole numbers")
@@ -192,10 +190,10 @@ def _pair(raw: Any) -> tuple[int, int]:
 
 
 def text_of(raw: Any) -> str:
-    """Return a value from a file as text.
+    """Return a value from a file, which must be a string.
 
     Raises:
-        TypeError: the value is not text.
+        TypeError: the value is anything else.
     """
     if not isinstance(raw, str):
         raise TypeError(f"expected text, got {raw!r:.40}")

@@ -1,4 +1,4 @@
-"""Unit propagation over a growing set of clauses (two watched literals; Moskewicz et al. 2001).
+"""Unit propagation in a growing set of clauses, by two watched literals (Moskewicz et al. 2001).
 
 Literals are integers: ``2 * v`` says that variable v is true, and ``2 * v + 1`` says that it is
 false. Variable 0 is the constant *true*.
@@ -12,10 +12,10 @@ TRUE, FALSE = 0, 1
 
 
 class Propagation:
-    """Clauses, and the literals that follow from them by unit propagation.
+    """A set of clauses, and the literals that unit propagation derives from it.
 
     Attributes:
-        contradictory: whether unit propagation over all clauses reaches a conflict.
+        contradictory: whether unit propagation in the clauses has reached a conflict.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,10 @@ class Propagation:
         self._done = 0
 
     def variable(self, group: list[int] | None = None) -> int:
-        """Return the positive literal of a new variable; at most one literal of a group holds."""
+        """Add a variable and return its positive literal.
+
+        Of the literals in a group, at most one holds.
+        """
         self._holds += [False, False]
         self._watches += [[], []]
         self._group.append(group)
@@ -39,7 +42,7 @@ class Propagation:
         return literal
 
     def add(self, clause: Iterable[int]) -> None:
-        """Add a clause, and the literals that follow from it by unit propagation."""
+        """Add a clause, and derive the literals that follow by unit propagation."""
         literals = list(dict.fromkeys(clause))
         if TRUE in literals or any(literal ^ 1 in literals for literal in literals):
             return
@@ -57,7 +60,10 @@ class Propagation:
         self.contradictory |= self._conflict()
 
     def implies(self, clause: Iterable[int]) -> bool:
-        """Return whether the negations of all literals of ``clause`` propagate to a conflict."""
+        """Return whether unit propagation proves a clause.
+
+        The function assumes the negations of all literals of the clause, and looks for a conflict.
+        """
         if self.contradictory:
             return True
         mark = len(self._trail)
@@ -80,7 +86,7 @@ class Propagation:
         self._trail.append(literal)
 
     def _conflict(self) -> bool:
-        """Propagate all assigned literals; return whether a clause or a group is violated."""
+        """Propagate all assigned literals, and return whether a clause or a group is violated."""
         holds, watches = self._holds, self._watches
         while self._done < len(self._trail):
             literal = self._trail[self._done]

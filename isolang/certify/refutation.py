@@ -1,4 +1,4 @@
-"""Checks a refutation: each clause must follow, and the last clause must be empty."""
+"""Checks a refutation: the clause of each step must follow, and the last must be empty."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ class Followed(Struct, frozen=True, kw_only=True):
     """The result of following the steps of a refutation to the empty clause.
 
     Attributes:
-        cycles: the number of cycle steps.
-        accepted: the number of cycle steps that hold by definition; the clauses of the other cycle
-            steps were taken as given.
-        outside: why not all steps hold by definition; empty if all do.
+        cycles: how many cycle steps the refutation has.
+        accepted: how many cycle steps were shown to hold by definition; the clauses of the other
+            cycle steps were accepted without a check.
+        outside: why some step could not be checked by definition; empty if all steps were checked.
     """
 
     cycles: int
@@ -63,7 +63,9 @@ class Followed(Struct, frozen=True, kw_only=True):
 
 
 def check_refutation(history: History, spec: Spec, steps: Sequence[Any]) -> None:
-    """Check by definition, in every step, that a refutation shows the history to violate the spec.
+    """Check every step of a refutation by definition.
+
+    If the check succeeds, the history violates the specification.
 
     The arguments are those of :func:`follow`.
 
@@ -77,17 +79,17 @@ def check_refutation(history: History, spec: Spec, steps: Sequence[Any]) -> None
 
 
 def follow(history: History, spec: Spec, steps: Sequence[Any]) -> Followed:
-    """Check that a refutation shows the history to violate the spec.
+    """Check the steps of a refutation, except cycle steps that cannot be decided by definition.
 
-    A cycle step that cannot be decided by definition is taken as given.
+    The clauses of such cycle steps are accepted without a check.
 
     Args:
-        history: the history.
-        spec: the lowered specification, as it was written.
-        steps: the steps, in their plain form (``docs/architecture.md``) or as records.
+        history: the history that the refutation is about.
+        spec: the lowered specification, before any theorem replaced it.
+        steps: the steps, each in its plain form (``docs/architecture.md``) or as a record.
 
     Returns:
-        How many cycle steps hold by definition, and why others were taken as given.
+        How many cycle steps hold by definition, and why some steps were not checked.
 
     Raises:
         CertificateRejected: a step does not follow; the message says which and why.
@@ -128,8 +130,8 @@ class _Checker:
         self._candidates: dict[int, list[int]] = {}
 
     def step(self, step: Step) -> list[int]:
-        """Check one step, add its clause, and return the clause."""
-        # An anomaly step holds whatever the checks are.
+        """Check that the clause of a step follows, add the clause, and return it."""
+        # An anomaly step does not depend on the checks.
         if self._beyond is not None and not isinstance(step, AnomalyStep):
             raise self._beyond
         match step:
@@ -238,10 +240,10 @@ class _Checker:
     # --- edges and literals ---
 
     def _needs(self, edge: Edge) -> list[int]:
-        """Return the literals under which an edge is a pair of its relation.
+        """Return the literals that together imply that an edge is a pair of its relation.
 
         Raises:
-            CertificateRejected: the edge is a pair of its relation in no choice.
+            CertificateRejected: in no choice is the edge a pair of its relation.
         """
         facts = self._facts
         of_statement = (edge.key, edge.writer)
@@ -360,7 +362,7 @@ class _Checker:
         return self._most_telling[key]
 
     def _conditional_order(self, variable: int, literal: Before) -> None:
-        """Add the clauses that relate ``a before b`` to which transactions are included."""
+        """Add the clauses that relate ``a before b`` to the inclusion of transactions."""
         facts, a, b = self._facts, literal.a, literal.b
         for first, second, holds in ((a, b, variable), (b, a, variable ^ 1)):
             # Excluded transactions come last in every order.
@@ -382,7 +384,7 @@ class _Checker:
         return self._literals[In(t)]
 
     def _showing(self, t: int) -> Iterable[int]:
-        """Return the indeterminate transactions whose list reads show an element of ``t``."""
+        """Return the indeterminate transactions with a list read that shows an element of ``t``."""
         facts = self._facts
         readers = {
             facts.txn_of[op]

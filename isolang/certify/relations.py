@@ -1,4 +1,4 @@
-"""Checks chosen relations: evaluates the axioms of any specification on them, as plain pairs."""
+"""Checks the proof by chosen relations: evaluates all axioms on the relations, as sets of pairs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 LARGEST = 2_000
-"""The largest number of transactions; for more, sets of pairs take too much time and memory."""
+"""The largest number of transactions; sets of pairs of more take too much time and memory."""
 
 Pairs = Sequence[tuple[int, int]]
 
@@ -32,20 +32,20 @@ def check_relations(
     included: Sequence[int],
     relations: Mapping[str, Mapping[int, Pairs]],
 ) -> None:
-    """Check that chosen relations show the history to satisfy the spec.
+    """Check that chosen relations prove that the history satisfies the spec.
 
     Args:
-        history: the history.
+        history: the history that the proof is about.
         spec: the lowered specification.
-        included: the included transactions, without T0.
-        relations: the chosen pairs for each ``exists`` name and key (-1 for a relation without
-            keys). Elements are numbered as in :class:`ConcreteInterpretation`. For an order only
-            the pairs of neighbours are listed. For ``rf`` a pair is the transaction that wrote the
-            version and the operation that reads it.
+        included: the numbers of the included transactions, without T0.
+        relations: for each name in an ``exists`` and each key (-1 if the relation has no key), the
+            pairs of the relation. Elements are numbered as in :class:`ConcreteInterpretation`. Of
+            an order, only the pairs of neighbours are listed. Each pair of ``rf`` is a transaction
+            and an operation that reads from this transaction.
 
     Raises:
-        CertificateRejected: a relation is not of its declared kind, or a check fails; the message
-            says which.
+        CertificateRejected: a relation is not of its declared kind, or violates a check; the
+            message names the relation or the check.
         NotCertifiedError: this checker cannot decide the history.
     """
     if len(included) > LARGEST:
@@ -69,7 +69,7 @@ def world_of(
     included: Sequence[int],
     relations: Mapping[str, Mapping[int, Pairs]],
 ) -> ConcreteInterpretation:
-    """Return the assignment that chosen relations give, for the evaluation of other expressions.
+    """Return chosen relations as an assignment in which other expressions can be evaluated.
 
     Raises:
         CertificateRejected: a relation is not of its declared kind.
@@ -121,13 +121,14 @@ def _included(facts: Facts, included: Sequence[int]) -> set[int]:
 
 
 def contradictions(facts: Facts, members: Iterable[int]) -> list[str]:
-    """Return a sentence about the first read that contradicts itself or another read, in a list.
-
-    The list is empty if there is no such read.
+    """Look for a read with an intrinsic anomaly, and for list reads that are incompatible.
 
     Args:
-        facts: the facts of the history.
+        facts: the facts of the whole history.
         members: the transactions whose reads are examined.
+
+    Returns:
+        A list with one sentence about the first contradiction; an empty list if there is none.
     """
     lists: dict[int, list[int]] = {}
     for t in sorted(members):
@@ -195,7 +196,7 @@ def outside_bounds(
     over: Rows,
     value: Rows,
 ) -> str:
-    """Return how a value violates the bounds of an ``exists``; empty if it satisfies them."""
+    """Return how a value violates the bounds of an ``exists``; empty if no bound is violated."""
     if exists.containing is not None:
         least = world.value(exists.containing, binding)
         if any(row & ~value.get(i, 0) for i, row in least.items()):
@@ -212,7 +213,7 @@ def outside_bounds(
 
 
 def _order(name: str, over: Rows, pairs: Pairs) -> Rows:
-    """Return the total order with these pairs of neighbours."""
+    """Return the total order of which ``pairs`` are the pairs of neighbours."""
     members = members_of(over)
     following = dict(pairs)
     starts = [i for i in bits(members) if i not in set(following.values())]
@@ -225,7 +226,7 @@ def _order(name: str, over: Rows, pairs: Pairs) -> Rows:
 
 
 def ordered(row: Sequence[int]) -> Rows:
-    """Return the total order of the elements of a sequence."""
+    """Return the relation in which each element of a sequence precedes all later elements."""
     value: Rows = {}
     later = 0
     for i in reversed(row):

@@ -1,8 +1,8 @@
-"""Derives by definition the sources of implicit set-reads from the snapshots in a witness.
+"""Derives the sources of implicit set-reads, by definition, from the snapshots in a witness.
 
-The witness has an order of the COMMITs and, for each predicate read, the number of COMMITs that the
-read sees. The source of a set-read is the last writer of its key among the COMMITs that are seen.
-With these sources the witness is checked like any other witness.
+The witness contains an order of the COMMITs, and for each predicate read the number of COMMITs that
+the read sees. The source of a set-read is the last writer of its key among the COMMITs that the
+predicate read sees. After the sources are added, the witness is checked like any other witness.
 """
 
 from __future__ import annotations
@@ -35,23 +35,24 @@ def see(  # noqa: PLR0917 - a witness, and what is known of the history
     commits: Numbers | None,
     seen: Numbers | None,
 ) -> dict[int, int]:
-    """Add all implicit set-reads to ``facts``.
+    """Add all implicit set-reads to ``facts`` as operations, and return their sources.
 
     Args:
-        facts: the facts of the history.
-        history: the history.
-        rows: all rows that the history ever held.
-        included: the included transactions.
-        orders: the version order of each key.
+        facts: the facts of the whole history, to which the operations are added.
+        history: the history that the witness is about.
+        rows: all rows that ever existed in the history.
+        included: the numbers of the included transactions.
+        orders: for each key, its included writers in version order.
         commits: the included transactions in the order of their COMMITs.
-        seen: for each predicate read, the number of COMMITs that it sees.
+        seen: for each predicate read, the number of COMMITs that the read sees.
 
     Returns:
-        The source of each added set-read: the writer of the last version that the read sees.
+        For each added set-read, its source: the writer of the last version that the predicate read
+        sees.
 
     Raises:
-        CertificateRejected: the snapshots are not consistent, or a version that a predicate read
-            sees matches the predicate, but was not returned.
+        CertificateRejected: the snapshots are not consistent, or a predicate read sees a version
+            that matches its predicate but did not return the row.
     """
     columns = history.columns
     if commits is None or seen is None or len(seen) != len(columns.statement_start):
@@ -81,7 +82,7 @@ def see(  # noqa: PLR0917 - a witness, and what is known of the history
         if columns.statement_known[s] != IMPLICIT:
             continue
         start, end = int(columns.statement_start[s]), int(columns.statement_end[s])
-        # The set-reads of these keys are operations, or own writes decide them.
+        # Set-reads of these keys are operations already, or the transaction wrote the row itself.
         # mutant: python-own-decides
         explained = {*facts.key[start:end], *own_rows(history, facts, s)}
         holds, snapshot = rows.judge(s), int(seen[s])

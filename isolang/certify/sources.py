@@ -22,14 +22,14 @@ from isolang.certify.history_index import (
 
 
 class SourceFacts(HistoryIndex):
-    """A history with candidates of its reads, orders of its lists, and forced inclusions."""
+    """A history with the candidates of its reads, the orders of lists, and forced inclusions."""
 
     def set_allows(self, op: int, value: int) -> bool:
-        """Return whether the version that a set-read saw may hold a value."""
+        """Return whether a set-read may have seen a version with this value."""
         one_of = self.kind[op] == READ_ONE_OF
         # mutant: python-returned-row
         if self.in_statement(op) and (one_of or value == self.deleted):
-            # No version explains a returned row that does not match. A deleted row never matches.
+            # A row that was returned but does not match has no candidate. Deleted rows never match.
             return not one_of
         # mutant: python-set-read
         return (self.as_read(value) in self.set_of(op)) == one_of
@@ -39,26 +39,26 @@ class SourceFacts(HistoryIndex):
         return self.kind[op] in SET_READS and self.in_statement(op)
 
     def nil_is_initial(self, key: int) -> bool:
-        """Return whether a read of nil may be a read of the initial version, whatever its value."""
+        """Return whether a read of nil may have seen the initial version, whatever value it has."""
         # mutant: python-replaced-nil
         return self.initial_value[key] == NIL or key not in self._initial_alone
 
     def vanishes(self, key: int) -> bool:
-        """Return whether the key has a declared initial value and some transaction deletes the key.
+        """Return whether some transaction deletes a key that has a declared initial value.
 
-        Then a read of nil is not a read of the initial version.
+        If so, a read of nil did not see the initial version.
         """
         return self.initial_value[key] != NIL and any(
             self.value[self.last[t][key]] == self.deleted for t in self.writers[key]
         )
 
     def may_be_initial(self, op: int) -> bool:
-        """Return whether a read may have seen T0's version, which is nil or the declared value."""
+        """Return whether a read may have seen T0's version: nil, or the declared initial value."""
         initial = self.initial_value[self.key[op]]
         of_rows = self.kind[op] in SET_READS and self.in_statement(op)
         if of_rows and (self.kind[op] == READ_ONE_OF or initial == NIL):
             return self.kind[op] != READ_ONE_OF  # no predicate matches a row that does not exist
-        if self.kind[op] == READ_NONE_OF:  # the initial value is known, so nil does not count
+        if self.kind[op] == READ_NONE_OF:  # only the declared initial value matters, not nil
             return self.set_allows(op, initial)
         nil = self.nil_is_initial(self.key[op])
         if self.kind[op] == READ_ONE_OF:
@@ -68,24 +68,24 @@ class SourceFacts(HistoryIndex):
         return self.value[op] == initial or (nil and self.value[op] == NIL)
 
     def writes_seen(self, op: int) -> list[int]:
-        """Return the writes of values that a read may have seen, even failed and aborted ones."""
+        """Return the writes, even failed and aborted ones, whose values a read may have seen."""
         key = self.key[op]
         if self.kind[op] in SET_READS:
             return [w for w in self._writes_of_key[key] if self.set_allows(op, self.value[w])]
         return self.writes.get((key, self.value[op]), [])
 
     def _explains(self, write: int, key: int) -> bool:
-        """Return whether ``write`` is its transaction's last of ``key``, and may be included."""
+        """Return whether ``write`` is a live transaction's last successful write of ``key``."""
         t = self.txn_of[write]
         if self.kind[write] not in (WRITE, APPEND) or self.key[write] != key or not self.ok[write]:
             return False
         return self.live(t) and self.last[t].get(key) == write
 
     def candidates(self, op: int) -> list[int]:
-        """Return the transactions from which the external read ``op`` may read, ascending.
+        """Return the transactions from which the external read ``op`` may read, in ascending order.
 
         Raises:
-            NotCertifiedError: several transactions appended one list element.
+            NotCertifiedError: several transactions appended the same list element.
         """
         reader, key = self.txn_of[op], self.key[op]
         if self.is_list(op):
@@ -135,14 +135,14 @@ class SourceFacts(HistoryIndex):
         return any(self.may_read(op, u) for u in (self.n, *self.writers[self.key[op]]))
 
     def reads_any(self, t: int) -> bool:
-        """Return whether ``t`` reads from another transaction, and may be included."""
+        """Return whether ``t`` may be included and reads some key from another transaction."""
         if t == self.n or not self.live(t):
             return False
         ops = range(self.op_start[t], self.op_start[t + 1])
         return any(self.is_external(op) and self.has_candidate(op) for op in ops)
 
     def reads_key(self, t: int, key: int) -> bool:
-        """Return whether ``t`` reads ``key`` from another transaction, and may be included."""
+        """Return whether ``t`` may be included and reads ``key`` from another transaction."""
         if t == self.n or not self.live(t):
             return False
         ops = range(self.op_start[t], self.op_start[t + 1])
@@ -151,10 +151,12 @@ class SourceFacts(HistoryIndex):
         )
 
     def element_writer(self, key: int, value: int) -> int | None:
-        """Return the transaction that may be included and appended ``value`` to ``key``, if any.
+        """Return the transaction that appended ``value`` to ``key``; ``None`` if there is none.
+
+        Only appends that succeeded and transactions that may be included are considered.
 
         Raises:
-            NotCertifiedError: several transactions did.
+            NotCertifiedError: several transactions appended the value.
         """
         writers = {
             self.txn_of[w]
@@ -168,7 +170,10 @@ class SourceFacts(HistoryIndex):
         return next(iter(writers), None)
 
     def shown(self, op: int) -> list[int]:
-        """Return the writers of a list read's elements, in order, skipping unwritten elements."""
+        """Return the writer of each element of a list read, in order.
+
+        Elements that no transaction wrote are skipped.
+        """
         key = self.key[op]
         writers = (self.element_writer(key, value) for value in self.list_of(op))
         return [w for w in writers if w is not None]
@@ -178,9 +183,9 @@ class SourceFacts(HistoryIndex):
         return [op for op in self._list_reads[key] if self.is_read(op)]
 
     def most_telling_list(self, key: int) -> int:
-        """Return the committed list read of ``key`` that shows most transactions, or -1.
+        """Return the committed list read of ``key`` that shows the most transactions; -1 for none.
 
-        Unless two list reads contradict each other, every other list read is a prefix of it.
+        Unless two list reads contradict each other, every other list is a prefix of this list.
         """
         reads = [op for op in self.list_reads(key) if self.certain(self.txn_of[op])]
         if not reads:
@@ -191,7 +196,7 @@ class SourceFacts(HistoryIndex):
         return max([longest, *others], key=lambda op: len(set(self.shown(op))))
 
     def shows(self, op: int, a: int, b: int) -> bool:
-        """Return whether list read ``op`` shows ``a``, and shows ``b`` later or not at all."""
+        """Return whether list read ``op`` shows ``a`` before ``b``, or shows only ``a``."""
         if op not in self._first_shown:
             first: dict[int, int] = {}
             for i, w in enumerate(self.shown(op)):
@@ -207,8 +212,8 @@ class SourceFacts(HistoryIndex):
     def shown_order(self, op: int) -> list[int]:
         """Return the writers that a list read shows, with equal neighbours merged and without T0.
 
-        If the list lacks an element of a writer that is not the last one, the writer also comes at
-        the end, because the missing element was appended after all elements that the list shows.
+        If a writer before the last one appended an element that the list lacks, this writer also
+        comes at the end, because the missing element was appended after all elements of the list.
         """
         merged: list[int] = []
         for w in self.shown(op):
@@ -227,8 +232,8 @@ class SourceFacts(HistoryIndex):
     def forced(self) -> frozenset[int]:
         """The indeterminate transactions that are included in every choice.
 
-        For each of them, some included transaction has a read with no other candidate, or a list
-        read that shows one of its elements.
+        Such a transaction is the only candidate of a read by an included transaction, or a list
+        read by an included transaction shows one of its elements.
         """
         forced: set[int] = set()
         if INDETERMINATE not in self.status:

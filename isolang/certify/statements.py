@@ -1,6 +1,6 @@
-"""Evaluates predicate reads again: decides which rows match, from the texts of predicates and rows.
+"""Evaluates predicate reads again: decides from the texts of predicates and rows which rows match.
 
-It shares no code with the evaluation of the reader or with that of the native checker.
+The readers of histories and the native checker also evaluate predicates, but with other code.
 """
 
 from __future__ import annotations
@@ -24,27 +24,28 @@ from isolang.history.values import KEYWORD, NIL, STRING
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-# A scalar is its text, a vector is a list of forms, and a map is a dictionary of forms.
+# A parsed form: the text of a scalar, a list of forms for a vector, a dictionary for a map.
 Form: TypeAlias = Any
 Row: TypeAlias = Mapping[str, str]
-# The truth values of SQL. The value of a predicate is between two of them. For a part that cannot
-# be evaluated these are false and true; the other parts may still determine the whole predicate.
+# The truth values of SQL. A predicate has a lower and an upper bound among these values. A part
+# that cannot be evaluated has the bounds false and true; the other parts may still determine the
+# value of the whole predicate.
 FALSE, UNKNOWN, TRUE = range(3)
 Between: TypeAlias = tuple[int, int]
 Test: TypeAlias = Callable[[Row, str], Between]  # takes a row and its key
 Judge: TypeAlias = Callable[[int, int], bool | None]  # takes a key and a value
 _OPEN: Final = (FALSE, TRUE)
 IMPLICIT: Final = 3
-"""The state of a predicate read of which some set-reads are implicit."""
+"""The value of ``statement_known`` for a predicate read of which some set-reads are implicit."""
 
 _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|#\w[^\s\[\]{}]* |[\[\]{}]|[^\s\[\]{}"]+)')
 _CLOSE: Final = {"[": "]", "{": "}"}
 
 
 def judged_statements(history: History, facts: Facts) -> frozenset[int]:
-    """Return the predicate reads whose rows are judged.
+    """Return the predicate reads whose rows are checked.
 
-    The rows of such a read are known, and its transaction may be included.
+    The rows that such a predicate read returned are known, and its transaction may be included.
     """
     columns = history.columns
     return frozenset(
@@ -67,14 +68,14 @@ def judged_statements(history: History, facts: Facts) -> frozenset[int]:
 
 
 class Rows:
-    """The rows that a history ever held, and its predicates.
+    """All rows that may ever have existed in a history, and the predicates of its predicate reads.
 
-    A row is a key with a value that was the initial value of the key, or that a transaction which
-    may be included wrote to the key.
+    A row is a key with a value. The value is the key's initial value, or it was written by a
+    transaction that may be included.
     """
 
     def __init__(self, history: History, facts: Facts) -> None:
-        """Collect all rows except deletions, because no predicate matches a deleted row."""
+        """Collect all rows; deletions are left out, because no predicate matches a deleted row."""
         columns = history.columns
         self._keys = [_text(*columns.key(key)) for key in range(facts.keys)]
         self._number: list[int] = columns.statement_predicate.tolist()
@@ -101,9 +102,9 @@ class Rows:
         return _key_in(table, self._keys[key])
 
     def judge(self, s: int) -> Judge:
-        """Return a function that tells whether a predicate read matches a row.
+        """Return a function that decides whether a row matches the predicate of read ``s``.
 
-        The function returns ``None`` for a row of another table.
+        For a row of another table, the function returns ``None``.
         """
         table, test, _ = self._predicate(self._number[s])
         name_of, row_of = self._name, self._row_of
@@ -115,11 +116,11 @@ class Rows:
         return holds
 
     def around(self, s: int) -> Sequence[tuple[int, int]]:
-        """Return a selection of rows that contains all rows which a predicate read matches.
+        """Return a selection of rows that contains all matches of a predicate read.
 
-        If the predicate bounds the numbers of a column by an interval, rows with a number outside
-        of the interval are left out. All numbers are rounded to floats before the comparison,
-        because some databases round them.
+        If the predicate implies an interval for the numbers of a column, rows with a number outside
+        this interval are left out. Numbers are compared as floats, because some databases round
+        them to floats.
         """
         table, _, interval = self._predicate(self._number[s])
         if interval is None:
@@ -134,10 +135,11 @@ class Rows:
     def _sort(
         self, table: str | None, column: str
     ) -> tuple[list[float], list[tuple[int, int]], list[tuple[int, int]]]:
-        """Return the rows of a table sorted by the number in a column.
+        """Sort the rows of a table by the number in a column.
 
         Returns:
-            The numbers; the rows with these numbers; and the rows without a number in the column.
+            The numbers in ascending order; the rows with these numbers, in the same order; and the
+            rows without a number in the column.
         """
         numbered, others = list[tuple[float, tuple[int, int]]](), list[tuple[int, int]]()
         for row in self.versions:
@@ -153,7 +155,7 @@ class Rows:
         return [number for number, _ in numbered], [row for _, row in numbered], others
 
     def missed(self, s: int, explained: Container[int]) -> Iterator[int]:
-        """Yield once each key outside ``explained`` that ever held a row which the read matches."""
+        """Yield each key outside ``explained`` that has a matching row of predicate read ``s``."""
         found, holds = set[int](), self.judge(s)
         for key, value in self.around(s):
             if key not in found and key not in explained and holds(key, value):
@@ -162,13 +164,16 @@ class Rows:
 
 
 class Matching(Struct, frozen=True):
-    """The rows of a key that a predicate read matches; a row is judged when ``in`` is evaluated."""
+    """The set of values with which the row of a key matches a predicate.
+
+    Whether a value is in the set is computed only when ``in`` is evaluated.
+    """
 
     holds: Judge
     key: int
 
     def __contains__(self, value: object) -> bool:
-        """Return whether the predicate read matches the row of the key with this value."""
+        """Return whether the row of the key matches the predicate if it has this value."""
         assert isinstance(value, int)
         return bool(self.holds(self.key, value))
 
@@ -177,10 +182,11 @@ def check_statements(history: History, facts: Facts) -> Rows | None:
     """Check that each predicate read has the operations that its predicate and the rows require.
 
     Returns:
-        The rows; ``None`` if the history has no predicate reads.
+        The rows of the history; ``None`` if the history has no predicate reads.
 
     Raises:
-        NotCertifiedError: a predicate read has other operations, or cannot be evaluated.
+        NotCertifiedError: a predicate read has other operations than required, or its predicate
+            cannot be evaluated.
     """
     columns = history.columns
     if not len(columns.statement_start):
@@ -204,7 +210,7 @@ def check_statements(history: History, facts: Facts) -> Rows | None:
                 )
             returned.add(key)
         own = own_rows(history, facts, s)
-        # If set-reads are implicit, only keys with a set-read or an own write are compared.
+        # If set-reads are implicit, only keys with a set-read or with an own write are compared.
         implicit = columns.statement_known[s] == IMPLICIT
         explained = {*missed, *own} & rows.by_key.keys()
         around = ((k, v) for k in explained for v in rows.by_key[k]) if implicit else rows.around(s)
@@ -223,7 +229,7 @@ def check_statements(history: History, facts: Facts) -> Rows | None:
 
 
 def own_rows(history: History, facts: Facts, s: int) -> dict[int, int]:
-    """Return the last value that a predicate read's transaction wrote to each key before it."""
+    """Return, by key, the last value that the transaction wrote before predicate read ``s``."""
     txn, start = int(history.columns.statement_txn[s]), int(history.columns.statement_start[s])
     return {
         facts.key[op]: facts.value[op]
@@ -278,7 +284,7 @@ def _row(text: str) -> Row:
 
 
 def _key_in(table: str | None, text: str) -> str | None:
-    """Return the value of ``:key`` for a key; ``None`` if the key belongs to another table."""
+    """Return the value that ``:key`` has in a row; ``None`` if the row is in another table."""
     if table is None:
         return text
     form = _read(text)
@@ -294,9 +300,10 @@ def _predicate(text: str) -> tuple[str | None, Test, tuple[str, float, float] | 
 
 
 def _interval(form: Form) -> tuple[str, float, float] | None:
-    """Return a column and an interval for its numbers; ``None`` if the form implies none.
+    """Return a column and an interval that a predicate implies for the numbers of the column.
 
-    The test that the form describes is false for all rows with a number outside of the interval.
+    The predicate is false for all rows whose number in the column is outside the interval. Return
+    ``None`` if the predicate implies no interval.
     """
     head, *parts = [":and"] if form == ":true" else form
     name = _name(head)
@@ -326,14 +333,14 @@ def _exactly(holds: bool) -> Between:
 
 
 class _OddError(Exception):
-    """A number that is neither an integer of 64 bits nor a float."""
+    """The error for a number that is neither an integer of 64 bits nor a float."""
 
 
 def _number(text: Form) -> int | float | None:
-    """Return the number that a text represents; ``None`` if it represents none.
+    """Return the number that a text represents; ``None`` if the text is not a number.
 
     Raises:
-        _OddError: the number cannot be compared.
+        _OddError: the number is too large to be compared.
     """
     return _number_of(text) if isinstance(text, str) else None
 
@@ -356,7 +363,7 @@ def _number_of(text: str) -> int | float | None:
 
 
 def _rounded(text: Form) -> float | None:
-    """Return the number that a text represents, as a float; ``None`` if it cannot be compared."""
+    """Return the number that a text represents as a float; ``None`` if there is no such number."""
     try:
         number = _number(text)
     except _OddError:
@@ -365,7 +372,7 @@ def _rounded(text: Form) -> float | None:
 
 
 def _whole(number: float | None) -> int | None:
-    """Return a number as an integer of 64 bits; ``None`` if it is not one."""
+    """Return a number as an integer of 64 bits; ``None`` if the number is not such an integer."""
     if number is None or number != math.floor(number) or not -(2**63) <= number < 2**64:
         return None
     return int(number)
@@ -382,9 +389,9 @@ _ACCEPTED_SIGNS: Final = {
 
 
 def _comparison(name: str, constant: Form) -> Callable[[Form], bool | None]:
-    """Return a function that compares a cell with a constant.
+    """Return a function that decides whether a comparison of a cell with a constant holds.
 
-    The function returns ``None`` if databases do not agree on the result.
+    If databases do not agree on the result, the function returns ``None``.
     """
     accepted = _ACCEPTED_SIGNS[name]
 
@@ -394,7 +401,7 @@ def _comparison(name: str, constant: Form) -> Callable[[Form], bool | None]:
         if x is None or y is None:
             return (cell == constant) is (name == "=") if name in ("=", "!=") else None
         exact = (x > y) - (x < y)
-        # If one number is a float, some databases round the other one to a float.
+        # If only one of the numbers is a float, some databases round the other number to a float.
         if type(x) is not type(y) and (float(x) > float(y)) - (float(x) < float(y)) != exact:
             return None
         return exact in accepted
@@ -403,9 +410,9 @@ def _comparison(name: str, constant: Form) -> Callable[[Form], bool | None]:
 
 
 def _remainder(by: Form, rest: Form) -> Callable[[Form], bool | None]:
-    """Return a function that tells whether a cell, modulo ``by``, is ``rest``.
+    """Return a function that decides whether a cell modulo ``by`` equals ``rest``.
 
-    The function returns ``None`` if the cell is not a whole number.
+    If the cell is not an integer, the function returns ``None``.
     """
     modulus, accepted = _whole(_number(by)), _whole(_number(rest)) if rest != "nil" else 0
     if modulus is None or modulus < 1 or accepted is None:

@@ -1,7 +1,7 @@
-"""The steps of a refutation, as records and in the plain form that certificates have.
+"""The steps of a refutation, as records and in the plain form of certificate files.
 
-``docs/architecture.md`` defines the plain form: tuples (lists in JSON) that begin with the name of
-the step.
+In the plain form, which ``docs/architecture.md`` defines, a step is a tuple (in JSON, a list) that
+begins with the name of the step.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NOTHING = -1
 
 
 class Source(Struct, frozen=True):
-    """The external read ``op`` reads from ``txn``."""
+    """The literal that says that the external read ``op`` reads from ``txn``."""
 
     op: int
     txn: int
@@ -28,7 +28,7 @@ class Source(Struct, frozen=True):
 
 
 class Before(Struct, frozen=True):
-    """``a`` precedes ``b`` in ``ww[key]``."""
+    """The literal that says that ``a`` precedes ``b`` in ``ww[key]``."""
 
     key: int
     a: int
@@ -40,7 +40,7 @@ class Before(Struct, frozen=True):
 
 
 class In(Struct, frozen=True):
-    """The indeterminate transaction ``txn`` is included."""
+    """The literal that says that the indeterminate transaction ``txn`` is included."""
 
     txn: int
 
@@ -56,13 +56,13 @@ class Edge(Struct, frozen=True):
     """An edge of a cycle; fields that its relation does not use are -1.
 
     Attributes:
-        relation: the relation: one of ``so rt init done late locked committed-before
+        relation: the name of the relation: one of ``so rt init done late locked committed-before
             answered-before po committed-after tx wr ww rw``.
         a: the transaction where the edge begins.
         b: the transaction where the edge ends.
-        key: the key, for ``wr ww rw``.
-        op: the read, for ``wr rw committed-before committed-after tx``; the later read, for
-            ``answered-before po``.
+        key: the key, for ``wr``, ``ww`` and ``rw``.
+        op: for ``wr rw committed-before committed-after tx``, the read; for ``answered-before`` and
+            ``po``, the later read.
         writer: for ``rw``, the transaction whose version ``a`` reads and ``b`` overwrites.
     """
 
@@ -79,7 +79,10 @@ class Edge(Struct, frozen=True):
 
 
 class AnomalyStep(Struct, frozen=True):
-    """Operation ``op`` of ``txn`` shows an intrinsic anomaly, perhaps with another operation."""
+    """The step that says that ``op`` of ``txn`` shows an intrinsic anomaly.
+
+    Some anomalies also need a second operation, ``other_op`` of ``other_txn``.
+    """
 
     kind: int
     txn: int
@@ -94,7 +97,7 @@ class AnomalyStep(Struct, frozen=True):
 
 
 class ChoiceStep(Struct, frozen=True):
-    """The external read ``op`` reads from one of its candidates."""
+    """The step that says that the external read ``op`` reads from one of its candidates."""
 
     op: int
 
@@ -104,7 +107,7 @@ class ChoiceStep(Struct, frozen=True):
 
 
 class CycleStep(Struct, frozen=True):
-    """The edges form a closed walk that the check named ``check`` forbids."""
+    """The step that says that the edges form a closed walk which the check ``check`` forbids."""
 
     check: str
     edges: tuple[Edge, ...]
@@ -115,7 +118,7 @@ class CycleStep(Struct, frozen=True):
 
 
 class OrderStep(Struct, frozen=True):
-    """``ww[key]`` has no cycle through ``txns``."""
+    """The step that says that ``ww[key]`` has no cycle through ``txns`` in this order."""
 
     key: int
     txns: tuple[int, ...]
@@ -126,7 +129,7 @@ class OrderStep(Struct, frozen=True):
 
 
 class RupStep(Struct, frozen=True):
-    """At least one of these literals has the given sign, which unit propagation shows."""
+    """The step that says that some literal has its given sign, as unit propagation shows."""
 
     literals: tuple[tuple[bool, Literal], ...]
 
@@ -136,7 +139,10 @@ class RupStep(Struct, frozen=True):
 
 
 class ExhaustionStep(Struct, frozen=True):
-    """An exhaustive search of ``states`` states found no order. This is a claim and not a proof."""
+    """The step that says that a search through all ``states`` states found no order.
+
+    This step is a claim and not a proof.
+    """
 
     states: int
 
@@ -149,10 +155,13 @@ Step = AnomalyStep | ChoiceStep | CycleStep | OrderStep | RupStep | ExhaustionSt
 
 
 def parse_step(raw: Any) -> Step:
-    """Return the record of a step in plain form; a record is returned unchanged.
+    """Return a step as a record.
+
+    Args:
+        raw: a step in its plain form, or a record, which is returned unchanged.
 
     Raises:
-        CertificateRejected: ``raw`` is not a step.
+        CertificateRejected: ``raw`` does not have the form of a step.
     """
     if isinstance(raw, (AnomalyStep, ChoiceStep, CycleStep, OrderStep, RupStep, ExhaustionStep)):
         return raw

@@ -1,6 +1,6 @@
 """The relations between the times of transactions and operations, as sets of pairs.
 
-Elements have the numbers of ``isolang.certify.world``.
+Elements are numbered as in ``isolang.certify.world``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _Moments = Sequence[_Moment]
 
 
 class _After:
-    """Moments sorted by time, which give the elements of all moments later than a given time."""
+    """Finds the elements with a moment later than a given time."""
 
     def __init__(self, moments: _Moments) -> None:
         ascending = sorted(moments)
@@ -31,20 +31,20 @@ class _After:
 
 
 class Timing:
-    """The relations between the times of some transactions."""
+    """Evaluates the relations that compare sessions and times, for some transactions."""
 
     def __init__(self, facts: Facts, members: Sequence[int]) -> None:
-        """Prepare the relations.
+        """Prepare to evaluate the relations.
 
         Args:
             facts: the facts of the whole history.
-            members: the transactions, ascending and without T0.
+            members: the numbers of the transactions in ascending order, without T0.
         """
         self._facts = facts
         self._members = members
 
     def session_order(self) -> Rows:
-        """Return ``so``, in which an indeterminate transaction precedes nothing."""
+        """Return ``so``, in which an indeterminate transaction precedes no other transaction."""
         facts = self._facts
         rows: Rows = {self._facts.n: bits_of(self._members)}
         later: dict[int, int] = defaultdict(int)
@@ -56,9 +56,9 @@ class Timing:
         return rows
 
     def real_time(self) -> Rows:
-        """Return ``rt``, which relates a to b if b began after a ended.
+        """Return ``rt``, which relates a to b if a ended before b began.
 
-        An indeterminate transaction relates to nothing.
+        An indeterminate transaction precedes no other transaction.
         """
         facts = self._facts
         rows: Rows = {self._facts.n: bits_of(self._members)}
@@ -75,11 +75,11 @@ class Timing:
         return rows
 
     def before_commit(self, name: str, writers: Mapping[int, Sequence[int]]) -> Rows:
-        """Return ``done``, ``late`` or ``locked``.
+        """Return one of the relations ``done``, ``late`` and ``locked``, which compare with COMMIT.
 
         Args:
             name: the name of the relation.
-            writers: the members that write each key.
+            writers: for each key, the members that write it.
         """
         facts, members = self._facts, self._members
         if not facts.has_moments:
@@ -98,16 +98,16 @@ class Timing:
         )
 
     def _precede(self, answers: _Moments, sends: _Moments, *, apart: bool = True) -> Rows:
-        """Return the pairs in which the answer to the first came before the second was sent.
+        """Return the pairs of elements such that the first was answered before the second was sent.
 
         Args:
             answers: the time, the transaction and the element of each answer.
-            sends: the time, the transaction and the element of each sending.
-            apart: whether pairs of one transaction are left out.
+            sends: the time, the transaction and the element of each request.
+            apart: whether to leave out pairs of elements of the same transaction.
         """
         facts = self._facts
         everyone = _After(sends)
-        # Within one session only its own clock counts, even if that clock differs from the others.
+        # Moments of one session are compared by the clock of that session alone.
         sessions: dict[int, list[_Moment]] = defaultdict(list)
         own: dict[int, int] = defaultdict(int)
         for moment in sends:
@@ -124,11 +124,12 @@ class Timing:
         return rows
 
     def of_statements(self, name: str, event_of: Mapping[int, int]) -> Rows:
-        """Return ``committed-before``, ``committed-after`` or ``answered-before``.
+        """Return a relation that compares the times of statements.
 
         Args:
-            name: the name of the relation.
-            event_of: the element of each read.
+            name: the name of the relation: ``committed-before``, ``committed-after`` or
+                ``answered-before``.
+            event_of: the number of each read among the elements.
         """
         facts, members = self._facts, self._members
         if not facts.has_moments:

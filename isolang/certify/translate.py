@@ -1,28 +1,30 @@
 r"""Translates the checks of a spec for the native checker, to cycles of words over dependencies.
 
 The native checker knows only the checks that this module returns. The checker by definition
-(:mod:`isolang.certify.cycles`, :mod:`isolang.certify.witness`) does not use this module, so a
-mistake in it makes the two checkers disagree.
+(:mod:`isolang.certify.cycles`, :mod:`isolang.certify.witness`) does not use this module. Therefore
+a mistake in this module makes the two checkers disagree.
 
-The literals of proofs are ``before(key, a, b)``. In a spec with one order ``o`` on T (``co``, or
+The literals of proofs are ``before(key, a, b)``. If a spec has one order ``o`` on T (``co``, or
 ``ar`` with a visibility relation within it), such a literal means that a precedes b in ``o`` and
-both write the key. Then, for a spec whose axioms are rules "this is contained in that":
+both write the key. For a spec whose axioms are rules of the form "this is contained in that", the
+following holds:
 
-* ``o`` contains what it was declared to contain, and what rules put into it. So a cycle of these
-  pairs, with ``before`` as ``ww``, is impossible.
+* ``o`` contains its declared lower bound and all pairs that rules add. Therefore these pairs, with
+  ``before`` as ``ww``, form no cycle.
 * If a reader s observes u (``obs(phi)``: u phi s), s read x from t ≠ u, and u wrote x, then u is
-  before t in ``o``. So ``phi ; rw`` has no cycle, where ``rw`` says that s read x from a
+  before t in ``o``. Therefore ``phi ; rw`` has no cycle, where ``rw`` says that s read x from a
   transaction before u.
 
-Conversely, let version orders without such cycles be given. Then any total order that contains the
+Conversely, assume version orders without such cycles. Then every total order that contains the
 acyclic relation (Szpilrajn) satisfies the axioms: for an observed u, either u ``ww`` t, as
-required, or t ``ww`` u and the reader ``rw`` u, which is a cycle. For that, observed pairs must be
-within the order (otherwise a reader may observe itself). They are if phi is one of the expressions
-contained in the order, or is made of letters that the order contains.
+required, or t ``ww`` u and the reader ``rw`` u, which is a cycle. This argument needs that observed
+pairs are within the order, because otherwise a reader could observe itself. Observed pairs are
+within the order if phi is one of the expressions that the order contains, or consists of letters
+that the order contains.
 
-``vis`` occurs only on the left of rules, so its least value is meant: what it was declared to
-contain, closed under its rules. If ``vis`` relates the writers of each key one way or the other, as
-it does within ``o``, ``before`` means that a is visible to b, and the least value contains ``ww``.
+``vis`` occurs only on the left of rules. Therefore its smallest value is used: its declared lower
+bound, closed under its rules. If ``vis`` relates any two writers of a key in one direction, as it
+does within ``o``, ``before`` means that a is visible to b, and the smallest value contains ``ww``.
 """
 
 from __future__ import annotations
@@ -65,29 +67,32 @@ from isolang.language.vocabulary import (
 )
 
 ONE_KEY = "one key"
-"""The kind of ``irreflexive for x: e`` whose walks stay with the key x; e is given without x."""
+"""The kind of check ``irreflexive for x: e`` if walks use only the key x; e is written without x.
+"""
 BY_STATEMENT = "by statement"
-"""The kind of ``acyclic e`` whose walks pass statements.
+"""The kind of check ``acyclic e`` if walks go through statements.
 
 ``wr`` and ``committed-before`` lead to a statement. ``rw``, ``committed-after`` and ``tx`` lead
 from a statement. All other letters lead from COMMIT to COMMIT."""
 BACK_BY_STATEMENT = "irreflexive by statement"
-"""The kind of ``irreflexive e`` whose walks pass statements and whose words end in their only
+"""The kind of check ``irreflexive e`` if walks go through statements and each word ends in its only
 ``rw``."""
 EARLIER = "earlier"
-"""The kind of ``irreflexive wr ; rw`` in which the read of ``wr`` precedes the read of ``rw``."""
+"""The kind of check ``irreflexive wr ; rw`` if the read of ``wr`` must precede the read of ``rw``.
+"""
 
 _ALLOWED = frozenset((*FROM_T0, *BUILTIN_ORDERS, "wr", *TESTS, *NAMED))
 _CHOSEN = ("rf", "ww")
 
 
 def judged(spec: Spec) -> tuple[Check, ...]:
-    """Return the checks that decide the verdict, in order, without flags.
+    """Return the checks that decide the verdict: all checks in order, except flags.
 
-    Axioms on an order of the transactions are returned as checks over dependencies.
+    If the spec has an order of all transactions, its axioms are translated to checks over
+    dependencies.
 
     Raises:
-        NotCertifiedError: a check is not ``acyclic`` or ``irreflexive``, or is negated.
+        NotCertifiedError: a check is neither ``acyclic`` nor ``irreflexive``, or it is negated.
     """
     if over_one_order(spec):
         return translated(spec)
@@ -103,10 +108,10 @@ def judged(spec: Spec) -> tuple[Check, ...]:
 
 
 def _read(check: Check) -> Check:
-    """Return a check in the form of the native checker.
+    """Return a check in the form that the native checker expects.
 
-    The words of an ``irreflexive`` check end in their only ``rw``. A check that relates operations
-    of one key is returned without the key.
+    In this form, each word of an ``irreflexive`` check ends in its only ``rw``, and a check that
+    relates operations of one key is written without the key.
     """
     if "statement" in _names(check.expr):
         kind = BY_STATEMENT if check.kind == "acyclic" else BACK_BY_STATEMENT
@@ -130,10 +135,10 @@ def _read(check: Check) -> Check:
 
 
 def _turned(e: Core) -> Core:
-    """Return an expression for the same closed walks, rotated so that each ends in its only ``rw``.
+    """Return an expression for the same closed walks in which each walk ends in its only ``rw``.
 
-    An expression that writes out ``wr`` or ``rw`` by other relations is not rotated. That is
-    correct too, because a closed walk is the same wherever it begins.
+    An expression that defines ``wr`` or ``rw`` by other relations is returned unchanged. This is
+    correct too, because rotating a closed walk does not change the cycle.
     """
     if isinstance(e, ForKey):
         return replace(e, body=_turned(e.body))
@@ -151,11 +156,11 @@ def _turned(e: Core) -> Core:
 
 
 def _over_statements(e: Core) -> Core:
-    """Return the words of walks that pass statements.
+    """Return the words of walks that go through statements.
 
-    Such a walk leads to a statement, stays in it (``statement``) or continues to another statement,
-    and leaves it, at least to the COMMIT of the transaction. Therefore a transaction that
-    overwrites a version which it read itself, which is no ``rw`` edge, adds no walk.
+    Such a walk leads to a statement, stays in the statement (``statement``) or continues to another
+    statement, and then leaves it, at least for the COMMIT of the transaction. A transaction that
+    overwrites a version which it read itself has no ``rw`` edge, and therefore adds no walk.
     """
     if isinstance(e, Union):
         return Union(tuple(map(_over_statements, e.parts)))
@@ -171,11 +176,11 @@ def _over_statements(e: Core) -> Core:
 
 
 def _over_operations(e: Core) -> Core:
-    """Return the words of walks that pass reads and writes.
+    """Return the words of walks that go through single reads and writes.
 
-    ``wr`` leads to the statement that reads, and a ``ww`` that continues inside its transaction
-    leads to the write. From there a walk continues in program order. Between whole transactions,
-    ``wr`` continues to COMMIT.
+    ``wr`` leads to the statement that reads. A ``ww`` leads to the write if the walk continues
+    inside the transaction. From a read or a write the walk continues in program order. Where ``wr``
+    relates whole transactions, the walk continues to COMMIT.
     """
     if e == Rel("wr"):
         return Seq((e, Rel("tx")))
@@ -201,7 +206,7 @@ def _over_operations(e: Core) -> Core:
 
 
 def _through(there: tuple[Core, ...], away: tuple[Core, ...]) -> Core:
-    """Return the walks to an operation, onwards in its transaction, and away from it."""
+    """Return the walks that lead to an operation, may continue in its transaction, and leave it."""
     leave = Union(tuple(_among(part, _LEADS_AWAY) for part in away))
     if Rel("committed-after") in leave.parts:
         raise NotCertifiedError("not certified: walks that pass operations have no times of those")
@@ -250,10 +255,10 @@ def _among(e: Core, forms: tuple[tuple[Core, Rel], ...]) -> Rel:
 
 
 def _without_key(e: Core, key: str) -> Core:
-    """Return an expression without the key ``key``, which all keyed names in it must have.
+    """Return an expression whose names have lost their key, which must be ``key`` for all of them.
 
     Raises:
-        NotCertifiedError: a keyed name in it has another key.
+        NotCertifiedError: a name in the expression has another key.
     """
     keyed = (*OF_READS, "ww", *TESTS)
     for part in walk(e):
@@ -268,7 +273,7 @@ def _without_key(e: Core, key: str) -> Core:
 
 
 def _of_class(keyless: Core, of: ForKey) -> Core:
-    """Restrict the relations of a keyless expression to the keys over which ``for`` ranges."""
+    """Restrict an expression without keys to the keys over which ``for`` ranges."""
     if of.within is None:
         return keyless
     keyed = (*OF_READS, "ww", *TESTS)
@@ -279,15 +284,15 @@ def _of_class(keyless: Core, of: ForKey) -> Core:
 
 
 def over_one_order(spec: Spec) -> bool:
-    """Return whether a spec chooses a relation besides ``rf`` and ``ww``."""
+    """Return whether a spec chooses relations besides ``rf`` and ``ww``."""
     return any(e.name not in _CHOSEN for e in spec.exists)
 
 
 def translated(spec: Spec) -> tuple[Check, ...]:
-    """Return the judged checks of a spec over one order, as checks over dependencies.
+    """Translate the axioms on an order of all transactions to checks over dependencies.
 
     Raises:
-        NotCertifiedError: the spec does not have this form.
+        NotCertifiedError: the axioms do not have a form that can be translated.
     """
     order, vis = _chosen(spec)
     into_order: list[Core] = list(_summands(order.containing))
@@ -331,7 +336,7 @@ def translated(spec: Spec) -> tuple[Check, ...]:
         kind = EARLIER if seen_by is None else "irreflexive"
         phi = seen_by or Rel("wr")
         _need(not nullable(phi), f"check {check.name}: a reader that observes itself")
-        # Tests may be ignored here, because they only restrict transactions on the walk.
+        # Tests may be ignored, because they only restrict the transactions on a walk.
         within = phi in into_order or _names(phi) - {*TESTS, *NAMED} <= letters
         _need(within, f"check {check.name} observes more than {order.name} contains")
         checks.append(replace(check, kind=kind, expr=Seq((phi, Rel("rw"))), bound=None))
@@ -355,9 +360,9 @@ def _chosen(spec: Spec) -> tuple[Exists, Exists | None]:
 
 
 def _what_is_observed(e: Core) -> tuple[Core | None] | None:
-    """Return a tuple with phi if an expression is ``obs(phi)``, else ``None``.
+    """Return a tuple with phi if the expression is ``obs(phi)``; otherwise return ``None``.
 
-    The tuple has ``None`` in place of phi if the observation is made by an earlier read.
+    If an earlier read makes the observation, the tuple contains ``None`` in place of phi.
     """
     if isinstance(e, ForKey) and e.within is None and isinstance(e.body, Diff):
         key, body, minus = e.key, e.body.left, e.body.right
@@ -386,7 +391,7 @@ def _all_writers(e: Core) -> bool:
 
 
 def _least(vis: Exists, rules: list[Core], *, total: bool) -> Core:
-    """Return the least relation that contains what ``vis`` must and is closed under the rules."""
+    """Return the smallest value of ``vis``: its lower bound, closed under the rules."""
     name = Rel(vis.name)
     base: list[Core] = list(_summands(vis.containing))
     before: list[Core] = []
@@ -409,7 +414,7 @@ def _least(vis: Exists, rules: list[Core], *, total: bool) -> Core:
         else:
             raise _refusal(f"a rule for {vis.name}")
     if total:
-        # ``vis`` is within the order, so it relates the writers of a key in the order's direction.
+        # Because ``vis`` is within the order, it relates the writers of a key as ``ww`` does.
         base.append(Rel("ww"))
     _need(bool(base), f"{vis.name} may be empty")
     step: Core = Seq((*_any(before), Union(tuple(base)), *_any(after)))
@@ -421,12 +426,12 @@ def _any(rules: list[Core]) -> tuple[Core, ...]:
 
 
 def _put(e: Core, name: str, value: Core) -> Core:
-    """Return ``e`` with ``value`` in place of the relation ``name``."""
+    """Return ``e`` with the relation ``name`` replaced by ``value``."""
     return _changed(e, lambda part: value if part == Rel(name) else part)
 
 
 def _changed(e: Core, change: Callable[[Rel], Core]) -> Core:
-    """Return ``e`` with each name replaced by the result of ``change``."""
+    """Return ``e`` with each name replaced by the result of ``change`` for this name."""
     if isinstance(e, Rel):
         return change(e)
     changed: dict[str, Any] = {}

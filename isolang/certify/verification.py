@@ -1,4 +1,4 @@
-"""Checks a proof with the checkers, and reports how much of it each checker accepts."""
+"""Checks a proof with all checkers, and reports how much of the proof each checker accepts."""
 
 from __future__ import annotations
 
@@ -22,19 +22,21 @@ if TYPE_CHECKING:
 
 
 class Acceptance(Struct, frozen=True, kw_only=True):
-    """The parts of a proof that each checker accepts; the first two together accept all of it.
+    """A record of how much of a proof each checker accepts.
+
+    The native checker and the checker by definition together accept the whole proof.
 
     Attributes:
         natively: whether the native checker accepts the whole proof.
         beyond_native: why the native checker does not accept the whole proof; empty if it does.
-        by_definition: what the checker by definition accepts, in words; empty if nothing.
+        by_definition: what the checker by definition accepts, in words; empty for no part.
         beyond_definition: why the checker by definition does not accept the whole proof; empty if
             it does.
         rest_natively: whether the native checker accepts the checks that the checker by definition
             did not examine.
         by_kernel: whether the kernel accepts the whole proof.
-        beyond_kernel: why the kernel does not accept the proof; empty if it does, or if it did not
-            run.
+        beyond_kernel: why the kernel does not accept the proof; empty if it does, or if the kernel
+            did not run.
     """
 
     natively: bool
@@ -46,7 +48,7 @@ class Acceptance(Struct, frozen=True, kw_only=True):
     beyond_kernel: str = ""
 
     def __str__(self) -> str:
-        """Return a line that says how much of the proof each checker accepted."""
+        """Return, in one line, how much of the proof each checker accepts."""
         if self.by_kernel:
             return f"{self._by_two()}, kernel (all)"
         if self.beyond_kernel:
@@ -68,12 +70,12 @@ class Acceptance(Struct, frozen=True, kw_only=True):
 def accept(
     history: History, spec: Spec, proof: Proof, *, seconds: float | None = None
 ) -> Acceptance:
-    """Check a proof with both checkers.
+    """Check a proof with the native checker and with the checker by definition.
 
     Args:
-        history: the history of the verdict.
-        spec: the lowered specification, as it was written.
-        proof: the proof.
+        history: the history that the proof is about.
+        spec: the lowered specification, before any theorem replaced it.
+        proof: a proof of any kind.
         seconds: the time after which a checker gives up; ``None`` for no limit.
 
     Raises:
@@ -115,10 +117,10 @@ def accept_by_kernel(
     """Check a proof with the kernel too, and return what the three checkers accept.
 
     Args:
-        accepted: what the other two checkers accept.
-        history: the history of the verdict.
-        spec: the lowered specification, as it was written.
-        proof: the proof.
+        accepted: how much of the proof the other two checkers accept.
+        history: the history that the proof is about.
+        spec: the lowered specification, before any theorem replaced it.
+        proof: a proof of any kind.
         seconds: the time after which the kernel is stopped; ``None`` for no limit.
 
     Raises:
@@ -134,9 +136,10 @@ def accept_by_kernel(
 
 
 def _parts_of(spec: Spec, proof: Proof) -> SpecSplit | None:
-    """Return the parts of a specification that is decided in parts.
+    """Return the parts of the specification if the proof is about only one of them.
 
-    Return ``None`` if the specification has no parts, or if the proof is about all of its checks.
+    Return ``None`` if the specification is not decided in parts, or if the proof is about all of
+    its checks.
     """
     way = route(spec)
     if not isinstance(way, Relational) or way.parts is None:
@@ -144,14 +147,14 @@ def _parts_of(spec: Spec, proof: Proof) -> SpecSplit | None:
     anomaly = isinstance(proof, Refutation) and any(
         isinstance(step, AnomalyStep) for step in proof.steps
     )
-    # An anomaly violates a specification that uses reads, but perhaps the part uses none.
+    # An anomaly violates a specification that uses reads, but perhaps its part uses no reads.
     return None if anomaly and not uses_reads_from(way.parts.part) else way.parts
 
 
 def _in_parts(
     history: History, spec: Spec, parts: SpecSplit, proof: Witness, seconds: float | None
 ) -> Acceptance:
-    """Check a witness: each check is decided by the checker that can decide it."""
+    """Check a witness, and decide each check with the checker that can decide it."""
     from isolang.certify.parts import check_in_parts
 
     check_in_parts(history, spec, parts, proof, seconds or 0.0)
@@ -175,14 +178,15 @@ def _natively(history: History, spec: Spec, proof: Proof, seconds: float | None)
         return _NO_NATIVE
     parts = _parts_of(spec, proof)
     if parts is None:
-        # The proof has version orders; a theorem may restate the specification over these.
+        # The proof has version orders, and a theorem may restate the specification over these.
         theorem = event_graph_form(spec)
         judged = theorem.spec if theorem else spec
     elif isinstance(proof, Witness) and not parts.is_all:
         names = [*(check.name for check in parts.other_checks), *(e.name for e in parts.unchosen)]
         return f"{names[0]} is nothing of the native checker"
     else:
-        # A refutation by some of the checks is a refutation by all. Flags are not judged.
+        # A refutation that uses some of the checks refutes the whole specification. Flags are not
+        # judged.
         judged = parts.plan.spec
     try:
         check_natively(history, judged, proof, seconds or 0.0)
@@ -190,7 +194,7 @@ def _natively(history: History, spec: Spec, proof: Proof, seconds: float | None)
         return _reason(error)
     except CertificateRejected as error:
         if parts is None and isinstance(route(spec), Relational):
-            return str(error)  # the native checker was not made for such checks and may reject them
+            return str(error)  # the native checker does not support such checks and may reject them
         raise CertificateRejected(f"native checker: {error}") from None
     return ""
 
@@ -205,7 +209,7 @@ def _by_definition(
             return "all", ""
         from isolang.certify.refutation import follow
 
-        # A refutation by some of the checks is a refutation by all.
+        # A refutation that uses some of the checks refutes the whole specification.
         parts = _parts_of(spec, proof)
         followed = follow(history, spec if parts is None else parts.part, proof.steps)
     except NotCertifiedError as error:

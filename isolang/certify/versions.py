@@ -1,7 +1,7 @@
-"""Derives from stated versions the orders of writers, and contradictions between operations.
+"""Derives orders of writers, and contradictions between operations, from stated versions.
 
-It applies the definitions of ``docs/versions.md`` to pairs of operations, and shares no code with
-the engine's pre-pass.
+The functions apply the definitions of ``docs/versions.md`` to pairs of operations. They share no
+code with the engine's pre-pass.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def contradict(facts: Facts, op: int, other: int | None) -> bool:
     """Return whether the stated versions of two operations contradict each other.
 
-    Without a second operation, return whether the version of ``op`` is a contradiction by itself.
+    If ``other`` is ``None``, return whether the version of ``op`` is a contradiction by itself.
     """
     if not _counts(facts, op):
         return False
@@ -48,7 +48,13 @@ def contradict(facts: Facts, op: int, other: int | None) -> bool:
 
 
 def states_another(facts: Facts, read: int, own: int) -> bool:
-    """Return whether a read and its transaction's last write before it state two versions."""
+    """Return whether a read states another version than the own write that precedes it.
+
+    Args:
+        facts: the facts of the history.
+        read: a read of a key that its transaction has written before.
+        own: the last of these writes before the read.
+    """
     if not facts.has_versions:
         return False
     versions = facts.version[read], facts.version[own]
@@ -62,9 +68,10 @@ def follows(facts: Facts, a: int, b: int) -> bool:
 
 
 def first_contradiction(facts: Facts) -> tuple[int, int | None] | None:
-    """Return two operations whose versions contradict each other; ``None`` if there are none.
+    """Return two operations whose versions contradict each other.
 
-    The second is ``None`` if the version of the first is a contradiction by itself.
+    If the version of one operation is a contradiction by itself, the second element is ``None``.
+    If no versions contradict each other, return ``None``.
     """
     of_key: defaultdict[int, list[int]] = defaultdict(list)
     for op in range(len(facts.key) if facts.has_versions else 0):
@@ -82,7 +89,7 @@ def first_contradiction(facts: Facts) -> tuple[int, int | None] | None:
 
 
 def _neighbours(facts: Facts, ops: list[int]) -> list[tuple[int, int]]:
-    """Return pairs of operations on a key; if any two contradict each other, some pair does."""
+    """Return enough pairs of operations on a key to find a contradiction if there is one."""
     groups: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
     for op in ops:
         kind = "read" if _reads(facts, op) else "write"
@@ -91,7 +98,7 @@ def _neighbours(facts: Facts, ops: list[int]) -> list[tuple[int, int]]:
             groups["own", facts.txn_of[op]].append(op)
         elif facts.source[op] == FROM_INITIAL:
             groups["initial", 0].append(op)
-    # If no neighbours in a group differ, no two operations in it differ, so neighbours suffice.
+    # It is enough to compare neighbours: if they never differ, all operations of a group are equal.
     pairs = [pair for group in groups.values() for pair in pairwise(group)]
     initial = groups.get(("initial", 0), [])[:1]
     writes = [op for op in ops if not _reads(facts, op)]
@@ -101,7 +108,7 @@ def _neighbours(facts: Facts, ops: list[int]) -> list[tuple[int, int]]:
 
 
 def _counts(facts: Facts, op: int) -> bool:
-    """Return whether an operation states a version and its transaction committed."""
+    """Return whether an operation of a committed transaction states a version."""
     return (
         facts.has_versions
         and facts.version[op] >= 0
@@ -118,7 +125,7 @@ def _reads(facts: Facts, op: int) -> bool:
 
 
 def stated_before(facts: Facts, key: int, a: int, b: int) -> bool:
-    """Return whether ``a``'s last write of ``key`` states an earlier version than ``b``'s."""
+    """Return whether the version of ``key`` that ``a`` states is earlier than ``b``'s version."""
     first, second = facts.last[a].get(key), facts.last[b].get(key)
     if not facts.versions_ordered or first is None or second is None:
         return False
@@ -126,7 +133,7 @@ def stated_before(facts: Facts, key: int, a: int, b: int) -> bool:
 
 
 def in_stated_order(facts: Facts, key: int, writers: Iterable[int]) -> list[int]:
-    """Return the writers of a key that state a version, in the order of these, without T0."""
+    """Return the writers that state a version of ``key``, in the order of versions, without T0."""
     if not facts.versions_ordered:
         return []
     stated = [(facts.last[t].get(key), t) for t in writers if t != facts.n]
@@ -135,7 +142,7 @@ def in_stated_order(facts: Facts, key: int, writers: Iterable[int]) -> list[int]
 
 
 def keeps_stated(facts: Facts, key: int, order: list[int]) -> bool:
-    """Return whether an order of writers of a key agrees with their stated versions."""
+    """Return whether a version order of ``key`` agrees with the versions that its writers state."""
     if not facts.versions_ordered:
         return True
     stated = [facts.last[t][key] for t in order if _counts(facts, facts.last[t][key])]

@@ -1,4 +1,4 @@
-"""Checks a witness by definition: its sources and version orders must satisfy the spec."""
+"""Checks a witness by definition: evaluates the spec on its sources and version orders."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     Numbers = Sequence[int] | NDArray[np.integer[Any]]
 
 LARGEST_IN_PARTS = 20_000
-"""The largest number of transactions if only some checks are evaluated.
+"""The largest number of transactions if only some of the checks are evaluated.
 
-The relations in these checks are mostly sparse, and the other checks are checked natively."""
+The relations in these checks are mostly sparse. The native checker decides the other checks."""
 
 
 def check_witness(
@@ -46,26 +46,26 @@ def check_witness(
     commits: Numbers | None = None,
     seen: Numbers | None = None,
 ) -> ConcreteInterpretation:
-    """Check that a witness shows the history to satisfy the spec.
+    """Check that a witness proves that the history satisfies the spec.
 
     Args:
-        history: the history.
+        history: the history that the witness is about.
         spec: the lowered specification.
-        source: for each operation, the transaction from which an external read of an included
-            transaction reads (T0 is number n); -1 for all other operations.
-        order_start: for each key, where its writers begin in ``order_txn``; there is one entry
-            more than keys.
+        source: for each operation, if it is an external read of an included transaction, the
+            transaction from which it reads (T0 has number n); otherwise -1.
+        order_start: for each key, the index of its first writer in ``order_txn``; a last entry
+            marks the end of ``order_txn``.
         order_txn: the writers of each key in version order, without T0. Transactions that are not
             included are skipped.
-        only: the checks to evaluate, which use only sources and version orders; ``None`` for all
-            checks that are not flags.
+        only: the checks to evaluate, which must use only sources and version orders; ``None`` for
+            all checks that are not flags.
         commits: the included transactions in the order of their COMMITs; ``None`` if no set-read
             is implicit.
-        seen: for each predicate read, the number of transactions of ``commits``, from the first
-            on, whose writes the read sees; ``None`` if no set-read is implicit.
+        seen: for each predicate read, the number of transactions, counted from the start of
+            ``commits``, whose writes the read sees; ``None`` if no set-read is implicit.
 
     Returns:
-        The assignment of relations that the witness gives.
+        The relations that the witness determines.
 
     Raises:
         CertificateRejected: the witness is wrong; the message says where.
@@ -109,10 +109,11 @@ def check_witness(
 
 
 def _choose(world: ConcreteInterpretation, spec: Spec, rules: Rules) -> None:
-    """Choose an order of all transactions that agrees with the version orders.
+    """Extend the version orders to an order of all transactions, and set this order in ``world``.
 
-    The relations within that order are chosen too. This function need not be trusted, because the
-    bounds and the checks of the spec judge the chosen relations like any other.
+    The relations that the spec chooses within the order are set too. A mistake in this function
+    cannot make the checker accept a wrong witness, because the bounds and the checks of the spec
+    are evaluated on the relations that it sets.
     """
     values = at_least(rules, spec.exists, world.t0, world.transactions)
     before = world.relation("ww")
@@ -125,7 +126,8 @@ def _choose(world: ConcreteInterpretation, spec: Spec, rules: Rules) -> None:
     least = values[rules.order]
     theorem = event_graph_form(spec)
     if theorem is not None:
-        # The form of the theorem has pairs that the order must have because it is total.
+        # The theorem's form of the spec has further pairs that the order must contain because it is
+        # total.
         (form,) = theorem.spec.checks
         if not holds(world, form):
             raise CertificateRejected(f"check {form.name}: the witness has a violating cycle")
@@ -140,9 +142,10 @@ def _choose(world: ConcreteInterpretation, spec: Spec, rules: Rules) -> None:
 
 
 def included_by(facts: Facts, source: Sequence[int]) -> set[int]:
-    """Return the committed transactions and the indeterminate ones that these read from or show.
+    """Return the transactions that a witness includes.
 
-    Transactions that the added indeterminate transactions read from or show are added too.
+    These are the committed transactions, and all indeterminate transactions that an included
+    transaction reads from or shows in a list.
     """
     included = {t for t in range(facts.n) if facts.status[t] == COMMITTED}
     work = list(included)
@@ -167,7 +170,7 @@ def included_by(facts: Facts, source: Sequence[int]) -> set[int]:
 def _reads(
     facts: Facts, included: set[int], source: Sequence[int], *, judges_reads: bool
 ) -> dict[int, int]:
-    """Return the source of each external read of an included transaction."""
+    """Return the source of each external read of an included transaction, by operation."""
     reads: dict[int, int] = {}
     initial: dict[int, int] = {}  # for each key, the value that reads of T0's version returned
     for op, u in enumerate(source):
@@ -204,9 +207,11 @@ def _reads(
 def _orders(
     facts: Facts, included: set[int], order_start: Numbers, order_txn: Numbers
 ) -> list[list[int]]:
-    """Return for each key its included writers in version order.
+    """Return, for each key, its included writers in version order.
 
-    Each order is checked to be a permutation of the included writers that contains ``vo``.
+    Raises:
+        CertificateRejected: an order is not a permutation of the included writers, or does not
+            contain ``vo``.
     """
     starts = [int(i) for i in order_start]
     listed = [int(t) for t in order_txn]
@@ -233,10 +238,10 @@ def _orders(
 
 
 def _contains(facts: Facts, order: Sequence[int], op: int) -> None:
-    """Require that an order begins with the writers that list read ``op`` shows, as it shows them.
+    """Require that an order begins with the writers that list read ``op`` shows, in this order.
 
     Raises:
-        CertificateRejected: the order begins otherwise.
+        CertificateRejected: the order begins with other writers.
     """
     shown = facts.shown_order(op)
     if list(order[: len(shown)]) != shown:

@@ -1,7 +1,8 @@
-"""Evaluates expressions in one assignment of all relations, as plain sets of pairs.
+"""Evaluates expressions on one assignment of all relations, as sets of pairs.
 
-Elements are numbered as follows. Transactions are 0 … n, and T0 is n. The event of operation i is
-n + 1 + i. T0's write event of key k is n + 1 + operations + k.
+Elements are numbered as follows. Transactions have the numbers 0 … n, where n is T0. The event of
+operation i has the number n + 1 + i. The event of T0's write of key k has the number
+n + 1 + operations + k.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ _NO_KEY: Final = -1
 
 
 class ConcreteInterpretation(Evaluator):
-    """The given relations over some transactions, the sources of their reads, and chosen relations.
+    """One assignment of all relations, over some of the transactions of a history.
 
     Attributes:
         facts: the facts of the whole history.
-        t0: the element of T0.
-        transactions: all transaction elements, as bits.
+        t0: the number of T0 among the elements.
+        transactions: the transactions and T0, as the bits of an integer.
     """
 
     def __init__(
@@ -43,14 +44,14 @@ class ConcreteInterpretation(Evaluator):
         events: bool = False,
         keys: Sequence[int] | None = None,
     ) -> None:
-        """Create an assignment without chosen relations.
+        """Create an assignment in which no relation is chosen yet.
 
         Args:
             facts: the facts of the whole history.
-            members: the transactions, without T0.
-            sources: for each external read of a member, the transaction from which it reads; reads
-                that are missing here have no source.
-            events: whether events are elements too, so that the identity contains them.
+            members: the numbers of the transactions, without T0.
+            sources: for each external read of a member, the transaction from which it reads. Reads
+                without an entry have no source.
+            events: whether events are elements too; if so, the identity contains them.
             keys: the keys over which ``for`` ranges; ``None`` for all keys.
         """
         self.facts = facts
@@ -67,7 +68,7 @@ class ConcreteInterpretation(Evaluator):
     def _of_history(self, name: str, key: int | None) -> Rows:
         facts, members = self.facts, self._members
         if key is None:
-            if name not in BUILTIN_UNKEYED:  # a specification may choose any relation for each key
+            if name not in BUILTIN_UNKEYED:  # a specification may choose any relation by key
                 return union(self.relation(name, k) for k in self.keys)
             key = _NO_KEY
         word = word_of(name)
@@ -143,7 +144,7 @@ class ConcreteInterpretation(Evaluator):
         return self.facts.key_in(key, within)
 
     def _alike(self, name: str) -> Rows:
-        """Return ``same-group`` or ``same-label``, which relate only different transactions."""
+        """Return ``same-group`` or ``same-label``; neither relates a transaction to itself."""
         facts = self.facts
 
         def alike(a: int, b: int) -> bool:
@@ -174,7 +175,7 @@ class ConcreteInterpretation(Evaluator):
         }
 
     def _same_statement(self) -> Rows:
-        """Return ``statement``, which relates the reads of one predicate read."""
+        """Return ``statement``, which relates two reads if they belong to the same statement."""
         place = self.facts.place
         same: dict[tuple[int, int], int] = defaultdict(int)
         reads = [op for ops in self._reads.values() for op in ops]
@@ -184,7 +185,7 @@ class ConcreteInterpretation(Evaluator):
 
     @cached_property
     def _writers(self) -> dict[int, list[int]]:
-        """The members that write each key."""
+        """The members that write each key, by key."""
         found: dict[int, list[int]] = defaultdict(list)
         for t in self._members:
             for key in self.facts.last[t]:
@@ -207,7 +208,7 @@ class ConcreteInterpretation(Evaluator):
         return [op for op in facts.operations_of(t) if facts.ok[op]]
 
     def _events(self) -> dict[int, int]:
-        """Return the transaction of each event."""
+        """Return, for each event of members and of T0, its transaction."""
         found = {self._write_event(self.t0, key): self.t0 for key in self.keys}
         for t in self._members:
             found |= {self._event(op): t for op in self._operations(t)}
@@ -226,7 +227,7 @@ class ConcreteInterpretation(Evaluator):
 
     @cached_property
     def _reads(self) -> dict[int, list[int]]:
-        """The external reads of each key that have a candidate in the history."""
+        """The external reads of members that have a source or a candidate, by key."""
         found: dict[int, list[int]] = defaultdict(list)
         for t in self._members:
             for op in self._operations(t):
@@ -246,7 +247,7 @@ class ConcreteInterpretation(Evaluator):
         return rows
 
     def _stated_order(self, key: int) -> Rows:
-        """Return the order of committed writers by the versions that they state."""
+        """Return the order of a key's writers that their stated versions show."""
         stated = in_stated_order(self.facts, key, self._writers.get(key, ()))
         rows: Rows = {}
         later = 0
@@ -256,7 +257,10 @@ class ConcreteInterpretation(Evaluator):
         return rows
 
     def _shown_order(self, key: int) -> Rows:
-        """Return the order that list reads of members show; writers of other elements come last."""
+        """Return the order of a key's writers that list reads show.
+
+        A writer whose elements a list lacks comes after all writers that the list shows.
+        """
         facts = self.facts
         if not facts.list_reads(key):
             return {}
@@ -268,14 +272,14 @@ class ConcreteInterpretation(Evaluator):
         }  # fmt: skip
         rows: Rows = {}
         for op in facts.list_reads(key):
-            # A transaction that is included in every choice shows an order even if this part of the
-            # history lacks it.
+            # A list read shows an order if its transaction is included in every choice, even if the
+            # transaction is not a member.
             reader = facts.txn_of[op]
             if not (self.transactions >> reader & 1 or self._certain(reader)):
                 continue
             shown = [t for t in facts.shown(op) if t != self.t0]
             elements = set(facts.list_of(op))
-            # A transaction with an element that the list lacks also comes after all shown ones.
+            # A shown writer with a further element that the list lacks also comes after all others.
             later = writers & ~bits_of(shown)
             later |= bits_of(
                 t for t in shown if any(facts.value[a] not in elements for a in appends.get(t, ()))

@@ -1,1 +1,1 @@
-"""The command line: one file per command; nothing heavy is imported before it is needed."""
+"""The command line, with one module for each command. Slow imports are delayed until needed."""

@@ -1,4 +1,4 @@
-"""``isocheck check``: histories against specs."""
+"""Implements ``isocheck check``, which checks histories against specifications."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from isolang.language.classify.route import Route
 
 
-# The forms of a single verdict. Their modules are imported only if the user requests the form.
+# The output forms that show each verdict separately. Their modules are imported only when needed.
 _FORMS: Final = ("dot", "graphml", "markdown", "mermaid", "perfetto")
-# The forms of all verdicts together.
+# The output forms that contain all verdicts in one file.
 _FILES: Final = ("junit", "sarif")
 
 
@@ -174,7 +174,13 @@ def check(
 
 
 def _run(jobs: Sequence[Job], show: Callable[[Report], None], parallel: int) -> int:
-    """Run jobs, print their reports in order as soon as possible, and return the exit code."""
+    """Run jobs, show their reports in order as soon as possible, and return the exit code.
+
+    Args:
+        jobs: the jobs, one for each history.
+        show: prints a report.
+        parallel: the number of jobs to run at a time.
+    """
     codes: set[int] = set()
     with Bar(len(jobs), jobs[0].options.timeout) as bar:
         for reports in _results(jobs, parallel, bar):
@@ -206,16 +212,19 @@ def _results(jobs: Sequence[Job], parallel: int, bar: Bar) -> Iterator[list[Repo
         for future in futures:
             yield future.result()
     finally:
-        # Do this also on Ctrl-C: kill the children first, because their threads wait for them.
+        # Children are killed first, because the threads wait for them. This also runs on Ctrl-C.
         children.close()
         executor.shutdown(cancel_futures=True)
 
 
 def _models(text: str) -> list[str]:
-    """Return the levels that Elle's names of models mean.
+    """Return the levels for the consistency models that the user names as in Elle.
+
+    Args:
+        text: the names, separated by commas or spaces.
 
     Raises:
-        Mistake: if the library has no level of this name.
+        Mistake: if the library has no level with one of these names.
     """
     there = levels()
     found = [name.strip().removeprefix(":") for name in text.replace(",", " ").split()]
@@ -256,7 +265,8 @@ def _printer(output: OutputOptions, remarks: Remarks) -> Callable[[Report], None
 
     def text(report: Report) -> None:
         warnings = tuple(one for one in report.warnings if one not in report.unsaved)
-        shown = replace(report, warnings=warnings)  # what follows says what was not saved
+        # Warnings about unsaved files are left out here, because they are printed later.
+        shown = replace(report, warnings=warnings)
         render(shown, out, before=before.pop() if before else None)
         before.append(report)
         if output.profile:
@@ -269,14 +279,14 @@ def _printer(output: OutputOptions, remarks: Remarks) -> Callable[[Report], None
 
 
 def _errors_only(report: Report, remarks: Remarks) -> None:
-    """Print only errors, and the caveats of a verdict."""
+    """Print a report for ``--quiet``: only errors, and the caveats of a verdict, on stderr."""
     if report.verdict == "error":
         warn(f"{report.history}: {report.reason}")
     remarks.warn_about(report, caveats=True)
 
 
 def _paragraphs(remarks: Remarks) -> Callable[[Report], None]:
-    """Return a function that prints reports as Markdown, with empty lines between them."""
+    """Return a function that prints reports as Markdown, separated by empty lines."""
     from isolang.report.forms import markdown_of_report
 
     first = True
@@ -292,7 +302,7 @@ def _paragraphs(remarks: Remarks) -> Callable[[Report], None]:
 
 
 def _draw(report: Report, remarks: Remarks) -> None:
-    """Print the requested form of a verdict, or the reason if there is no verdict."""
+    """Print a verdict in the requested form; for an error, print the reason on stderr."""
     if report.drawn is None:
         warn(f"{report.history}: {report.reason}")
     else:
@@ -301,7 +311,12 @@ def _draw(report: Report, remarks: Remarks) -> None:
 
 
 def _check_pairs(route: Route, options: Options, cross_check: str) -> None:
-    """Check that the pairs exist, are installed and fit the spec, before any history is read."""
+    """Check the requested encodings and solvers before any history is read.
+
+    Raises:
+        Mistake: if an encoding or a solver does not exist, is not installed, or does not fit the
+            specification.
+    """
     names = (options.encoding, options.solver, options.prune)
     if set(names) == {"auto"} and not cross_check:
         return

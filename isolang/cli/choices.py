@@ -1,6 +1,6 @@
-"""The names and numbers that an option accepts, with parsers, corrections and completions.
+"""Provides parsers and shell completions for options whose values are names or numbers.
 
-Names are looked up only when a value is parsed or completed, since importing their registries is
+Names are looked up only when a value is parsed or completed, because importing their registries is
 slow.
 """
 
@@ -14,26 +14,26 @@ import typer
 
 
 def levels() -> list[str]:
-    """Return the names of the levels of the library."""
+    """Return the names of all levels in the library."""
     from isolang.language.library import list_library
 
     return [entry.name for entry in list_library()]
 
 
 def formats() -> list[str]:
-    """Return the formats that can be read."""
+    """Return ``auto`` and the names and aliases of all formats in which histories can be read."""
     from isolang.history.formats import ALIASES, FORMATS
 
     return ["auto", *FORMATS, *ALIASES]
 
 
 def written_formats() -> list[str]:
-    """Return the formats that can be written."""
+    """Return the names and aliases of all formats, without ``auto``."""
     return formats()[1:]
 
 
 def solvers() -> list[str]:
-    """Return the names of the solvers, installed or not."""
+    """Return ``auto`` and the names of all solvers, including those that are not installed."""
     from isolang.solvers.plugins import load_plugins
     from isolang.solvers.registry import SOLVERS
 
@@ -42,7 +42,7 @@ def solvers() -> list[str]:
 
 
 def encodings() -> list[str]:
-    """Return the names of the encodings."""
+    """Return ``auto``, the name of the event-graph theory, and the names of all encodings."""
     from isolang.encodings.registry import ENCODINGS
     from isolang.solvers.plugins import load_plugins
     from isolang.solvers.registry import EVENT_GRAPH
@@ -52,7 +52,7 @@ def encodings() -> list[str]:
 
 
 def stages() -> list[str]:
-    """Return the stages of pruning."""
+    """Return ``auto`` and the names of the stages of pruning."""
     from isolang.problem.polygraph import PRUNE
 
     return ["auto", *PRUNE]
@@ -67,13 +67,25 @@ OF_OPTION: Final[dict[str, Callable[[], list[str]]]] = {
 
 
 def near(typed: str, names: Iterable[str], cutoff: float = 0.6) -> str:
-    """Return the name nearest to the typed text, or an empty text if no name is near."""
+    """Return the name that is most similar to a typed text; empty if no name is similar enough.
+
+    Args:
+        typed: the text that the user typed.
+        names: the names to choose from.
+        cutoff: the least similarity, from 0 to 1.
+    """
     found = difflib.get_close_matches(typed, list(names), 1, cutoff)
     return found[0] if found else ""
 
 
 def taken_from(names: Callable[[], Sequence[str]]) -> Callable[[str], str]:
-    """Return a parser that accepts these names, and ``sat:NAME`` if ``sat`` is one of them."""
+    """Return a parser that accepts only some names.
+
+    If ``sat`` is one of the names, the parser also accepts ``sat:NAME``.
+
+    Args:
+        names: a function that returns the names; it is called when a value is parsed.
+    """
 
     def parse(text: str) -> str:
         if text == "auto":
@@ -93,7 +105,7 @@ def taken_from(names: Callable[[], Sequence[str]]) -> Callable[[str], str]:
 def number(
     kind: type[int] | type[float], low: float | None = None, high: float | None = None
 ) -> Callable[[str], float]:
-    """Return a parser that accepts numbers between the bounds."""
+    """Return a parser that accepts numbers from ``low`` to ``high``; ``None`` means no bound."""
 
     def parse(text: str | float) -> float:
         word = "a whole number" if kind is int else "a number"
@@ -111,7 +123,7 @@ def number(
 
 
 def duration(text: str | float) -> float:
-    """Parse a time: seconds, or a number with the unit s, m or h; return seconds."""
+    """Parse a time such as ``90``, ``90s``, ``30m`` or ``2h``, and return it in seconds."""
     unit = {"s": 1, "m": 60, "h": 3600}.get(str(text)[-1:], 0)
     try:
         value = float(str(text)[:-1] if unit else text) * (unit or 1)
@@ -128,7 +140,11 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def completed(names: Callable[[], Sequence[str]]) -> Callable[[str], list[str]]:
-    """Return the function that completes the value of an option from these names."""
+    """Return a function for Typer that completes the value of an option from some names.
+
+    Args:
+        names: a function that returns the names; it is called when a value is completed.
+    """
 
     def complete(incomplete: str) -> list[str]:
         return [name for name in names() if name.startswith(incomplete)]

@@ -1,7 +1,7 @@
-"""The table of the commands of ``isocheck``, and the Typer groups that import them lazily.
+"""Defines which commands ``isocheck`` has, and the Typer groups that import them lazily.
 
-A command is a function in its own module. Its docstring is its help, its parameters are those of
-:mod:`isolang.cli.parameters`, and it returns the exit code.
+Each command is a function in its own module. The docstring of the function is the help of the
+command, :mod:`isolang.cli.parameters` explains its parameters, and its result is the exit code.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from isolang.cli.parameters import Command, Mistake, WithoutPydantic, as_command
 
 
 class CommandEntry(NamedTuple):
-    """A command as the help of its group lists it, without importing it.
+    """The data about a command that the help of its group needs, without importing the command.
 
     Attributes:
-        where: the module and the name of its function, or of its Typer group.
-        about: the first sentence of its help.
-        panel: the panel of the group's help that lists it.
-        example: a command line that its help ends with; a short help needs none.
+        where: the module and the name of the function or the Typer group, as ``module:name``.
+        about: the first sentence of the command's help.
+        panel: the panel in the help of the group that lists the command.
+        example: a command line for the end of the command's help; empty for none.
     """
 
     where: str
@@ -174,29 +174,29 @@ SPEC: Final[Mapping[str, CommandEntry]] = {
 
 
 class LazyGroup(WithoutPydantic, TyperGroup):
-    """A group whose commands are imported when they are called."""
+    """A group of commands, each of which is imported only when it is called."""
 
     entries: ClassVar[Mapping[str, CommandEntry]]
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of the commands in the order of the table."""
+        """Return the names of the commands, in the order in which the help lists them."""
         return list(self.entries)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return the command with this name, or ``None``."""
+        """Import a command and return it; return ``None`` if no command has this name."""
         if cmd_name in self.entries and cmd_name not in self.commands:
             self.commands[cmd_name] = _command(cmd_name, self.entries[cmd_name])
         return self.commands.get(cmd_name)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help, using only the table."""
+        """Write the help of the group without importing its commands."""
         for name, entry in self.entries.items():
             self.commands[name] = TyperCommand(name, help=entry.about, rich_help_panel=entry.panel)
         super().format_help(ctx, formatter)
         self.commands.clear()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments, or print the help as an error if there are none."""
+        """Parse the arguments; if there are none, print the help on stderr and exit with 2."""
         if not args and not ctx.resilient_parsing:
             with redirect_stdout(sys.stderr):
                 typer.echo(ctx.get_help(), err=True)
@@ -204,7 +204,7 @@ class LazyGroup(WithoutPydantic, TyperGroup):
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the arguments begin with.
+        """Return the command that the first argument names.
 
         Raises:
             Mistake: if no command has this name.
@@ -216,7 +216,13 @@ class LazyGroup(WithoutPydantic, TyperGroup):
 
 
 def no_such_command(program: str, name: str, entries: Mapping[str, CommandEntry]) -> Mistake:
-    """Return the mistake for a name that no command has."""
+    """Return the error for a command name that does not exist, with the nearest name as a hint.
+
+    Args:
+        program: the command line before the name, such as ``isocheck spec``.
+        name: the name that the user typed.
+        entries: the existing commands.
+    """
     nearest = near(name, entries)
     return Mistake(
         f"no such command: {name}", f"did you mean `{program} {nearest}`?" if nearest else ""
@@ -240,7 +246,7 @@ def _command(name: str, entry: CommandEntry) -> Any:
 
 
 class _Isocheck(LazyGroup):
-    """The whole command line; without the name of a command it runs ``check``."""
+    """The group of all commands; if the first argument names none of them, it runs ``check``."""
 
     entries = ISOCHECK
 
@@ -250,7 +256,12 @@ class _Isocheck(LazyGroup):
 
 
 def _with_command(args: list[str], own: list[str], *, guess: bool) -> list[str]:
-    """Return the arguments with a command first, and with a value after a bare ``--cross-check``.
+    """Insert the implied command ``check``, and the implied value of ``--cross-check``.
+
+    Args:
+        args: the arguments of the command line.
+        own: the options of ``isocheck`` itself, before which no command is inserted.
+        guess: whether the arguments are parsed for a completion, which must not fail.
 
     Raises:
         Mistake: if the first argument is probably a mistyped command.
@@ -278,7 +289,7 @@ def _with_command(args: list[str], own: list[str], *, guess: bool) -> list[str]:
 
 
 def _is_pair(text: str) -> bool:
-    """Return whether a text is a value of ``--cross-check`` and not a history."""
+    """Return whether the argument after ``--cross-check`` is its value, and not a history."""
     if text in ("auto", "all"):
         return True
     from isolang.encodings.registry import ENCODINGS

@@ -1,7 +1,8 @@
-"""Reads the defaults of options from ``[tool.isocheck]`` of the nearest ``pyproject.toml``.
+"""Reads defaults of options from the section ``[tool.isocheck]`` of ``pyproject.toml``.
 
-The section itself applies to ``check`` and ``levels``; ``[tool.isocheck.run]`` applies to ``run``,
-and so on. The keys are the options of the records that a command takes, without their dashes.
+The nearest file in the folder or its parents is used. The section itself applies to ``check`` and
+``levels``. A section for one command, such as ``[tool.isocheck.run]``, applies only to that
+command. The keys are the names of options without the leading dashes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from isolang.declared import Option
 from isolang.errors import OptionError
 from isolang.options import OutputOptions
 
-# The keys that are not options of a record, each with its parameter and its expected value.
+# The keys that are parameters of the function itself: the parameter, and the expected value.
 _NAMES: Final[Mapping[str, tuple[str, str]]] = {
     "spec": ("specs", "a level or a file, or a list of these"),
     "include": ("include", "a folder, or a list of these"),
@@ -30,12 +31,11 @@ _OF_SECTION: Final = ("check", "levels")
 
 
 def defaults(command: str, folder: Path | None = None) -> dict[str, dict[str, Any]]:
-    """Return the configured values, by command and by parameter.
+    """Return the configured defaults of a command, in the form of Click's ``default_map``.
 
     Args:
-        command: the command that runs.
-        folder: the folder in which the upward search for the file begins, by default the current
-            folder.
+        command: the name of the command.
+        folder: the folder from which the file is searched upward; by default the current folder.
 
     Raises:
         Mistake: if a key is unknown, or if its value is wrong.
@@ -61,7 +61,7 @@ def defaults(command: str, folder: Path | None = None) -> dict[str, dict[str, An
 
 
 def _options(command: str) -> dict[str, Option]:
-    """Return the options of the records that a command takes, by key, or none for a group."""
+    """Return the options that may be configured for a command, by key; empty for a group."""
     module, name = ISOCHECK[command].where.split(":")
     function = getattr(import_module(module), name)
     if isinstance(function, Typer):
@@ -78,7 +78,14 @@ def _options(command: str) -> dict[str, Option]:
 def _values(
     table: Mapping[str, Any], known: Mapping[str, Option | tuple[str, str]], of: str, file: Path
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the parameters that a table sets, with their values."""
+    """Check a table of the file, and yield the name and the value of each parameter that it sets.
+
+    Args:
+        table: the keys and values of the table.
+        known: for each allowed key, the option, or the parameter and the expected value.
+        of: the rest of the table's name after ``tool.isocheck``, for messages.
+        file: the path of the file.
+    """
     for key, value in table.items():
         where = f"{file}: [tool.isocheck{of}] {key}"
         option = known.get(key)
@@ -101,13 +108,13 @@ def _values(
 
 
 def _located(text: str, folder: Path, key: str) -> str:
-    """Return a path that is relative to the file's folder as a usable path, or a level's name."""
+    """Make a path in the file relative to the current folder; return a level's name unchanged."""
     is_path = key == "include" or text.endswith(".iso") or "/" in text
     return os.path.relpath(folder / text) if is_path else text
 
 
 def _table(folder: Path) -> tuple[Path, dict[str, Any]] | None:
-    """Return the nearest ``pyproject.toml`` and its section, or ``None`` if it has none."""
+    """Return the nearest ``pyproject.toml`` and its section; ``None`` if it has no section."""
     for one in (folder, *folder.parents):
         file = one / "pyproject.toml"
         try:
@@ -115,7 +122,7 @@ def _table(folder: Path) -> tuple[Path, dict[str, Any]] | None:
         except OSError:
             continue
         if b"tool.isocheck" not in text:  # importing TOML is slow, and few projects need it
-            return None  # only the nearest project counts
+            return None  # files of outer projects are ignored
         import tomllib
 
         try:

@@ -1,4 +1,4 @@
-"""``isocheck convert``: writes a history in another format."""
+"""Implements ``isocheck convert``, which writes a history in another format."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def convert(
 
 
 def report_written(target: str, report: WriteReport, notes: Iterable[str]) -> None:
-    """Print on stderr what was written, and what the conversion changed."""
+    """Print on stderr which file was written, and what the conversion changed."""
     if target == "-":
         sys.stdout.buffer.flush()
     name = "the standard output" if target == "-" else target

@@ -1,4 +1,4 @@
-"""``isocheck encode``: writes the problem of a history in a file format of solvers."""
+"""Implements ``isocheck encode``, which writes the problem of a history as a file for solvers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.classify.route import Route
 
-# The theories that a format can express, the best first.
+# For each format, the theories that it can express; the first theory that an encoding supports is
+# used.
 THEORIES: Final[dict[str, tuple[Theory, ...]]] = {
     "dimacs": ("none",),
     "smt2": ("difference", "bitvector", "none"),
@@ -53,7 +54,7 @@ def encode(
     from isolang.solvers.registry import take_encoding
 
     route = load_route(spec, include)
-    take_encoding(encoding, options.prune, route)  # reports mistakes before reading the history
+    take_encoding(encoding, options.prune, route)  # this finds mistakes before reading the history
     text = written(
         read_history(history, reading), route, to=to, encoding=encoding, prune=options.prune
     )
@@ -68,10 +69,17 @@ def encode(
 
 
 def written(history: History, route: Route, *, to: str, encoding: str, prune: str = "auto") -> str:
-    """Return the problem of a history in a format of solvers.
+    """Encode the problem of a history as text in a solver format.
+
+    Args:
+        history: the history.
+        route: the route of the level.
+        to: the format: ``dimacs``, ``smt2`` or ``gnf``.
+        encoding: the name of the encoding.
+        prune: the stage of pruning.
 
     Raises:
-        SolverError: if there is no such encoding, or if the format cannot express it.
+        SolverError: if no encoding has this name, or if the format cannot express the encoding.
         UnsupportedError: if the pre-pass alone refutes the history, or if the history is too large.
     """
     from isolang.encodings.export import to_dimacs, to_gnf
@@ -106,7 +114,7 @@ def written(history: History, route: Route, *, to: str, encoding: str, prune: st
 
 
 def _to_smt2(formula: Formula) -> str:
-    """Return a formula as SMT-LIB 2, which pySMT writes."""
+    """Return a formula as SMT-LIB 2, written by pySMT."""
     from isolang.encodings.export import comments
     from isolang.solvers.pysmt import to_smtlib
 

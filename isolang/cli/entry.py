@@ -1,4 +1,4 @@
-"""The entry point of ``isocheck``, for which Ctrl-C during the imports ends it silently."""
+"""The entry point of ``isocheck``, which ends silently on Ctrl-C even while it imports modules."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import signal
 
 _CTRL_C = signal.getsignal(signal.SIGINT)
 
-if _CTRL_C is signal.default_int_handler:  # unless it is ignored, as by nohup
-    # During an import, no code of ours could catch the exception.
+if _CTRL_C is signal.default_int_handler:  # another program, such as nohup, may have disabled it
+    # During an import, no code of isolang could catch KeyboardInterrupt.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

@@ -1,4 +1,4 @@
-"""``isocheck generate``: runs a random workload on a simulated database and writes the history."""
+"""Implements ``isocheck generate``, which writes the history of a simulated database."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ def generate(
     notes = list(history.notes)
     if isinstance(history, SimulatedHistory):
         known = history.truth
-        if known.planted and target != "-":  # with the names that `isocheck check` gives them
+        # Planted anomalies are described with the names that `isocheck check` gives transactions.
+        if known.planted and target != "-":
             known = known.named_as_in(history, read_history(target, ReadOptions(format=to)))
             notes = list(known.sentences())
         if truth:
@@ -90,7 +91,9 @@ _WITH_WORKLOAD = frozenset({"rule", "sessions", "transactions", "operations", "k
 
 
 def _played(workload: str, options: Workload) -> History:
-    """Return the history of a workload of ``isocheck run``, which has separate default sizes.
+    """Play a workload of ``isocheck run`` on a database in memory, and return the history.
+
+    For options that the user did not set, the workload uses its own defaults.
 
     Raises:
         Mistake: if an option does not apply to workloads.
@@ -106,7 +109,7 @@ def _played(workload: str, options: Workload) -> History:
     for name in changed.keys() - _WITH_WORKLOAD:
         flag = options_of(Workload)[name].flag
         raise Mistake(f"{flag} does not apply to --workload, which chooses all operations itself")
-    gc.disable()  # there are no reference cycles, and searching for them would be slow
+    gc.disable()  # the run creates no reference cycles, and searching for them would be slow
     try:
         return simulate(
             workload,

@@ -1,4 +1,4 @@
-"""``isocheck levels``: checks a history against all levels, and draws a small lattice."""
+"""Implements ``isocheck levels``, which checks a history against all levels of the library."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 _MARKS = {"satisfied": "✓", "violated": "✗", "unknown": "?", "no times": "–"}
 
-# The lattice of one family, from the strongest level down.
+# The rows of the drawn lattice, from the strongest level to the weakest.
 _ROWS: tuple[tuple[str, ...], ...] = (
     ("sser",), ("strong-si", "ser"), ("si",), ("psi", "pc"), ("cc",), ("ra",), ("rc",),
 )  # fmt: skip
@@ -226,7 +226,10 @@ def _judge(
 
 
 def _least_errors(found: Levels, options: Options, bar: Bar) -> dict[str, int | None]:
-    """Return, for each violated strict level, the least clock error with which it is satisfied."""
+    """Return the least clock error, in nanoseconds, with which each violated strict level holds.
+
+    The value is ``None`` if no clock error suffices.
+    """
     from isolang.pipeline.levels import least_clock_error
 
     violated = [n for n in ("sser", "strong-si") if found.levels[n].standing == "violated"]
@@ -248,7 +251,7 @@ def _errors(errors: Mapping[str, int | None]) -> Iterator[str]:
 
 
 def _code(found: Levels, own: OwnReport | None, at_least: str | None) -> int:
-    """Return the exit code for one history."""
+    """Return the exit code for one history, which depends on ``--at-least`` if it is given."""
     if at_least is None:
         unknown = any(level.standing == "unknown" for level in found.levels.values())
         unknown |= own is not None and own.verdict == "unknown"
@@ -273,7 +276,10 @@ def _own_text(own: OwnReport | None) -> Iterator[str]:
 
 
 def _write_page(found: Levels, history: str, options: Options, page: str) -> None:
-    """Write a page about the weakest violated level, or else the strongest satisfied level."""
+    """Write a page about the weakest violated level.
+
+    If no level is violated, the page is about the strongest satisfied level.
+    """
     from msgspec.structs import asdict
 
     from isolang.api import check
@@ -400,7 +406,12 @@ def _marked(found: Levels, names: tuple[str, ...]) -> str:
 
 
 def _drawn(found: Levels, family: str) -> Iterator[str]:
-    """Yield the lattice of the levels with session order, or of those without it."""
+    """Yield the lines of the drawn lattice of levels.
+
+    Args:
+        found: the verdicts on all levels.
+        family: the suffix of the levels' names: empty, or ``-nosession``.
+    """
     for number, row in enumerate(_ROWS):
         cells = [f"{_MARKS[found.levels[name + family].standing]} {name}" for name in row]
         if number:

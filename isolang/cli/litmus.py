@@ -1,4 +1,4 @@
-"""``isocheck litmus``: runs a program that tells two levels apart on a database."""
+"""Implements ``isocheck litmus``, which plays a program that separates two levels on a database."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ class LitmusReports(Struct, frozen=True, kw_only=True):
 
 
 class Case(Struct, frozen=True, kw_only=True):
-    """A program and its origin.
+    """A program to play, with the history from which it was made.
 
     Attributes:
-        allowed_by: the level that allows the history; ``None`` if it is from a file.
-        forbidden_by: the level that forbids it; ``None`` if none was named.
-        program: the history, in a line.
-        question: the program to run, and the level whose violation to search for.
+        allowed_by: the level that allows the history; ``None`` if the history is from a file.
+        forbidden_by: the level that forbids the history; ``None`` if the user named no level.
+        program: the history, in one line.
+        question: the program, and the level whose violations to search for.
     """
 
     allowed_by: str | None
@@ -140,7 +140,7 @@ def litmus(
         levels = _levels(playing, suite=suite, script=bool(script))
         cases = _cases(what or [], spec, include, skipped, suite=suite, progress=bar.phase)
     questions = [case.question for case in cases]
-    announce = suite and not sys.stderr.isatty()  # where no bar is drawn
+    announce = suite and not sys.stderr.isatty()  # without a terminal, no progress bar is drawn
     if announce:
         warn(f"{len(cases)} programs, each to be played at {_many(len(levels), 'level')}")
     rows = []
@@ -174,7 +174,11 @@ def litmus(
 def _script(
     cases: Sequence[Case], rows: Sequence[Sequence[LitmusResult]], playing: Playing, kind: str
 ) -> str:
-    """Return the first program as a script, in the interleaving that showed the history."""
+    """Return the first program as a script that runs the interleaving which produced the history.
+
+    Raises:
+        Mistake: if the program was played and no interleaving produced the history.
+    """
     from isolang.run.litmus.script import Kind, script_of
 
     seen = [one for row in rows for one in (*row[0].violations, *row[0].same)]
@@ -220,7 +224,10 @@ def _many(count: int, what: str) -> str:
 
 
 def _edges(skipped: list[tuple[str, str]], progress: Callable[[str], object]) -> Iterator[Case]:
-    """Yield a case for each edge of the lattice that a history of single-key reads separates."""
+    """Yield a case for each edge of the lattice that a history with single-key reads separates.
+
+    All other edges are appended to ``skipped``.
+    """
     from isolang.comparison.compare import decide_implication
     from isolang.comparison.lattice import order
     from isolang.comparison.separate import Bounds
@@ -238,10 +245,10 @@ def _edges(skipped: list[tuple[str, str]], progress: Callable[[str], object]) ->
 
 
 def _levels_by_key() -> dict[str, Normal]:
-    """Return the levels of the library that histories of single-key reads can separate.
+    """Return the levels of the library that histories with single-key reads can separate.
 
-    Levels that use groups or per-transaction levels are left out, and so are those that differ from
-    PL-3 only on predicate reads.
+    Levels that use groups or per-transaction levels are left out. Levels that differ from PL-3 only
+    on predicate reads are left out too.
     """
     from isolang.comparison.lattice import library_levels
     from isolang.language.library import list_mixed
@@ -408,7 +415,7 @@ def _result_lines(case: Case, found: LitmusResult) -> Iterator[str]:
 
 
 def _steps(litmus: Litmus, one: PlayedSchedule) -> Iterator[str]:
-    """Yield the steps of an interleaving, with a column for each session."""
+    """Yield the steps of an interleaving as text, with one column for each session."""
     steps = []
     for own, shown in zip(litmus.shown, one.shown, strict=True):
         of_session: list[str] = []
@@ -435,7 +442,10 @@ def _table(
     rows: Sequence[Sequence[LitmusResult]],
     skipped: Sequence[tuple[str, str]],
 ) -> Iterator[str]:
-    """Yield a line per edge with a column per database level, and then what the results prove."""
+    """Yield a table with a row for each edge and a column for each level of the database.
+
+    Below the table, yield what the results prove about each level of the database.
+    """
     yield escaped(rows[0][0].database)
     yield ""
     lines = [("forbidden by", "allowed by", *(row[0].level for row in rows), "history")]
@@ -462,7 +472,11 @@ def _cell(found: LitmusResult) -> str:
 
 
 def _between(refuted: Sequence[str]) -> str:
-    """Return the strongest levels that no result refutes, and the weakest refuted levels."""
+    """Return a sentence with the strongest levels that no result refutes and the weakest refuted.
+
+    Args:
+        refuted: the levels that some result violates.
+    """
     from isolang.comparison.lattice import Nearest
     from isolang.comparison.walks import prove_implication
 

@@ -1,4 +1,4 @@
-"""``isocheck lsp``: a language server for editors, over standard input and output."""
+"""Implements ``isocheck lsp``, a language server for editors over standard input and output."""
 
 from __future__ import annotations
 
@@ -13,30 +13,33 @@ from isolang.errors import OptionError
 from isolang.output.records import EXIT_VALID
 from isolang.release import version
 
-LONGEST: Final = 64 << 20  # in bytes; a specification has some thousand
+LONGEST: Final = 64 << 20  # bytes; a specification has only a few thousand
 
 
 def lsp() -> int:
     """Serve editors: errors as you type, hover, completion, definitions, formatting."""
-    # pygls closes its output stream at the end of a session, but the standard output must stay
-    # open.
+    # pygls closes its output stream at the end of a session. It gets a duplicate, because the
+    # standard output must stay open.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     server().start_io(_Bounded(sys.stdin.buffer), answers)
     return EXIT_VALID
 
 
 class _Bounded:
-    """A stream that rejects a message above the size limit."""
+    """An input stream that rejects messages above the size limit."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
 
     def readline(self) -> bytes:
-        """Return a line of a header."""
+        """Return the next line of a message header."""
         return self._stream.readline(LONGEST)
 
     def read(self, size: int) -> bytes:
-        """Return a message.
+        """Return the body of a message.
+
+        Args:
+            size: the length that the header states.
 
         Raises:
             OptionError: if the message is too long.
@@ -50,7 +53,7 @@ class _Bounded:
 
 
 def server() -> Any:
-    """Return the server with its handlers.
+    """Create the language server and register the handlers of all requests that it supports.
 
     Raises:
         Mistake: if pygls is not installed.
@@ -60,7 +63,7 @@ def server() -> Any:
         from pygls.lsp.server import LanguageServer
     except ImportError:
         raise Mistake("pygls is not installed", "pip install 'isolang[lsp]'") from None
-    from isolang.language import editing  # lazy, since the help of all commands imports this module
+    from isolang.language import editing  # lazy, because the help of each command imports this file
 
     found = LanguageServer("isocheck", version())
 
@@ -136,13 +139,13 @@ def server() -> Any:
 
 
 def path_of(uri: str) -> Path:
-    """Return the path of a URI, which is only a name if the file is not saved."""
+    """Return the path of the file that a URI names; for an unsaved file, return a placeholder."""
     parts = urlsplit(uri)
     return Path(unquote(parts.path)) if parts.scheme == "file" else Path("unsaved.iso")
 
 
 def uri_of(name: str) -> str:
-    """Return the URI of a source; a file of the library is package data."""
+    """Return the URI of a specification file, which may be a file of the library."""
     from isolang.language.library import file_of
 
     return (file_of(name) if name.startswith("library:") else Path(name).absolute()).as_uri()

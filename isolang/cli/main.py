@@ -1,4 +1,4 @@
-"""``isocheck``: runs the command line, and turns exceptions into messages and exit codes."""
+"""Runs the command line ``isocheck``, and turns exceptions into messages and exit codes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,17 @@ PROGRAM: Final = "isocheck"
 EXIT_USAGE: Final = 2
 EXIT_UNKNOWN: Final = 3
 EXIT_INTERRUPTED: Final = 130
-EXIT_PIPE: Final = 141  # the exit code in a shell of a process that SIGPIPE ended
+EXIT_PIPE: Final = 141  # the exit code that a shell reports for a process killed by SIGPIPE
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code."""
+    """Run the command line and return the exit code.
+
+    Args:
+        argv: the arguments; by default those of the process.
+    """
     open_streams()
-    # isolang uses no linear algebra, so threads that NumPy would start for it would only cost time.
+    # NumPy would start threads for linear algebra, which isolang does not use.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     command: Any = typer.main.get_command(isocheck)
     if f"_{PROGRAM.upper()}_COMPLETE" in os.environ:
@@ -66,7 +70,7 @@ def _guarded(command: Any, arguments: list[str]) -> int:
         warn(f"{PROGRAM}: {where}{error.strerror or error}")
         forget_stdout()
         return EXIT_USAGE
-    except Exception as error:  # the last place that can catch an error
+    except Exception as error:  # any other error is a bug, which is reported as such
         if os.environ.get("ISOLANG_TRACEBACK"):
             raise
         warn(f"{PROGRAM}: {internal_error(error)}")
@@ -74,7 +78,11 @@ def _guarded(command: Any, arguments: list[str]) -> int:
 
 
 def _printed(code: int) -> int:
-    """Return the exit code after flushing the output, and keep the verdict if that fails."""
+    """Flush the output, and return the exit code.
+
+    If the output cannot be flushed, an exit code other than 0 is kept, because it contains the
+    verdict.
+    """
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -87,7 +95,7 @@ def _printed(code: int) -> int:
 
 
 def _defaults(arguments: list[str]) -> dict[str, dict[str, Any]]:
-    """Return the defaults of ``pyproject.toml`` for the command, by default ``check``."""
+    """Return the defaults in ``pyproject.toml`` for the command that the arguments call."""
     if not arguments or "--help" in arguments:
         return {}
     from isolang.cli.config import defaults
@@ -96,7 +104,7 @@ def _defaults(arguments: list[str]) -> dict[str, dict[str, Any]]:
 
 
 def _mistake_lines(mistake: typer.TyperException, context: Any) -> tuple[str, str]:
-    """Return the message about a mistake, and the hint."""
+    """Return the message about a mistake on the command line, and a line with a hint."""
     program = PROGRAM
     if own := getattr(mistake, "ctx", None):
         program = own.command_path

@@ -1,4 +1,4 @@
-"""``isocheck observe``: records what an application does on PostgreSQL, and checks it."""
+"""Implements ``isocheck observe``, which records an application's transactions and checks them."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from isolang.observe.unseen import Unseen
 
 _PORT: Final = "6543"
-_PACE: Final = 0.2  # seconds between two looks at what the live check has found
-_LONGEST: Final = 60  # seconds of one live check
-_SHOWN: Final = 110  # characters of an example
+_PACE: Final = 0.2  # the seconds between two looks at the result of the live check
+_LONGEST: Final = 60  # the time limit for one live check, in seconds
+_SHOWN: Final = 110  # the largest number of characters of an example to print
 
 
 class NotSeen(Struct, frozen=True, kw_only=True):
@@ -175,10 +175,10 @@ def observe(
 
 
 def _address(text: str) -> tuple[str, int]:
-    """Return the host and port of an address.
+    """Parse ``HOST:PORT``, and return the host and the port.
 
     Raises:
-        Mistake: if it is not an address.
+        Mistake: if the text has another form.
     """
     host, _, port = text.rpartition(":")
     if not host or not port.isdigit() or int(port) > 65535:
@@ -188,7 +188,10 @@ def _address(text: str) -> tuple[str, int]:
 
 @contextmanager
 def _server(target: str) -> Iterator[Where]:
-    """Yield the address of the server; start a server if the target names none."""
+    """Yield the address of the server that the target names.
+
+    If the target is only ``postgres``, start a server and stop it at the end.
+    """
     from isolang.observe.observer import Where, where_of
 
     if target in ("postgres", "postgresql"):
@@ -213,7 +216,10 @@ def _server(target: str) -> Iterator[Where]:
 
 @contextmanager
 def _live(observer: Observer, path: Path, specs: Sequence[str]) -> Iterator[None]:
-    """Check the growing history by the first spec, and announce a violation at once."""
+    """Check the growing history while the block runs, and print a violation as soon as possible.
+
+    Only the first specification is checked.
+    """
     ended = threading.Event()
 
     def watch() -> None:
@@ -248,7 +254,10 @@ def _live(observer: Observer, path: Path, specs: Sequence[str]) -> Iterator[None
 def _wait(
     observer: Observer, where: Where, command: Sequence[str], host: str, env: str
 ) -> int | None:
-    """Run the command, or wait for Ctrl-C; return the exit code of the command."""
+    """Run the command, or wait for Ctrl-C if no command is given.
+
+    Return the exit code of the command; ``None`` if no command is given.
+    """
     stopped = threading.Event()
     before: dict[int, object] = {}
 

@@ -1,4 +1,4 @@
-"""``isocheck outcomes``: lists what a small program may observe at each level."""
+"""Implements ``isocheck outcomes``, which lists the outcomes of a small program at each level."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The parameters that several commands share, and the records that options fill.
+"""Defines the parameters that several commands share, and turns functions into commands.
 
-A command is a function. Its parameters are Typer's (``Annotated[str, typer.Option(...)]``), or
-records of options (:mod:`isolang.declared`), each filled from one option per field.
+A command is a function. A parameter of the function is either an option for Typer
+(``Annotated[str, typer.Option(...)]``), or a record of options (:mod:`isolang.declared`), for which
+the command gets one option for each field.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ from isolang.options import DECIDING, OUTPUT
 
 
 class Mistake(typer.TyperException):
-    """An error for a mistake on the command line.
+    """A mistake on the command line.
 
     Attributes:
-        hint: a way to correct the mistake, or empty to refer to the help.
+        hint: a way to correct the mistake; if empty, the message refers to the help.
     """
 
     exit_code = 2
@@ -45,7 +46,7 @@ class Mistake(typer.TyperException):
 
 
 def one_of(*names: str) -> dict[str, Any]:
-    """Return the arguments of ``typer.Option`` for an option whose value is one of these names."""
+    """Return arguments for ``typer.Option`` that make an option accept only these names."""
     return {
         "metavar": "|".join(names),
         "parser": choices.taken_from(lambda: names),
@@ -55,7 +56,12 @@ def one_of(*names: str) -> dict[str, Any]:
 
 
 def named(names: Callable[[], Sequence[str]], metavar: str) -> dict[str, Any]:
-    """Return the arguments of ``typer.Option`` for an option whose names are looked up lazily."""
+    """Return arguments for ``typer.Option`` that make an option accept only some names.
+
+    Args:
+        names: a function that returns the names; it is called only when a value is parsed.
+        metavar: the placeholder for the value in the help.
+    """
     return {
         "metavar": metavar,
         "parser": choices.taken_from(names),
@@ -129,10 +135,10 @@ Output: TypeAlias = Annotated[
 
 
 class _Converted:
-    """Converts the text of an option or argument to the value of its parameter.
+    """Converts the text of an option or argument to the value of its parameter, without pydantic.
 
-    Typer itself builds a pydantic adapter for each option, and importing pydantic is slow. The
-    options of these commands have parsers, or are texts or flags.
+    Typer itself builds a pydantic adapter for each option, but importing pydantic is slow. It is
+    not needed, because every option of these commands has a parser, or is a string or a flag.
     """
 
     def __init__(self, kind: Any, parser: Callable[[Any], Any] | None) -> None:
@@ -141,11 +147,11 @@ class _Converted:
         self._convert = parser or (_flag if one is bool else str)
 
     def __call__(self) -> Self:
-        """Return the object itself, because Typer calls this to get the converter of an option."""
+        """Return the converter itself, because Typer calls the object to get a converter."""
         return self
 
     def coerce(self, value: Any, *, param: Any, ctx: Any) -> Any:
-        """Return the value of a parameter, which is a list if the parameter may be repeated."""
+        """Convert the text of a parameter to its value, or to a list if it may be repeated."""
         several = param.multiple or param.nargs == -1
         if value is None:
             return () if several else None
@@ -159,25 +165,26 @@ class WithoutPydantic:
         """Return the parameters of the command, with the option ``--help``."""
         found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for param in found:
-            how = getattr(param, "type_descriptor", None)  # Typer before 0.29 needs no change
+            # Before version 0.29, Typer has no such attribute and needs no change.
+            how = getattr(param, "type_descriptor", None)
             if how is not None and not isinstance(param.get_runtime_param, _Converted):
                 param.get_runtime_param = _Converted(how.annotation, how.parameter_info.parser)
         return found
 
 
 class Command(WithoutPydantic, TyperCommand):
-    """A command."""
+    """A Typer command without pydantic."""
 
 
 def _flag(value: object) -> bool:
-    """Return a flag that a configuration file sets, which must be true or false."""
+    """Check that a value from a configuration file is true or false, and return it."""
     if not isinstance(value, bool):
         raise typer.BadParameter(f"expected true or false (got {value!r})")
     return value
 
 
 class Only:
-    """The options of a record that a command takes, with what differs for this command."""
+    """The selection of a record's options that a command has, with changed defaults and helps."""
 
     def __init__(
         self,
@@ -186,20 +193,20 @@ class Only:
         about: Mapping[str, About] | None = None,
         **defaults: Any,
     ) -> None:
-        """Select the options of a record by name.
+        """Select options of a record by name.
 
         Args:
-            names: the options that the command takes as the record declares them.
-            forms: the forms that ``--output`` may have.
-            about: the options with another help text.
-            defaults: the options with another default value.
+            names: the options that the command has exactly as the record declares them.
+            forms: the values that ``--output`` accepts; if empty, the command has no ``--output``.
+            about: options that have another help text for this command, with that text.
+            defaults: options that have another default for this command, with that default.
         """
         self.about = about or {}
         self.names = (*names, *self.about, *defaults, *(["form"] if forms else []))
         self._forms, self._defaults = forms, defaults
 
     def adapted(self, option: Option) -> Option:
-        """Return an option with the default, help and forms that this command gives it."""
+        """Return an option with the default, the help and the forms that this command requires."""
         return replace(
             option,
             default=self._defaults.get(option.name, option.default),
@@ -209,10 +216,10 @@ class Only:
 
 
 def as_command(function: Callable[..., int]) -> Callable[..., int]:
-    """Turn ``function`` into a command.
+    """Turn a function into a function with one parameter for each option, which Typer can call.
 
-    Each parameter whose type is a record (a ``Struct``) becomes one option per field. A value that
-    the record rejects is reported as a command-line mistake.
+    A parameter whose type is a record (a ``Struct``) is replaced by one option for each field. If
+    the record rejects a value, this is reported as a mistake on the command line.
     """
     hints = get_type_hints(function, include_extras=True)
     records = records_of(function)
@@ -250,7 +257,7 @@ def _check(option: Option, value: object) -> None:
 
 
 def records_of(function: Callable[..., int]) -> dict[str, tuple[type[Struct], list[Option]]]:
-    """Return, for each record parameter of a command, its type and the options that it becomes."""
+    """Return the type and the options of each parameter that is a record, by parameter name."""
     found = {}
     for name, hint in get_type_hints(function, include_extras=True).items():
         record, *more = get_args(hint) if get_origin(hint) is Annotated else (hint,)
@@ -263,7 +270,7 @@ def records_of(function: Callable[..., int]) -> dict[str, tuple[type[Struct], li
 
 
 def _parameter(option: Option) -> inspect.Parameter:
-    """Return the parameter by which Typer shows and reads an option."""
+    """Return the function parameter from which Typer makes an option."""
     about, more, default = option.about, dict[str, Any](), option.default
     if option.name in choices.OF_OPTION:
         more = named(choices.OF_OPTION[option.name], about.metavar)

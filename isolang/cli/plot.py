@@ -1,4 +1,4 @@
-"""Checks whether a figure can be drawn (``--plot``), and draws time against size."""
+"""Helps with ``--plot``: checks that a figure can be drawn, and draws time against size."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def require_plottable(path: str) -> None:
-    """Check, before the work begins, that a picture of this kind can be drawn.
+    """Check that a picture with this file name can be drawn, before the work begins.
 
     Raises:
-        Mistake: if the picture cannot be drawn.
+        Mistake: if the type of the file is not supported, or a package is not installed.
     """
     from isolang.errors import OptionError
     from isolang.report.picture import require_kind
@@ -28,7 +28,10 @@ def require_plottable(path: str) -> None:
 
 
 def time_against_size(rows: Sequence[ContestRow]) -> Picture:
-    """Return a chart with a curve for each pair; both axes are logarithmic."""
+    """Return a chart of solving time against history size, with one curve for each pair.
+
+    Both axes are logarithmic.
+    """
     from isolang.report.chart import chart
 
     curves: dict[str, list[tuple[float, float]]] = {}

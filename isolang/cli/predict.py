@@ -1,4 +1,4 @@
-"""``isocheck predict``: predicts what a run that passed could have done at a weaker level."""
+"""Implements ``isocheck predict``, which predicts violations of a valid run at a weaker level."""
 
 from __future__ import annotations
 
@@ -170,7 +170,11 @@ def predict(
 
 
 def _save(found: Predictions, folder: Path) -> None:
-    """Save each predicted history, and the certificates of both verdicts."""
+    """Save each predicted history with the certificates for both levels.
+
+    Raises:
+        HistoryError: a file cannot be written.
+    """
     from isolang.errors import HistoryError
     from isolang.files import replacing, write_whole
 

@@ -1,4 +1,4 @@
-"""A progress bar and a status line on stderr, which are shown only on a terminal."""
+"""Provides a progress bar and a status line, which are shown on stderr only if it is a terminal."""
 
 from __future__ import annotations
 
@@ -11,16 +11,22 @@ from typing import IO, TYPE_CHECKING, Generic, ParamSpec
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-_LONG = 0.7  # in seconds
+_LONG = 0.7  # the seconds after which the bar appears
 
 _What = ParamSpec("_What")
 
 
 class Bar:
-    """A progress bar that shows how many histories are done, and the current phase."""
+    """A progress bar that shows how many histories were processed, and the current phase."""
 
     def __init__(self, total: int, budget: float | None = None) -> None:
-        """Count ``total`` histories; ``budget`` is the timeout of a verdict, to show the rest."""
+        """Prepare the bar, which appears only after a short time.
+
+        Args:
+            total: the number of histories.
+            budget: the time limit for one verdict, in seconds, of which the bar shows the rest;
+                ``None`` means no limit.
+        """
         self._total = total
         self._budget = budget
         self._began = time.monotonic()
@@ -47,7 +53,7 @@ class Bar:
                 self._shown = None
 
     def phase(self, name: str) -> None:
-        """Show the name of the present phase."""
+        """Show the name of the phase that begins now; ``read`` restarts the time limit."""
         with self._lock:
             if name == "read":
                 self._began = time.monotonic()
@@ -55,12 +61,12 @@ class Bar:
             self._update()
 
     def step(self) -> None:
-        """Count one more history as done."""
+        """Count one more history as processed."""
         with self._lock:
             self._done += 1
 
     def pause(self) -> None:
-        """Hide the bar, because something will be printed; ``phase`` shows the bar again."""
+        """Hide the bar before something is printed; the next :meth:`phase` shows it again."""
         with self._lock:
             if self._shown is not None:
                 self._shown[0].stop()
@@ -98,16 +104,21 @@ class Bar:
 
 
 class StatusLine(Generic[_What]):
-    """A status line that overwrites itself on a terminal, and is not written elsewhere."""
+    """A status line on a terminal that overwrites itself; on other streams, nothing is written."""
 
     def __init__(self, stream: IO[str], text: Callable[_What, str]) -> None:
-        """Write to ``stream`` the text that ``text`` returns for the arguments of :meth:`show`."""
+        """Prepare an empty line.
+
+        Args:
+            stream: the stream to write to.
+            text: returns the text of the line for the arguments of :meth:`show`.
+        """
         self._stream, self._text = stream, text
         self._shown = stream.isatty()
         self._wrote = False
 
     def show(self, *what: _What.args, **named: _What.kwargs) -> None:
-        """Replace the text of the line."""
+        """Replace the text of the line by the text for these arguments."""
         if self._shown:
             self._write(f"\r\x1b[K{self._text(*what, **named)}")
             self._wrote = True

@@ -1,4 +1,4 @@
-"""``isocheck robust``: whether a service may run at a weaker level, and what mends it if not."""
+"""Implements ``isocheck robust``, which decides whether programs are robust at a weaker level."""
 
 from __future__ import annotations
 
@@ -267,7 +267,10 @@ def robust(
 def _templates(
     source: str, same_keys: list[str], reading: ReadOptions, *, is_text: bool
 ) -> tuple[Templates, Extracted | None]:
-    """Return the templates of a text, a file or a run, and what was extracted from a run."""
+    """Return the templates from a text, a file or a run.
+
+    The second result describes the run; it is ``None`` if the source is not a run.
+    """
     from isolang.foresee.templates import templates
     from isolang.programs.syntax import load_templates, parse_templates
 
@@ -284,7 +287,10 @@ def _templates(
 
 
 def _has_templates(path: str) -> bool:
-    """Return whether a file has templates, by its name or its first word."""
+    """Return whether a file contains templates, judging by its name or its first word.
+
+    This is also true for a file that does not exist, which is then reported as missing.
+    """
     if path.endswith(".litmus") or not os.path.isfile(path):
         return path.endswith(".litmus") or not (os.path.exists(path) or path == "-")
     with open(path, "rb") as file:
@@ -293,7 +299,12 @@ def _has_templates(path: str) -> bool:
 
 
 def _write(path: str, run: Extracted | None, source: str) -> None:
-    """Write the templates of a run."""
+    """Write the templates that were extracted from a run to a file.
+
+    Raises:
+        Mistake: if the source is not a run.
+        ProgramError: if the file cannot be written.
+    """
     from isolang.files import write_whole
     from isolang.foresee.extract import shown
     from isolang.programs.syntax import ProgramError
@@ -311,7 +322,7 @@ def _write(path: str, run: Extracted | None, source: str) -> None:
 
 
 def _conditions_of_run(run: Extracted) -> Iterator[str]:
-    """Yield what must hold besides if the templates are those of a run."""
+    """Yield the further conditions for the answer ``robust`` if the templates are from a run."""
     yield (
         f"the {run.transactions:,} recorded transactions show every program and every sequence of "
         "its statements"
@@ -337,7 +348,7 @@ def _reason(decision: Decision) -> str | None:
 def _conditions(
     found: Templates, level: str, name: str, *, sessions: bool, whole_rows: bool
 ) -> Iterator[str]:
-    """Yield what must hold for the answer ``robust``."""
+    """Yield the conditions under which the answer ``robust`` is correct, as sentences."""
     count = len(found.programs)
     programs = "the program" if count == 1 else f"the {count:,} programs"
     yield f"every transaction that touches these rows is an instance of {programs} of {name}"
@@ -397,7 +408,7 @@ def _mend(one: Mend) -> RobustMend:
 
 
 def _save(found: Counterexample, folder: Path) -> None:
-    """Write the history of a counterexample, its certificates, and a picture of the violation.
+    """Save the history of a counterexample, its two certificates, and a picture of the violation.
 
     Raises:
         ProgramError: if a file cannot be written.

@@ -1,4 +1,4 @@
-"""``isocheck run``: runs a workload on a real database, records it, and checks the history."""
+"""Implements ``isocheck run``, which runs a workload on a database and checks the history."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from isolang.run.play.state import Run, RunState
     from isolang.run.target import Target
 
-_LOST: Final = 5  # the most lost commits that the text names
-_QUIET: Final = 2.0  # the status line reports this many seconds without an answer
+_LOST: Final = 5  # the largest number of lost commits to print
+_QUIET: Final = 2.0  # the seconds without an answer after which the status line reports it
 
 
 class RunReport(Report, frozen=True, kw_only=True):
@@ -157,7 +157,7 @@ def run(
             from isolang.cli.survey import run_trials
 
             return run_trials(settings, trials, output=form, line=line)
-        runner = Runner(settings)  # reports wrong settings before anything starts
+        runner = Runner(settings)  # this finds wrong settings before anything starts
         player = Player(settings.target, settings.prefix)
         try:
             recorded = player.play(settings, line.show)
@@ -173,7 +173,10 @@ def run(
 
 @contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
-    """Make SIGTERM act like Ctrl-C: end the run, remove the tables, and check the history."""
+    """Make SIGTERM act like Ctrl-C while the block runs.
+
+    Either of them ends the run, after which the tables are removed and the history is checked.
+    """
 
     def end(*_: object) -> None:
         raise KeyboardInterrupt
@@ -226,7 +229,7 @@ def _clean(settings: Settings) -> int:
 
 
 def _judge(recorded: Run, target: Target, *, page: str, form: str, short: bool) -> int:
-    """Judge a run, print the verdict and then the slower results, and return the exit code."""
+    """Check a run, print the verdict and then the slower results, and return the exit code."""
     from isolang.cli.progress import Bar
     from isolang.language.hierarchy import IMPLIES
     from isolang.run.judge.judge import judge, with_levels, with_little
@@ -293,9 +296,10 @@ def _print_form(report: RunReport, judged: Judged, form: str, *, short: bool) ->
 
 
 def _judge_watched(recorded: Run, found: LiveVerdict, form: str, *, short: bool) -> int:
-    """Print what the watch of a long run found, without reading the history again.
+    """Print the result of the watch for a long run, and return the exit code.
 
-    If there is a violation, the watch has saved the few transactions that prove it.
+    The history is not read again. If the watch found a violation, it has saved the few transactions
+    that prove the violation, and only these are checked.
     """
     from isolang.run.judge.judge import judge_watched
 
@@ -359,14 +363,14 @@ def _print_watched(
 
 
 def _as_it_counts(report: RunReport) -> RunReport:
-    """Return the report, where unknown replaces a valid verdict that is meaningless."""
+    """Return the report; if its valid verdict is meaningless, replace the verdict by unknown."""
     if not (report.grave and report.verdict == "valid"):
         return report
     return replace(report, verdict="unknown", reason="; ".join(("not proved", *report.doubts)))
 
 
 def _print_whole(report: RunReport, judged: Judged, form: str) -> None:
-    """Print the report as one line, or as a file of test results."""
+    """Print the report as one line, or in the format ``junit`` or ``sarif``."""
     if form == "brief":
         return print_lines(escaped(brief(report)))
     from isolang.output.text import text_of_report
@@ -379,7 +383,7 @@ def _print_whole(report: RunReport, judged: Judged, form: str) -> None:
 
 
 def report_of_run(judged: Judged) -> RunReport:
-    """Return the report of the check of a run, with the facts about the run."""
+    """Return the report about a run: the report of the check, with facts about the run."""
     ran = judged.recorded
     base = replace(
         report_of(str(ran.path), ran.claims, judged.verdict),
@@ -433,7 +437,7 @@ def _print(report: RunReport, judged: Judged) -> None:
 
 
 def _summary_lines(report: RunReport, ran: Run, smallest: str = "") -> Iterator[str]:
-    """Yield the lines after the report of the check: doubts, statements, and facts of the run."""
+    """Yield the lines to print after the verdict: doubts, statements, and facts about the run."""
     for doubt in report.doubts:
         yield f"  note: {escaped(doubt)}"
     for commit in report.lost[:_LOST]:
@@ -476,7 +480,7 @@ def _row(name: str, said: str) -> str:
 
 
 def _how_it_goes(state: RunState) -> str:
-    """Return the status line of a run."""
+    """Return the text of the status line during a run."""
     passed = time.monotonic() - state.began
     look = state.look
     verdict = "" if look is None else f"{look.outcome} up to {look.transactions:,}"

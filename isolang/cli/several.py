@@ -1,4 +1,4 @@
-"""Commands that take several histories: expands folders, and sums up verdicts in a line."""
+"""Helps commands that take several histories: expands folders, and summarizes verdicts."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from isolang.output.terminal import escaped, forget_stdout, warn
 
 
 def expanded(histories: Sequence[str], form: str) -> list[str]:
-    """Return the histories, where a folder of several histories is replaced by its histories.
+    """Replace each folder of several histories by the histories that it contains.
 
-    The function prints on the standard error output which files of a folder it skips.
+    Files of a folder that are skipped are listed on stderr.
 
     Args:
-        histories: the histories as named on the command line.
-        form: the value of ``--from``; it decides which files of a folder are histories.
+        histories: the histories, as named on the command line.
+        form: the value of ``--from``, on which it depends which files of a folder are histories.
 
     Raises:
-        Mistake: if a folder has no history.
+        Mistake: if the folders contain no history.
     """
     found: list[str] = []
     for name in histories:
@@ -46,7 +46,7 @@ def expanded(histories: Sequence[str], form: str) -> list[str]:
 
 
 def brief(report: Report) -> str:
-    """Return a report as one line, with the caveats of its verdict."""
+    """Return a report as one line: the verdict, the history, the specification, and the reasons."""
     why = report.anomaly or report.reason.split("\n", 1)[0]
     more = (short for one in report.caveats if (short := Caveat(one).brief) not in why)
     reasons = "; ".join(filter(None, (why, *more)))
@@ -54,20 +54,20 @@ def brief(report: Report) -> str:
 
 
 class Remarks:
-    """Prints warnings on the standard error output, each only once."""
+    """Prints warnings on stderr, and prints each different warning only once."""
 
     def __init__(self) -> None:
         self._printed: set[str] = set()
 
     def warn_once(self, lines: Iterable[str]) -> None:
-        """Print the lines that were not printed before."""
+        """Print those lines that were not printed before."""
         for line in dict.fromkeys(lines):
             if line not in self._printed:
                 self._printed.add(line)
                 warn(line)
 
     def warn_about(self, report: Report, *, caveats: bool) -> None:
-        """Print the warnings of a report, and with ``caveats`` also those of its verdict."""
+        """Print the warnings of a report, and also its caveats if ``caveats`` is true."""
         unsaved = report.unsaved  # `warn_unsaved` prints these lines
         self.warn_once(warning(one) for one in report.warnings if one not in unsaved)
         if caveats:
@@ -75,24 +75,26 @@ class Remarks:
 
 
 def warning(text: str) -> str:
-    """Return a warning as one line; a warning about a specification already names its place."""
+    """Prefix a text with ``warning:``, unless it is a warning about a place in a specification."""
     return text if " warning: " in text.partition("\n")[0] else f"warning: {text}"
 
 
 def summary(reports: Counter[str]) -> str:
-    """Return the counts of the verdicts: ``12 verdicts: 10 valid, 2 invalid``."""
+    """Return how often each verdict occurred: ``12 verdicts: 10 valid, 2 invalid``."""
     order = ("valid", "invalid", "unknown", "error")
     parts = [f"{reports[verdict]} {verdict}" for verdict in order if reports[verdict]]
     return f"{reports.total()} verdicts: {', '.join(parts)}"
 
 
 def warn_unsaved(report: Report) -> None:
-    """Print on the standard error output which files of a report could not be saved."""
+    """Print on stderr which files of a report could not be saved."""
     warn(*(escaped(f"isocheck: not saved: {one}") for one in report.unsaved))
 
 
 def was_printed(show: Callable[[], object]) -> bool:
-    """Call ``show`` and return whether it could print; a failure must not lose a verdict.
+    """Call a function that prints, and return whether the output could be written.
+
+    An error is reported on stderr, because the exit code must still contain the verdict.
 
     Raises:
         BrokenPipeError: if the reader closed the pipe.

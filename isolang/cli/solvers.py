@@ -1,4 +1,4 @@
-"""``isocheck solvers``: runs every encoding with every solver on the same histories."""
+"""Implements ``isocheck solvers``, which runs all pairs of an encoding and a solver."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SHOWN: Final = (
     "encoding", "solver", "pruned", "verdict", "seconds", "prune", "encode", "solve", "variables",
     "clauses", "edges", "conflicts", "MB",
 )  # fmt: skip
-_WIDE: Final = 132  # the width of the table, which would be unreadable if it were wrapped
+_WIDE: Final = 132  # the least width of the table, because wrapped rows would be unreadable
 
 
 def solvers(
@@ -158,7 +158,10 @@ def _draw(rows: Sequence[ContestRow], messages: Sequence[str], output: OutputOpt
 
 
 def disagreements(rows: Sequence[ContestRow]) -> list[str]:
-    """Return a message for each wrong pair, and for each history on which verdicts disagree."""
+    """Return a message for each pair with a wrong result, and for each disputed history.
+
+    A history is disputed if one pair finds it valid and another pair finds it invalid.
+    """
     messages = [
         f"{row.history}: {row.encoding}/{row.solver} is wrong: {row.detail}"
         for row in rows
@@ -182,12 +185,20 @@ def disagreements(rows: Sequence[ContestRow]) -> list[str]:
 def _chosen(
     only: Sequence[str], prune: Sequence[str], route: Route
 ) -> tuple[list[Pair], list[tuple[str, str, str]]]:
-    """Return the pairs to run, and (encoding, solver, reason) of those that are not installed."""
+    """Return the pairs to run, and the pairs that cannot run because a solver is not installed.
+
+    A pair that cannot run is returned as the encoding, the solver and the reason.
+
+    Args:
+        only: the values of ``--only``; if empty, all pairs are selected.
+        prune: the requested stages of pruning.
+        route: the route of the level, which a pair must fit.
+    """
     from isolang.errors import SolverError
     from isolang.solvers.registry import SOLVERS, Pair, fitting, solver_of, stages_of
 
     pairs, missing = [], []
-    parts = [name for name in only if ":" in name]  # sat:glucose4, alone or after an encoding
+    parts = [name for name in only if ":" in name]  # such as sat:glucose4 or encoding/sat:glucose4
     for encoding, base in fitting(route, installed=False):
         variants = [
             base,
@@ -211,7 +222,11 @@ def _chosen(
 
 
 def _within(deadline: Deadline, children: Children, entry: ContestEntry, repeat: int) -> ContestRow:
-    """Return the row of a pair that runs some times, as long as the limit for all runs allows."""
+    """Run a pair several times, and return the run with the median time.
+
+    If the limit for all runs is reached, the pair runs fewer times. If it does not run at all, the
+    verdict in the row is unknown.
+    """
     runs: list[ContestRow] = []
     timeout = entry.options.timeout
     while len(runs) < repeat:
@@ -233,7 +248,7 @@ def _within(deadline: Deadline, children: Children, entry: ContestEntry, repeat:
 
 
 def _middle(runs: Sequence[ContestRow]) -> ContestRow:
-    """Return the run with the median time, or the first run if some run has no time."""
+    """Return the run with the median time; if some run has no time, return the first run."""
     totals = [run.total for run in runs if run.total is not None]
     if len(totals) < len(runs):
         return runs[0]
@@ -245,14 +260,14 @@ def _middle(runs: Sequence[ContestRow]) -> ContestRow:
 
 
 class _Shown:
-    """Prints each row as soon as its runs have ended.
+    """Prints each result as soon as it is known.
 
-    JSON and CSV have one line for each row. A table can be sorted and aligned only when all pairs
-    of its history have run, so that until then a line on stderr tells of each pair.
+    JSON and CSV have one line for each result. A table can be sorted and aligned only after all
+    pairs have run on its history. Until then, each result is printed as a line on stderr.
 
     Args:
         form: ``text``, ``json`` or ``csv``.
-        total: the number of pairs that run, on all histories.
+        total: the number of results, over all histories.
     """
 
     def __init__(self, form: str, total: int) -> None:
@@ -261,7 +276,12 @@ class _Shown:
             print_data(",".join(COLUMNS) + "\n")
 
     def add(self, row: ContestRow, *, ran: bool) -> None:
-        """Print a row, of a pair that ran or of one that is not installed."""
+        """Print the result of a pair.
+
+        Args:
+            row: the result.
+            ran: whether the pair ran; false if its solver is not installed.
+        """
         if self._form == "json":
             print_data(json_text(row))
         elif self._form == "csv":
@@ -278,7 +298,7 @@ class _Shown:
             warn(escaped(f"{self._ended}/{self._total}  {pair}: {row.verdict}{took}"))
 
     def end(self, rows: Sequence[ContestRow]) -> None:
-        """Print the table of a history."""
+        """Print the table with all results for a history, if the output is text."""
         if self._form == "text":
             _table([escaped_record(row) for row in rows])
 

@@ -1,4 +1,4 @@
-"""``isocheck spec compare``: finds which of two specifications is stronger, and why."""
+"""Implements ``isocheck spec compare``, which finds out which of two specifications is stronger."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def compare(
 
 
 def bounds_of(transactions: int, keys: int, *, overlap: bool = False) -> Bounds:
-    """Return the bounds of the search, from the options of the command line."""
+    """Return the bounds of the search for a separating history."""
     from isolang.comparison.separate import Bounds
 
     return Bounds(transactions=int(transactions), keys=int(keys), overlap=overlap)
@@ -212,7 +212,7 @@ def _report(a: str, b: str, found: Comparison) -> ComparisonReport:
 
 
 def proof_report(stronger: str, weaker: str, proof: ImplicationProof) -> ProofReport:
-    """Return the report of a proof."""
+    """Return the report about a proof that one specification implies another."""
     return ProofReport(
         stronger=stronger,
         weaker=weaker,
@@ -222,7 +222,7 @@ def proof_report(stronger: str, weaker: str, proof: ImplicationProof) -> ProofRe
 
 
 def witness_report(allowed_by: str, forbidden_by: str, witness: SeparatingHistory) -> WitnessReport:
-    """Return the report of a history that tells two specifications apart."""
+    """Return the report about a history that separates two specifications."""
     small = witness.small
     history, why_not = _written(witness)
     return WitnessReport(
@@ -241,7 +241,10 @@ def witness_report(allowed_by: str, forbidden_by: str, witness: SeparatingHistor
 
 
 def _written(witness: SeparatingHistory) -> tuple[str | None, str]:
-    """Return a witness as EDN, or ``None`` and the reason if EDN cannot express it."""
+    """Return a separating history as EDN, and an empty string.
+
+    If EDN cannot express the history, return ``None`` and the reason.
+    """
     from isolang.errors import HistoryError
 
     try:
@@ -272,7 +275,7 @@ _SENTENCES = {
 
 
 def headline(a: str, b: str, found: Comparison) -> str:
-    """Return how two specifications compare, in a line."""
+    """Return one sentence that states how two specifications compare."""
     known, up_to = found.bounded or (found.relation, 0)
     sentence = _SENTENCES[known].format(a=escaped(a), b=escaped(b))
     if up_to:
@@ -294,7 +297,14 @@ def _print(a: str, b: str, found: Comparison) -> None:
 
 
 def half_lines(a: str, b: str, half: Implication, bounds: Bounds) -> Iterator[str]:
-    """Yield the lines that show whether one specification implies another."""
+    """Yield lines that state whether one specification implies another, with the proof or history.
+
+    Args:
+        a: the name of the specification that may imply the other.
+        b: the name of the other specification.
+        half: the result for this direction.
+        bounds: the bounds of the search for a separating history.
+    """
     a, b = escaped(a), escaped(b)
     if half.proof is not None:
         when = f", {WHEN_ONE_AT_A_TIME}" if half.one_at_a_time else ""
@@ -322,7 +332,7 @@ def half_lines(a: str, b: str, half: Implication, bounds: Bounds) -> Iterator[st
 
 
 def search_lines(bounds: Bounds, lacking: Sequence[str]) -> Iterator[str]:
-    """Yield the lines that describe the searched histories."""
+    """Yield lines that describe which histories were searched."""
     from isolang.comparison.separate import describe_lacking
 
     yield f"    histories {bounds.kind()}"

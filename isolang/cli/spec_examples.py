@@ -1,4 +1,4 @@
-"""Checks the examples of a specification: small histories that it must allow, or forbid."""
+"""Checks the examples in a specification, which are histories that it must allow or forbid."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def broken_examples(spec: Spec) -> Iterator[str]:
-    """Yield an error for each example that does not have the verdict that the file states.
+    """Yield an error message for each example whose verdict differs from the stated verdict.
 
     Args:
-        spec: the specification.
+        spec: the specification, with its examples.
     """
     from isolang.api import check
     from isolang.errors import IsolangError
@@ -47,13 +47,14 @@ def broken_examples(spec: Spec) -> Iterator[str]:
 
 
 def fails_in_an_example(spec: Spec, check: Check) -> bool:
-    """Return whether a check fails in an example that must be forbidden.
+    """Return whether some forbidden example violates a check.
 
-    It also fails in an example if the example satisfies all other checks but not this one.
+    An example counts if it violates the check alone, or if it satisfies all other checks together
+    and the check makes it invalid.
 
     Args:
-        spec: the specification.
-        check: one of its checks.
+        spec: the specification, with its examples.
+        check: a check of the specification.
     """
     from isolang.api import check as judge
     from isolang.errors import IsolangError

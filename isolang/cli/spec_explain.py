@@ -1,4 +1,4 @@
-"""``isocheck spec explain``: explains how a level is decided, why, and what would be faster."""
+"""Implements ``isocheck spec explain``, which explains how a level is decided and why."""
 
 from __future__ import annotations
 
@@ -43,14 +43,15 @@ _WIDTH = 100
 
 
 class _Judged(Struct, frozen=True):
-    """One check, and its event graph.
+    """A check of a specification, and its event graph if it has one.
 
     Attributes:
-        check: a check of the specification.
-        automaton: the automaton of its event graph; ``None`` if it has none.
-        refusal: why it has no event graph, as one sentence; empty if it has one.
-        place: the source line with a caret, if the refusal is about a part of the check.
-        hint: a change that would make it an event graph.
+        check: the check.
+        automaton: the automaton of the event graph; ``None`` if the check has no event graph.
+        refusal: a sentence that says why the check has no event graph; empty if it has one.
+        place: the source line with a caret, if ``refusal`` is about a part of the check; otherwise
+            empty.
+        hint: a change of the check after which it would have an event graph; may be empty.
     """
 
     check: Check
@@ -100,7 +101,10 @@ def explain(
 
 
 def _write_page(spec: Spec, found: Explained, page: str) -> None:
-    """Search for the smallest forbidden histories, and write the page."""
+    """Search for the smallest history that each check forbids, and write the page.
+
+    For a level of the library, also search for histories that the next weaker levels allow.
+    """
     from isolang.comparison.compare import Implication, decide_implication
     from isolang.comparison.effort import OF_MANY, Effort
     from isolang.comparison.forbidden import smallest_forbidden
@@ -143,8 +147,8 @@ def _judge(spec: Spec, check: Check) -> _Judged:
     from isolang.language.meaning.lower import CANONICAL_EXISTS
     from isolang.language.syntax.source import excerpt
 
-    # Each check is tried alone and with only the relations of event graphs, so an error names the
-    # place that uses another relation.
+    # Each check is classified alone. All relations that event graphs do not have are left out, so
+    # an error names the place in the check that uses such a relation.
     exists = tuple(e for e in spec.exists if e == CANONICAL_EXISTS.get(e.name))
     try:
         plan = classify(replace(spec, checks=(check,), exists=exists))
@@ -157,7 +161,10 @@ def _judge(spec: Spec, check: Check) -> _Judged:
 
 
 def faster(spec: Spec) -> str:
-    """Return the name of an equal level of the library that is an event graph, or an empty text."""
+    """Return an equivalent level of the library that event graphs decide; empty if there is none.
+
+    The search covers only other forms of the same library level.
+    """
     from isolang.cli.spec_library import class_of
     from isolang.language.library import list_library
     from isolang.language.load import load_spec
@@ -288,7 +295,7 @@ def _conditions(automaton: Automaton) -> Iterator[str]:
 
 
 def _automata(way: Route) -> tuple[Automaton, ...]:
-    """Return the automata of the native engine, or none if it does not decide this route."""
+    """Return the automata that the native engine uses for a route; empty if it uses none."""
     return getattr(way, "automata", ())
 
 
@@ -300,7 +307,7 @@ _DIRECT = {
 
 
 def _question(automaton: Automaton) -> str:
-    """Return what an automaton forbids that the route made from several checks."""
+    """Return a sentence that says what an automaton of the route forbids."""
     if "components" in automaton.direct:
         closing = " or ".join(sorted(automaton.closing))
         return f"{automaton.check}: no cycle with {closing}; other cycles are allowed"
@@ -320,7 +327,7 @@ def _question(automaton: Automaton) -> str:
 
 
 def _drawn(automaton: Automaton) -> Iterator[str]:
-    """Yield the moves of the automaton, with a line for each pair of states."""
+    """Yield the transitions of an automaton as text, one line for each pair of states."""
     from isolang.language.vocabulary import TESTS
 
     moves: dict[tuple[int, int], list[str]] = {}

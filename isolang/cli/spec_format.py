@@ -1,4 +1,4 @@
-"""``isocheck spec format``: formats specifications."""
+"""Implements ``isocheck spec format``, which formats specifications."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``isocheck spec list`` and ``isocheck spec show``."""
+"""Implements ``isocheck spec list`` and ``isocheck spec show``."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def list_levels(*, output: Output = "text") -> int:
 
 
 def class_of(spec: Spec) -> str:
-    """Return the kind of the route of a specification; ``-`` if no engine decides it."""
+    """Return the kind of route that decides a specification; ``-`` if no engine decides it."""
     from isolang.language.classify.route import route
 
     try:

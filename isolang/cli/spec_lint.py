@@ -1,4 +1,4 @@
-"""``isocheck spec lint``: reports errors and probable mistakes of a specification."""
+"""Implements ``isocheck spec lint``, which reports errors and probable mistakes."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _print(one: Linted, *, failed: bool) -> None:
 
 
 def _lint(name: str, include: Sequence[str], seconds: float | None) -> tuple[Linted, bool]:
-    """Return the findings in a file, and whether it cannot be used at all."""
+    """Check a file, and return the findings and whether the file cannot be read at all."""
     from isolang.cli.spec_examples import broken_examples
     from isolang.language.load import find_errors, load_spec
     from isolang.language.meaning.polarity import polarity_warnings
@@ -143,9 +143,9 @@ def _lint(name: str, include: Sequence[str], seconds: float | None) -> tuple[Lin
 
 
 def _unchecked(spec: Spec) -> Iterator[str]:
-    """Yield a warning if a text with a header, or an empty text, has no check.
+    """Yield a warning if a specification has no check.
 
-    A text with definitions and no header is a fragment for other files to include.
+    A file with definitions but no header is only included by other files and needs no check.
     """
     from isolang.language.syntax.source import Position, message_at
 
@@ -157,7 +157,7 @@ def _unchecked(spec: Spec) -> Iterator[str]:
 
 
 def _implied(spec: Spec) -> Iterator[str]:
-    """Yield a warning for each check that the other checks imply."""
+    """Yield a warning for each check that is redundant because other checks imply it."""
     from isolang.comparison.normal import normal
     from isolang.comparison.walks import implied_checks
     from isolang.language.syntax.source import message_at
@@ -171,7 +171,7 @@ def _implied(spec: Spec) -> Iterator[str]:
 
 
 def _settled(spec: Spec) -> Iterator[str]:
-    """Yield a warning for each check that some choice of version orders always satisfies."""
+    """Yield a warning for each check that every history satisfies under some version orders."""
     from isolang.comparison.normal import normal
     from isolang.comparison.walks import settled_by_version_orders
     from isolang.language.syntax.source import message_at
@@ -179,7 +179,7 @@ def _settled(spec: Spec) -> Iterator[str]:
     if not any(not check.flag for check in spec.checks):
         return
     for check in settled_by_version_orders(normal(spec)):
-        if check.file.startswith("library:"):  # PL-1, whose text explains it
+        if check.file.startswith("library:"):  # this concerns PL-1, whose text explains it
             continue
         what = (
             f"warning: check `{check.name}` cannot fail on registers, since some choice of version "
@@ -190,7 +190,7 @@ def _settled(spec: Spec) -> Iterator[str]:
 
 
 def _routed(spec: Spec) -> Sequence[str]:
-    """Return the warnings of the specification, and those of its compilation."""
+    """Return the warnings about a specification, including those from its compilation."""
     from isolang.language.classify.event_graph import NotAnEventGraph
     from isolang.language.classify.route import route
 
@@ -198,14 +198,24 @@ def _routed(spec: Spec) -> Sequence[str]:
         return route(spec).warnings
     except NotAnEventGraph:
         return spec.warnings
-    except SpecError:  # a fragment without checks
+    except SpecError:  # the file has no checks
         return spec.warnings
 
 
 def _searched(
     spec: Spec, seconds: float | None, *, reported: str
 ) -> tuple[list[str], list[str], str]:
-    """Search small histories; return warnings, unproved suspicions, and what was searched."""
+    """Search all small histories for signs of mistakes in a specification.
+
+    Args:
+        spec: the specification.
+        seconds: the time limit; ``None`` to count steps instead; 0 to skip the search.
+        reported: the warnings so far, which are not repeated.
+
+    Returns:
+        The warnings that the search proves, the suspicions that it does not prove, and a phrase for
+        which histories were searched.
+    """
     from isolang.cli.spec_examples import fails_in_an_example
     from isolang.comparison.search import search
     from isolang.language.syntax.source import Position, message_at
@@ -218,7 +228,7 @@ def _searched(
     unsure: list[str] = []
 
     def warn_unless_found(where: Position, what: str, hint: str) -> None:
-        """Add a warning if the search was complete, else a suspicion."""
+        """Add a warning if the search was complete; otherwise, add a suspicion."""
         if findings.complete and not findings.lacking:
             hint = f"{hint}searched {findings.bound()}"
             texts.append(message_at(where, spec.texts, f"warning: {what}", hint=hint))

@@ -1,4 +1,4 @@
-"""``isocheck spec place`` and ``isocheck spec lattice``: where levels lie, and why."""
+"""Implements ``isocheck spec place`` and ``isocheck spec lattice``, which compare many levels."""
 
 from __future__ import annotations
 
@@ -180,7 +180,15 @@ def placed(
     seconds: float | None = None,
     progress: Callable[[str], object] = lambda phase: None,
 ) -> Placement:
-    """Return the place of a specification among the levels of the library."""
+    """Compare a specification with all levels of the library.
+
+    Args:
+        spec: the specification.
+        bounds: the bounds of the search for separating histories; by default 4 transactions and 3
+            keys.
+        seconds: the time limit; ``None`` to count steps instead.
+        progress: gets the name of each phase.
+    """
     from isolang.comparison.lattice import library_levels
     from isolang.comparison.lattice import place as place_in
     from isolang.comparison.normal import normal
@@ -192,7 +200,7 @@ def placed(
 
 
 def place_report(found: Placement) -> PlaceReport:
-    """Return the report of the place of a specification."""
+    """Return the report about the place of a specification among the levels."""
     return PlaceReport(
         name=found.name,
         equal=found.equal,
@@ -219,7 +227,7 @@ def _neighbours(
 
 
 def place_line(place: PlaceReport) -> str:
-    """Return the place of a specification as one line."""
+    """Return one sentence that states the place of a specification among the levels."""
     when = f", {WHEN_ONE_AT_A_TIME}" if place.one_at_a_time else ""
     return _proved_place(place) + "".join(map(_bounded_place, place.bounded)) + when
 
@@ -240,7 +248,7 @@ def _proved_place(place: PlaceReport) -> str:
 
 
 def place_lines(found: Placement) -> Iterator[str]:
-    """Yield the place of a specification, and what tells it apart from its neighbours."""
+    """Yield lines with the place of a specification, and with what separates it from neighbours."""
     from isolang.history.readers.reading import counted
 
     yield place_line(place_report(found))

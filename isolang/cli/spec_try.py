@@ -1,4 +1,4 @@
-"""``isocheck spec try``: checks a specification each time it is saved."""
+"""Implements ``isocheck spec try``, which checks a specification each time it is saved."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def try_spec(
 
 
 def _changed(path: Path, histories: Sequence[str]) -> list[int]:
-    """Return the times of the last changes of the files."""
+    """Return when the specification and each history was last changed."""
     files = [path, *_files(histories)]
     return [one.stat().st_mtime_ns if one.exists() else 0 for one in files]
 

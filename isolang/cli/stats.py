@@ -1,4 +1,4 @@
-"""``isocheck stats``: summarizes what a history contains, and which checks it could violate."""
+"""Implements ``isocheck stats``, which summarizes what a history contains."""
 
 from __future__ import annotations
 

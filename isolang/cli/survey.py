@@ -1,4 +1,4 @@
-"""``isocheck run --survey``: runs every workload at every level, and prints one table."""
+"""Implements ``isocheck run --survey`` and ``--effectiveness``, which run many workloads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,15 @@ _COLUMNS = "  {:<20} {:<14} {:<11} {}"
 def run_survey(
     settings: Settings, *, page: str, output: str, line: StatusLine[[RunState]], against: str = ""
 ) -> int:
-    """Run a survey, print it with what is new since an earlier one, and return the exit code."""
+    """Run a survey, print its table, and return the exit code.
+
+    Args:
+        settings: the settings of all runs.
+        page: the file for a page with the table; empty for no page.
+        output: the form of the output.
+        line: the status line.
+        against: the file of an earlier survey, with which this survey is compared; may be empty.
+    """
     from isolang.report import save_page
     from isolang.run.survey.comparison import load_survey, news
     from isolang.run.survey.survey import ALL, survey
@@ -35,11 +43,11 @@ def run_survey(
 
     def done(cell: Cell, so_far: Survey) -> None:
         line.end()
-        if page:  # each time, because a later cell may end the run
+        if page:  # save the page after each cell, because a later cell may end the run
             unsaved.clear()
             try:
                 save_page(html(so_far, Path(settings.folder), Path(page)), Path(page))
-            except IsolangError as error:  # the table is still printed
+            except IsolangError as error:  # the survey continues, and its table is printed
                 unsaved.append(str(error))
         if output == "text":
             print_lines(*_lines(cell))
@@ -77,7 +85,14 @@ def run_survey(
 def run_trials(
     settings: Settings, seconds: float, *, output: str, line: StatusLine[[RunState]]
 ) -> int:
-    """Measure how effective the workloads are, print the result, and return the exit code."""
+    """Measure how many violations each workload finds, print the result, and return the exit code.
+
+    Args:
+        settings: the settings of all runs.
+        seconds: the total time of all runs.
+        output: the form of the output.
+        line: the status line.
+    """
     from isolang.run.play.phases import AUTO
     from isolang.run.survey.effectiveness import effectiveness, markdown
 
@@ -91,7 +106,11 @@ def run_trials(
 
 
 def _named(workload: str, everything: Sequence[str]) -> tuple[str, ...]:
-    """Return the workloads of a list separated by commas."""
+    """Return the names in the value of ``--workload``; ``auto`` and ``all`` stand for everything.
+
+    Raises:
+        IsolangError: if a workload does not exist.
+    """
     from isolang.run.workloads import workload_named
 
     if workload in ("auto", "all"):
@@ -99,7 +118,7 @@ def _named(workload: str, everything: Sequence[str]) -> tuple[str, ...]:
     names = tuple(workload.split(","))
     for name in names:
         if name != "scripted":
-            workload_named(name)  # reports a mistyped name before anything starts
+            workload_named(name)  # this finds a mistyped name before anything starts
     return names
 
 

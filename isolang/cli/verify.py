@@ -1,4 +1,4 @@
-"""``isocheck verify``: checks a saved certificate against its history with all checkers."""
+"""Implements ``isocheck verify``, which checks a saved certificate with all checkers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.meaning.core import Spec
 
-_PIPE_LIMIT: Final = 1 << 28  # in bytes, for a certificate from a pipe
+_PIPE_LIMIT: Final = 1 << 28  # the largest number of bytes of a certificate from a pipe
 
 
 def verify(
@@ -118,11 +118,18 @@ def verify(
 def _by_kernel_too(
     accepted: Acceptance, history: History, spec: Spec, proof: Certificate, *, insists: bool
 ) -> Acceptance:
-    """Return what the checkers accept, with the kernel if its program is there.
+    """Let the kernel check a proof too if its program is installed, and add its result.
+
+    Args:
+        accepted: the result of the other checkers.
+        history: the history.
+        spec: the specification.
+        proof: the certificate with the proof.
+        insists: whether the kernel must accept the proof.
 
     Raises:
-        CertificateRejected: the kernel refuses the proof.
-        NotCertifiedError: the kernel must accept the proof, and cannot decide it.
+        CertificateRejected: the kernel rejects the proof.
+        NotCertifiedError: the kernel must accept the proof, but cannot decide it.
     """
     from isolang.certify.errors import NotCertifiedError
     from isolang.certify.kernel import find_kernel
@@ -143,7 +150,10 @@ def _by_kernel_too(
 
 
 def _verify_chain(folder: str, log: str, *, by_definition: bool, by_kernel: bool) -> int:
-    """Check the chain of a watch: each part by itself, and that each continues the previous one."""
+    """Check the chain of a watch, print the result, and return the exit code.
+
+    Each part must satisfy the level by itself and begin with the values that earlier parts left.
+    """
     from concurrent.futures import ThreadPoolExecutor
 
     from isolang.machine import processors
@@ -186,7 +196,7 @@ def _drawn(
     name: str,
     output: OutputOptions,
 ) -> list[str]:
-    """Write the requested page and figure, and return a line for each."""
+    """Write the requested page and figure, and return a line for each written file."""
     if not (output.html or output.plot):
         return []
     from isolang.pipeline.verified import verdict_of
@@ -207,10 +217,10 @@ def _drawn(
 
 
 def _reading(proof: Certificate) -> ReadOptions:
-    """Return the options with which the certificate reads the history.
+    """Return the options in a certificate with which the history must be read.
 
     Raises:
-        CertificateError: if this version does not know one of the options.
+        CertificateError: if this version of isolang does not know one of the options.
     """
     from isolang.certify.certificate import CertificateError
 
@@ -222,7 +232,7 @@ def _reading(proof: Certificate) -> ReadOptions:
 
 
 def _read_as(proof: Certificate) -> str:
-    """Return in words how the certificate reads the history, since that may change its meaning."""
+    """Return a phrase for how the history is read, because that may change its meaning."""
     from isolang.history.history import read_with
 
     options = read_with(proof.history_options).removeprefix("read")
@@ -230,10 +240,11 @@ def _read_as(proof: Certificate) -> str:
 
 
 def _text(path: str) -> str:
-    """Return the text of a certificate, of which a pipe may have only a limited length.
+    """Read a certificate from a file, or from a pipe up to a limit.
 
     Raises:
-        CertificateError: if the certificate cannot be read, or if it exceeds the limit.
+        CertificateError: if the certificate cannot be read, or if a pipe contains more than the
+            limit.
     """
     from isolang.certify.certificate import CertificateError
 
@@ -249,7 +260,15 @@ def _text(path: str) -> str:
 
 
 def _provenance(known_as: str, spec: Spec, proof: str = "certificate") -> str:
-    """Return whether the specification is the library's, by comparing texts, or the proof's own."""
+    """Return a phrase that says whether a specification comes from the library.
+
+    The texts are compared, because a proof may contain a changed text under the same name.
+
+    Args:
+        known_as: the name of the specification in the proof.
+        spec: the specification in the proof.
+        proof: the word for the proof, for the phrase.
+    """
     from isolang.language.load import load_spec
 
     main = next(iter(spec.texts))
@@ -273,10 +292,13 @@ def _checks(spec: Spec) -> list[str]:
 
 
 def spec_of(certificate: Certificate) -> Spec:
-    """Return the spec that the texts in the certificate define, whatever the library says today.
+    """Return the specification that the texts in a certificate define.
+
+    The library is not used, because its text may have changed since the certificate was written.
 
     Raises:
-        CertificateError: if there are no texts, or if they define a level of another name.
+        CertificateError: if the certificate contains no texts, or if they define a level with
+            another name.
         SpecError: if the texts cannot be read.
     """
     from isolang.certify.certificate import CertificateError

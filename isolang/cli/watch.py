@@ -1,4 +1,4 @@
-"""``isocheck watch``: checks a history while it grows."""
+"""Implements ``isocheck watch``, which checks a history while it grows."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from isolang.output.terminal import escaped, print_data, print_lines, warn
 if TYPE_CHECKING:
     from isolang.watch import Round, Stream, Watch, WatchReport
 
-_PACE: Final = 2.0  # the seconds after which new transactions of a growing log are checked
-_SHOWN: Final = 12  # the most assumed values that are printed
+_PACE: Final = 2.0  # the seconds after which a few new transactions of a growing log are checked
+_SHOWN: Final = 12  # the largest number of assumed values to print
 _EXITS: Final = {
     "valid": EXIT_VALID,
     "invalid": EXIT_INVALID,
@@ -183,7 +183,9 @@ def watch(
 
             warn(f"metrics: {open_.enter_context(served(course, metrics))}")
         report = _followed(watched, stream, course, line, output=output.form)
-        if not state:  # the copy of what came through a pipe is gone with its folder
+        # Without --state, the folder with the copy of the standard input is deleted, so places name
+        # the standard input instead.
+        if not state:
             copy, original = f"{folder / 'input'}:", "the standard input, line "
             places = tuple(place.replace(copy, original) for place in report.places)
             report = msgspec.structs.replace(report, places=places)
@@ -201,7 +203,10 @@ def _followed(
     *,
     output: str,
 ) -> WatchReport:
-    """Feed the stream to the watch until the stream ends, or a violation or Ctrl-C ends it."""
+    """Feed the stream to the watch until the watch ends, and return its report.
+
+    Ctrl-C stops the stream, and the watch ends after the data that were read.
+    """
     batches = iter(stream)
     while watched.report is None:
         try:
@@ -221,7 +226,11 @@ def _followed(
 
 
 def _kept(report: WatchReport, folder: Path) -> list[str]:
-    """Save the transactions of a violation and their certificate in the folder of the chain."""
+    """Save the transactions of a violation and their certificate in the folder of the chain.
+
+    Return a line for each saved file. An error is only printed, because it does not change the
+    verdict.
+    """
     from isolang.errors import IsolangError
     from isolang.watch.violation import save_violation
 
@@ -234,7 +243,10 @@ def _kept(report: WatchReport, folder: Path) -> list[str]:
 
 
 def _page(report: WatchReport, course: Progress) -> list[str]:
-    """Save the page, and keep the verdict if the page cannot be saved."""
+    """Save the final page, and return a line about it.
+
+    An error is only printed, because it does not change the verdict.
+    """
     from isolang.errors import IsolangError
 
     try:

@@ -1,4 +1,4 @@
-"""Reports the progress of a watch: the status line, a record per round, and a live page."""
+"""Reports the progress of a watch as a status line, as a record for each round, and as a page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from isolang.watch import Round, WatchReport
 
 _REFRESH: Final = 3  # the seconds between two versions of the page
-_MOST: Final = 4000  # the most points of a curve that are kept
+_MOST: Final = 4000  # the largest number of points in a curve
 
 
 class WatchLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,29 +64,30 @@ class WatchLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lag(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the watch is behind: unread bytes, and the client for which all others wait."""
+    """The unchecked bytes of the logs, and the client for which the watermark waits."""
 
     bytes: int
     holding: str
 
 
 class Progress:
-    """The rounds of a watch over time.
+    """Collects the rounds of a watch, and reports them in several forms.
 
     Attributes:
         name: the names of the logs.
-        level: the level of the watch.
-        last_round: when the last round ended, in seconds since 1970; ``None`` before the first.
+        level: the level that is checked.
+        last_round: the time at which the last round ended, in seconds since 1970; ``None`` before
+            the first round.
     """
 
     def __init__(self, name: str, level: str, *, page: str = "", before: int = 0) -> None:
-        """Start without rounds.
+        """Begin before the first round.
 
         Args:
             name: the names of the logs.
-            level: the level of the watch.
-            page: the file of the page, or empty for none.
-            before: the transactions that the watch saw before it resumed.
+            level: the level that is checked.
+            page: the file for the page; empty for no page.
+            before: the number of transactions that the watch had seen before it was resumed.
         """
         self._first = before
         self.name, self.level, self._page = name, level, page
@@ -99,10 +100,10 @@ class Progress:
         self._rate = 0.0
         self._memory = 0.0
         self._last: tuple[Round, Lag] | None = None
-        self._complained = False  # that the page cannot be saved
+        self._complained = False  # whether a warning said that the page cannot be saved
 
     def add(self, found: Round, lag: Lag) -> None:
-        """Add a round."""
+        """Add the last round, and write the page from time to time."""
         now = time.monotonic() - self._began
         then, seen = self._before
         if now - then >= 1.0 or not self._points:
@@ -122,16 +123,16 @@ class Progress:
         if self._page and time.monotonic() - self._written >= _REFRESH:
             try:
                 self._write(found.outcome, refresh=_REFRESH)
-            except OSError as error:  # the watch goes on; its end says it again
+            except OSError as error:  # the watch continues, and reports the error again at its end
                 if not self._complained:
                     warn(escaped(f"the page could not be saved: {error}"))
                 self._complained = True
 
     def record(self, report: WatchReport | None = None) -> WatchLine:
-        """Return the last round as a record for programs.
+        """Return the record about the last round, or about the whole watch if it has ended.
 
         Args:
-            report: the final report, for the last line, which is about the whole watch.
+            report: the final report; ``None`` if the watch has not ended.
         """
         assert self._last is not None
         (found, lag), seconds = self._last, time.monotonic() - self._began
@@ -151,7 +152,7 @@ class Progress:
         )  # fmt: skip
 
     def line(self, found: Round, lag: Lag) -> str:
-        """Return the status line of a round."""
+        """Return the text of the status line after a round."""
         holding = f"; {found.holding}" if found.holding else ""
         waits = f"; all wait for {lag.holding}" if lag.holding else ""
         many = "violation" if found.violations == 1 else "violations"
@@ -164,7 +165,10 @@ class Progress:
         )
 
     def save_end(self, report: WatchReport) -> str:
-        """Write the final page, about a violation if there is one, and return a line about it."""
+        """Write the final page, and return a line about it.
+
+        If the watch found a violation, the page is about the violation.
+        """
         from isolang.report import page, save_page
         from isolang.verdict import Invalid
 
@@ -227,7 +231,7 @@ class Progress:
 
 
 def _resident() -> float:
-    """Return the memory of this process in megabytes, or 0 if it is unknown."""
+    """Return the resident memory of this process in megabytes; 0 if it cannot be determined."""
     try:
         pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
     except (OSError, ValueError, IndexError):

@@ -1,4 +1,4 @@
-"""Serves the numbers of a watch for Prometheus."""
+"""Serves metrics about a watch for Prometheus."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ _GAUGES: Final = {
 
 
 def address(text: str) -> tuple[str, int]:
-    """Parse an address: ``PORT``, on this machine alone, or ``HOST:PORT``.
+    """Parse ``HOST:PORT`` or ``PORT``, and return the host and the port.
+
+    ``PORT`` alone means that only this machine can connect.
 
     Raises:
-        Mistake: if the text is neither.
+        Mistake: if the text has another form.
 
     >>> address("9464"), address("[::]:9464")
     (('127.0.0.1', 9464), ('::', 9464))
@@ -40,14 +42,14 @@ def address(text: str) -> tuple[str, int]:
 
 @contextmanager
 def served(course: Progress, at: str) -> Iterator[str]:
-    """Serve the numbers of a watch while the body runs, and yield the URL.
+    """Serve metrics about a watch while the block runs, and yield the URL.
 
     Args:
         course: the progress of the watch.
-        at: the address, as :func:`address` parses it; port 0 chooses a free port.
+        at: the address, in a form that :func:`address` parses. Port 0 chooses a free port.
 
     Raises:
-        Mistake: if the address is wrong or not available, or prometheus-client is missing.
+        Mistake: if the address is wrong or not available, or if prometheus-client is not installed.
     """
     try:
         from prometheus_client import CollectorRegistry, start_http_server
@@ -73,13 +75,13 @@ def served(course: Progress, at: str) -> Iterator[str]:
 
 
 class _Numbers:
-    """Gives Prometheus the numbers of the last round when it asks for them."""
+    """Returns metrics about the last round whenever Prometheus asks for them."""
 
     def __init__(self, course: Progress) -> None:
         self._course = course
 
     def collect(self) -> Iterable[Any]:
-        """Yield the numbers under their names in Prometheus."""
+        """Yield all metrics, in the form of the library prometheus-client."""
         from prometheus_client.core import (
             CounterMetricFamily,
             GaugeMetricFamily,

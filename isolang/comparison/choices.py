@@ -1,4 +1,4 @@
-"""Encodes, for a symbolic history, that some choices satisfy or violate a specification."""
+"""Encodes, for a symbolic history, whether choices satisfy a specification."""
 
 from __future__ import annotations
 
@@ -18,32 +18,33 @@ from isolang.language.vocabulary import BEGIN_WITH_T0
 
 Pairs: TypeAlias = frozenset[tuple[int, int]]
 Instance: TypeAlias = tuple[str, int | None]
-"""The name of a chosen relation, and its key if the relation is keyed."""
+"""The name of a chosen relation, and its key; the key is ``None`` if the relation is not keyed."""
 Chosen: TypeAlias = Mapping[Instance, Pairs]
-"""The pairs of each chosen relation, where an order is on all elements that it may have."""
+"""The pairs of each chosen relation. An order has pairs for all elements that it may order."""
 
 
 class Choices:
-    """A value for each chosen relation of a specification, and the checks on these values.
+    """A value for each chosen relation of a specification, and literals that check these values.
 
     Attributes:
-        met: literals that are all true iff the values are as declared and meet the checks. If the
-            values and closures are variables, the literals can all be true iff some values do so.
+        met: literals that are all true iff the values of the chosen relations are as declared and
+            meet the checks. If the values are variables, the literals can all be true iff some
+            values meet these conditions.
     """
 
     def __init__(
         self, level: Normal, on: SymbolicInterpretation, chosen: Chosen | None = None
     ) -> None:
-        """Evaluate the checks of a specification on all histories of a scope.
+        """Evaluate the checks of a specification on a symbolic history.
 
         Args:
             level: the specification.
-            on: the symbolic history.
-            chosen: the values of the chosen relations, or ``None`` to make them variables, whose
-                values ``read`` returns.
+            on: the symbolic history, which represents all histories of a scope.
+            chosen: the values of the chosen relations. If it is ``None``, the values are new
+                variables, and ``read`` returns their values in a model.
 
         Raises:
-            SpecError: if the specification uses a relation that small histories lack.
+            SpecError: if the specification uses a relation that small histories do not have.
         """
         self.met: list[int] = []
         self._on = on
@@ -63,14 +64,14 @@ class Choices:
             self.met += self._check(check)
 
     def read(self, model: Sequence[int]) -> Chosen:
-        """Return the values of the variables in a model of the circuit."""
+        """Return the values that a model of the circuit gives the chosen relations."""
         return {
             place: frozenset(pair for pair, x in free.items() if self._circuit.value(x, model))
             for place, free in self._free.items()
         }
 
     def value(self, name: str) -> Relation:
-        """Return the value of a relation or set with this name."""
+        """Return the value of the relation or set with this name, for all keys together."""
         return self._evaluator.named(name, None)
 
     # --- chosen relations ---
@@ -119,7 +120,7 @@ class Choices:
 
     def _relation(self, place: Instance, carrier: Relation, least: Relation) -> Relation:
         if self._chosen is not None:
-            # The values must contain the declared pairs, which depend on the history.
+            # The value must also contain the pairs after `containing`, which depend on the history.
             pairs = self._chosen[place]
             some = relation_of((i, j, x) for i, j, x in carrier.pairs() if (i, j) in pairs)
             return self._algebra.union([some, least])
@@ -147,7 +148,7 @@ class Choices:
     # --- checks ---
 
     def _check(self, check: Check) -> Iterator[int]:
-        """Yield literals that are all true iff the check is met."""
+        """Yield literals that are all true iff the history and the choices meet the check."""
         side = Side.EXACT if check.negated else self._side
         expr = plain(check.expr)
         found = self._evaluator.value(Plus(expr) if check.kind == "acyclic" else expr, side)
@@ -165,7 +166,9 @@ class Choices:
 
 
 def numbered(level: Normal, on: SymbolicInterpretation) -> Choices | None:
-    """Return the choices with version orders by number, or ``None`` if others may be needed.
+    """Return choices whose version orders follow the numbers of the transactions.
+
+    If a history may need other version orders, return ``None``.
 
     SOUND BECAUSE the names of transactions mean nothing: if some relations are within one order,
     the transactions can be numbered along it, and the relations go from lower to higher numbers.

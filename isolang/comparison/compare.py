@@ -1,4 +1,7 @@
-"""Compares two specifications; in each direction, a proof or a history decides the implication."""
+"""Compares two specifications by deciding the implication in both directions.
+
+A proof shows that an implication holds, and a history shows that it does not hold.
+"""
 
 from __future__ import annotations
 
@@ -28,17 +31,18 @@ Progress: TypeAlias = Callable[[str], object]
 
 
 class DisagreementError(IsolangError):
-    """The error if the engine does not confirm the result of the search: a bug in isolang."""
+    """The error that the engine does not confirm a history of the search, which is a bug."""
 
 
 class SeparatingHistory(Struct, frozen=True, kw_only=True):
     """A history that one specification allows and another one forbids, confirmed by the engine.
 
     Attributes:
-        small: the history.
-        smallest: whether no such history has fewer transactions, then operations, then keys.
-        violation: the verdict of the specification that forbids the history.
-        certified: whether the independent checker accepted both verdicts.
+        small: the history as the search found it.
+        smallest: whether the history has the fewest transactions of all such histories, then the
+            fewest operations, and then the fewest keys.
+        violation: the verdict by the specification that forbids the history.
+        certified: whether the independent checker accepted the proofs of both verdicts.
     """
 
     small: Small
@@ -48,15 +52,15 @@ class SeparatingHistory(Struct, frozen=True, kw_only=True):
 
     @property
     def history(self) -> History:
-        """The history as the engine checked it."""
+        """The history in the form in which the engine checked it."""
         return self.violation.history
 
     def edn(self) -> str:
-        """Return the history in EDN.
+        """Return the text of the history in EDN.
 
         Raises:
-            HistoryError: EDN cannot express it, for example because transactions of a session
-                overlap.
+            HistoryError: if EDN cannot express the history, for example because transactions of a
+                session overlap.
         """
         import tempfile
         from pathlib import Path
@@ -73,13 +77,15 @@ class Implication(Struct, frozen=True, kw_only=True):
     """The answer to whether one specification implies another.
 
     Attributes:
-        proof: a proof that the implication holds, or ``None``.
-        witness: a history that shows that the implication does not hold, or ``None``.
-        searched: if there is neither a proof nor a history, the number of transactions up to which
-            no history contradicts the implication.
-        lacking: relations that the searched histories have in part only: their times are those of
-            whole transactions, and each of their statements is one operation.
-        one_at_a_time: whether the result requires that sessions do one thing at a time.
+        proof: a proof that the implication holds; ``None`` if none was found.
+        witness: a history that shows that the implication does not hold; ``None`` if none was
+            found.
+        searched: if neither was found, the number of transactions up to which no history
+            contradicts the implication.
+        lacking: the relations that the searched histories have only in part, because these
+            histories have times of whole transactions only, and because each of their statements is
+            one operation.
+        one_at_a_time: whether the result holds only if sessions do one thing at a time.
     """
 
     proof: ImplicationProof | None = None
@@ -95,10 +101,10 @@ class Comparison(Struct, frozen=True, kw_only=True):
     Attributes:
         a: the first specification.
         b: the second specification.
-        forth: whether ``a`` implies ``b``.
-        back: whether ``b`` implies ``a``.
-        bounds: the bounds of the search.
-        seconds: the time that the comparison took.
+        forth: the answer to whether ``a`` implies ``b``.
+        back: the answer to whether ``b`` implies ``a``.
+        bounds: the bounds of the search for separating histories.
+        seconds: the time that the comparison took, in seconds.
     """
 
     a: Spec
@@ -124,7 +130,11 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
     @property
     def bounded(self) -> tuple[Bounded, int] | None:
-        """An unknown relation, as known up to a number of transactions, and this number."""
+        """The relation of ``a`` to ``b`` on all histories up to a size, and that size.
+
+        The size is a number of transactions. The value is ``None`` if both directions are decided,
+        or if an undecided direction was not searched at any size.
+        """
         directions = (self.forth, self.back)
         sizes = [one.searched for one in directions if one.proof is None and one.witness is None]
         if not sizes or not min(sizes):
@@ -134,7 +144,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
     @property
     def one_at_a_time(self) -> bool:
-        """Return whether the relation requires that sessions do one thing at a time."""
+        """Return whether the relation holds only if sessions do one thing at a time."""
         return self.forth.one_at_a_time or self.back.one_at_a_time
 
 
@@ -151,13 +161,14 @@ def compare(
     Args:
         a: the first specification.
         b: the second specification.
-        bounds: the bounds of the search for a history.
-        seconds: the time limit for both directions; by default, counted work is the limit.
-        progress: called with a description of each step as it begins.
+        bounds: the bounds of the search for separating histories.
+        seconds: the time limit for both directions; ``None`` to limit the counted work instead.
+        progress: a function that is called at the beginning of each step, with its description.
 
     Raises:
-        SpecError: if a specification has no check, or uses a relation that small histories lack.
-        DisagreementError: if the engine does not confirm a history.
+        SpecError: if a specification has no check, or uses a relation that small histories do not
+            have.
+        DisagreementError: if the engine does not confirm a history that the search found.
     """
     start = time.perf_counter()
     one, other = normal(a), normal(b)
@@ -187,7 +198,15 @@ def decide_implication(
     effort: Effort | None = None,
     progress: Progress = lambda phase: None,
 ) -> Implication:
-    """Determine whether one specification implies another; see :func:`compare`."""
+    """Determine whether one specification implies another, by a proof or by a separating history.
+
+    Args:
+        stronger: the specification that may imply the other.
+        weaker: the specification that may be implied.
+        bounds: the bounds of the search for a separating history.
+        effort: the limit of the search; ``None`` for the usual number of conflicts.
+        progress: a function that is called at the beginning of each step, with its description.
+    """
     proof = prove_implication(stronger, weaker, one_at_a_time=not bounds.overlap)
     if proof is not None:
         return Implication(proof=proof, one_at_a_time=proof.one_at_a_time)
@@ -212,10 +231,16 @@ def decide_implication(
 
 
 def confirmed(small: Small, allows: Spec, forbids: Spec, *, smallest: bool) -> SeparatingHistory:
-    """Return a history with the verdicts that the engine gives by both specifications.
+    """Let the engine confirm that one specification allows a history and another one forbids it.
+
+    Args:
+        small: the history.
+        allows: the specification that should allow the history.
+        forbids: the specification that should forbid the history.
+        smallest: whether the search showed that no smaller history separates the specifications.
 
     Raises:
-        DisagreementError: if the engine does not allow, or does not forbid, the history.
+        DisagreementError: if the engine gives another verdict by one of the specifications.
     """
     from isolang.verdict import Invalid
 

@@ -1,4 +1,4 @@
-"""The effort that a comparison may spend, which is counted so equal questions get equal answers."""
+"""Limits the work of a comparison by counting it, so equal comparisons get equal answers."""
 
 from __future__ import annotations
 
@@ -9,49 +9,51 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from isolang._native import AcyclicSolver
 
-# The effort of one question in conflicts of the solver, if the user gives no seconds. The lattice
-# asks thousands of questions and may give less effort to each.
+# How many conflicts of the solver are allowed for one implication if the user gives no time limit.
+# A lattice has thousands of implications and allows the smaller number for each.
 CONFLICTS: Final = 200_000
 OF_MANY: Final = 20_000
-# Building this many literals counts as one conflict, and each call of the solver counts as some
-# conflicts.
+# `_LITERALS` new literals count as one conflict, and a call of the solver as `_CALL` conflicts.
 _LITERALS, _CALL = 200, 5
 
 
 class Effort:
-    """The effort that one question may still spend.
+    """The work that is still allowed for one implication.
 
-    If the user gives seconds, only the seconds are limited, and conflicts do not count.
+    If the user gives a time limit, only the time is limited, and conflicts are not counted.
     """
 
     def __init__(self, conflicts: int = CONFLICTS, *, seconds: float | None = None) -> None:
-        """Allow a number of conflicts, or some seconds from now on."""
+        """Allow a number of conflicts; if ``seconds`` is given, limit the time from now instead."""
         self._all = self._remaining = conflicts
         self._until = None if seconds is None else time.perf_counter() + seconds
 
     def for_next(self) -> Effort:
-        """Return the effort for the next question: as many conflicts, or the remaining seconds."""
+        """Return the effort for the next implication: the same conflicts, or the remaining time."""
         other = Effort(self._all)
         other._until = self._until
         return other
 
     def for_first_of_two(self) -> Effort:
-        """Return the effort for the first of two questions, which share the seconds."""
+        """Return the effort for the first of two implications, which is half of the remaining time.
+
+        If the time is not limited, it is the number of conflicts for one implication.
+        """
         other = self.for_next()
         if self._until is not None:
             other._until = (time.perf_counter() + self._until) / 2
         return other
 
     def solve(self, solver: AcyclicSolver, assumptions: Sequence[int], *, built: int) -> bool:
-        """Return whether the solver finds a model within the effort.
+        """Return whether the clauses of a solver have a model, and subtract the work from the rest.
 
         Args:
-            solver: the solver, with all clauses.
-            assumptions: literals that must be true.
-            built: the number of literals added since the last call.
+            solver: the solver, to which all clauses were added.
+            assumptions: the literals that must be true in the model.
+            built: how many literals were added since the last call, which counts as work.
 
         Raises:
-            TimeoutError: if the effort was too small to decide this.
+            TimeoutError: if the remaining effort is not enough to decide whether a model exists.
         """
         if self._until is not None:
             seconds = self._until - time.perf_counter()

@@ -1,4 +1,4 @@
-"""Finds the smallest history that one check of a specification forbids and no other check does."""
+"""Finds the smallest history that only one check of a specification forbids."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from isolang.comparison.separate import Bounds
 from isolang.language.load import load_spec
 from isolang.language.meaning.core import Check, Spec
 
-# A specification that allows every history: `so` is always acyclic.
+# This specification allows every history, because `so` is always acyclic.
 _ANYTHING = 'spec anything "anything"\n\ninclude "adya.iso"\n\nacyclic so as anything\n'
 
 
 def smallest_forbidden(spec: Spec, check: Check) -> Implication:
-    """Find the smallest history that a check forbids and the other checks allow.
+    """Find the smallest history that one check forbids and all other checks allow.
 
     Args:
         spec: the specification.
-        check: one of its checks.
+        check: the check, which must be one of ``spec.checks``.
 
     Returns:
-        The history, or a proof that the other checks imply this check, or the size up to which
-        there is no such history.
+        The history; or a proof that the other checks imply this check, so that no such history
+        exists; or the size up to which the search found none.
 
     Raises:
-        SpecError: if the specification uses a relation that small histories lack.
+        SpecError: if the specification uses a relation that small histories do not have.
         DisagreementError: if the engine does not confirm the history.
 
     >>> from isolang.language.load import load_spec

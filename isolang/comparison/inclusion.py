@@ -1,8 +1,9 @@
-"""Proofs that one language includes another, and a check of such proofs.
+"""Proves that one regular language includes another, and checks such proofs.
 
-The evidence is a set of pairs of states, that is closed under the steps of both automata. In no
-pair, the left automaton alone accepts (R. Milner's simulation, with a deterministic right side).
-Checking it needs none of the code that made the automata or found the pairs.
+The evidence is a set of pairs of states that is closed under the steps of both automata. In each
+pair in which the left automaton accepts, the right automaton also accepts (R. Milner's simulation,
+with a deterministic right side). The check of the evidence shares no code with the functions that
+build the automata or find the pairs.
 """
 
 from __future__ import annotations
@@ -12,16 +13,17 @@ from msgspec import Struct
 from isolang.language.classify.regular import Dfa
 
 STUCK = -1
-"""The number that stands for the state of a right automaton that has rejected the word."""
+"""The number of the state that a right automaton has after it rejected the word."""
 
 
 class Inclusion(Struct, frozen=True, kw_only=True):
     """The claim that every word of ``left`` is a word of ``right``, with its evidence.
 
     Attributes:
-        left: an acceptor.
-        right: an acceptor.
-        pairs: the states of the two after each word of ``left``; the right one may be ``STUCK``.
+        left: the automaton of the smaller language.
+        right: the automaton of the larger language.
+        pairs: the pairs of states that both automata can have after the same word; the state of
+            ``right`` may be ``STUCK``.
     """
 
     left: Dfa
@@ -30,7 +32,10 @@ class Inclusion(Struct, frozen=True, kw_only=True):
 
 
 def prove(left: Dfa, right: Dfa) -> Inclusion | None:
-    """Return the inclusion with its evidence, or ``None`` if some word is only in ``left``."""
+    """Return a proof that ``right`` accepts every word of ``left``.
+
+    If ``right`` rejects some word of ``left``, return ``None``.
+    """
     todo, seen = [(0, 0)], {(0, 0)}
     while todo:
         p, q = todo.pop()
@@ -46,7 +51,7 @@ def prove(left: Dfa, right: Dfa) -> Inclusion | None:
 
 
 def holds(claim: Inclusion) -> bool:
-    """Return whether the evidence proves that the left language is included in the right one."""
+    """Return whether the evidence proves that every word of ``left`` is a word of ``right``."""
     left, right, pairs = claim.left, claim.right, claim.pairs
     if (0, 0) not in pairs:
         return False

@@ -1,4 +1,4 @@
-"""Compares many specifications: which ones imply which, and where a new one lies among them."""
+"""Compares many specifications, and finds the place of a new specification among them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,13 @@ class ImplicationOrder(Struct, frozen=True, kw_only=True, dict=True):
 
     Attributes:
         levels: the specifications by name.
-        proofs: per pair (stronger, weaker) a proof that the first implies the second.
-        separations: per pair (allows, forbids) a history with the fewest transactions.
+        proofs: for each pair (stronger, weaker), a proof that the first implies the second.
+        separations: for each pair (allows, forbids), a history with the fewest transactions that
+            the first allows and the second forbids.
         bounds: the bounds of the search for such histories.
-        searched: per pair with neither, the size up to which all histories were searched.
-        seconds: the time that the comparison took.
+        searched: for each pair without a proof and a history, the number of transactions up to
+            which all histories were searched.
+        seconds: the time that the comparison took, in seconds.
     """
 
     levels: Mapping[str, Normal]
@@ -38,7 +40,7 @@ class ImplicationOrder(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def classes(self) -> tuple[tuple[str, ...], ...]:
-        """The classes of equal levels, each with the shortest name first."""
+        """The classes of equal levels; each class begins with its shortest name."""
         found: list[list[str]] = []
         for name in sorted(self.levels, key=_plain):
             for same in found:
@@ -51,7 +53,10 @@ class ImplicationOrder(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of a level and a next weaker level, each the first one of its class."""
+        """The pairs of a level and a weaker level with no other level between them.
+
+        Each class of equal levels is represented by its first name.
+        """
         names = [same[0] for same in self.classes]
         weaker = {a: {b for b in names if b != a and (a, b) in self.proofs} for a in names}
         return tuple(
@@ -75,9 +80,10 @@ def order(
     Args:
         levels: the specifications by name.
         bounds: the bounds of the search for separating histories.
-        seconds: the time limit for all pairs; by default, counted work limits each pair.
-        about: a name that restricts the comparison to its own pairs, or empty for all pairs.
-        progress: called with a description of each step as it begins.
+        seconds: the time limit for all pairs; ``None`` to limit the counted work for each pair.
+        about: the name of a specification, to compare only pairs that contain it; empty to compare
+            all pairs.
+        progress: a function that is called at the beginning of each step, with its description.
     """
     start = time.perf_counter()
     effort = Effort(OF_MANY, seconds=seconds)
@@ -97,7 +103,8 @@ def order(
     for size in range(1, bounds.transactions + 1):
         progress(f"{size} transactions")
         separators: dict[object, Separator] = {}
-        # The levels that forbid most come first, because their histories separate most pairs.
+        # Pairs whose second level is weak come first, because a history that violates a weak level
+        # also violates all stronger levels, and so separates most pairs.
         for a, b in sorted(unproved, key=lambda pair: len(weaker[pair[1]])):
             if (a, b) in separations or searched.get((a, b), 0) < size - 1:
                 continue
@@ -130,10 +137,10 @@ def order(
 
 
 def _has_what_is_compared(small: Small, *levels: Normal) -> bool:
-    """Return whether a history has the times, groups and levels that the given levels compare.
+    """Return whether a history has the times, groups and levels that some specifications compare.
 
-    A level may imply another level only because of the times of sessions that do one thing at a
-    time.
+    Without times, a history could seem to separate two levels although one implies the other,
+    because some implications hold only if sessions do one thing at a time.
     """
     names = frozenset().union(*(level.mentioned() for level in levels))
     return (
@@ -144,13 +151,13 @@ def _has_what_is_compared(small: Small, *levels: Normal) -> bool:
 
 
 class Lattice(Struct, frozen=True, kw_only=True):
-    """The implications among levels, with a history that separates each two neighbours.
+    """The implications among levels, with the smallest history that separates each edge.
 
     Attributes:
         order: the implications.
-        converses: per edge (stronger, weaker) whether the weaker level implies the stronger one,
-            with the smallest history that shows that it does not.
-        seconds: the time that the comparison took.
+        converses: for each edge (stronger, weaker), the answer to whether the weaker level implies
+            the stronger one, with the smallest history that shows that it does not.
+        seconds: the time that the comparison took, in seconds.
     """
 
     order: ImplicationOrder
@@ -165,13 +172,14 @@ def lattice(
     seconds: float | None = None,
     progress: Progress = lambda phase: None,
 ) -> Lattice:
-    """Compare all levels, and find the smallest history that separates each two neighbours.
+    """Compare all levels, and find the smallest history that separates the levels of each edge.
 
     Args:
         levels: the levels by name.
         bounds: the bounds of the search for separating histories.
-        seconds: the time limit for everything; by default, counted work limits each pair.
-        progress: called with a description of each step as it begins.
+        seconds: the time limit for all steps together; ``None`` to limit the counted work for each
+            pair.
+        progress: a function that is called at the beginning of each step, with its description.
     """
     start = time.perf_counter()
     effort = Effort(OF_MANY, seconds=seconds)
@@ -186,21 +194,24 @@ def lattice(
 
 
 class Placement(Struct, frozen=True, kw_only=True):
-    """The place of a specification among levels.
+    """The place of a specification among levels: the levels nearest to it.
 
     Attributes:
         name: the name of the specification.
-        equal: the levels that are equal to it.
-        above: the weakest levels that imply it, each with the proof and the converse.
-        below: the strongest levels that it implies, each with the proof and the converse.
-        bounded: where a direction has neither a proof nor a history, the relation of the
-            specification to a level on all histories up to a number of transactions, and that
-            number: for the levels that it equals there, else for the nearest ones.
-        unknown: the levels for which not even that is known.
-        lacking: relations that the histories of ``bounded`` have in part only.
-        by_axiom: whether ``equal`` requires that sessions do one thing at a time.
-        bounds: the bounds of the search.
-        seconds: the time that the comparison took.
+        equal: the levels that are equal to the specification.
+        above: the weakest levels that imply the specification, each with the proof, and with the
+            answer to the converse.
+        below: the strongest levels that the specification implies, each with the proof, and with
+            the answer to the converse.
+        bounded: for some levels that are neither proved nor separated in a direction, the relation
+            of the specification to the level on all histories up to a number of transactions, and
+            that number. If the specification equals some of these levels on those histories, only
+            these are listed; otherwise only the nearest levels are.
+        unknown: the levels for which no such relation is known.
+        lacking: the relations that the histories of ``bounded`` have only in part.
+        by_axiom: whether ``equal`` holds only if sessions do one thing at a time.
+        bounds: the bounds of the search for separating histories.
+        seconds: the time that the comparison took, in seconds.
     """
 
     name: str
@@ -216,7 +227,7 @@ class Placement(Struct, frozen=True, kw_only=True):
 
     @property
     def one_at_a_time(self) -> bool:
-        """Return whether the place requires that sessions do one thing at a time."""
+        """Return whether some part of the place holds only if sessions do one thing at a time."""
         near = (*self.above.values(), *self.below.values())
         return self.by_axiom or any(one.one_at_a_time for pair in near for one in pair)
 
@@ -229,14 +240,15 @@ def place(
     seconds: float | None = None,
     progress: Progress = lambda phase: None,
 ) -> Placement:
-    """Find the nearest levels above and below a specification.
+    """Find the weakest levels that imply a specification, and the strongest that it implies.
 
     Args:
         one: the specification.
         library: the levels by name.
         bounds: the bounds of the search for separating histories.
-        seconds: the time limit for everything; by default, counted work limits each pair.
-        progress: called with a description of each step as it begins.
+        seconds: the time limit for all steps together; ``None`` to limit the counted work for each
+            pair.
+        progress: a function that is called at the beginning of each step, with its description.
     """
     start = time.perf_counter()
     effort = Effort(OF_MANY, seconds=seconds)
@@ -274,7 +286,7 @@ def place(
     apart_above = {n: (stronger[n], converse(one, library[n])) for n in above}
     apart_below = {n: (weaker[n], converse(library[n], one)) for n in below}
     for n, (_, implication) in (*apart_above.items(), *apart_below.items()):
-        if implication.searched:  # a proof in one direction, and a size for the other
+        if implication.searched:  # one direction has a proof, and the other only a searched size
             bounded[n] = ("equal", implication.searched)
     if any(relation == "equal" for relation, _ in bounded.values()):
         bounded = {n: found for n, found in bounded.items() if found[0] == "equal"}
@@ -293,7 +305,10 @@ def place(
 
 
 def _bounded(known: ImplicationOrder, own: str, level: str) -> tuple[Bounded, int] | None:
-    """Return the relation of two levels on all histories up to a size, or ``None``."""
+    """Return how two levels relate on all histories up to a size, and that size.
+
+    If both directions are decided, or the size is 0, return ``None``.
+    """
     pairs = ((own, level), (level, own))
     sizes = [known.searched[pair] for pair in pairs if pair in known.searched]
     if not sizes or not min(sizes):
@@ -303,30 +318,30 @@ def _bounded(known: ImplicationOrder, own: str, level: str) -> tuple[Bounded, in
 
 
 def _plain(name: str) -> tuple[int, str]:
-    """Return a sort key by which short names come first."""
+    """Return a sort key that puts short names first."""
     return len(name), name
 
 
 class Nearest:
-    """Finds the strongest and the weakest of some levels; one name stands for each class."""
+    """Finds the strongest and the weakest of some levels, with one name for equal levels."""
 
     def __init__(self, library: Mapping[str, Normal], *, one_at_a_time: bool = False) -> None:
-        """Keep the levels by name, and whether sessions do one thing at a time."""
+        """Keep the levels by name, and whether proofs may assume ``ONE_AT_A_TIME``."""
         self._library = library
         self._one_at_a_time = one_at_a_time
 
     def strongest(self, names: Iterable[str]) -> list[str]:
-        """Return those of the levels that no other one of them implies."""
+        """Return the named levels that no other named level implies."""
         some = self.alone(names)
         return [n for n in some if not any(self._implies(m, n) for m in some if m != n)]
 
     def weakest(self, names: Iterable[str]) -> list[str]:
-        """Return those of the levels that imply no other one of them."""
+        """Return the named levels that imply no other named level."""
         some = self.alone(names)
         return [n for n in some if not any(self._implies(n, m) for m in some if m != n)]
 
     def alone(self, names: Iterable[str]) -> list[str]:
-        """Return one level of each class of equal levels."""
+        """Return the shortest name in each class of equal levels."""
         found: list[str] = []
         for name in sorted(names, key=_plain):
             if not any(self._implies(name, m) and self._implies(m, name) for m in found):
@@ -339,7 +354,7 @@ class Nearest:
 
 
 def library_levels() -> dict[str, Normal]:
-    """Return the library's levels by name, in all styles, without those of PostgreSQL."""
+    """Return the library's levels of all styles by name, except aliases and PostgreSQL's levels."""
     from isolang.comparison.normal import normal
     from isolang.language.library import list_library, list_mixed
     from isolang.language.load import load_spec

@@ -1,4 +1,4 @@
-"""Finds example names for patterns: one for each set of patterns that one name can match."""
+"""Finds example names for patterns: some for each set of patterns that one name can match."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _State = tuple[frozenset[int], ...]
 
 @lru_cache(maxsize=64)
 def examples(patterns: tuple[str, ...], most: int) -> dict[frozenset[str], tuple[str, ...]]:
-    """Return the shortest names for each set of patterns that a name can match together.
+    """Return the shortest names that match exactly the same patterns, for each possible set.
 
-    The search extends names by one character at a time and tracks all patterns at once. Characters
-    that occur in no pattern are equivalent, so one of them stands for all.
+    The search extends names by one character at a time and follows all patterns at once. Characters
+    that occur in no pattern are equivalent, so the search uses only one of them.
 
     >>> found = examples(("a/*", "a/b"), 1)
     >>> {", ".join(sorted(matched)): names for matched, names in found.items()}
@@ -24,7 +24,7 @@ def examples(patterns: tuple[str, ...], most: int) -> dict[frozenset[str], tuple
 
     Args:
         patterns: the patterns, in which ``*`` matches any text.
-        most: the greatest number of names for each set.
+        most: the greatest number of names for each set of patterns.
     """
     characters = sorted({c for pattern in patterns for c in pattern if c != "*"})
     fresh = next(c for c in "klmnopqrstuvwxyzKLMNOPQRSTUVWXYZ0123456789_" if c not in characters)
@@ -53,7 +53,7 @@ def examples(patterns: tuple[str, ...], most: int) -> dict[frozenset[str], tuple
 
 
 def _onwards(pattern: str, place: int) -> Iterator[int]:
-    """Yield a place in a pattern, and the places after stars that match the empty text."""
+    """Yield a place in a pattern, and each later place that only stars separate from it."""
     yield place
     while place < len(pattern) and pattern[place] == "*":
         place += 1

@@ -1,8 +1,8 @@
-"""The normal form of a specification: axioms over `so rt wr ww rw`, whatever its route.
+"""The normal form of a specification, in which its axioms are conditions on dependencies.
 
-Two specifications can be compared choice by choice only if they leave the same choices open. So
-axioms on a total order or on a visibility relation are rewritten as axioms on version orders if a
-theorem of docs/routes.md allows it.
+Two specifications can be compared choice by choice only if they leave the same choices open.
+Therefore axioms on a total order or on a visibility relation are rewritten as axioms on version
+orders, if a theorem of docs/routes.md allows this.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from isolang.language.syntax.ast import KeyClass
 
 
 class Axiom(Struct, frozen=True, kw_only=True):
-    """A check, and an expression that implies it.
+    """A check in normal form, and a condition on cycles that implies the check.
 
     Attributes:
-        check: the check that the axiom states.
+        check: the check.
         implied_by: an expression whose irreflexivity implies the check, or ``None`` if the check
             itself forbids cycles.
-        onwards: whether a walk of ``implied_by`` that enters a transaction at a read must leave it
-            by a later read.
+        onwards: whether a walk of ``implied_by`` that enters a transaction by a read must leave the
+            transaction by a later read.
     """
 
     check: Check
@@ -54,13 +54,14 @@ class Axiom(Struct, frozen=True, kw_only=True):
 
 
 class Normal(Struct, frozen=True, kw_only=True, dict=True):
-    """A specification in normal form, which can be compared with others.
+    """A specification in normal form, which can be compared with other specifications.
 
     Attributes:
-        spec: the specification as written.
-        axioms: its unflagged checks, or equivalent ones.
-        exists: the relations that a witness chooses.
-        theorem: why the axioms are equivalent, or empty if they are the checks themselves.
+        spec: the specification as the user wrote it.
+        axioms: the unflagged checks of the specification, or equivalent checks.
+        exists: the relations that a witness chooses for the axioms.
+        theorem: a sentence that says why the axioms are equivalent to the checks; empty if the
+            axioms are the checks themselves.
     """
 
     spec: Spec
@@ -70,14 +71,15 @@ class Normal(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def by_dependencies(self) -> bool:
-        """Return whether a witness chooses nothing but sources and version orders."""
+        """Return whether a witness chooses only sources and version orders."""
         return _by_dependencies(self.exists)
 
     @cached_property
     def ranked(self) -> frozenset[str]:
-        """The relations, with `ww`, whose union is acyclic in each model, or none if unknown.
+        """The relations, including `ww`, whose union is acyclic in each model.
 
-        A single check forbids every cycle of these relations.
+        One check forbids every cycle of these relations. The set is empty if the module finds no
+        such check.
         """
         if not self.by_dependencies:
             return frozenset()
@@ -93,7 +95,7 @@ class Normal(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def checks(self) -> tuple[Check, ...]:
-        """The checks of all axioms."""
+        """The checks of the axioms."""
         return tuple(axiom.check for axiom in self.axioms)
 
     @property
@@ -102,23 +104,25 @@ class Normal(Struct, frozen=True, kw_only=True, dict=True):
         return mentions.uses_reads_from(self.spec)
 
     def mentioned(self) -> frozenset[str]:
-        """Return the relations that a verdict depends on."""
+        """Return the relations on which a verdict by the specification depends."""
         return mentions.mentioned(replace(self.spec, checks=self.checks, exists=self.exists))
 
     def names(self) -> tuple[frozenset[Named], frozenset[KeyClass]]:
-        """Return the labels and levels, and the classes of keys, that a verdict depends on."""
+        """Return the labels and levels, and the classes of keys, on which a verdict depends."""
         spec = replace(self.spec, checks=self.checks, exists=self.exists)
         return mentions.named_sets(spec), mentions.key_classes(spec)
 
 
 def normal(spec: Spec) -> Normal:
-    """Return the normal form of a specification, over dependencies if a theorem allows it.
+    """Rewrite a specification as conditions on dependencies, if a theorem allows this.
+
+    Otherwise the axioms of the normal form are the checks of the specification.
 
     Args:
-        spec: the specification.
+        spec: a specification with at least one unflagged check.
 
     Raises:
-        SpecError: if there is nothing to check.
+        SpecError: if the specification has no unflagged check.
     """
     checks = tuple(check for check in spec.checks if not check.flag)
     if not checks:
@@ -133,14 +137,14 @@ def normal(spec: Spec) -> Normal:
             spec=spec, axioms=axioms, exists=theorem.spec.exists, theorem=theorem.sentence
         )
     with suppress(NotAnEventGraph, NotObservedError):
-        classify_return_paths(judged)  # `rewrite` checks the conditions
+        classify_return_paths(judged)  # raises an error unless the conditions of `rewrite` are met
         return _observed(spec, judged)
     axioms = tuple(Axiom(check=check) for check in checks)
     return Normal(spec=spec, axioms=axioms, exists=spec.exists)
 
 
 def _observed(spec: Spec, judged: Spec) -> Normal:
-    """Return the axioms on an order, rewritten as conditions on version orders."""
+    """Rewrite axioms on one order of all transactions as conditions on version orders."""
     found = rewrite(judged)
     first = judged.checks[0]
     axioms = [
@@ -151,8 +155,8 @@ def _observed(spec: Spec, judged: Spec) -> Normal:
     for way in found.return_paths:
         check = next(c for c in judged.checks if c.name == way.check)
         if way.phi is None:
-            # SOUND BECAUSE ww is total on the writers of a key: a pair that the order does not
-            # contain is the other way round in ww, and closes `wr ; rw`.
+            # SOUND BECAUSE ww is total on the writers of a key: if it does not contain a pair, it
+            # contains the reverse pair, which closes `wr ; rw`.
             axioms.append(
                 Axiom(
                     check=replace(check, bound=Rel("ww")),
@@ -177,7 +181,11 @@ def _by_dependencies(exists: Iterable[Exists]) -> bool:
 
 
 def letters_within(words: Dfa, first: tuple[str, ...] = ()) -> frozenset[str]:
-    """Return letters whose words are all in a language, including ``first``, or no letters."""
+    """Return letters, beginning with ``first``, such that a language has all words over them.
+
+    If some word over the letters ``first`` is not in the language, return only those letters before
+    it that meet the condition.
+    """
     found: list[str] = []
     for name in (*first, *(r for r in ("so", "rt", "wr") if r not in first)):
         if included(language_of(Plus(Union(tuple(map(Rel, (*found, name)))))), words):

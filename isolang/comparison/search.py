@@ -1,6 +1,6 @@
-"""Searches all small histories for one that satisfies a specification or that fails a check.
+"""Searches all small histories for examples that satisfy a specification or violate its checks.
 
-Most errors of a specification show in small histories (D. Jackson's small scope hypothesis).
+Small histories show most errors in a specification (D. Jackson's small scope hypothesis).
 """
 
 from __future__ import annotations
@@ -28,19 +28,20 @@ _BOUNDS = Bounds(keys=2, overlap=True)
 
 
 class SearchFindings(Struct, frozen=True, kw_only=True):
-    """The result of a search.
+    """The histories that a search for examples and counterexamples of a specification found.
 
     Attributes:
-        refused: a serial history that violates the specification, or ``None``.
-        satisfied: a history that satisfies the specification, or ``None``.
-        written_twice: a history that satisfies it and in which two transactions write one key, or
-            ``None``.
-        failed: per check a history on which every choice violates it, or every choice that meets
-            all other checks.
-        cannot_fail: the unflagged checks for which there is no such history.
-        transactions: the size up to which all histories were searched, or 0 for none.
-        complete: whether that is the requested size.
-        lacking: relations that small histories have in part only.
+        refused: a serial history that violates the specification; ``None`` if none was found.
+        satisfied: a history that satisfies the specification; ``None`` if none was found.
+        written_twice: a history that satisfies the specification and in which two transactions
+            write the same key; ``None`` if none was found.
+        failed: for each check by name, a history on which every choice violates the check, or on
+            which every choice that meets all other checks violates it.
+        cannot_fail: the unflagged checks for which no such history was found.
+        transactions: the number of transactions up to which all histories were searched; 0 if the
+            search did not finish any size.
+        complete: whether the search finished the largest size that the caller requested.
+        lacking: the relations that small histories have only in part.
     """
 
     refused: Small | None
@@ -53,7 +54,7 @@ class SearchFindings(Struct, frozen=True, kw_only=True):
     lacking: tuple[str, ...] = ()
 
     def bound(self) -> str:
-        """Return the bound of the search as text."""
+        """Return a text that says which histories were searched."""
         all_of = (
             f"all histories of up to {self.transactions} transactions and {_BOUNDS.keys} keys, "
             f"{_BOUNDS.kind()}"
@@ -65,7 +66,7 @@ class SearchFindings(Struct, frozen=True, kw_only=True):
 
 class _Search:
     def __init__(self, spec: Spec, effort: Effort, settled: Set[str]) -> None:
-        # Without the texts, equal expressions at different places are equal.
+        # The texts are removed, because specifications that differ only in their texts are equal.
         self._spec = replace(spec, texts={})
         self.checks = tuple(check for check in spec.checks if not check.flag)
         self.whole = self._level(self.checks)
@@ -86,10 +87,10 @@ class _Search:
         return Normal(spec=self._spec, axioms=axioms, exists=self._spec.exists)
 
     def search(self, size: int) -> None:
-        """Search all histories of one size.
+        """Search all histories with this number of transactions for answers to the open questions.
 
         Raises:
-            TimeoutError: if the search reached its limit.
+            TimeoutError: if the search reaches its limit.
         """
         scope = scope_of([self.whole], _BOUNDS, size)
         if self.written_twice is None or self.open:
@@ -110,9 +111,9 @@ class _Search:
             others = [other for other in self.checks if other is not check]
             found = separator.find(self._level(others), self._effort) if others else None
             if found is None:
-                # A large enough `vis` always meets `vis ; vis in vis` alone. This check forbids
-                # histories only together with a check that requires a small `vis`, so this question
-                # comes second.
+                # Without the other checks, a large enough `vis` always meets `vis ; vis in vis`,
+                # which forbids histories only together with a check that requires a small `vis`.
+                # Therefore the search tries the check together with the other checks first.
                 alone = Separator(self._level([check]), scope)
                 found = alone.find(self._free, self._effort)
             if found is not None:
@@ -127,13 +128,18 @@ def search(
     transactions: int = TRANSACTIONS,
     settled: Set[str] = frozenset(),
 ) -> SearchFindings:
-    """Search all histories, small ones first, until every question is answered.
+    """Search all histories up to a size for examples and counterexamples of a specification.
+
+    The search answers three questions: whether some history satisfies the specification although
+    two transactions write one key, whether a serial history violates it, and for each check,
+    whether a history violates the check. It begins with the smallest histories, and ends when all
+    questions are answered, or at the bound on their size.
 
     Args:
-        spec: any specification; the search ignores its flagged checks.
-        seconds: the time limit of the search; by default, counted work is the limit.
-        transactions: the size of the largest histories.
-        settled: names of checks for which it is known whether they can fail.
+        spec: the specification; the search ignores its flagged checks.
+        seconds: the time limit in seconds; ``None`` to limit the counted work instead.
+        transactions: the greatest number of transactions in a history.
+        settled: the names of checks that need no search, because it is known whether they can fail.
     """
     run = _Search(spec, Effort(seconds=seconds), settled)
     size = 0

@@ -1,9 +1,9 @@
 """Finds the smallest history that one specification allows and another one forbids.
 
-A SAT solver proposes a history with choices that satisfy the first specification. It then searches
-for choices that satisfy the second one on that history. If it finds some, a clause excludes them:
-from then on every proposed history violates the second specification for *these* choices
-(counterexample-guided synthesis: A. Solar-Lezama and others, ASPLOS 2006).
+A SAT solver proposes a history with choices that satisfy the first specification. The solver then
+searches for choices on that history that satisfy the second specification. If it finds such
+choices, a clause excludes them: every history proposed later violates the second specification for
+*these* choices (counterexample-guided synthesis: A. Solar-Lezama and others, ASPLOS 2006).
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Bounds(Struct, frozen=True, kw_only=True):
         transactions: the greatest number of transactions.
         keys: the greatest number of keys.
         reads: the greatest number of reads of one key by one transaction.
-        one_by_one: whether to search only histories that a database can show which runs one step
-            after the other. These histories have no predicate reads.
+        one_by_one: whether to search only histories that a database can show that executes one step
+            after another. These histories have no predicate reads.
         overlap: whether to include histories in which a transaction begins before the previous
-            transaction of its session ended. Otherwise sessions do one thing at a time, also in
-            proofs.
+            transaction of its session ended. If not, proofs also assume that sessions do one thing
+            at a time.
     """
 
     transactions: int = 4
@@ -53,7 +53,7 @@ class Bounds(Struct, frozen=True, kw_only=True):
     overlap: bool = False
 
     def kind(self) -> str:
-        """Return what the searched histories have in common, as text."""
+        """Return a phrase that describes the searched histories."""
         often = "once" if self.reads == 1 else "twice"
         return (
             f"of committed transactions, which read a key at most {often} and write it "
@@ -62,10 +62,10 @@ class Bounds(Struct, frozen=True, kw_only=True):
 
 
 def lacking(levels: Iterable[Normal]) -> tuple[str, ...]:
-    """Return the relations of some levels that small histories have only in part.
+    """Return the relations that some levels mention and that small histories have only in part.
 
-    The times of small histories are those of whole transactions, and each of their statements is
-    one operation.
+    Small histories have times of whole transactions only, and each of their statements is one
+    operation.
     """
     names = frozenset[str]().union(*(level.mentioned() for level in levels))
     return tuple(sorted(names & {*MOMENTS, *OF_STATEMENTS, _STATEMENT}))
@@ -86,7 +86,13 @@ def describe_lacking(names: Sequence[str]) -> str:
 
 
 def scope_of(levels: Sequence[Normal], bounds: Bounds, transactions: int) -> SmallScope:
-    """Return the scope of the histories on which the levels may differ."""
+    """Return the scope of a search that covers all that the levels compare.
+
+    Args:
+        levels: the levels.
+        bounds: the bounds of the search.
+        transactions: the number of transactions in each history.
+    """
     names = frozenset().union(*(level.mentioned() for level in levels))
     named, classes = (
         frozenset().union(*found) for found in zip(*(x.names() for x in levels), strict=True)
@@ -114,21 +120,21 @@ def scope_of(levels: Sequence[Normal], bounds: Bounds, transactions: int) -> Sma
 
 
 class Separator:
-    """Searches the histories of one size for one that a specification forbids.
+    """Searches the histories of one size for a history that a specification forbids.
 
     Attributes:
-        histories: all histories of that size.
+        histories: all histories of that size, as one symbolic history.
     """
 
     def __init__(self, forbids: Normal, scope: SmallScope) -> None:
-        """Encode a specification on all histories.
+        """Encode the specification on all histories of the scope.
 
         Args:
             forbids: the specification that the history must violate.
             scope: the histories to search.
 
         Raises:
-            SpecError: if the specification uses a relation that small histories lack.
+            SpecError: if the specification uses a relation that small histories do not have.
         """
         self.histories = SymbolicInterpretation(scope)
         self._forbids = forbids
@@ -138,23 +144,26 @@ class Separator:
         self._allowing: list[tuple[Normal, int]] = []
 
     def find(self, allows: Normal, effort: Effort, more: Sequence[int] = ()) -> Small | None:
-        """Find a history that ``allows`` allows, or return ``None`` if none of this size exists.
+        """Find a history that ``allows`` allows and the specification of the search forbids.
+
+        If no history of this size has both properties, return ``None``.
 
         Args:
             allows: the specification that the history must satisfy.
             effort: the limit of the search.
-            more: literals that must be true.
+            more: literals of further conditions, all of which must be true.
 
         Raises:
-            TimeoutError: if the search reached its limit.
+            TimeoutError: if the search reaches its limit.
         """
         model = self._find(allows, effort, more)
         return None if model is None else self._decoded(model)
 
     def allowed(self, level: Normal, effort: Effort, more: Sequence[int] = ()) -> Small | None:
-        """Find a history that a level allows, forbidden or not, or return ``None`` if none exists.
+        """Find a history that a level allows, whether or not the other specification forbids it.
 
-        The arguments are those of :meth:`find`.
+        If no such history of this size exists, return ``None``. The arguments are those of
+        :meth:`find`.
         """
         model = self.histories.solve([self._allowed(level), *more], effort)
         return None if model is None else self._decoded(model)
@@ -174,14 +183,15 @@ class Separator:
         return None
 
     def smallest(self, allows: Normal, effort: Effort) -> tuple[Small, bool] | None:
-        """Find such a history with the fewest operations, then keys, then sessions and times.
+        """Find a separating history with the fewest operations, then keys, then sessions and times.
 
         Returns:
-            The history, and whether it is the smallest one. If the search reached its limit, the
-            history is the smallest one found so far.
+            The history, and whether it is certainly the smallest. If the search reaches its limit,
+            the history is the smallest that the search found. If no history of this size separates
+            the specifications, the result is ``None``.
 
         Raises:
-            TimeoutError: if the search reached its limit before it found a history.
+            TimeoutError: if the search reaches its limit before it finds a history.
         """
         on = self.histories
         model = self._find(allows, effort, ())
@@ -209,7 +219,7 @@ class Separator:
         return self._decoded(model), True
 
     def _allowed(self, level: Normal) -> int:
-        """Return a literal that requires, when it is assumed, that a level is satisfied."""
+        """Return a literal; if the solver assumes it, the history must satisfy the level."""
         for one, selector in self._allowing:
             if one is level:
                 return selector
@@ -224,7 +234,7 @@ class Separator:
         return selector
 
     def _counter(self, literals: Sequence[int]) -> list[int]:
-        """Return, for each n from 0, a literal that is true if more than n literals are true."""
+        """Return a literal for each n from 0, which is true if more than n of ``literals`` are."""
         circuit = self.histories.circuit
         found: list[int] = []
         for x in literals:

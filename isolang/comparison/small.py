@@ -1,4 +1,4 @@
-"""Small histories that a search finds, as text for people and as a history for the engine."""
+"""Small histories that a search finds, which can be shown as text or checked by the engine."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 List: TypeAlias = tuple[int, ...]
-"""The transactions that append to one list, in the order of the list's elements."""
+"""The transactions that append to one list key, in the order of the list's elements."""
 
 
 class SmallRead(Struct, frozen=True):
-    """A read of a key that returns what transaction ``source`` wrote; 0 stands for T0."""
+    """A read of a key that returns the value from transaction ``source``; 0 stands for T0."""
 
     key: int
     source: int
 
 
 class Miss(Struct, frozen=True):
-    """A predicate read of a key that found no row, and so reads the version of T0."""
+    """A predicate read of a key that found no row; its source is therefore T0."""
 
     key: int
 
 
 class SmallWrite(Struct, frozen=True):
-    """A write of a key; the value is the number of the transaction."""
+    """A write of a key; the written value is the number of the transaction."""
 
     key: int
 
@@ -40,15 +40,16 @@ class Small(Struct, frozen=True, kw_only=True):
     """A history of the transactions 1 … n, with T0 as number 0.
 
     Attributes:
-        transactions: the operations of each transaction, in their order.
-        sessions: the transactions of each session.
-        lists: for each key, the order of its list, or ``None`` if the key is a register.
-        before: the pairs (a, b) such that a ended before b began.
-        timed: whether transactions have times.
-        groups: the transactions of each group, or empty without groups.
-        labels: the labels of each transaction, or empty without labels.
-        levels: the level that each transaction requested, or an empty text.
-        key_names: the name of each key, or empty if any name is possible.
+        transactions: for each transaction, its operations in program order.
+        sessions: for each session, its transactions in session order.
+        lists: for each key, the order of its list; ``None`` if the key is a register.
+        before: the pairs (a, b) of transactions of which a ended before b began.
+        timed: whether the history states times of transactions.
+        groups: for each group of sessions, its transactions; empty if sessions have no groups.
+        labels: for each transaction, its labels; empty if no transaction has labels.
+        levels: for each transaction, the level that it requested, or an empty text.
+        key_names: for each key, the name that it must have; an empty name means that any name is
+            possible.
     """
 
     transactions: tuple[tuple[Operation, ...], ...]
@@ -72,7 +73,10 @@ class Small(Struct, frozen=True, kw_only=True):
         return len({op.key for ops in self.transactions for op in ops})
 
     def tidied(self) -> Small:
-        """Return the same history with transactions numbered by session, and keys by first use."""
+        """Return the same history with new numbers: by session for transactions, by use for keys.
+
+        Keys are numbered in the order of their first use.
+        """
         order = [t for own in sorted(self.sessions, key=lambda own: -len(own)) for t in own]
         number = {0: 0} | {t: i for i, t in enumerate(order, 1)}
         keys = list(dict.fromkeys(op.key for t in order for op in self.transactions[t - 1]))
@@ -98,11 +102,11 @@ class Small(Struct, frozen=True, kw_only=True):
         )
 
     def group(self, t: int) -> str:
-        """Return the name of a transaction's group, or an empty text without groups."""
+        """Return the name of a transaction's group; if the history has no groups, return ""."""
         return next((chr(ord("A") + i) for i, own in enumerate(self.groups) if t in own), "")
 
     def intervals(self) -> list[tuple[int, int]]:
-        """Return when each transaction begins and ends, such that real time is exactly ``before``.
+        """Return a begin time and an end time for each transaction, which yield ``before`` exactly.
 
         In an interval order the sets of predecessors form a chain, so the sizes of these sets can
         be the begin times (P. Fishburn, 1970).
@@ -117,7 +121,7 @@ class Small(Struct, frozen=True, kw_only=True):
         return list(zip(begins, ends, strict=True))
 
     def history(self, name: str = "witness") -> History:
-        """Return the history that the engine checks."""
+        """Return the history in the form that the engine checks."""
         from isolang.history.history import History
         from isolang.history.transaction import Transaction
 
@@ -152,19 +156,19 @@ class Small(Struct, frozen=True, kw_only=True):
         return ("r", key, list(made[: made.index(op.source) + 1]) if op.source else [])
 
     def key(self, number: int) -> str:
-        """Return the name of a key."""
+        """Return the required name of a key; if any name is possible, return x, y, z and so on."""
         if self.key_names and self.key_names[number]:
             return self.key_names[number]
         return "xyzuvw"[number] if number < 6 else f"k{number}"
 
     def names(self, t: int) -> str:
-        """Return the labels and the level of a transaction as text."""
+        """Return a transaction's labels and level in the notation for histories."""
         labels = ",".join(self.labels[t - 1]) if self.labels else ""
         level = self.levels[t - 1] if self.levels else ""
         return " ".join([f"#{labels}"] * bool(labels) + [f"^{level}"] * bool(level))
 
     def shown(self, t: int) -> str:
-        """Return the operations of a transaction as text."""
+        """Return a transaction's operations in the notation for histories."""
         parts = []
         for op in self.transactions[t - 1]:
             if isinstance(op, Miss):
@@ -188,7 +192,7 @@ class Small(Struct, frozen=True, kw_only=True):
         return " || ".join(" -> ".join(map(one, own)) for own in self.sessions)
 
     def table(self) -> Iterator[tuple[str, str, str]]:
-        """Yield session, transaction and operations of each transaction."""
+        """Yield a row for each transaction: its session, its name, and its operations as text."""
         times = self.intervals()
         for number, own in enumerate(self.sessions, 1):
             for t in own:

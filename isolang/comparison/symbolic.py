@@ -1,4 +1,4 @@
-"""Interprets the relations on every history of a few transactions and keys at once."""
+"""Interprets relations on all histories of a few transactions and keys at the same time."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from isolang.language.syntax.ast import KeyClass
 
 
 class SymbolicInterpretation(Interpretation[int]):
-    """Interprets the relations on every history of a scope at once, by literals.
+    """All histories of a scope, in which each pair of a relation has a literal.
 
     Attributes:
-        variables: the variables of the histories.
+        variables: the variables whose values determine a history.
     """
 
     def __init__(self, scope: SmallScope) -> None:
@@ -37,19 +37,19 @@ class SymbolicInterpretation(Interpretation[int]):
         self._known_variables = self._known_literals = 0
 
     def in_session(self) -> list[Pair]:
-        """Return the pairs of session order with their variables."""
+        """Return the possible pairs of session order, each with its variable."""
         return [(a, b, literal) for (a, b), literal in self.variables.so.items()]
 
     def finished(self, t: int) -> bool:
-        """Return true, because every transaction is committed."""
+        """Return true, because every transaction of a small history is committed."""
         return True
 
     def in_group(self, a: int, b: int) -> int:
-        """Return the variable for two transactions in one group."""
+        """Return the variable that is true if the sessions of a and b are in one group."""
         return self.variables.together.get((min(a, b), max(a, b)), FALSE)
 
     def bears(self, of: Named, t: int) -> int:
-        """Return a literal that is true if the transaction has a matching name."""
+        """Return a literal that is true if a name of the transaction matches ``of``."""
         return self.circuit.any_of(
             literal
             for (word, u, name), literal in self.variables.bears.items()
@@ -57,7 +57,7 @@ class SymbolicInterpretation(Interpretation[int]):
         )
 
     def share_label(self, a: int, b: int) -> int:
-        """Return a literal that is true if two transactions share a label."""
+        """Return a literal that is true if a and b have a label in common."""
         both, labels = self.circuit.both, self.variables.bears
         return self.circuit.any_of(
             both(literal, labels[word, b, name])
@@ -66,7 +66,7 @@ class SymbolicInterpretation(Interpretation[int]):
         )
 
     def key_in(self, within: KeyClass, key: int) -> int:
-        """Return a literal that is true if the name of the key matches."""
+        """Return a literal that is true if a key belongs to a class of keys."""
         found = self.circuit.any_of(
             self.variables.key_names[key, name]
             for name, matched in self.variables.keys_matching.items()
@@ -75,39 +75,45 @@ class SymbolicInterpretation(Interpretation[int]):
         return -found if within.negated else found
 
     def moment(self, what: Moment, t: int, of: ReadEvent | int | None = None) -> int | None:
-        """Return the transaction, because single operations have no times."""
+        """Return the transaction itself, because only whole transactions have times.
+
+        If the histories have no times, return ``None``.
+        """
         return t if self.variables.scope.real_time else None
 
     def precedes(self, a: int, b: int) -> int:
-        """Return the variable for ``a`` ending before ``b`` begins."""
+        """Return the variable that is true if transaction a ends before transaction b begins."""
         return self.variables.rt.get((a, b), FALSE)
 
     def writers(self, key: int) -> list[tuple[int, int]]:
-        """Return the writers of a key with the variables of their writes."""
+        """Return the possible writers of a key, each with the literal of its write."""
         return [(T0, TRUE), *((t, self.variables.write[t, key]) for t in self.variables.txns)]
 
     def happens(self, read: ReadEvent) -> int:
-        """Return a literal that is true if the read has a source."""
+        """Return a literal that is true if the history contains the read."""
         return self.variables.happening[read.reader, read.key, read.op]
 
     def sources(self, read: ReadEvent) -> list[tuple[int, int]]:
-        """Return the sources of a read with their variables."""
+        """Return the possible sources of a read, each with its variable."""
         return list(self.variables.sources(read.reader, read.key, read.op).items())
 
     def candidates(self, read: ReadEvent) -> list[tuple[int, int]]:
-        """Return the sources; a read determines its source, as every value is written once."""
+        """Return the same as ``sources``, because every value is written once."""
         return self.sources(read)
 
     def shown(self, key: int) -> Relation:
-        """Return the pairs that list reads show: a transaction read the first of both elements."""
+        """Return the pairs of a key's version order that list reads show."""
         return relation_of(self._vo(key))
 
     def all_events(self) -> list[Pair]:
-        """Return the events; T0's writes, one for each key, come first."""
+        """Return all possible events, each with its transaction and its literal.
+
+        The first events are the writes of T0, one for each key.
+        """
         return [(e, t, literal) for e, (t, literal) in self.variables.elements.items()]
 
     def program_order(self) -> list[Pair]:
-        """Return the order of events in each transaction, which reads no key after writing it."""
+        """Return the possible pairs of program order, each with its literal."""
         there = {e: literal for e, (_, literal) in self.variables.elements.items()}
         all_of = self.circuit.all_of
         return [
@@ -115,20 +121,20 @@ class SymbolicInterpretation(Interpretation[int]):
         ]
 
     def one_statement(self, a: ReadEvent, b: ReadEvent) -> bool:
-        """Return false, because each read is a statement of its own."""
+        """Return false, because each statement of a small history has only one read."""
         return False
 
     def read_event(self, read: ReadEvent) -> int:
-        """Return the event number of a read."""
+        """Return the number of a read's event."""
         return self.variables.event_of[read.reader, read.key, read.op]
 
     def write_event(self, key: int, t: int) -> int:
-        """Return the event of a write; T0 has one for each key."""
+        """Return the number of the event in which transaction t writes a key; t may be T0."""
         return self.variables.event_of[t, key, None]
 
     @property
     def size(self) -> int:
-        """The number of elements of the interpretation."""
+        """The number of elements: transactions and events."""
         return len(self.included) + len(self.variables.elements)
 
     def __str__(self) -> str:
@@ -160,7 +166,7 @@ class SymbolicInterpretation(Interpretation[int]):
 
     @cached_property
     def operations(self) -> list[int]:
-        """The literals of all operations."""
+        """The literals that are true if the history contains an operation, for all operations."""
         return [*self.variables.write.values(), *self.variables.happening.values()]
 
     @cached_property
@@ -178,8 +184,9 @@ class SymbolicInterpretation(Interpretation[int]):
     def extras(self) -> list[int]:
         """The literals that a smallest history makes false where possible, in this order.
 
-        First come the literals of lists, then those of reads of other transactions' writes, which
-        may lie in the future, and then those of sessions, times and groups.
+        The literals of lists come first. The literals of reads from transactions other than T0 come
+        next, because their sources may be in the future. The literals of sessions, times and groups
+        follow.
         """
         wrote = (literal for (_, _, _, s), literal in self.variables.source.items() if s != T0)
         return [
@@ -199,10 +206,10 @@ class SymbolicInterpretation(Interpretation[int]):
     # --- solving ---
 
     def solve(self, assumptions: Sequence[int], effort: Effort) -> Sequence[int] | None:
-        """Return a model in which the given literals are true, or ``None`` if there is none.
+        """Return a model in which all ``assumptions`` are true; if no such model exists, ``None``.
 
         Raises:
-            TimeoutError: if the search reached its limit.
+            TimeoutError: if the search reaches its limit.
         """
         more = self.circuit.variables - self._known_variables
         if more:
@@ -220,5 +227,5 @@ class SymbolicInterpretation(Interpretation[int]):
         return values
 
     def fixed(self, model: Sequence[int]) -> list[int]:
-        """Return literals that are all true only in the history of the given model."""
+        """Return literals that are all true in the history of a model, and in no other history."""
         return [v if model[v] else -v for v in self.variables.free]

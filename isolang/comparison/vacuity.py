@@ -1,9 +1,9 @@
 """Determines which checks of a specification a history could violate at all.
 
-A violation is a closed walk whose steps are pairs of `so`, `rt`, `wr`, `ww`, `rw`. The structure of
-a history limits the pairs that any choice can have: the possible sources of its reads, the keys
-with two writers, the sessions with two transactions. If no closed walk of such pairs spells a word
-of the check, then no choice violates it. If there is such a walk, this proves nothing, because its
+A violation is a closed walk whose steps are pairs of `so`, `rt`, `wr`, `ww` or `rw`. The possible
+sources of reads, the keys with two writers, and the sessions with two transactions limit the pairs
+that these relations can have under any choice. If no closed walk of such pairs spells a word of the
+check, then no choice violates the check. If there is such a walk, it proves nothing, because its
 pairs may exclude each other.
 """
 
@@ -52,18 +52,20 @@ if TYPE_CHECKING:
     from isolang.language.meaning.core import Spec
 
 MAX_PAIRS = 200_000
-"""The size above which a relation is not listed, and only counts as having pairs or not."""
+"""The number of pairs above which a relation is not listed. For a larger relation, it is only known
+whether it has pairs.
+"""
 
 _LARGE = 200_000
 """The number of operations above which a history is not analysed for vacuity."""
 
 WORK = 1_000_000
-"""The pairs and steps of walks that all checks together may visit. After that, each further check
-counts as one that the history could violate.
+"""How many pairs and steps of walks the analysis of all checks may visit. If it needs more, the
+history is assumed to be able to violate each remaining check.
 """
 
 Pair: TypeAlias = tuple[int, int, int]
-"""The source, the target, and the key of a pair, which is -1 for a pair without a key."""
+"""The first transaction, the second transaction, and the key of a pair; -1 if it has no key."""
 
 _NO_PAIRS: Mapping[str, str] = {
     "so": "no session has two transactions",
@@ -80,13 +82,13 @@ _NO_PAIRS: Mapping[str, str] = {
 _BUILTIN = frozenset(word.name for word in BUILTIN_WORDS)
 
 _READS_OF = {part: (which,) for parts in PARTS.values() for which, part in enumerate(parts)}
-"""For each relation, the kinds of its reads: 0 for item reads, 1 for predicate reads."""
+"""For each part of a relation, the kind of its reads: 0 for item reads, 1 for predicate reads."""
 
 
 def possible_violations(history: History, level: Normal) -> list[Possible]:
-    """Return, for each check of a specification, whether a history could violate it.
+    """Return, for each check of a specification, whether choices on a history may violate it.
 
-    Intrinsic anomalies, such as an aborted read, do not count here: they violate every
+    Intrinsic anomalies, such as an aborted read, are ignored, because they violate every
     specification that mentions reads.
 
     Args:
@@ -94,7 +96,7 @@ def possible_violations(history: History, level: Normal) -> list[Possible]:
         level: the specification in normal form.
 
     Raises:
-        UnsupportedError: if the history has something that no specification can judge.
+        UnsupportedError: if the history has a part that no specification can decide.
 
     >>> from isolang.comparison.normal import normal
     >>> from isolang.history import History, Transaction
@@ -108,9 +110,10 @@ def possible_violations(history: History, level: Normal) -> list[Possible]:
 
 
 def why_vacuous(history: History, spec: Spec) -> str:
-    """Return why a history could not violate any check of a level, or "" if it could violate one.
+    """Return the reasons why no choices on a history could violate any check of a level.
 
-    The result is also empty if the history is large or the level needs more work than is allowed.
+    The result is empty if the history could violate a check, or if this was not analysed because
+    the history is large or the level needs more work than is allowed.
     """
     if history.counts()["operations"] > _LARGE:
         return ""
@@ -166,7 +169,7 @@ def _no_pairs(letter: str) -> str:
 
 
 def _why_unpassed(test: str) -> str:
-    """Return as text why no transaction passes a test."""
+    """Return a sentence that says that no transaction passes a test."""
     match whole_letter(test):
         case "W":
             return f"no transaction writes{_of_keys(test) or ' a key'}"
@@ -195,16 +198,16 @@ def _is_of_one_key(e: Core) -> bool:
 
 
 class _Candidates:
-    """The pairs that some choice can put into a relation, without T0, to which no pair leads.
+    """The pairs that each relation can have under some choice, without pairs of T0.
 
     Attributes:
-        refusal: why the history cannot be analysed, or empty if it can.
+        refusal: the reason why the history cannot be analysed; empty if it can be analysed.
     """
 
     def __init__(self, history: History) -> None:
         columns = history.columns
         scans = columns.statement_txn[columns.statement_known > PART]
-        # A transaction with implicit set-reads may have set-reads of each write.
+        # A transaction with implicit set-reads may have a set-read for each write of the history.
         self._implicit = len(scans) * int((columns.op_kind == WRITE).sum())
         self._scanning: set[int] = set()
         self._work = Work(WORK)
@@ -212,7 +215,7 @@ class _Candidates:
             self._scanning = set(scans.tolist())
         elif columns.implicit:
             history, self._implicit = history.written_out(), 0
-        # An indeterminate transaction counts even if no transaction reads from it.
+        # An indeterminate transaction may be included even if no transaction reads from it.
         problem = build_problem(history, unread=True, each_read=True)
         self._problem = problem
         native = self._native = problem.native
@@ -224,12 +227,12 @@ class _Candidates:
         self._interpretation = Bounded(problem, Circuit(), events=False, reads=False)
 
     def count(self, letter: str) -> int:
-        """Return the number of pairs, or an upper bound if they are not listed."""
+        """Return how many pairs a letter has; if they are not listed, return an upper bound."""
         pairs = self.pairs(letter)
         return self._at_most(relation_of(letter)) if pairs is None else len(pairs)
 
     def _affords(self, steps: int) -> bool:
-        """Return whether the budget allows this number of steps, and spend the steps if it does."""
+        """Spend this number of steps if the budget allows it, and return whether it does."""
         if steps > self._work.left:
             return False
         self._work.spend(steps)
@@ -237,9 +240,9 @@ class _Candidates:
 
     @cached_property
     def _shown(self) -> set[tuple[int, int]]:
-        """The version orders that reads show, or none if they are too many to list.
+        """The pairs of writers whose order list reads show; empty if listing them is too much work.
 
-        Leaving them out only adds possible pairs.
+        Leaving these pairs out only adds possible pairs, which is sound.
         """
         shown = shown_orders(self._problem)
         return set(map(tuple, shown.tolist())) if self._affords(len(shown)) else set()
@@ -266,7 +269,7 @@ class _Candidates:
         return len(present) * (len(present) - 1)
 
     def _steps(self, relation: str) -> int:
-        """Return the number of steps that are needed to list the pairs of a relation."""
+        """Return how many steps it takes to list the pairs of a relation."""
         most = self._at_most(relation)
         if relation in _BUILTIN and relation != "so":
             writers = np.diff(self._native.key_start).astype(np.int64)
@@ -274,10 +277,10 @@ class _Candidates:
             return max(len(self._present) ** 2, of_keys)
         return most + len(self._native.candidate) * (relation not in ("so", "ww"))
 
-    # --- pairs, where there are few ---
+    # --- pairs of small relations ---
 
     def pairs(self, letter: str) -> list[Pair] | None:
-        """Return all pairs of a letter, or ``None`` if listing them is too much work."""
+        """Return all pairs of a letter; if listing them is too much work, return ``None``."""
         if letter not in self._known:
             relation = relation_of(letter)
             few = self._at_most(relation) <= MAX_PAIRS and self._affords(self._steps(relation))
@@ -325,7 +328,7 @@ class _Candidates:
         return range(int(start[key]) + 1, int(start[key + 1]))
 
     def _reads(self, relation: str) -> Iterator[tuple[int, int, list[int]]]:
-        """Yield the reader, the key and the possible sources of each read of a relation."""
+        """Yield the reader, the key and the possible sources of each read that a relation uses."""
         native = self._native
         start, sources = native.candidate_start.tolist(), native.candidate.tolist()
         missed = native.read_predicate.tolist() or [0] * len(native.read_txn)
@@ -336,7 +339,7 @@ class _Candidates:
                 yield reader, key, sources[start[i] : start[i + 1]]
 
     def passing(self, test: str) -> set[int]:
-        """Return the transactions that pass a test, without T0, which no cycle contains."""
+        """Return the transactions that pass a test, except T0, which is on no cycle."""
         if test not in self._passing:
             found = passing(self._problem, whole_letter(test), restriction_of(test))
             scanning = self._scanning if whole_letter(test) == "R" else set()
@@ -346,7 +349,12 @@ class _Candidates:
     # --- walks ---
 
     def may_spell(self, words: Dfa, *, of_key: bool) -> bool:
-        """Return whether a closed walk may spell a word of a language, perhaps within one key."""
+        """Return whether a closed walk of possible pairs may spell a word of a language.
+
+        Args:
+            words: the language.
+            of_key: whether all pairs of the walk that have a key must have the same key.
+        """
         letters: dict[str, dict[int, list[Pair]]] = {}
         for letter in in_order(words.letters):
             pairs = self._pairs_of(letter)
@@ -363,7 +371,7 @@ class _Candidates:
         )
         if not self._affords(steps + len(keys) * len(self._present) * len(words.final)):
             return True
-        # A pair without a key can be a step of a walk of any key.
+        # A pair without a key can be a step of a walk that stays with a key, whatever the key.
         return any(
             self._closes(
                 words,
@@ -373,13 +381,16 @@ class _Candidates:
         )
 
     def _pairs_of(self, letter: str) -> list[Pair] | None:
-        """Return the pairs of a letter, which are loops if the letter is a test."""
+        """Return the pairs of a letter; a test has a loop at each transaction that passes it."""
         if is_test(letter):
             return [(t, t, -1) for t in self.passing(letter)]
         return self.pairs(letter)
 
     def _closes(self, words: Dfa, pairs: Mapping[str, Sequence[Pair]]) -> bool:
-        """Return whether the product of pairs and automaton has a cycle that ends a word."""
+        """Return whether the product of the pairs and the automaton has a cycle that ends a word.
+
+        Cycles that no choice of version orders can close are ignored.
+        """
         import networkx as nx
 
         states = len(words.moves)
@@ -409,7 +420,8 @@ class _Candidates:
 def _orders_of_keys(taken: Sequence[tuple[int, int, tuple[str, int]]]) -> bool:
     """Return whether all pairs belong to version orders that cannot close a cycle together.
 
-    SOUND BECAUSE each order is total: so a cycle has steps of two keys, which meet in two places.
+    SOUND BECAUSE each version order is total. Therefore a cycle has steps of at least two keys, and
+    the steps of these keys meet at two transactions.
     """
     import networkx as nx
 

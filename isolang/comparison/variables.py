@@ -1,11 +1,12 @@
-"""Represents all histories of a few transactions and keys, with variables for the operations.
+"""Represents all histories of a few transactions and keys by variables for their operations.
 
-Every value is written once, so a read determines its source; all transactions commit. A transaction
-writes a key at most once, and reads it at most ``SmallScope.reads`` times before. Keys are
-registers or lists. A read of a list shows the order of the elements that were appended before, and
-no element that its reader appends later. With predicates, a transaction may also read all rows of a
-register, and find none. Times do not contradict session order; without overlap, each transaction of
-a session begins after the previous one ended.
+All transactions commit, and every value is written only once, so the value of a read determines its
+source. A transaction writes a key at most once, and reads it at most ``SmallScope.reads`` times
+before its own write. Keys are registers or lists. A read of a list shows the order of the elements
+that were appended before, and no element that its reader appends later. With predicates, a
+transaction may also have a predicate read of a register that finds no row. Times do not contradict
+session order. Without overlap, each transaction of a session begins after the previous transaction
+ended.
 """
 
 from __future__ import annotations
@@ -21,25 +22,26 @@ from isolang.encodings.relational.interpretation import T0, ReadEvent
 
 
 class SmallScope(Struct, frozen=True, kw_only=True):
-    """The histories that a search covers.
+    """The set of histories that a search covers.
 
     Attributes:
-        transactions: the exact number of transactions, without T0; each has an operation.
+        transactions: the exact number of transactions, without T0. Each has an operation.
         keys: the greatest number of keys.
-        reads: the greatest number of reads of one key by one transaction: 1 or 2.
+        reads: how often one transaction may read one key, which is 1 or 2.
         lists: whether keys may be lists.
-        sessions: whether there is a session order; otherwise each transaction has its own session.
+        sessions: whether there is a session order. If not, each transaction has its own session.
         real_time: whether transactions have times.
         groups: whether sessions have groups.
-        operations: whether the order of the operations of a transaction matters.
+        operations: whether the order of operations within a transaction matters.
         predicates: whether there are predicate reads.
         one_by_one: whether to leave out histories whose reads, sessions and times contradict each
-            other. A database that runs one step after the other never shows such a history.
+            other. A database that executes one step after another never shows such a history.
         overlap: whether transactions of a session may overlap in time.
-        serial: whether to search only serial histories, in the order of the transaction numbers.
+        serial: whether to search only serial histories, in which transactions run in the order of
+            their numbers.
         labels: the patterns of labels that a specification distinguishes.
-        levels: the patterns of levels.
-        key_patterns: the patterns of key names.
+        levels: the patterns of requested levels that a specification distinguishes.
+        key_patterns: the patterns of key names that a specification distinguishes.
         common_labels: whether it matters which transactions share a label.
     """
 
@@ -62,39 +64,45 @@ class SmallScope(Struct, frozen=True, kw_only=True):
 
 
 class HistoryVariables:
-    """The variables of all histories of a scope, and the clauses that restrict them to histories.
+    """The variables for all histories of a scope, with clauses that exclude impossible histories.
 
-    In the keys of these tables, ``t`` and ``s`` are transactions, ``x`` is a key, and ``j`` is the
-    number of a read among its transaction's reads of the key.
+    In the tables below, ``t`` and ``s`` are transactions, ``x`` is a key, and ``j`` is the number
+    of a read among all reads of the key by its transaction.
 
     Attributes:
-        scope: the histories.
-        circuit: the circuit of the variables.
+        scope: the set of histories.
+        circuit: the circuit that has the variables and clauses.
         free: the variables whose values determine a history.
         txns: the transactions except T0.
         keys: the keys.
-        slots: the numbers of the reads of a key. The last one may be of a predicate read.
-        reads: all reads that may happen.
-        write: per (t, x) a literal that is true if the transaction writes the key.
-        source: per (t, x, j, s) a literal that is true if the read reads from ``s``.
-        happening: per (t, x, j) a literal that is true if the read happens.
-        so: per pair of transactions a literal of session order.
-        rt: per pair of transactions a literal of real time.
-        together: per ascending pair of transactions a literal that they are in one group.
-        bears: per ("label" or "level", t, name) a literal that is true if the transaction has it.
-        matching: per ("label" or "level", name) the patterns that the name matches.
-        key_names: per (x, name) a literal that is true if the key has the name.
-        keys_matching: per name of a key the patterns that it matches.
-        used_keys: per key a literal that is true if the key is written or read.
-        are_lists: per key a literal that is true if the key is a list.
-        shown: per key the literals of the order in which lists show elements.
-        elements: per event its transaction, and a literal that is true if it happens.
-        event_of: per (t, x, j) the event of a read; per (t, x, ``None``) the event of a write.
-        order: per pair of events of a transaction a literal of their order.
+        slots: the possible values of ``j``. If there are predicate reads, the last value is for
+            them.
+        reads: all reads that a history may contain.
+        write: for each (t, x), a literal that is true if the transaction writes the key.
+        source: for each (t, x, j, s), a literal that is true if the read reads from ``s``.
+        happening: for each (t, x, j), a literal that is true if the history contains the read.
+        so: for each pair of transactions, a literal that is true if session order contains it.
+        rt: for each pair of transactions, a literal that is true if real time contains it.
+        together: for each ascending pair of transactions, a literal that is true if both are in one
+            group.
+        bears: for each ("label" or "level", t, name), a literal that is true if the transaction has
+            this label or requested this level.
+        matching: for each ("label" or "level", name), the patterns that the name matches.
+        key_names: for each (x, name), a literal that is true if the key has the name.
+        keys_matching: for each name of a key, the patterns that the name matches.
+        used_keys: for each key, a literal that is true if a transaction writes or reads the key.
+        are_lists: for each key, a literal that is true if the key is a list.
+        shown: for each key, a table of pairs of transactions, with a literal that is true if lists
+            show the first transaction's element before the second's.
+        elements: for each event, its transaction, and a literal that is true if the history
+            contains the event.
+        event_of: the event of the read (t, x, j), and the event of the write (t, x, ``None``).
+        order: for each pair of events of one transaction, a literal that is true if the first event
+            comes before the second.
     """
 
     def __init__(self, scope: SmallScope) -> None:
-        """Create the variables and the clauses that restrict them to histories."""
+        """Create the variables for the histories of a scope, and the clauses on them."""
         self.scope = scope
         self.circuit = Circuit()
         self.free: list[int] = []
@@ -113,7 +121,7 @@ class HistoryVariables:
             self._make_serial()
 
     def sources(self, t: int, x: int, j: int) -> dict[int, int]:
-        """Return the literals of a read's sources."""
+        """Return the possible sources of the read (t, x, j), each with its literal."""
         return {s: self.source[t, x, j, s] for s in (T0, *self.txns) if (t, x, j, s) in self.source}
 
     def _new(self) -> int:
@@ -133,7 +141,7 @@ class HistoryVariables:
             for s in (T0, *self.txns)
             if s != t
         }
-        # The last slot of a key is a predicate read of it, which finds no row.
+        # The last slot of a key is for a predicate read that finds no row.
         self.slots = range(scope.reads + scope.predicates)
         self.reads = [
             ReadEvent(op=j, reader=t, key=x, of_predicate=j == scope.reads)
@@ -166,7 +174,7 @@ class HistoryVariables:
                 for j in slots:
                     for a, b in combinations(self.sources(t, x, j).values(), 2):
                         state((-a, -b))
-                # A second read of a key requires a first one, from another source.
+                # A second read of a key requires a first read of the key from another source.
                 for (s, second), (r, earlier) in (
                     (one, other)
                     for j in slots[1:]
@@ -194,7 +202,8 @@ class HistoryVariables:
             for c in self.txns:
                 if c not in (a, b):
                     state((-literal, -so[b, c], so[a, c]))
-                    # Two transactions that share a neighbour in session order are in one session.
+                    # Two transactions that both precede (or both follow) c are in one session, so
+                    # session order relates them.
                     state((-literal, -so[a, c], so[b, c], so[c, b]))
                     state((-literal, -so[c, b], so[a, c], so[c, a]))
 
@@ -215,7 +224,7 @@ class HistoryVariables:
             state((-literal, -rt[j, i] if self.scope.overlap else rt[i, j]))
 
     def _make_groups(self) -> None:
-        """Require that the groups are a partition of the sessions."""
+        """Require that groups partition the transactions, and that sessions are within groups."""
         state = self.circuit.state
         pairs = combinations(self.txns, 2) if self.scope.groups else ()
         self.together = {pair: self._new() for pair in pairs}
@@ -232,9 +241,9 @@ class HistoryVariables:
                 state((-self.so[pair] if pair in self.so else TRUE, literal))
 
     def _make_names(self) -> None:
-        """Give each transaction labels and at most one level, and each key one name.
+        """Create variables for the labels and the level of each transaction, and each key's name.
 
-        A few names represent all names that match the same patterns.
+        For all names that match the same patterns, a few names are enough.
         """
         scope, state, some = self.scope, self.circuit.state, self.circuit.any_of
         labels = examples(scope.labels, 2 if scope.common_labels else 1)
@@ -250,7 +259,7 @@ class HistoryVariables:
             for a, b in combinations(own.values(), 2):
                 state((-a, -b))
             self.bears |= {("level", t, name): literal for name, literal in own.items()}
-        if scope.levels:  # without a level the history cannot be judged
+        if scope.levels:  # a history in which no transaction requested a level cannot be checked
             state(tuple(x for (word, *_), x in self.bears.items() if word == "level"))
         self.matching = {("level", name): matched for name, matched in of_level.items()}
         self.matching |= {
@@ -290,7 +299,7 @@ class HistoryVariables:
                 self.circuit.state((*(-one for one in there), self.shown[x][s, t]))
 
     def _make_one_order(self) -> None:
-        """Require that one order of the transactions contains reads, sessions and times."""
+        """Require that one order of the transactions contains `wr`, session order and real time."""
         before = total_order(self.circuit, self.txns, self.circuit.new)
         for pair, literal in (*self.so.items(), *self.rt.items()):
             self.circuit.state((-literal, before[pair]))
@@ -299,12 +308,15 @@ class HistoryVariables:
                 self.circuit.state((-literal, before[s, t]))
         for (t, x, _, s), literal in self.source.items():
             for a in self.txns if s != T0 and self.scope.lists else ():
-                if a != s:  # the read also returns earlier elements
+                if a != s:  # a list read also returns the elements before that of its source
                     there = (self.are_lists[x], literal, self.write[a, x], self.shown[x][a, s])
                     self.circuit.state((*(-one for one in there), before.get((a, t), FALSE)))
 
     def _make_serial(self) -> None:
-        """Require that each transaction reads the last version before it, and that none overlap."""
+        """Require that the transactions run one after another, in the order of their numbers.
+
+        Each transaction reads the last version of a key that precedes the transaction.
+        """
         state = self.circuit.state
         for (a, b), literal in self.so.items():
             if a > b:
@@ -321,7 +333,7 @@ class HistoryVariables:
                 state((-literal, -self.write[u, x]))
 
     def _make_events(self) -> None:
-        """Create an element for each operation, and an order within each transaction."""
+        """Create an event for each possible operation, and the order of events in transactions."""
         self.elements: dict[int, tuple[int, int]] = {}
         self.event_of: dict[tuple[int, int, int | None], int] = {}
         self.order: dict[tuple[int, int], int] = {}
@@ -352,12 +364,18 @@ class HistoryVariables:
 def total_order(
     circuit: Circuit, elements: Iterable[int], new: Callable[[], int]
 ) -> dict[tuple[int, int], int]:
-    """Return literals for ``a`` before ``b`` in a total order of some elements."""
+    """Return a literal for each pair (a, b), which is true if a is before b in a total order.
+
+    Args:
+        circuit: the circuit that gets the clauses of a total order.
+        elements: the elements of the order, in ascending order.
+        new: a function that returns a new variable.
+    """
     before: dict[tuple[int, int], int] = {}
     for a, b in combinations(elements, 2):
         before[a, b] = new()
         before[b, a] = -before[a, b]
     for a, b, c in permutations({a for a, _ in before}, 3):
-        if a < b and a < c:  # each cycle of three only once
+        if a < b and a < c:  # states each cycle of three elements only once
             circuit.state((-before[a, b], -before[b, c], -before[c, a]))
     return before

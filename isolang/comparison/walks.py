@@ -1,13 +1,15 @@
 """Proves that one specification implies another, by comparing the cycles that they forbid.
 
-Take a history and choices (sources, version orders, which indeterminate transactions count) that
-satisfy the stronger specification. They satisfy the weaker one if each closed walk that violates it
-also spells, read from some transaction on, a word that the stronger one forbids. So the inclusion
-of two languages is a proof for histories of all sizes. If the inclusion fails, this proves nothing,
-because walks do not remember keys.
+Take a history with choices (sources, version orders, included indeterminate transactions) that
+satisfy the stronger specification. The same choices satisfy the weaker specification if each closed
+walk that violates the weaker specification also spells, when read from one of its transactions, a
+word that the stronger specification forbids. Therefore the inclusion of two languages is a proof
+for histories of all sizes. If the inclusion does not hold, nothing is proved, because the languages
+of walks ignore keys.
 
-A letter here is a step together with the tests that the transaction it leaves passes: whether it
-writes (`[W]`), and whether it has external reads (`[R]`), if one of the specifications tests that.
+In this module, a letter is a step together with the tests that its first transaction passes:
+whether the transaction writes (`[W]`), and whether it has external reads (`[R]`). A test is left
+out if neither specification uses it.
 """
 
 from __future__ import annotations
@@ -94,7 +96,7 @@ _PARTS["rt"] += ("group-rt",)
 _PARTS_ONE_AT_A_TIME = {
     **_PARTS, "rt": (*_PARTS["rt"], "so"), "group-rt": (*_PARTS.get("group-rt", ()), "so")
 }  # fmt: skip
-"""The same relations if sessions do one thing at a time: session order is then within `rt` and
+"""The same table under ``ONE_AT_A_TIME``, which implies that session order is within `rt` and
 `group-rt`.
 """
 _READS = OF_READS | {"rf"}
@@ -112,11 +114,11 @@ class ProofStep(Struct, frozen=True, kw_only=True):
     """The proof that a specification implies one check of another.
 
     Attributes:
-        check: the implied check, as text.
-        by: the checks of the stronger specification that imply it.
-        inclusion: the inclusion of the languages, or ``None`` if the check is one of ``by``.
-        shorter: for a check of single keys, shorter cycles that each violation contains.
-        part: whether one of ``by`` makes the same requirement of more steps.
+        check: the text of the implied check.
+        by: the checks of the stronger specification that imply the check.
+        inclusion: the inclusion of the languages; ``None`` if the check is one of ``by``.
+        shorter: for a check on single keys, shorter cycles, one of which each violation contains.
+        part: whether one of ``by`` is the same check for a union of more steps.
     """
 
     check: str
@@ -148,9 +150,10 @@ class ImplicationProof(Struct, frozen=True, kw_only=True):
     Attributes:
         stronger: the name of the stronger specification.
         weaker: the name of the weaker specification.
-        theorems: the theorems that give their normal forms.
+        theorems: sentences that state the theorems by which both normal forms are equivalent to the
+            specifications.
         steps: one step for each check of the weaker specification.
-        one_at_a_time: whether the proof requires that sessions do one thing at a time.
+        one_at_a_time: whether the proof assumes that sessions do one thing at a time.
     """
 
     stronger: str
@@ -160,11 +163,11 @@ class ImplicationProof(Struct, frozen=True, kw_only=True):
     one_at_a_time: bool = False
 
     def holds(self) -> bool:
-        """Return whether the evidence of each step proves the step."""
+        """Return whether the evidence in each step proves the step."""
         return all(step.inclusion is None or holds(step.inclusion) for step in self.steps)
 
     def argument(self) -> Iterator[str]:
-        """Yield the sentences of the proof."""
+        """Yield the proof as sentences for users."""
         yield from self.theorems
         if self.one_at_a_time:
             yield f"{ONE_AT_A_TIME}: `so` is within `rt`"
@@ -176,21 +179,24 @@ class ImplicationProof(Struct, frozen=True, kw_only=True):
 
 
 ONE_AT_A_TIME = "sessions do one thing at a time"
-"""The assumption that each transaction of a session begins after the one before it ended
-(docs/comparison.md).
+"""The assumption that each transaction of a session begins after the previous transaction of the
+session ended (docs/comparison.md).
 """
 
 
 def prove_implication(
     stronger: Normal, weaker: Normal, *, one_at_a_time: bool = False
 ) -> ImplicationProof | None:
-    """Return a proof that ``stronger`` implies ``weaker``; a result ``None`` shows nothing.
+    """Return a proof that ``stronger`` implies ``weaker``.
+
+    If no proof is found, return ``None``; the implication may hold nevertheless.
 
     Args:
-        stronger: the stronger specification.
-        weaker: the weaker specification.
+        stronger: the specification that is presumably stronger.
+        weaker: the specification that is presumably weaker.
         one_at_a_time: whether the proof may assume that sessions do one thing at a time. A recorded
-            history may violate this: conclusions about one require a proof without it.
+            history may violate this assumption, so conclusions about recorded histories require a
+            proof without the assumption.
     """
     found = _implication(stronger, weaker, one_at_a_time=False)
     if found is None and one_at_a_time and may_overlap((stronger, weaker)):
@@ -199,7 +205,7 @@ def prove_implication(
 
 
 def may_overlap(levels: Sequence[Normal]) -> bool:
-    """Return whether levels compare both times and sessions, so that overlaps may matter."""
+    """Return whether some levels compare times and sessions, so overlaps in a session matter."""
     names = frozenset().union(*(level.mentioned() for level in levels))
     return bool(names & COMPARING_TIMES and names & COMPARING_SESSIONS)
 
@@ -208,7 +214,7 @@ def _implication(
     stronger: Normal, weaker: Normal, *, one_at_a_time: bool
 ) -> ImplicationProof | None:
     if weaker.uses_reads_from and not stronger.uses_reads_from:
-        return None  # only the weaker level forbids aborted reads
+        return None  # aborted reads violate only the weaker level
     if stronger.exists != weaker.exists:
         return None
     steps = []
@@ -284,10 +290,10 @@ def _step(stronger: Normal, axiom: Axiom, *, one_at_a_time: bool = False) -> Pro
 
 
 def _between_transactions(check: Check) -> Core:
-    """Return an expression for the transactions on a violating walk over operations.
+    """Return an expression for walks over transactions from a check whose walks visit operations.
 
-    An ``rw`` from a transaction to itself is not an edge, and the walk is already closed without
-    it.
+    An ``rw`` from a transaction to itself is not an edge. Such an ``rw`` may be skipped, because
+    the walk is already closed without it.
     """
 
     def without_operations(e: Core) -> Core:
@@ -326,7 +332,7 @@ def _step_between_operations(stronger: Normal, axiom: Axiom) -> ProofStep | None
 
 
 def _over_operations(check: Check) -> Dfa:
-    """Return the words of closed walks over operations that violate a check."""
+    """Return the language of the closed walks over operations that violate a check."""
     expr = by_operation(plain(check.expr))
     words = language_of(expr, stretch=_ORDERS, letters=WORDS_BY_OPERATION)
     return plus(words) if check.kind == "acyclic" else words
@@ -341,10 +347,13 @@ def _is_of_one_key(e: ForKey) -> bool:
 
 @lru_cache(maxsize=1024)
 def _of_one_key_in_short(check: Check) -> Core | None:
-    """Return short cycles of one key, one of which each violation contains, or ``None``.
+    """Return an expression for short cycles of one key, one of which each violation contains.
 
-    SOUND BECAUSE `ww[x]` is total: the lemmas in docs/comparison.md. They are about all cycles of
-    steps of one key, all without anti-dependencies, or all with one.
+    If no lemma applies to the check, return ``None``.
+
+    SOUND BECAUSE `ww[x]` is total, which the lemmas in docs/comparison.md use. The lemmas are about
+    all cycles of steps of one key, about all cycles without anti-dependencies, and about all cycles
+    with one anti-dependency.
     """
     if not _about_cycles(check):
         return None
@@ -373,9 +382,9 @@ def _equal(one: Dfa, other: Dfa) -> bool:
 
 
 def _walked(e: Core, *, of_key: bool) -> Core:
-    """Return the expression without its key, for walks that stay with one key.
+    """Return the expression without its key if walks stay with one key, and else unchanged.
 
-    SOUND BECAUSE on both sides a test then tests for accesses to that key.
+    SOUND BECAUSE the tests of both specifications then test for accesses to that key.
     """
     if of_key and isinstance(e, ForKey):
         with suppress(NotRegularError):
@@ -396,7 +405,7 @@ def _same(one: Check, other: Check) -> bool:
 
 
 def _is_part(one: Check, other: Check) -> bool:
-    """Return whether a check forbids only a part of the alternatives that another check forbids.
+    """Return whether a check forbids some of the alternatives that another check forbids.
 
     SOUND BECAUSE a union of fewer alternatives relates no more pairs than the union of all of them.
     """
@@ -415,7 +424,10 @@ def _is_part(one: Check, other: Check) -> bool:
 
 @lru_cache(maxsize=1024)
 def _forbidden(form: str, e: Core) -> Dfa | None:
-    """Return words whose closed walks violate a check: all such words, or some of them."""
+    """Return words whose closed walks violate a check; there may be further such words.
+
+    If no such word is found, return ``None``.
+    """
     words = None
     if speaks_of_statements(e):
         with suppress(NotRegularError):
@@ -431,9 +443,10 @@ def _forbidden(form: str, e: Core) -> Dfa | None:
 
 
 def _between_commits(words: Dfa) -> Dfa:
-    """Return the words over statements that enter a statement only by a read.
+    """Return the words that enter a statement only by ``wr``, and leave the statement by ``tx``.
 
-    A read leads from its source to a statement, and `tx` from there to the reader's COMMIT.
+    In such a word, `wr` leads from the source of a read to the statement, and `tx` leads from the
+    statement to the reader's COMMIT.
     """
     rows = []
     for row in words.moves:
@@ -445,7 +458,9 @@ def _between_commits(words: Dfa) -> Dfa:
 
 @lru_cache(maxsize=1024)
 def violating(form: str, e: Core, *, names: bool = False) -> Dfa | None:
-    """Return words of which each violation spells one; ``None`` if a violation may be no cycle.
+    """Return a language such that each violation of a condition spells one of its words.
+
+    If a violation may not be a cycle, return ``None``.
 
     Args:
         form: ``acyclic`` or ``irreflexive``.
@@ -465,7 +480,7 @@ def _about_cycles(check: Check) -> bool:
 
 
 def _without_names(e: Core) -> Core:
-    """Return a larger relation, over all keys and all transactions."""
+    """Return a larger relation, without restrictions to the names of keys and transactions."""
     match e:
         case Lift(arg=Named() | Diff(left=Rel(name="T"), right=Named())):
             return Rel("id", None, e.pos)
@@ -478,7 +493,7 @@ def _without_names(e: Core) -> Core:
 
 
 def _without_keys(e: Core) -> Core:
-    """Return a larger relation, in which steps may be of several keys and nothing is subtracted."""
+    """Return a larger relation, which allows steps of different keys and subtracts nothing."""
     match e:
         case Rel():
             return Rel(e.name, None, e.pos)
@@ -494,7 +509,7 @@ def _without_keys(e: Core) -> Core:
 
 @lru_cache(maxsize=1024)
 def _known_walks(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) -> Dfa:
-    """Return the words of ``_walks``, or only those of single steps if ``_walks`` is too large."""
+    """Return the words of ``_walks``; if they are too large, return only those of single steps."""
     steps = tuple(part for part in e.parts if isinstance(part, Rel)) if isinstance(e, Union) else ()
     try:
         return _walks(form, e, tests, one_at_a_time=one_at_a_time)
@@ -506,11 +521,11 @@ def _known_walks(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bo
 
 @lru_cache(maxsize=1024)
 def _walks(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) -> Dfa:
-    """Return the words of closed walks that violate a check, read from any of their transactions.
+    """Return the words that violating closed walks spell, from each transaction of the walk on.
 
-    A `so` or `rt` step may stand for several such steps. A step between any two transactions may
-    stand for a step between transactions that access one key. No pair leads to T0, so `init` is in
-    no closed walk.
+    A `so` or `rt` step of a violation may be several such steps of a walk. A step between any two
+    transactions may be a step between transactions that access one key. No pair leads to T0, so
+    `init` is in no closed walk.
     """
     parts = _PARTS_ONE_AT_A_TIME if one_at_a_time else _PARTS
     words = _forbidden(form, e)
@@ -521,8 +536,8 @@ def _walks(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) ->
     places = [nfa.state() for _ in cyclic.moves]
     nfa.skip(nfa.initial, places[0])
     for q in cyclic.final:
-        # A word that ends in tests also occurs in rotated form, because the tests apply to its
-        # first transaction.
+        # The tests at the end of a word apply to the first transaction. Another rotation of the
+        # word begins with them.
         nfa.skip(places[q], nfa.final)
     for q, here in enumerate(places):
         for kind in kinds:
@@ -540,11 +555,11 @@ def _walks(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) ->
 
 @lru_cache(maxsize=1024)
 def _possible(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) -> Dfa:
-    """Return the words of walks that are possible, each read from outside any run of one order.
+    """Return the words of violating walks that some history can have.
 
-    The ends of a step write or read as the step requires; and steps of `so` alone, or of `rt`
+    Both transactions of a step write or read as the step requires. Steps of `so` alone, or of `rt`
     alone, close no cycle. If sessions do one thing at a time, all these steps are within real time,
-    so they close no cycle together.
+    so they close no cycle together. No walk begins inside a run of steps of one order.
     """
 
     def within_one_order(last: str, step: str) -> bool:
@@ -587,7 +602,10 @@ def _possible(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool)
 
 
 def _steps(dfa: Dfa, q: int, kind: str) -> Iterator[tuple[str, int]]:
-    """Yield the steps that leave a state after the tests that a transaction of this kind passes."""
+    """Yield the steps that lead on from a state, for a transaction that passes the tests ``kind``.
+
+    Tests that the transaction passes may precede the step.
+    """
     passed = [q]
     for p in passed:
         passed += [
@@ -598,15 +616,16 @@ def _steps(dfa: Dfa, q: int, kind: str) -> Iterator[tuple[str, int]]:
 
 
 def _kinds(tests: frozenset[str]) -> list[str]:
-    """Return the sets of tests that a transaction may pass, each as a text."""
+    """Return the sets of tests that a transaction may pass, each as the text of its letters."""
     return ["".join(some) for n in range(len(tests) + 1) for some in combinations(sorted(tests), n)]
 
 
 def implied_checks(level: Normal) -> Iterator[tuple[Check, tuple[str, ...]]]:
-    """Yield checks that other checks of the specification imply, each with these; maybe not all.
+    """Yield checks that other checks of the specification imply, with the names of those checks.
 
-    The specification must be written over dependencies: otherwise its normal form has other checks
-    than its text. Checks that cannot fail are left out.
+    Some implied checks may be missing. Checks that no history violates are left out. The function
+    yields checks only if the specification itself is stated by dependencies, because otherwise the
+    checks of its normal form are not those of its text.
     """
     if level.theorem or not level.by_dependencies:
         return
@@ -620,14 +639,15 @@ def implied_checks(level: Normal) -> Iterator[tuple[Check, tuple[str, ...]]]:
 
 
 def settled_by_version_orders(level: Normal) -> Iterator[Check]:
-    """Yield the checks that hold for version orders along a suitable order of the history.
+    """Yield the checks that a history without lists meets whenever it meets all other checks.
 
-    This holds for histories without lists, because reads of lists would show version orders.
+    Such a check is met by version orders along a suitable order of the transactions. Histories with
+    lists are excluded, because reads of lists show version orders.
 
     SOUND BECAUSE all checks that mention version orders are met together, by version orders within
     a linear extension of relations that are acyclic without them: sessions, real time, or relations
-    whose cycles checks without version orders forbid. Then no step of a closed walk goes back, and
-    so no walk is closed.
+    whose cycles are forbidden by checks that do not mention version orders. Then no step of a walk
+    leads back in the linear extension, and therefore no walk is closed.
     """
     if not level.by_dependencies or level.theorem:
         return
@@ -645,7 +665,7 @@ def settled_by_version_orders(level: Normal) -> Iterator[Check]:
 
 
 def _goes_along(check: Check, base: set[str]) -> bool:
-    """Return whether each step of a violation is of the base relations or of version orders."""
+    """Return whether the steps of a violation are pairs of base relations or version orders."""
     if not _about_cycles(check):
         return False
     with suppress(NotRegularError, TooLargeError):

@@ -1,1 +1,1 @@
-"""Turns problems into solver input. The native engine builds its event graph itself."""
+"""Translates problems to the input of solvers, except for the native engine's own encoding."""

@@ -1,12 +1,15 @@
-"""Binary labels: each node has a number of k bits, and each present edge leads to a larger number.
+"""Encodes acyclicity by binary labels: each edge leads to a node with a larger number of k bits.
 
 With n nodes, k = ⌈log₂ n⌉ bits are enough for a topological order. Janota, Grigore and Manquinho,
-"On the quest for an acyclic graph" (2017), compare this encoding of acyclicity with others; over
-bit-vectors it is the Z3 baseline of Cobra.
+"On the quest for an acyclic graph" (2017), compare this encoding of acyclicity with others. Over
+bit-vectors, it is the baseline with Z3 in the paper about Cobra.
 
-In plain CNF a comparison ``a < b`` is a chain from the lowest bit up: ``less(i) → (¬aᵢ ∧ bᵢ) ∨
-((aᵢ ≡ bᵢ) ∧ less(i-1))``, in one direction only, since nothing needs the comparison to be false.
-Size: k variables for each node, k variables and about 3k clauses for each possible edge.
+In CNF, a comparison ``a < b`` is a chain of implications, beginning at the lowest bit: ``less(i) →
+(¬aᵢ ∧ bᵢ) ∨ ((aᵢ ≡ bᵢ) ∧ less(i-1))``. The reverse implications are not needed, because no clause
+requires a comparison to be false.
+
+Size: there are k variables for each node, and k variables and about 3k clauses for each possible
+edge.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
-    """Encode a polygraph in plain CNF."""
+    """Encode a polygraph in CNF, for solvers that know only clauses."""
     return _labelled(polygraph, "none", until)
 
 
@@ -46,10 +49,10 @@ def _labelled(
 
 
 def label(builder: Builder, nodes: int, *, until: float | None = None) -> None:
-    """Add a number of k bits for each node, and clauses by which present edges lead to larger ones.
+    """Give each node a number of k bits, and require that present edges lead to larger numbers.
 
     Raises:
-        TimeoutError: the time is past ``until`` (of ``time.perf_counter``).
+        TimeoutError: if the time ``until`` of ``time.perf_counter`` has passed.
     """
     width = width_of(nodes)
     bits = builder.new(nodes * width, lambda i: f"bit {i % width} of node {i // width}").reshape(
@@ -67,13 +70,13 @@ def label(builder: Builder, nodes: int, *, until: float | None = None) -> None:
             builder.clauses(-less, -a)
             builder.clauses(-less, b)
         else:
-            builder.clauses(-less, -a, below)  # a ∧ b: this bit is equal
-            builder.clauses(-less, b, below)  # ¬a ∧ ¬b: this bit is equal
+            builder.clauses(-less, -a, below)  # the bits are equal because both are 1
+            builder.clauses(-less, b, below)  # the bits are equal because both are 0
         below = less
     assert below is not None
     builder.clauses(-guard, below)
 
 
 def width_of(nodes: int) -> int:
-    """Return the number of bits that suffice to give each node a different number."""
+    """Return how many bits are enough to give each node a different number."""
     return max(1, (nodes - 1).bit_length())

@@ -1,4 +1,4 @@
-"""Decodes an assignment: a source for each read, and an order of the writers of each key."""
+"""Translates an assignment to a source for each read and a version order for each key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class NoOrderError(Exception):
-    """The edges of an assignment form a cycle, so it is not a model, and the solver is wrong."""
+    """The error that the edges of an assignment form a cycle, which is a mistake of the solver."""
 
 
 def decode(
@@ -28,14 +28,15 @@ def decode(
 
     Args:
         formula: the formula that was solved.
-        values: the value of each variable, 0 or 1; entry 0 is unused.
+        values: the value of each variable, which is 0 or 1. Entry 0 is unused.
 
     Returns:
-        For each read its writer, or -1; and the writers of each key in order (``start``, ``txn``),
-        without T0's.
+        Three arrays. The first has for each read the writer that is its source, or -1. The others
+        are ``start`` and ``txn``: ``txn[start[k] : start[k + 1]]`` are the writers of key k in
+        version order, without T0.
 
     Raises:
-        NoOrderError: the edges that are present form a cycle.
+        NoOrderError: if the edges that are present form a cycle.
     """
     polygraph = formula.polygraph
     order = order_of(formula, values)
@@ -45,15 +46,15 @@ def decode(
     key = np.repeat(np.arange(native.keys), np.diff(native.key_start))
     by_key = np.lexsort((rank[polygraph.graph.order_node], key))
     txn = native.writer_txn[by_key]
-    start = native.key_start.astype(np.int64) - np.arange(native.keys + 1)  # without T0's
+    start = native.key_start.astype(np.int64) - np.arange(native.keys + 1)  # leaves out T0
     return _sources(formula, values), start, txn[txn != native.n]
 
 
 def order_of(formula: Formula, values: NDArray[np.int8]) -> NDArray[np.int64]:
-    """Return an order of the nodes in which all edges of an assignment go forward.
+    """Return a topological order of the nodes for the edges that an assignment makes present.
 
     Raises:
-        NoOrderError: the edges form a cycle.
+        NoOrderError: if these edges form a cycle.
     """
     there = formula.present(values)
     order = topological_order(formula.nodes, formula.edges[there, 0], formula.edges[there, 1])
@@ -69,19 +70,19 @@ def _sources(formula: PolygraphFormula, values: NDArray[np.int8]) -> Ints:
     if polygraph.graph.uses_reads:
         literal = formula.choice
         chosen = values[np.abs(literal)] == (literal > 0)
-    else:  # no check judges reads, so any candidate is right
+    else:  # no check depends on sources, so any candidate may be the source
         per_read = np.diff(native.candidate_start)
         source = np.full(len(per_read), -1, np.int32)
         source[per_read > 0] = native.candidate[native.candidate_start[:-1][per_read > 0]]
         chosen = np.zeros(0, bool)
     if len(chosen):
-        reads = polygraph.choice_read[chosen][::-1]  # the first true candidate counts
+        reads = polygraph.choice_read[chosen][::-1]  # the first true candidate is the source
         source[reads] = polygraph.choice_writer[chosen][::-1]
     return _of_included(polygraph, source)
 
 
 def _of_included(polygraph: Polygraph, source: Ints) -> Ints:
-    """Return the sources, with -1 for the reads of transactions that are not included.
+    """Return the sources, in which reads of transactions that are not included have -1.
 
     An optional transaction is included if an included transaction reads from it.
     """
@@ -97,7 +98,13 @@ def _of_included(polygraph: Polygraph, source: Ints) -> Ints:
 
 
 def topological_order(nodes: int, u: Ints, v: Ints) -> NDArray[np.int64] | None:
-    """Return an order of the nodes in which all edges go forward; ``None`` if there is a cycle."""
+    """Return a topological order of the nodes; if the edges form a cycle, return ``None``.
+
+    Args:
+        nodes: the number of nodes.
+        u: the node that each edge leaves.
+        v: the node that each edge enters.
+    """
     by_tail = np.argsort(u, kind="stable")
     heads = v[by_tail].tolist()
     start = np.searchsorted(u[by_tail], np.arange(nodes + 1)).tolist()

@@ -1,4 +1,4 @@
-"""The dependencies that choices add; each one has the choices that it needs."""
+"""Lists the dependencies that hold under some choices, each with the choices that it requires."""
 
 from __future__ import annotations
 
@@ -20,23 +20,26 @@ if TYPE_CHECKING:
 
 
 class Dependencies(Struct, frozen=True, kw_only=True):
-    """The pairs of ``ww`` and ``rw`` that are not known. The pairs of ``wr`` are source choices.
+    """The pairs of ``ww`` and ``rw`` that hold only under some choices, and the known edges.
 
-    A dependency holds if its choice and its order hold. A choice is 0 if the dependency needs none,
-    or 1 + the number of a source choice. An order is 0 if the dependency needs none, or ±(1 + the
-    number of an open pair of chains); it is positive if the first chain of the pair comes first.
+    A pair may require a source and an order of two chains. A required source is given by 1 + the
+    number of a source choice, and 0 means that the pair requires no source. A required order is
+    given by ±(1 + the number of an open pair of chains), and 0 means that the pair requires no
+    order. It is positive if the first chain of the open pair must precede the second. The pairs of
+    ``wr`` are the source choices themselves.
 
     Attributes:
-        chains: the chains of writers; without combining, each writer is a chain.
-        known: int32[m, 2]; the edges that hold under every choice: the polygraph's known edges and
-            those that follow from settled sources and chains, without most redundant edges.
+        chains: the chains of writers. Without combining, each chain has only one writer.
+        known: int32[m, 2]; the edges that hold under every choice, without most of the redundant
+            edges: the known edges of the polygraph, and those that follow from settled sources and
+            from chains.
         ww_first: int32; the first writer of each ``ww`` pair.
         ww_second: int32; the second writer of each ``ww`` pair.
-        ww_order: int32; the order that each ``ww`` pair needs.
+        ww_order: int32; the order that each ``ww`` pair requires.
         rw_read: int32; the external read of each ``rw`` pair.
         rw_writer: int32; the writer of each ``rw`` pair.
-        rw_choice: int32; the choice that each ``rw`` pair needs.
-        rw_order: int32; the order that each ``rw`` pair needs.
+        rw_choice: int32; the source that each ``rw`` pair requires.
+        rw_order: int32; the order that each ``rw`` pair requires.
     """
 
     chains: Chains
@@ -51,12 +54,12 @@ class Dependencies(Struct, frozen=True, kw_only=True):
 
 
 def dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencies:
-    """Return the dependencies of a polygraph.
+    """Return the dependencies that the choices of a polygraph can add.
 
     Args:
         polygraph: a polygraph after any stage of pruning.
-        combined: whether to combine writers into chains, which the automata must allow
-            (``chains_allowed``).
+        combined: whether to combine writers into chains, which requires that
+            ``chains_allowed(polygraph.graph.automata)`` is true.
     """
     graph = polygraph.graph
     chains = combine(polygraph, allowed=combined)
@@ -79,7 +82,8 @@ def dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencie
     point = _insertion_points(polygraph, chains, source, read)
     certain = _Reads(read, point, np.zeros(len(read), np.int32))
     # A read with a settled source precedes the writers that certainly come after that source. The
-    # polygraph has these edges for its settled pairs, not for those that only combining settles.
+    # polygraph already has these edges for its settled pairs of writers. They are missing only for
+    # pairs that are settled because writers were combined to chains.
     fresh = _Ordered(*_not_settled(polygraph, chains), settled.order[:0])
     moved = point != source
     parts = [
@@ -117,7 +121,7 @@ def dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencie
 
 
 class _Ordered:
-    """Ordered pairs of chains, each given by its head; they are looked up by their first chain."""
+    """Pairs of chains, each chain given by its head, with the order that each pair requires."""
 
     def __init__(self, first: Ints, second: Ints, order: Ints) -> None:
         order = order if len(order) == len(first) else np.zeros(len(first), np.int32)
@@ -126,7 +130,12 @@ class _Ordered:
         self.order = order[by_first]
 
     def after(self, heads: Ints) -> tuple[NDArray[np.int64], Ints, Ints]:
-        """Return the chains after some chains: (index in ``heads``, later head, needed order)."""
+        """Return the chains that may come after the chains with the given heads.
+
+        Returns:
+            Three arrays of equal length: indices into ``heads``, the heads of later chains, and the
+            orders that the pairs require.
+        """
         start = np.searchsorted(self.first, heads, side="left")
         end = np.searchsorted(self.first, heads, side="right")
         place, index = spread(start, end)
@@ -134,9 +143,10 @@ class _Ordered:
 
 
 def _insertion_points(polygraph: Polygraph, chains: Chains, writer: Ints, read: Ints) -> Ints:
-    """Return the writer that each reader follows: its source, or its own writer if that is next.
+    """Return for each read the writer after which its anti-dependencies begin.
 
-    A transaction has no anti-dependency on itself, because ``rw`` leaves out the identity.
+    This is the source of the read. If the next writer in the chain is the reader itself, it is the
+    reader, because ``rw`` has no pair from a transaction to itself.
     """
     native, following = polygraph.problem.native, chains.next[writer]
     own = (following >= 0) & (native.writer_txn[following] == native.read_txn[read])
@@ -144,7 +154,7 @@ def _insertion_points(polygraph: Polygraph, chains: Chains, writer: Ints, read: 
 
 
 class _Reads(NamedTuple):
-    """Reads, the writer that each reader follows, and the choice that this needs (0 for none)."""
+    """Three arrays: reads, the writers from ``_insertion_points``, and the required sources."""
 
     read: Ints
     point: Ints
@@ -154,7 +164,11 @@ class _Reads(NamedTuple):
 def _overwrites(
     polygraph: Polygraph, chains: Chains, ordered: _Ordered, reads: _Reads
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return the ``rw`` pairs from reads at the tail of a chain to the heads of later chains."""
+    """Return the ``rw`` pairs from reads at the tail of a chain to the heads of later chains.
+
+    Returns:
+        Four arrays of equal length: reads, writers, required sources and required orders.
+    """
     read, point, choice = reads
     (at_tail,) = np.nonzero(chains.next[point] < 0)
     place, writer, order = ordered.after(chains.head[point[at_tail]])
@@ -168,7 +182,10 @@ def _overwrites(
 
 
 def _next_ones(chains: Chains, reads: _Reads) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return the ``rw`` pairs from reads inside a chain to the next writer of the chain."""
+    """Return the ``rw`` pairs from reads before the tail of a chain to the chain's next writer.
+
+    The arrays are those of ``_overwrites``.
+    """
     read, point, choice = reads
     (inside,) = np.nonzero(chains.next[point] >= 0)
     writer = chains.next[point[inside]]
@@ -176,14 +193,18 @@ def _next_ones(chains: Chains, reads: _Reads) -> tuple[Ints, Ints, Ints, Ints]:
 
 
 def _not_settled(polygraph: Polygraph, chains: Chains) -> tuple[Ints, Ints]:
-    """Return the settled pairs of chains whose tail and head are not a settled pair of writers."""
+    """Return the settled pairs of chains that are not among the settled pairs of the polygraph.
+
+    Returns:
+        The heads of the first chains, and the heads of the second chains.
+    """
     native = polygraph.problem.native
     count = len(native.writer_txn)
-    if (chains.next < 0).all():  # each chain is one writer
+    if (chains.next < 0).all():  # each chain has only one writer
         return chains.settled[:0, 0], chains.settled[:0, 1]
     several = chains.next >= 0
     several[chains.tail] |= chains.head[chains.tail] != chains.tail
-    # A pair of two chains of one writer each was settled before, or begins with T0.
+    # If both chains have only one writer, the polygraph has the pair, or the pair begins with T0.
     settled = chains.settled[(several[chains.settled]).any(axis=1)]
     tail, head = chains.tail[settled[:, 0]].astype(np.int64), settled[:, 1]
     known = polygraph.settled[:, 0].astype(np.int64) * count + polygraph.settled[:, 1]
@@ -194,17 +215,18 @@ def _not_settled(polygraph: Polygraph, chains: Chains) -> tuple[Ints, Ints]:
     return settled[fresh, 0], settled[fresh, 1]
 
 
-# --- used by all encodings ---
+# --- functions that all encodings use ---
 
 
 def choose_sources(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
-    """Make variables for the open sources, and a clause that each other read has one of them.
+    """Create a variable for each source choice, and a clause for each read with an open source.
 
-    An indeterminate transaction is included if an included transaction reads from it. Its own reads
-    need a source only then.
+    The clause requires that the read has one of its candidates as a source. An indeterminate
+    transaction is included if an included transaction reads from it, and its own reads need a
+    source only if it is included.
 
     Returns:
-        The literal of each source choice, and :attr:`PolygraphFormula.reads`.
+        The literal of each source choice, and the array :attr:`PolygraphFormula.reads`.
     """
     native, names = polygraph.problem.native, _Names(polygraph)
     source = builder.new(len(polygraph.choice_read), names.source)
@@ -245,7 +267,7 @@ def finished(
     theory: Theory,
     width: int = 0,
 ) -> PolygraphFormula:
-    """Return the formula that a builder has collected."""
+    """Return the formula of a polygraph from the clauses and edges that a builder collected."""
     return PolygraphFormula(
         encoding=encoding,
         theory=theory,
@@ -262,7 +284,7 @@ def finished(
 
 
 class _Names:
-    """The meanings of variables, in the words of the history."""
+    """Texts that describe variables by the transactions and keys of the history."""
 
     def __init__(self, polygraph: Polygraph) -> None:
         self._polygraph = polygraph
@@ -289,5 +311,5 @@ class _Names:
 
 
 def names_of(polygraph: Polygraph) -> _Names:
-    """Return the meanings of variables, in the words of the history."""
+    """Return the texts that describe the variables of a polygraph's encoding."""
     return _Names(polygraph)

@@ -1,4 +1,4 @@
-"""Makes a variable for each possible edge, which its choices imply; several encodings use it."""
+"""Creates a variable for each possible edge; the choices that add the edge imply the variable."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def edge_variables(builder: Builder, polygraph: Polygraph, *, combined: bool) -> tuple[Ints, Ints]:
-    """Make a variable for each source choice, each pair of chains and each possible edge.
+    """Create a variable for each source choice, each open pair of chains and each possible edge.
 
     Returns:
-        The literal of each source choice, and ``Formula.reads``.
+        The literal of each source choice, and the array ``Formula.reads``.
     """
     graph, names = polygraph.graph, names_of(polygraph)
     choice, reads = choose_sources(builder, polygraph)
@@ -39,17 +39,17 @@ def edge_variables(builder: Builder, polygraph: Polygraph, *, combined: bool) ->
 
 
 def bipaths(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
-    """Make the constraints of Papadimitriou's polygraph, and those of the remaining pairs.
+    """Create the constraints of Papadimitriou's polygraph, and constraints for all other pairs.
 
     There is one constraint for each possible source of a read and each other writer whose order
-    against that source is open, and one for each pair of writers that no read with a settled source
-    orders. In Papadimitriou's polygraph, if S reads from T, then another writer U comes before T or
-    after S. Each constraint here also contains the order of T and U, because most automata read
-    ``ww``. Constraints on the same pair cannot disagree, since that would be a cycle of ``ww``
-    edges.
+    relative to that source is open. There is also one constraint for each pair of writers without a
+    constraint from a read with a settled source. In Papadimitriou's polygraph, if S reads from T,
+    then another writer U comes before T or after S. In this encoding, each constraint also contains
+    the order of T and U, because most automata have ``ww`` steps. Two constraints on the same pair
+    cannot contradict each other, because this would be a cycle of ``ww`` edges.
 
     Returns:
-        The literal of each source choice, and ``Formula.reads``.
+        The literal of each source choice, and the array ``Formula.reads``.
     """
     graph, names, native = polygraph.graph, names_of(polygraph), polygraph.problem.native
     choice, reads = choose_sources(builder, polygraph)
@@ -59,7 +59,7 @@ def bipaths(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     rows.sources(polygraph, choice)
     pairs = every.chains.open
 
-    (certain,) = np.nonzero(every.rw_order == 0)  # these pairs need no order
+    (certain,) = np.nonzero(every.rw_order == 0)  # these pairs require no order
     rows.add(
         graph.rw(every.rw_read[certain], every.rw_writer[certain]),
         signed(choice, every.rw_choice[certain]),
@@ -82,7 +82,7 @@ def bipaths(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     rows.add(graph.ww(source, other), guard, after)
     rows.add(graph.ww(other, source), guard, -after)
 
-    ordered = np.zeros(len(pairs), bool)  # the pairs that a read with a settled source orders
+    ordered = np.zeros(len(pairs), bool)  # pairs with a constraint from a read with settled source
     ordered[np.abs(side[every.rw_choice[path] == 0]) - 1] = True
     a, b = pairs[~ordered].T
     order = builder.new(len(a), lambda i: names.order(int(a[i]), int(b[i])))
@@ -93,24 +93,26 @@ def bipaths(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
 
 
 def signed(literals: Ints, numbers: Ints) -> Ints:
-    """Return the literals for numbers ±(1 + index); 0 stays 0."""
+    """Return the literal for each number ±(1 + index into ``literals``), and 0 for 0."""
     padded = np.concatenate([np.zeros(1, np.int32), literals])
     found: Ints = (np.sign(numbers) * padded[np.abs(numbers)]).astype(np.int32)
     return found
 
 
 class EdgeRows:
-    """Collects edges, each of which is present if its one or two literals are true."""
+    """Collects possible edges, each with one or two literals; it is present if these are true."""
 
     def __init__(self, nodes: int) -> None:
         self._nodes = max(nodes, 1)
         self._columns: list[tuple[Ints, Ints, Ints, Ints]] = []
 
     def add(self, edges: Edges, first: Ints | int, second: Ints | int) -> None:
-        """Add edges.
+        """Add the edges of some pairs.
 
-        The `origin` of an edge is the index of the pair that it comes from; `first` and `second`
-        give each pair's literals, or one literal for all pairs.
+        Args:
+            edges: the edges, each with the index of its pair.
+            first: a literal of each pair, or one literal for all pairs.
+            second: a second literal of each pair, or one literal for all pairs; 0 for none.
         """
         u, v, origin = edges
         size = int(origin.max()) + 1 if len(origin) else 0
@@ -120,11 +122,11 @@ class EdgeRows:
         self._columns.append((u, v, one[origin], two[origin]))
 
     def sources(self, polygraph: Polygraph, choice: Ints) -> None:
-        """Add the ``wr`` edges of the source choices."""
+        """Add the ``wr`` edges of the source choices, whose literals are ``choice``."""
         self.add(polygraph.graph.wr(polygraph.choice_writer, polygraph.choice_read), choice, 0)
 
     def finish(self, builder: Builder) -> None:
-        """Make one variable for each edge, which each of the edge's pairs of literals implies."""
+        """Create one variable for each different edge; the literals of each added copy imply it."""
         u, v, one, two = (np.concatenate([c[i] for c in self._columns]) for i in range(4))
         ends, which = np.unique(u.astype(np.int64) * self._nodes + v, return_inverse=True)
         tails, heads = np.divmod(ends, self._nodes)

@@ -1,4 +1,4 @@
-"""Formulas as files in DIMACS CNF, SMT-LIB 2 and MonoSAT's GNF, with each variable's meaning."""
+"""Writes formulas in DIMACS CNF and MonoSAT's GNF, with comments on the meaning of variables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def to_dimacs(formula: Formula) -> str:
     """Return a formula in DIMACS CNF.
 
     Raises:
-        ValueError: the formula has a theory, which clauses alone do not express.
+        ValueError: if the formula has a theory, because clauses alone cannot express it.
     """
     if formula.theory != "none":
         raise ValueError(f"{formula.encoding} is not plain CNF")
@@ -29,14 +29,14 @@ def to_dimacs(formula: Formula) -> str:
 
 
 def to_gnf(formula: Formula) -> str:
-    """Return a formula in MonoSAT's GNF: a graph with one variable per edge, and its acyclicity.
+    """Return a formula in MonoSAT's GNF, with a variable for each edge of its acyclic graph.
 
     Raises:
-        ValueError: the theory is not acyclicity.
+        ValueError: if the theory of the formula is not acyclicity.
     """
     if formula.theory != "acyclicity":
         raise ValueError(f"{formula.encoding} is not about a graph")
-    # The format demands a separate variable for each edge; the edge's literal implies it.
+    # The format requires a separate variable for each edge, which the edge's literal implies.
     count, first = len(formula.edges), formula.variables + 1
     acyclic = first + count
     clauses = formula.clause_list()
@@ -56,7 +56,10 @@ def to_gnf(formula: Formula) -> str:
 
 
 def node_names(formula: Formula) -> Iterator[tuple[int, str]]:
-    """Yield the nodes of transactions with their names; auxiliary nodes have none."""
+    """Yield the numbers and names of the nodes that stand for transactions or other elements.
+
+    Auxiliary nodes have no names and are left out.
+    """
     if isinstance(formula, RelationalFormula):
         bounded = formula.relations.interpretation
         for first, elements, of in formula.relations.graph.layers:
@@ -75,7 +78,7 @@ def node_names(formula: Formula) -> Iterator[tuple[int, str]]:
 
 
 def _made_of(formula: Formula) -> tuple[str, str]:
-    """Return the stage of pruning, and the name of the history."""
+    """Return the stage of pruning before the encoding, and the name of the encoded history."""
     match formula:
         case PolygraphFormula():
             return formula.polygraph.prune, formula.polygraph.problem.history.name
@@ -96,7 +99,7 @@ def _comments(formula: Formula, mark: str) -> Iterator[str]:
 
 
 def comments(formula: Formula, mark: str) -> str:
-    """Return the meanings of variables and nodes, one in each line."""
+    """Return comments that say what each variable and node means, with ``mark`` in each line."""
     out = StringIO()
     for line in _comments(formula, mark):
         out.write(line + "\n")

@@ -1,13 +1,15 @@
-"""The formulas that encodings produce and solvers take: clauses, and edges guarded by literals.
+"""The formulas that encodings produce and solvers take: clauses, and edges with literals.
 
-Literals are as in DIMACS: variables are numbered from 1, and a minus sign negates a variable. 0 in
-place of a literal means *always*. The theory of a formula says what the edges mean:
+Literals are as in DIMACS: variables are numbered from 1, and a minus sign negates a variable. If
+the literal of an edge is 0, the edge is always present. The theory of a formula says what the edges
+mean:
 
 * ``acyclicity``: the edges whose literal is true form no cycle;
 * ``difference``: each node has an integer, and each edge whose literal is true leads to a larger
   one;
-* ``bitvector``: the same with bit-vectors of ``width`` bits, compared as unsigned numbers;
-* ``none``: the clauses suffice, and the edges are used only to decode a model.
+* ``bitvector``: each node has an unsigned bit-vector of ``width`` bits, and each edge whose literal
+  is true leads to a larger one;
+* ``none``: the clauses are the whole condition, and the edges are used only to decode a model.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 Ints: TypeAlias = NDArray[np.int32]
 Theory: TypeAlias = Literal["none", "acyclicity", "difference", "bitvector"]
 
-_END: Final = np.iinfo(np.int32).min  # ends a clause under construction; no literal has this value
+_END: Final = np.iinfo(np.int32).min  # ends a clause in `Builder`; no literal has this value
 
 
 def _no_reads() -> Ints:
@@ -38,17 +40,17 @@ class Formula(Struct, frozen=True, kw_only=True):
     """The complete input of a solver.
 
     Attributes:
-        encoding: the name of the encoding that made the formula.
-        theory: the meaning of the edges.
+        encoding: the name of the encoding that produced the formula.
+        theory: what the edges mean.
         variables: the number of variables, which are numbered 1 … variables.
         clauses: int32; the literals of all clauses, with a 0 after each clause.
         nodes: the number of nodes.
         edges: int32[m, 3]; rows (from, to, literal).
-        reads: int32[r, 2]; for each read with a choice clause: the read, and the number of that
-            clause, by which a core names the reads that it needs.
-        width: the number of bits of a bit-vector.
-        names: rows (first variable, count, function); the function returns the meaning of the i-th
-            of these variables.
+        reads: int32[r, 2]; the number of each read whose source is open, and the number of the
+            clause that requires a source. Solvers that return cores refer to the rows.
+        width: the number of bits in each bit-vector, for the theory ``bitvector``.
+        names: rows (first variable, count, function) for groups of variables; the function returns
+            the meaning of the i-th variable in the group.
     """
 
     encoding: str
@@ -63,17 +65,18 @@ class Formula(Struct, frozen=True, kw_only=True):
 
     @property
     def clause_count(self) -> int:
-        """The number of clauses."""
+        """The number of clauses in the formula."""
         return int(np.count_nonzero(self.clauses == 0))
 
     def clause_list(self) -> list[list[int]]:
-        """Return the clauses as lists of literals."""
+        """Return the clauses, each as a list of literals."""
         return split_clauses(self.clauses)
 
     def present(self, values: NDArray[np.int8]) -> NDArray[np.bool_]:
-        """Return a mask of the edges that are present under an assignment.
+        """Return a Boolean for each edge: whether the edge is present under an assignment.
 
-        Entry v of the assignment is 0 or 1, the value of variable v; entry 0 is unused.
+        Args:
+            values: the value of each variable, which is 0 or 1. Entry 0 is unused.
         """
         literal = self.edges[:, 2]
         there: NDArray[np.bool_] = (literal == 0) | (values[np.abs(literal)] == (literal > 0))
@@ -84,7 +87,7 @@ class PolygraphFormula(Formula, frozen=True, kw_only=True):
     """The formula of a polygraph.
 
     Attributes:
-        choice: int32[k]; the literal of each of the polygraph's source choices.
+        choice: int32[k]; the literals of the polygraph's source choices.
         polygraph: the polygraph that was encoded.
     """
 
@@ -93,14 +96,14 @@ class PolygraphFormula(Formula, frozen=True, kw_only=True):
 
 
 def split_clauses(clauses: Ints) -> list[list[int]]:
-    """Return clauses with a 0 after each one as lists of literals."""
+    """Split an array in which a 0 ends each clause into one list of literals for each clause."""
     ends = np.flatnonzero(clauses == 0).tolist()
     flat = clauses.tolist()
     return [flat[a:b] for a, b in zip([0, *(end + 1 for end in ends)], ends, strict=False)]
 
 
 class Builder(Struct):
-    """A formula under construction."""
+    """Collects the variables, clauses and edges of a formula."""
 
     variables: int = 0
     _clauses: list[Ints] = field(default_factory=list)
@@ -108,7 +111,7 @@ class Builder(Struct):
     names: list[tuple[int, int, Callable[[int], str]]] = field(default_factory=list)
 
     def new(self, count: int, name: Callable[[int], str]) -> Ints:
-        """Make and return variables; ``name(i)`` returns the meaning of the i-th one."""
+        """Create and return ``count`` variables; ``name(i)`` describes the i-th new variable."""
         first = self.variables + 1
         self.variables += count
         if count:
@@ -116,7 +119,11 @@ class Builder(Struct):
         return np.arange(first, first + count, dtype=np.int32)
 
     def clauses(self, *literals: Ints | int) -> None:
-        """Add one clause for each row of literals; a 0 in a row is left out."""
+        """Add one clause for each row of literals, without the zeros in the row.
+
+        Args:
+            literals: the columns of the rows. A single literal is the same in each row.
+        """
         columns = np.broadcast_arrays(*literals, np.int32(_END))
         flat = np.stack(columns, axis=-1).astype(np.int32).ravel()
         flat = flat[flat != 0]
@@ -124,20 +131,23 @@ class Builder(Struct):
         self._clauses.append(flat)
 
     def raw_clauses(self, flat: list[int] | Ints) -> None:
-        """Add clauses that already have a 0 after each one."""
+        """Add clauses from one array or list in which a 0 ends each clause."""
         self._clauses.append(np.asarray(flat, np.int32))
 
     def edges(self, u: Ints, v: Ints, literal: Ints | int) -> None:
-        """Add edges that are present iff their literal is true; 0 means always."""
+        """Add edges that are present iff their literal is true, or always if it is 0."""
         columns = np.broadcast_arrays(u, v, np.asarray(literal, np.int32))
         self._edges.append(np.stack(columns, axis=-1).astype(np.int32).reshape(-1, 3))
 
     def all_clauses(self) -> Ints:
-        """Return the clauses so far."""
+        """Return all clauses that were added, with a 0 after each clause."""
         return np.concatenate([np.zeros(0, np.int32), *self._clauses])
 
     def all_edges(self) -> Ints:
-        """Return the edges so far without duplicates, the ones that are always present first."""
+        """Return all edges that were added, without duplicates.
+
+        The edges that are always present come first.
+        """
         edges = np.concatenate([np.zeros((0, 3), np.int32), *self._edges])
         edges = distinct_rows(edges)
         return edges[np.argsort(edges[:, 2] != 0, kind="stable")]

@@ -1,4 +1,4 @@
-"""The hyper-polygraph encoding (VeriStrong): a variable per dependency, modulo acyclicity.
+"""The hyper-polygraph encoding (VeriStrong), with a variable for each dependency.
 
 There is one variable for each possible WW edge, WR edge and RW edge. Clauses derive the RW edges:
 ``wr(T, S) ∧ ww(T, U) → rw(S, U)``. Each pair of writers has exactly one direction, and each read
@@ -7,8 +7,8 @@ has a source. The edges whose variable is true must form no cycle.
 Size: if a key has W writers and R reads, and each read has C candidates, there are W² + R·C +
 (distinct RW) variables and W² + R·C·W clauses.
 
-``+2width`` adds, before solving, a clause for each pair of edges that closes a cycle with known
-edges between them, and for each edge that does so alone: the published solver's heuristic.
+With ``+2width``, the formula also has a clause for each edge, and for each pair of edges, that
+closes a cycle together with known edges. This is a heuristic of the published solver.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
 
 
 def encode_with_2width(polygraph: Polygraph, *, until: float | None = None) -> Formula:
-    """Encode a polygraph with a clause for each pair of edges that closes a cycle of known ones."""
+    """Encode a polygraph with the clauses for cycles of one or two edges and known edges."""
     builder = Builder()
     choices = _dependencies(builder, polygraph)
     _forbid_short_cycles(builder, polygraph.graph.nodes, until)
@@ -52,11 +52,11 @@ def _dependencies(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     u, v, origin = graph.wr(polygraph.choice_writer, polygraph.choice_read)
     builder.edges(u, v, choice[origin])
 
-    # There is a variable for each direction of each pair.
+    # Each direction of an open pair of writers has its own variable.
     first, second = every.ww_first, every.ww_second
     ww = builder.new(len(first), lambda i: names.order(int(first[i]), int(second[i])))
     of_order = np.zeros(2 * len(every.chains.open) + 1, np.int32)
-    of_order[every.ww_order] = ww  # negative numbers count from the end
+    of_order[every.ww_order] = ww  # negative numbers are indices from the end
     forward, backward = (
         of_order[1 : len(every.chains.open) + 1],
         of_order[: -len(every.chains.open) - 1 : -1],
@@ -66,8 +66,8 @@ def _dependencies(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     u, v, origin = graph.ww(first, second)
     builder.edges(u, v, ww[origin])
 
-    # There is one variable for each pair of transactions with an anti-dependency on any key, and a
-    # separate one for the anti-dependencies of predicate reads.
+    # All anti-dependencies between the same two transactions share a variable, whatever the key.
+    # Anti-dependencies of predicate reads have a separate variable.
     kind = native.read_predicate[every.rw_read] if len(native.read_predicate) else 0
     code = (kind * np.int64(native.n + 1) + native.read_txn[every.rw_read]) * (native.n + 1)
     code += native.writer_txn[every.rw_writer]
@@ -89,7 +89,7 @@ def _forbid_short_cycles(builder: Builder, nodes: int, until: float | None) -> N
     known, open_ = edges[edges[:, 2] == 0], edges[edges[:, 2] != 0]
     reach = reachability(nodes, known[:, :2], until)
     if reach is None:
-        return  # the known edges form a cycle, which any solver finds
+        return  # the known edges form a cycle, which every solver finds without these clauses
     u, v, literal = open_.T
     alone = reach[v, u]
     builder.clauses(-literal[alone])
@@ -97,7 +97,8 @@ def _forbid_short_cycles(builder: Builder, nodes: int, until: float | None) -> N
     for i in range(len(u)):
         if i % 256 == 0:
             remaining_seconds(until)
-        # This edge's head reaches a later edge's tail, and that edge's head reaches this tail.
+        # Edge i and a later edge close a cycle if the head of each edge reaches the tail of the
+        # other edge.
         closes = reach[v[i], u[i + 1 :]] & reach[v[i + 1 :], u[i]]
         if closes.any():
             others = np.unique(literal[i + 1 :][closes])
@@ -105,9 +106,9 @@ def _forbid_short_cycles(builder: Builder, nodes: int, until: float | None) -> N
 
 
 def reachability(nodes: int, edges: Ints, until: float | None = None) -> NDArray[np.bool_] | None:
-    """Return as bool[nodes, nodes] which nodes reach which; ``None`` if there is a cycle.
+    """Return as bool[nodes, nodes] whether the first node reaches the second node.
 
-    Each node reaches itself.
+    Each node reaches itself. If the edges form a cycle, return ``None``.
     """
     from isolang.encodings.decode import topological_order
 

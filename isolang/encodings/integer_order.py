@@ -1,7 +1,8 @@
-"""Integer labels: each node has an integer, and each present edge leads to a larger one.
+"""Encodes acyclicity by integers: each edge leads to a node with a larger integer.
 
 The formula is in difference logic. Besides the variables and clauses of the choices, it has an
-integer for each node and an implication for each possible edge; known edges are plain constraints.
+integer for each node and an implication for each possible edge. For a known edge, it has a
+constraint without a condition.
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
-"""Cobra's encoding for MonoSAT: either/or edge sets over edge variables, modulo acyclicity.
+"""Cobra's encoding for MonoSAT, in which each constraint chooses between two sets of edges.
 
-There is a variable for each possible edge, and one for each pair of chains of combined writes. If
-the variable of a pair is true, the edges from the tail of the first chain, and from the readers of
-that tail, to the head of the second chain are present; otherwise, the edges of the other direction
-are (Tan et al., OSDI 2020: combining writes and coalescing constraints). If the automata do not
-allow combining, each writer is a chain.
+There is a variable for each possible edge, and a variable for each open pair of chains of combined
+writes. If the variable of a pair is true, the edges lead from the tail of the first chain, and from
+the readers of that tail, to the head of the second chain. If it is false, the edges of the other
+direction are present (Tan et al., OSDI 2020: combining writes and coalescing constraints). If the
+automata do not allow combining, each chain has only one writer.
 
-Cobra also forbids the edges of the direction that was not taken. That is sound where the paper
-needs it. Under other automata, another constraint may need such an edge, so this encoding does not
-forbid them; the solver then only has fewer edges to consider.
+Cobra also forbids the edges of the direction that was not chosen. This is sound for the checks in
+the paper. Under other automata, another constraint may require such an edge, so this encoding does
+not forbid these edges. Forbidding them would only leave the solver fewer edges to consider.
 
 Size: if a key has K chains and R reads, there are K²/2 + (distinct edges) variables and K² + R·K
 clauses.
 
-``+raw`` is the polygraph as it was defined: it has one bipath for each reader and other writer, and
-combines and coalesces nothing.
+``+raw`` is the polygraph of the original definition, which has one bipath for each reader and other
+writer, and neither combines writes nor coalesces constraints.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
 
 
 def encode_raw(polygraph: Polygraph, *, until: float | None = None) -> Formula:
-    """Encode a polygraph without combining or coalescing."""
+    """Encode a polygraph without combined writes and coalesced constraints."""
     builder = Builder()
     choices = bipaths(builder, polygraph)
     return finished(builder, polygraph, *choices, encoding="monosat+raw", theory="acyclicity")

@@ -1,12 +1,13 @@
-"""Vbox's encoding: one variable per constraint, whose literal guards a whole set of edges.
+"""Vbox's encoding, with one variable for each constraint, whose literal stands for many edges.
 
-Edges have no variables. The edges of a pair of chains carry the pair's literal in one direction and
-its negation in the other, and the edges of a source carry the source's literal. An anti-dependency
-that needs both a chosen source and an order has a variable for their conjunction.
+Edges have no variables of their own. The edges of an open pair of chains have the literal of the
+pair in one direction, and its negation in the other. The edges of a source choice have the literal
+of the choice. An anti-dependency that requires both a source and an order has a variable for their
+conjunction.
 
-Size: there is a variable for each pair of chains and each open source. There are clauses only for
-the reads and for each open source with a later chain. Several edges share a literal, which the
-solver's theory must support.
+Size: there is a variable for each open pair of chains and each source choice. There are clauses
+only for reads, and for each combination of a source choice with a later chain. Several edges share
+a literal, which the theory of the solver must support.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The list of encodings; the module of an encoding is imported when it is used."""
+"""The table of encodings. The module of an encoding is imported only when the encoding is used."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Encoding(Struct, frozen=True, kw_only=True):
     """A translation of a problem to a solver's input.
 
     Attributes:
-        name: the name that users type.
-        makers: the function that encodes, as ``module:function``, for each theory that can express
-            the encoding.
-        source: the authors or tool that proposed the encoding.
-        of: the input: the polygraph that pruning leaves of an event graph, or any specification as
-            it is written (a ``RelationalInput``), without pruning.
+        name: the name by which users choose the encoding.
+        makers: for each theory in which the encoding can be expressed, the function that encodes,
+            as ``module:function``.
+        source: the authors or the tool that proposed the encoding.
+        of: ``polygraph`` if the input is an event graph's polygraph after pruning, or
+            ``specification`` if it is a ``RelationalInput``, which may have any specification.
     """
 
     name: str
@@ -34,16 +34,16 @@ class Encoding(Struct, frozen=True, kw_only=True):
     def encode(
         self, subject: Polygraph | RelationalInput, theory: Theory, *, until: float | None = None
     ) -> Formula:
-        """Return the formula of a problem for solvers of a theory.
+        """Encode an input as a formula in a theory.
 
         Args:
-            subject: the input that ``of`` names.
-            theory: the theory of the formula, one of ``makers``.
+            subject: the input, of the kind that ``of`` names.
+            theory: the theory of the formula, which must be a key of ``makers``.
             until: the time of ``time.perf_counter`` at which to give up; ``None`` for no limit.
 
         Raises:
-            TimeoutError: the time is past ``until``.
-            UnsupportedError: the formula would be too large.
+            TimeoutError: if the time ``until`` has passed.
+            UnsupportedError: if the formula would be too large.
         """
         module, function = self.makers[theory].split(":")
         formula: Formula = getattr(import_module(module), function)(subject, until=until)

@@ -1,6 +1,6 @@
-"""Explanations: they turn a refutation into an argument that a person can follow.
+"""Turns refutations into explanations: arguments that people can follow.
 
-``explain.explain`` makes a ``violation.Violation``; ``smaller`` looks for simpler refutations,
-first among the short cycles that ``known`` finds; and ``violation.plain`` makes JSON values. This
-module imports nothing because the command line must start fast.
+``explain.explain`` makes a ``violation.Violation`` from a refutation. ``smaller`` looks for simpler
+refutations, first among the short cycles that ``known`` finds. ``violation.plain`` converts a
+violation to values for JSON. Because the command line must start fast, this module has no imports.
 """

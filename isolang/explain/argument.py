@@ -1,4 +1,4 @@
-"""Arguments: clauses, the facts that follow from them, and the form in which people state both."""
+"""Defines arguments: clauses, the facts that follow from them, and the form that people prefer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,11 @@ Signed: TypeAlias = tuple[bool, Literal]
 
 
 def signed(positive: bool, literal: Literal) -> Signed:
-    """Return the canonical form of a literal, which has only one of two opposite orders."""
+    """Return a literal with its sign in canonical form.
+
+    The literals ``a before b`` and ``b before a`` are opposites; only the one with the smaller
+    number first is canonical.
+    """
     if isinstance(literal, Before) and literal.a > literal.b:
         return (not positive, Before(literal.key, literal.b, literal.a))
     return (positive, literal)
@@ -39,9 +43,14 @@ def negate(literal: Signed) -> Signed:
 
 
 class Clause(Struct, frozen=True):
-    """A clause, which says that at least one of its literals holds, because of ``step``.
+    """A clause, which says that at least one of its literals holds.
 
-    If ``step`` is ``None``, ``note`` gives the reason.
+    Attributes:
+        literals: the literals, each with its sign.
+        step: the step of a refutation that is the reason for the clause; ``None`` if ``note`` is
+            the reason.
+        weight: how hard the clause is to follow; a larger number is harder.
+        note: the reason in words; empty if ``step`` is the reason.
     """
 
     literals: tuple[Signed, ...]
@@ -51,32 +60,32 @@ class Clause(Struct, frozen=True):
 
 
 class Derived(Struct, frozen=True):
-    """A fact: ``literal`` holds, because every other literal of the clause is false."""
+    """A lemma: ``literal`` holds, because all other literals of the clause are false."""
 
     literal: Signed
     clause: Clause
 
 
 class Refuted(Struct, frozen=True):
-    """A fact: ``literal`` holds, because another argument refutes its opposite."""
+    """A lemma: ``literal`` holds, because the argument ``otherwise`` refutes its opposite."""
 
     literal: Signed
     otherwise: Argument
 
 
 class Contradiction(Struct, frozen=True):
-    """A contradiction: every literal of the clause is false."""
+    """The end of an argument at which all literals of a clause are false."""
 
     clause: Clause
 
 
 class CaseSplit(Struct, frozen=True):
-    """A split into cases of which one holds, while each leads to a contradiction.
+    """The end of an argument that splits into cases, one of which must hold but all are refuted.
 
     Attributes:
-        choice: the read whose sources are the cases, or ``None`` if the cases are a literal and its
-            opposite.
-        cases: the assumption of each case, with the argument against this assumption.
+        choice: the step for the read whose possible sources are the cases; ``None`` if the cases
+            are a literal and its opposite.
+        cases: for each case, its assumption and the argument against this assumption.
     """
 
     choice: ChoiceStep | None
@@ -84,14 +93,14 @@ class CaseSplit(Struct, frozen=True):
 
 
 class Argument(Struct, frozen=True):
-    """Lemmas, each of which follows from earlier ones, and the contradiction that they imply."""
+    """Lemmas, each of which follows from earlier lemmas, and the contradiction that they imply."""
 
     lemmas: tuple[Derived | Refuted, ...]
     end: Contradiction | CaseSplit
 
 
-# People follow reads-from edges more easily, so an anti-dependency costs as much as several other
-# edges.
+# Because people follow reads-from edges more easily than anti-dependencies, an anti-dependency
+# costs as much as several other edges.
 _RW_WEIGHT = 4.0
 
 
@@ -101,7 +110,7 @@ def clause_of(
     reader: Callable[[int], int],
     is_indeterminate: Callable[[int], bool],
 ) -> Clause | None:
-    """Return the clause of a step, or ``None`` if the step follows from the other steps."""
+    """Return the clause of a step; ``None`` if the step only derives a clause from other steps."""
     match step:
         case AnomalyStep():
             out = (signed(False, In(step.txn)),) if is_indeterminate(step.txn) else ()
@@ -128,17 +137,17 @@ def clause_of(
 
 
 def is_cycle(clause: Clause) -> bool:
-    """Return whether the reason of the clause is a cycle."""
+    """Return whether a cycle is the reason for the clause."""
     return isinstance(clause.step, CycleStep)
 
 
 def tidy(argument: Argument) -> Argument:
     """Return the argument in the form in which people would state it.
 
-    "T2 before T1, else cycle A; hence cycle B" becomes "either order of T1 and T2 is a cycle"; "the
-    read is not from T1, else cycle A; not from T2, else cycle B; hence it has no source" becomes
-    "one of these sources, each a cycle". Any other argument is rearranged to end in a cycle if one
-    of its lemmas has a cycle.
+    "T2 is before T1, otherwise cycle A; hence cycle B" becomes "either order of T1 and T2 leads to
+    a cycle". "The read is not from T1, otherwise cycle A; not from T2, otherwise cycle B; hence it
+    has no source" becomes "the read has one of these sources, and each leads to a cycle". Any other
+    argument is rearranged to end in a cycle, if the reason for one of its lemmas is a cycle.
     """
     lemmas = tuple(
         Refuted(lemma.literal, tidy(lemma.otherwise)) if isinstance(lemma, Refuted) else lemma
@@ -187,7 +196,7 @@ def tidy(argument: Argument) -> Argument:
 
 
 def is_obvious(lemma: Derived | Refuted) -> bool:
-    """Return whether a lemma needs no words, because the only candidate of a read is its source."""
+    """Return whether a lemma is not worth stating, because a read has only one candidate."""
     return (
         isinstance(lemma, Derived)
         and isinstance(lemma.clause.step, ChoiceStep)
@@ -196,7 +205,10 @@ def is_obvious(lemma: Derived | Refuted) -> bool:
 
 
 def plain_reason(lemma: Derived | Refuted) -> Edge | None:
-    """Return the edge behind a lemma that says that a wrote before b because b read from a."""
+    """Return the edge that explains a lemma such as "a wrote before b, because b read from a".
+
+    If the lemma is of another kind, return ``None``.
+    """
     if isinstance(lemma, Derived) and isinstance(lemma.clause.step, CycleStep):
         edges = lemma.clause.step.edges
         order = [edge for edge in edges if edge.relation == "ww"]
@@ -208,7 +220,7 @@ def plain_reason(lemma: Derived | Refuted) -> Edge | None:
 
 
 def needs(edge: Edge) -> tuple[Literal, ...]:
-    """Return the literals under which an edge exists (``docs/architecture.md``)."""
+    """Return the literals that together imply that an edge exists (``docs/architecture.md``)."""
     match edge.relation:
         case "wr":
             return (Source(edge.op, edge.a),)

@@ -1,12 +1,12 @@
-"""Finds arguments that people can follow, from the clauses of a refutation.
+"""Finds arguments that people can follow from the clauses of a refutation.
 
-A refutation is a list of clauses that a checker replays; people want "this must be so, otherwise
-that cycle; hence this cycle". IDEA: forget the solver's own order of reasoning and look for the
-cheapest derivation of a contradiction from the clauses that the history and the axioms give
-(cycles, choices, orders). Unit propagation is forward chaining, and the cost of a derivation tree
-is superior in Knuth's sense (*A generalization of Dijkstra's algorithm*, 1977), so the cheapest one
-is found by Dijkstra's algorithm. If propagation alone does not suffice, the search tries case
-splits, the cheapest first.
+A refutation is a list of clauses that a checker replays. But people expect an argument such as
+"this must hold, otherwise there is that cycle; hence this cycle". IDEA: ignore the order in which
+the solver derived clauses, and look for the cheapest derivation of a contradiction from the clauses
+that the history and the axioms give (cycles, choices, orders). Unit propagation is forward
+chaining, and the cost of a derivation tree is superior in Knuth's sense (*A generalization of
+Dijkstra's algorithm*, 1977). Therefore Dijkstra's algorithm finds the cheapest derivation. If
+propagation alone does not suffice, the search tries case splits, the cheapest split first.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from isolang.explain.argument import (
 )
 
 LARGEST = 20_000
-"""The number of edges above which no argument is made from the cycles of a refutation, because
-nobody would read it.
+"""If the cycles of a refutation have more edges than this, no argument is made, because nobody
+would read it.
 """
 
 
 class TooLongError(Exception):
-    """The error if the search finds no argument of a reasonable size."""
+    """The error if the search does not find an argument of a reasonable size."""
 
 
 def edges_in(steps: Iterable[Step]) -> int:
-    """Return the number of edges in the cycles of a refutation."""
+    """Return how many edges the cycles of a refutation have together."""
     return sum(len(step.edges) for step in steps if isinstance(step, CycleStep))
 
 
 class Reasoner:
-    """Searches for a short argument."""
+    """Searches for a short argument that derives a contradiction from clauses."""
 
     def __init__(
         self, clauses: Iterable[Clause], fact: Callable[[Literal], bool | None], attempts: int
@@ -53,17 +53,18 @@ class Reasoner:
         """Prepare the search.
 
         Args:
-            clauses: the clauses, which contradict each other.
-            fact: the function that returns the value of a literal if the history itself decides it.
-            attempts: the greatest number of unit propagations.
+            clauses: the clauses, which together must be contradictory.
+            fact: a function that returns the value of a literal if the history alone decides it,
+                and otherwise ``None``.
+            attempts: the largest number of unit propagations.
         """
         self._fact = fact
         self._attempts = attempts
         self._clauses: list[Clause] = []
-        self._uses: defaultdict[Signed, list[int]] = defaultdict(list)  # from opposites to clauses
+        self._uses: defaultdict[Signed, list[int]] = defaultdict(list)  # opposite -> clauses
         self._open: list[
             tuple[Signed, ...]
-        ] = []  # for each clause, the literals that the history does not decide
+        ] = []  # for each clause, the literals that the history alone does not decide
         for clause in clauses:
             truths = [self._truth(literal) for literal in clause.literals]
             if True in truths:
@@ -82,10 +83,10 @@ class Reasoner:
         return None if value is None else value == literal[0]
 
     def argue(self) -> Argument:
-        """Find an argument that ends in cycles.
+        """Find an argument in which every end is a cycle.
 
         Raises:
-            TooLongError: if the allowed attempts do not suffice.
+            TooLongError: if no such argument is found with the allowed number of attempts.
         """
         return tidy(self._argue({}))
 
@@ -149,7 +150,10 @@ class Reasoner:
     # --- case splits ---
 
     def _undecided(self, found: _Propagation) -> list[Signed]:
-        """Return the open variables of clauses that do not hold yet, short clauses first."""
+        """Return the undecided literals of clauses that do not hold yet.
+
+        Literals of short clauses come first.
+        """
         score: defaultdict[Signed, float] = defaultdict(float)
         for literals in self._open:
             if any(literal in found.reason for literal in literals):
@@ -162,7 +166,10 @@ class Reasoner:
     def _look_ahead(
         self, known: Mapping[Signed, float], found: _Propagation
     ) -> CaseSplit | Refuted | None:
-        """Return a split or a literal that propagation alone can prove, or ``None``."""
+        """Return a case split, or a literal, that follows if propagation refutes assumptions.
+
+        Return ``None`` if no assumption is refuted.
+        """
         best: tuple[float, CaseSplit] | None = None
         failed: tuple[float, Signed, _Propagation] | None = None
         ends: dict[Signed, _Propagation] = {}
@@ -200,7 +207,7 @@ class Reasoner:
     def _branch(self, known: Mapping[Signed, float], found: _Propagation) -> CaseSplit:
         undecided = self._undecided(found)
         if not undecided:
-            raise TooLongError  # the contradiction uses only clauses of the solver
+            raise TooLongError  # the contradiction needs clauses that only the solver derived
         case = undecided[0]
         cases = tuple((c, self._argue({**known, c: 0.0})) for c in (case, negate(case)))
         return CaseSplit(None, cases)
@@ -218,7 +225,7 @@ class _Propagation:
         self.cost = float("inf")
 
     def lemmas(self) -> tuple[Derived, ...]:
-        """Return the lemmas that the conflict needs, each after its premises."""
+        """Return the lemmas that are needed for the conflict, each after its premises."""
         assert self.conflict is not None
         needed: dict[Signed, Derived] = {}
         stack: list[tuple[Signed, bool]] = [

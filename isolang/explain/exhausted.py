@@ -1,4 +1,4 @@
-"""Violations without steps: for some transactions, no choice meets the checks."""
+"""Explains unsat cores, which have no steps: no choice for some transactions meets the checks."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def explain_exhausted(
 
     Args:
         problem: the problem of the whole history.
-        transactions: the transactions for which no choice meets ``checks``.
+        transactions: the numbers of the transactions for which no choice meets ``checks``.
         checks: the names of the checks.
-        spec: the specification.
+        spec: the specification that has these checks.
     """
     history = problem.history
     part = part_of(history, operations_of(history, transactions), transactions)

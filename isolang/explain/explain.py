@@ -54,11 +54,10 @@ from isolang.explain.words import Phrases, counted
 from isolang.problem.anomalies import Anomaly, AnomalyKind
 from isolang.problem.problem import Problem
 
-# The greatest number of clauses that the search for an argument may visit, which takes well under a
-# second.
+# How many clauses the search for an argument may visit, which takes much less than a second.
 EFFORT = 150_000
-# The greatest number of edges of an argument with several cycles. A longer one would fill screens,
-# and no one would read it.
+# How many edges an argument with several cycles may have. A longer argument would fill several
+# screens, and nobody would read it.
 READABLE = 48
 
 
@@ -66,12 +65,12 @@ def explain(problem: Problem, steps: Sequence[Step]) -> Violation:
     """Explain a refutation of a history.
 
     Args:
-        problem: the refuted problem.
-        steps: the refutation.
+        problem: the problem that is refuted.
+        steps: the steps of the refutation.
 
     Returns:
-        The violation. If no argument of a readable size was found, the violation says so and shows
-        the simplest of the cycles.
+        The violation. If no argument of a readable size is found, its text says this, and it shows
+        only the simplest cycle.
     """
     found = _explained(problem, steps)
     failed = operations.failed_comparisons(problem.history, found.transactions)
@@ -111,7 +110,7 @@ def _intrinsic(problem: Problem, step: AnomalyStep) -> Violation:
 
 
 def _exhausted(problem: Problem, step: ExhaustionStep) -> Violation:
-    """Return a violation without an argument, because only an exhaustive search shows it."""
+    """Return the violation for an exhaustive search, which gives no argument for people."""
     how = (
         f"an exhaustive search found none ({step.states} states)"
         if step.states
@@ -125,13 +124,13 @@ def _exhausted(problem: Problem, step: ExhaustionStep) -> Violation:
 
 
 def explain_no_model(problem: Problem, pair: str) -> Violation:
-    """Return a violation for a solver that says, without a proof, that no model exists."""
+    """Return the violation for a solver that claims, without a proof, that no model exists."""
     text = f"{pair} found that no choice of sources and version orders meets the checks."
     return _without_a_cycle(problem, "no model", text)
 
 
 def _without_a_cycle(problem: Problem, anomaly: str, text: str) -> Violation:
-    """Return a violation that has a sentence as its argument and no transactions."""
+    """Return a violation whose argument is only a sentence, and that shows no transactions."""
     return Violation(
         anomaly=anomaly,
         meaning=operations.meaning(anomaly, problem.history),
@@ -163,7 +162,7 @@ class _Explainer:
         self._reset_view()
 
     def _reset_view(self) -> None:
-        """Forget all transactions, operations and relations that a view mentions."""
+        """Start a new view, which mentions no transactions, operations and relations yet."""
         self._numbers: dict[Signed, int] = {}
         self._mentioned: dict[int, None] = {}
         self._matters: set[int] = set()
@@ -179,7 +178,7 @@ class _Explainer:
         except TooLongError:
             self._reset_view()
             view, name = self._unargued()
-        # A lemma may need sessions or real time even if the final cycle has no such edge.
+        # A lemma may need session order or real time even if the last cycle has no such edge.
         name = names.strip_suffix(name) + names.suffix(self._relations)
         checks = [step.check for step in self._steps if isinstance(step, CycleStep)]
         shown = [t for t in self._mentioned if t != self._facts.n]
@@ -199,8 +198,7 @@ class _Explainer:
     def _argument(self) -> Argument:
         if edges_in(self._steps) > LARGEST:
             raise TooLongError
-        # An argument explains for each candidate of such a read why this candidate is not the
-        # source.
+        # For each candidate of such a read, an argument must explain why it is not the source.
         choices = [step.op for step in self._steps if isinstance(step, ChoiceStep)]
         if any(len(self._facts.candidates(op)) > READABLE for op in choices):
             raise TooLongError
@@ -208,9 +206,10 @@ class _Explainer:
         return Reasoner(clauses, self._premises.fact, 1 + EFFORT // len(clauses)).argue()
 
     def _names(self, argument: Argument) -> list[str]:
-        """Return the names of all cycles, also of those in lemmas.
+        """Return the names of all cycles, including the cycles of lemmas.
 
-        A lemma holds because its cycle would exist otherwise, so one of all these cycles happened.
+        A lemma holds because otherwise its cycle would exist. Therefore at least one of all these
+        cycles happened.
         """
         found = []
         for lemma in argument.lemmas:
@@ -254,8 +253,7 @@ class _Explainer:
         for literal, against in split.cases:
             saved = dict(self._numbers)
             view = self._view(against, assumed | {literal})
-            # The lemmas of one case do not hold in the next case, and their numbers are not used
-            # again.
+            # Lemmas of one case do not hold in the next case, but their numbers are not used again.
             self._numbers = saved
             txns, ops = self._mention_literal(literal[1])
             assumption = self._words.literal(*literal)
@@ -298,7 +296,11 @@ class _Explainer:
     def _clause(
         self, clause: Clause, assumed: frozenset[Signed], but: Signed | None = None
     ) -> CycleView | PlainReason:
-        """Return the reason why all literals of a clause, except perhaps ``but``, are false."""
+        """Return the reason why some literal of a clause must hold.
+
+        All literals except ``but`` are false. Therefore ``but`` holds; if ``but`` is ``None``, the
+        clause is a contradiction.
+        """
         if isinstance(clause.step, CycleStep):
             return self._cycle(clause.step, assumed)
         because = tuple(
@@ -330,7 +332,7 @@ class _Explainer:
         edges = _rotated(step.edges)
         only = sum(edge.relation == "rw" for edge in edges) == 1
         views = []
-        first = self._edges == 0  # one cycle is shown whatever its length
+        first = self._edges == 0  # one cycle is always shown, however long it is
         self._edges += len(edges)
         if self._edges > READABLE and not first:
             raise TooLongError
@@ -355,7 +357,7 @@ class _Explainer:
         return CycleView(check=step.check, anomaly=self._name(step), edges=tuple(views))
 
     def _mention_edge(self, edge: Edge) -> list[int]:
-        """Show the transactions and operations of an edge, and return its operations."""
+        """Mark the transactions and operations of an edge as shown, and return its operations."""
         ops = self._words.operations_of_edge(edge)
         if (shown := self._premises.shown_by(edge)) is not None:
             ops.append(shown)
@@ -363,14 +365,14 @@ class _Explainer:
         self._relations.add(edge.relation)
         self._mention(edge.a)
         self._mention(edge.b)
-        if edge.relation == "rw":  # a lost update also needs the reader's write
+        if edge.relation == "rw":  # for a lost update, the reader's write must be shown too
             self._mention(edge.a, self._words.write_of(edge.a, edge.key))
         for op in ops:
             self._mention(self._facts.txn_of[op], op)
         return ops
 
     def _mention_literal(self, literal: Literal) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Show the transactions and operations that a literal mentions, and return both."""
+        """Mark the transactions and operations of a literal as shown, and return both."""
         about: list[tuple[int, int | None]]
         match literal:
             case Before(key, a, b):
@@ -386,7 +388,7 @@ class _Explainer:
         return txns, self._whole(op for _, op in about if op is not None)
 
     def _whole(self, ops: Iterable[int]) -> tuple[int, ...]:
-        """Return the numbers that operations of the part have in the whole history, each once."""
+        """Return the different numbers that operations of the part have in the whole history."""
         return tuple(dict.fromkeys(self._part.ops[op] for op in ops))
 
     def _evidence_of(self, edge: Edge) -> str:
@@ -406,7 +408,7 @@ class _Explainer:
             self._matters.add(op)
 
     def _unargued(self) -> tuple[ArgumentView, str]:
-        """Return the view of an argument that is too long to show: its size and simplest cycle."""
+        """Return the view of an argument that is too long: its size, and its simplest cycle."""
         cycles = [step for step in self._steps if isinstance(step, CycleStep)]
         weakest = names.weakest([self._name(step) for step in cycles])
         of_name = [step for step in cycles if self._name(step) == weakest]
@@ -428,7 +430,10 @@ class _Explainer:
 
 
 def _rotated(edges: tuple[Edge, ...]) -> tuple[Edge, ...]:
-    """Return a cycle rotated to end with an anti-dependency, since the missed write comes last."""
+    """Return a cycle rotated to end with an anti-dependency, if it has one.
+
+    An explanation is clearer if the write that a read missed comes last.
+    """
     last = [i for i, edge in enumerate(edges) if edge.relation == "rw"]
     at = last[-1] + 1 if last else min(range(len(edges)), key=lambda i: edges[i].a)
     return edges[at:] + edges[:at]

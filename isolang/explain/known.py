@@ -1,10 +1,10 @@
-"""Finds the edges that a history itself shows, and the short cycles among them.
+"""Finds the edges that a history shows directly, and short cycles of such edges.
 
-A read with a single candidate reads from this candidate. A transaction that reads a version and
-writes the key comes directly after the writer of that version. List reads show orders. Elle infers
-the same edges, and the engine knows more. But a cycle of such edges takes only a few lines to read,
-while the first refutation of the engine may go around half of the history. The cycles only suggest
-where to look, because the engine and the checker decide.
+If a read has only one candidate, this candidate is its source. A transaction that reads a version
+and writes the key comes directly after the writer of this version. List reads show version orders.
+Elle infers the same edges, and the engine infers more. But a cycle of known edges can be read in a
+few lines, while the first refutation of the engine may involve half of the history. These cycles
+only suggest where to look; the engine and the checker decide.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class KnownCycle(Struct, frozen=True, kw_only=True):
     """A cycle of known edges.
 
     Attributes:
-        edges: the edges in order, of which the first one closes the cycle.
-        shown: reads of transactions that overwrote the version they had read, which show the orders
-            of the ``ww`` and ``rw`` edges.
-        component: the number of its strongly connected component.
+        edges: the edges in order; the first edge closes the cycle.
+        shown: the reads that show the orders of the ``ww`` and ``rw`` edges, because their
+            transactions overwrote the versions that they read.
+        component: the number of the strongly connected component that contains the cycle.
     """
 
     edges: tuple[Edge, ...]
@@ -37,7 +37,7 @@ class KnownCycle(Struct, frozen=True, kw_only=True):
 
 
 class KnownGraph:
-    """The known edges between included transactions, where ``so`` only leads to the next one."""
+    """The known edges between included transactions, with ``so`` only to the next transaction."""
 
     def __init__(
         self, problem: Problem, *, effort: int, among: tuple[int, int] | None = None
@@ -45,11 +45,10 @@ class KnownGraph:
         """Collect the known edges of a history.
 
         Args:
-            problem: the problem of the history, in which reads with intrinsic anomalies give no
-                edge.
-            effort: the greatest number of reads to visit; all further reads give no edge.
-            among: the range of transactions to consider, as its first transaction and its end. By
-                default, all transactions are considered.
+            problem: the problem of the history. Reads with intrinsic anomalies give no edges.
+            effort: how many reads to visit at most; all further reads give no edges.
+            among: the range of transactions to consider, as its first transaction and its end;
+                ``None`` for all transactions.
         """
         from isolang._native import KnownGraph as Native
 
@@ -65,17 +64,17 @@ class KnownGraph:
         most: int,
         effort: int,
     ) -> tuple[list[KnownCycle], bool]:
-        """Return cycles of known edges, the shorter ones first.
+        """Return cycles of known edges, shorter cycles first.
 
-        Among the cycles of two edges, the simpler ones come first. For longer cycles, the result
-        has one shortest cycle for each closing edge.
+        Among the cycles of two edges, simpler cycles come first. Of the longer cycles, the result
+        contains one shortest cycle for each closing edge.
 
         Args:
             relations: the relations that edges may have.
             closing: the relations that the closing edge may have; by default ``relations``.
-            longest: the greatest number of edges of a cycle.
-            most: the greatest number of cycles.
-            effort: the greatest number of edges to visit in the search for longer cycles.
+            longest: how many edges a cycle may have.
+            most: how many cycles to return at most.
+            effort: how many edges to visit at most in the search for longer cycles.
 
         Returns:
             The cycles, and whether the search was complete.

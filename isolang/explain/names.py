@@ -1,4 +1,4 @@
-"""Names of anomalies, which depend only on the cycle, by the table of ``docs/anomalies.md``."""
+"""Names anomalies by the table of ``docs/anomalies.md``; a name depends only on the cycle."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ MEANING: Final = {
     "no model": "a solver found no model, and there is no proof of that",
     "no assignment": "no choice of the relations that the specification asks for meets its checks",
 }
-"""The meaning of each name in one line. Suffixes add *by a predicate read*, *counting the order of
-its session*, and *counting real time*.
+"""The meaning of each name in one line. Suffixes of names add *by a predicate read*, *counting the
+order of its session*, and *counting real time* to the meaning.
 """
 
-# The names from the weakest broken promise to the strongest. If an argument has several cycles, in
-# its cases or its lemmas, then at least the anomaly that comes last here happened, whichever case
-# is true. This anomaly gives the violation its name.
+# The names in an order in which anomalies that only strong levels forbid come last. If an argument
+# has several cycles, in its cases or its lemmas, it is not known which of them happened. Then the
+# violation has the name that comes last, because it is true whichever cycle happened.
 SEVERITY: Final = ("G0", "G1c", "lost update", "non-monotonic read", "fractured read", "phantom",
                    "causality violation", "G-single", "long fork", "write skew",
                    "predicate write skew", "G2")  # fmt: skip
@@ -69,13 +69,13 @@ _SUFFIXES = ("-session", "-realtime")
 
 
 class Reads(Protocol):
-    """A history, or facts about one, that answers questions about the operations of edges."""
+    """A history, or facts about a history, that can answer questions about operations."""
 
     def of_predicate(self, op: int) -> bool:
-        """Return whether an operation states that a predicate read found no matching row."""
+        """Return whether an operation is a set-read of a predicate read."""
 
     def reads_first(self, op: int, later: int) -> bool:
-        """Return whether an operation precedes another operation of its transaction."""
+        """Return whether ``op`` precedes ``later``, an operation of the same transaction."""
 
 
 def name_of_step(step: AnomalyStep) -> str:
@@ -87,9 +87,9 @@ def name_of_cycle(edges: Sequence[Edge], writes: Callable[[int, int], bool], rea
     """Return the name of a cycle.
 
     Args:
-        edges: the cycle.
-        writes: whether a transaction writes a key.
-        reads: the history, or facts about it.
+        edges: the edges of the cycle in order.
+        writes: a function that returns whether a transaction writes a key.
+        reads: the history, or facts about the history.
 
     >>> from isolang import History, Transaction
     >>> from isolang.certify.steps import Edge
@@ -116,22 +116,29 @@ def name_of_cycle(edges: Sequence[Edge], writes: Callable[[int, int], bool], rea
 
 
 _INSIDE: Final = ("po", "tx")
-"""The steps inside a transaction, between its beginning, its statements and its commit."""
+"""The relations inside a transaction, which relate its beginning, its statements and its COMMIT."""
 
 
 def suffix(relations: Collection[str]) -> str:
-    """Return ``-realtime`` if an edge compares times, ``-session`` if one is ``so``, or ""."""
+    """Return the suffix for the name of a cycle with these relations.
+
+    The suffix is ``-realtime`` if a relation compares times; otherwise, if ``so`` is one of the
+    relations, ``-session``; otherwise it is empty.
+    """
     if set(relations) & COMPARING_TIMES:
         return "-realtime"
     return "-session" if "so" in relations else ""
 
 
 _OF_PREDICATES: Final = {"fractured read": "phantom", "write skew": "predicate write skew"}
-"""The names of cycles that have an anti-dependency of a predicate read."""
+"""The names of cycles if an anti-dependency is that of a predicate read, by their usual names."""
 
 
 def _in_one_statement(edges: Sequence[Edge], reads: Reads) -> bool:
-    """Return whether one predicate read both saw and missed a transaction: not a phantom."""
+    """Return whether the same predicate read both saw and missed a transaction.
+
+    Such a cycle is not a phantom.
+    """
     (first, second) = (edge for edge in edges if edge.relation in ("wr", "rw"))
     saw = {first.relation, second.relation} == {"wr", "rw"}
     return saw and not any(
@@ -151,8 +158,8 @@ def _plain_name(
     if anti == 1:
         return _one_rw(edges, relations, writes, reads)
     if anti == 2 and len(edges) == 2:
-        # Each transaction read and wrote one key and missed the other's write, or the two
-        # transactions crossed over two keys.
+        # Both transactions read and wrote one key and missed each other's write, or each of them
+        # missed the other's write of a different key.
         return "lost update" if edges[0].key == edges[1].key else "write skew"
     following = (*relations[1:], relations[0])
     adjacent = any(a == b == "rw" for a, b in zip(relations, following, strict=True))
@@ -172,14 +179,18 @@ def _one_rw(
         return "non-monotonic read" if reads.reads_first(seen.op, missed.op) else "fractured read"
     if "wr" in rest and set(rest) <= {"wr", "so"}:
         return "causality violation"
-    # A level that allows lost updates may still forbid a path back through other transactions.
+    # A path back through other transactions is not a lost update, because levels that allow lost
+    # updates may forbid such a path.
     if writes(missed.a, missed.key) and (rest == ["ww"] or set(rest) <= {"so", *COMPARING_TIMES}):
         return "lost update"
     return "G-single"
 
 
 def weakest(names: Sequence[str]) -> str:
-    """Return the name of a violation whose cases have these names: what surely happened."""
+    """Return the name of a violation whose cases have these names.
+
+    It is the weakest claim, which is true whichever case happened.
+    """
 
     def rank(name: str) -> tuple[int, bool, int]:
         timeless = strip_suffix(name)
@@ -198,12 +209,12 @@ def strip_suffix(name: str) -> str:
 
 
 def base(name: str) -> str:
-    """Return the name without any suffix."""
+    """Return the name without any suffix, including the suffix for predicate reads."""
     return strip_suffix(name).removesuffix(_PREDICATE)
 
 
 def meaning(name: str) -> str:
-    """Return the meaning of a name in one line."""
+    """Return the meaning of an anomaly's name, with its suffixes, in one line."""
     timeless = strip_suffix(name)
     more = {"-session": ", counting the order of its session", "-realtime": ", counting real time"}
     rows = ", by a predicate read" if timeless != base(name) else ""

@@ -1,4 +1,4 @@
-"""The meanings of anomalies in a log of operations, such as linearizability.
+"""Words the meanings of anomalies for logs of single operations, in terms such as linearizability.
 
 Each transaction of such a log is one operation, which reads, writes, or compares and sets one key.
 If operations form a cycle, they have no linearization (M. Herlihy, J. Wing, TOPLAS 12(3), 1990), or
@@ -38,7 +38,7 @@ _LOGS: Final = ("registers", "workload")
 
 
 def are_operations(history: History) -> bool:
-    """Return whether each transaction is one operation: a read, a write, or a read and a write."""
+    """Return whether each transaction is one operation: a read, a write, or a read with a write."""
     import numpy as np
 
     columns = history.columns
@@ -58,12 +58,11 @@ def are_operations(history: History) -> bool:
 
 
 def failed_comparisons(history: History, shown: Collection[TransactionView]) -> tuple[str, ...]:
-    """Return the failed comparisons which the argument assumes to have run.
+    """Return the failed comparisons that an argument assumes to have run, as text.
 
     Args:
-        history: a history; in a log of operations only failed comparisons have set-reads.
-        shown: the transactions of the argument, or empty if the argument is about the whole
-            history.
+        history: any history. Only in a log of operations are set-reads failed comparisons.
+        shown: the transactions of the argument; empty if the argument is about the whole history.
     """
     if history.format != "registers":
         return ()
@@ -77,13 +76,15 @@ def failed_comparisons(history: History, shown: Collection[TransactionView]) -> 
 
 
 def meaning(name: str, history: History, relations: Collection[str] = (), key: str = "") -> str:
-    """Return the meaning of a name in one line, in terms of operations for a log of operations.
+    """Return the meaning of an anomaly's name in one line.
+
+    For a log of operations, the meaning speaks of operations instead of transactions.
 
     Args:
         name: the name of the anomaly.
-        history: the history that has it.
+        history: the history that has the anomaly.
         relations: the relations of the argument's edges.
-        key: the key of all operations in the argument, if all have the same key.
+        key: the key of all operations in the argument; empty if they have different keys.
     """
     what = MEANING.get(names.base(name))
     if what is None or not set(relations) <= {"so", "rt", *DEPENDENCIES}:

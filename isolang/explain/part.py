@@ -1,4 +1,4 @@
-"""Parts of a history, and the map from their numbers to the numbers of the whole history."""
+"""Makes parts of a history, and maps numbers between a part and the whole history."""
 
 from __future__ import annotations
 
@@ -32,20 +32,19 @@ if TYPE_CHECKING:
     from isolang._native import Columns
     from isolang.history.history import History
 
-# The greatest number of reads that show which versions of a key a session knew. The last ones are
-# kept.
+# At most this many of a session's last reads of a key are used to find the versions that it knew.
 _SESSION_READS = 8
 
 
 class HistoryPart(Struct, frozen=True):
-    """A sub-history, with the map from its numbers to the numbers of the whole history.
+    """A sub-history, with maps from its numbers to the numbers of the whole history.
 
     Attributes:
         whole: the whole history.
-        history: the part, as a history.
+        history: the part as a history.
         ops: for each operation of the part, its number in the whole history.
-        txns: for each transaction of the part, its number in the whole history, and at the end the
-            number of T0.
+        txns: for each transaction of the part, its number in the whole history; the last entry is
+            for T0.
     """
 
     whole: History
@@ -54,12 +53,15 @@ class HistoryPart(Struct, frozen=True):
     txns: tuple[int, ...]
 
     def to_whole(self, steps: Iterable[Step]) -> list[Step]:
-        """Return steps about the part with the numbers of the whole history."""
+        """Return steps about the part, with the numbers of the whole history."""
         ops, txns, keys = dict(enumerate(self.ops)), dict(enumerate(self.txns)), self._keys()
         return [_renumbered(step, ops, txns, keys) for step in steps]
 
     def to_part(self, steps: Iterable[Step]) -> list[Step]:
-        """Return steps about the whole history with the numbers of the part that has them."""
+        """Return steps about the whole history, with the numbers of the part.
+
+        The part must contain everything that the steps mention.
+        """
         ops = {old: new for new, old in enumerate(self.ops)}
         txns = {old: new for new, old in enumerate(self.txns)}
         keys = {old: new for new, old in self._keys().items()}
@@ -73,8 +75,8 @@ class HistoryPart(Struct, frozen=True):
         """Return the smaller part that keeps only some operations of this part.
 
         Args:
-            kept: the operations of this part to keep, in ascending order.
-            txns: transactions of this part that are kept even if no operation of them is kept.
+            kept: the operations to keep, by their numbers in this part, in ascending order.
+            txns: transactions of this part to keep even if they lose all their operations.
         """
         from isolang.history import sub_history
 
@@ -83,7 +85,7 @@ class HistoryPart(Struct, frozen=True):
         return _part(self.whole, smaller, [self.ops[i] for i in kept], [self.txns[t] for t in txns])
 
     def without_operations(self) -> list[int]:
-        """Return the transactions without operations, whose place in orders may still matter."""
+        """Return the transactions without operations, which may still matter for orders."""
         import numpy as np
 
         found: list[int] = np.flatnonzero(np.diff(self.history.columns.op_start) == 0).tolist()
@@ -95,8 +97,8 @@ def part_of(history: History, ops: Iterable[int], txns: Iterable[int] = ()) -> H
 
     Args:
         history: the whole history.
-        ops: the operations of the part.
-        txns: transactions that are kept even if no operation of them is kept.
+        ops: the numbers of the operations to keep.
+        txns: transactions to keep even if they lose all their operations.
     """
     from isolang.history import sub_history
 
@@ -110,19 +112,22 @@ def whole_part(history: History) -> HistoryPart:
 
 
 def same_transactions(whole: History, history: History) -> HistoryPart:
-    """Return a history as a part of another history that differs only in its set-reads.
+    """Return a history as a part of a history with the same transactions and more set-reads.
 
     Args:
-        whole: the other history, which has all the set-reads of predicate reads that ``history``
-            has as operations.
-        history: the part.
+        whole: the history that becomes the whole. Its operations include all set-reads of predicate
+            reads that are operations in ``history``.
+        history: the history that becomes the part. It differs from ``whole`` only in set-reads.
     """
     import numpy as np
 
     def split_by_set_reads(
         columns: Columns,
     ) -> tuple[NDArray[np.int64], dict[tuple[int, int], int]]:
-        """Return the operations except set-reads, and the set-reads by predicate read and key."""
+        """Return the operations that are not set-reads of missed rows, and these set-reads.
+
+        The set-reads are given by predicate read and key.
+        """
         ops = np.arange(columns.operations())
         statement = np.searchsorted(columns.statement_start, ops, side="right") - 1
         inside = np.append(columns.statement_end, -1)[statement] > ops
@@ -148,12 +153,12 @@ def _part(whole: History, history: History, ops: list[int], kept: list[int]) -> 
 
 
 def operations_of(history: History, txns: Iterable[int]) -> list[int]:
-    """Return all operations of some transactions, of which T0 has none."""
+    """Return all operations of some transactions; T0 has no operations."""
     return [op for txn in set(txns) for op in history.operations_of(txn)]
 
 
 def transactions_of(steps: Iterable[Step], history: History) -> set[int]:
-    """Return the transactions that the steps mention, without T0."""
+    """Return the transactions that steps mention, without T0."""
     found: set[int] = set()
     for step in steps:
         match step:
@@ -193,16 +198,16 @@ def reads_of(steps: Iterable[Step]) -> set[int]:
 
 
 class Sources:
-    """Finds the candidates of reads, and the list reads that show orders, in a problem."""
+    """Finds the candidates of reads, and the list reads that show version orders, in a problem."""
 
     def __init__(self, problem: Problem) -> None:
-        """Take the problem of the whole history."""
+        """Prepare to answer questions about the problem of the whole history."""
         self._native = problem.native
         self._history = problem.history
         self._candidates: dict[int, list[int]] = {}
 
     def candidates(self, op: int) -> list[int]:
-        """Return the transactions that a read may read from, which may include T0."""
+        """Return the transactions, possibly including T0, that a read may read from."""
         known = self._candidates.get(op)
         if known is None:
             native, i, known = self._native, self._row(op), []
@@ -213,7 +218,7 @@ class Sources:
         return known
 
     def _row(self, op: int) -> int:
-        """Return the read of the problem that stands for an operation, or -1 if there is none."""
+        """Return the index of the problem's read for an operation; -1 if the problem has none."""
         import numpy as np
 
         reads, columns = self._native.read_op, self._history.columns
@@ -233,15 +238,15 @@ class Sources:
     def keeps_candidates(
         self, part: HistoryPart, reads: Iterable[int] | None = None, problem: Problem | None = None
     ) -> bool:
-        """Return whether reads of a part keep all candidates that they have in the history.
+        """Return whether reads of a part keep all candidates that they have in the whole history.
 
-        If they have fewer candidates, the part may be contradictory although the whole history is
-        not.
+        If a read has fewer candidates in the part, the part may be contradictory although the whole
+        history is not.
 
         Args:
             part: a part of this history.
-            reads: reads of the part, or ``None`` for all its reads.
-            problem: the problem of the part, if it was built before.
+            reads: the reads to examine, by their numbers in the part; ``None`` for all reads.
+            problem: the problem of the part; ``None`` if it has not been built yet.
         """
         inner = Sources(problem or build_problem(part.history))
         if reads is None:
@@ -249,7 +254,10 @@ class Sources:
         return all(len(inner.candidates(r)) == len(self.candidates(part.ops[r])) for r in reads)
 
     def reads_from(self, reader: int, writer: int) -> tuple[int, int]:
-        """Return a read whose only candidate is ``writer``, and its key, or else (-1, -1)."""
+        """Return a read of ``reader`` whose only candidate is ``writer``, and its key.
+
+        If there is none, return (-1, -1).
+        """
         import numpy as np
 
         native = self._native
@@ -262,12 +270,12 @@ class Sources:
     def around(self, op: int, *, every_write: bool = True) -> HistoryPart:
         """Return the part with a read, its candidates, and the versions that its session knew.
 
-        A session knows versions of the key from its last reads of a writer of the key, and from its
-        own last write.
+        A session knows a version of the key if it read from the version's writer shortly before, or
+        if it wrote the version itself.
 
         Args:
-            op: a read with candidates.
-            every_write: see `relevant`.
+            op: a read that has candidates.
+            every_write: as in `relevant`.
         """
         import numpy as np
 
@@ -289,7 +297,10 @@ class Sources:
         return part_of(self._history, ops.union(own[-1:].tolist()))
 
     def filtering(self, steps: Iterable[Step]) -> set[int]:
-        """Return the reads that make transactions the ends of steps such as ``rt[W,R]``."""
+        """Return the reads because of which edges such as ``rt[W,R]`` exist.
+
+        Such an edge needs that its transactions access a common key.
+        """
         import numpy as np
 
         native = self._native
@@ -315,11 +326,11 @@ class Sources:
         return found - {-1}
 
     def show_orders(self) -> bool:
-        """Return whether some list reads or stated versions show a version order."""
+        """Return whether list reads or stated versions show any version order."""
         return bool(len(self._native.vo_op))
 
     def showing(self, keys: Iterable[int]) -> set[int]:
-        """Return the list reads that show the version orders of keys."""
+        """Return the list reads that show version orders of these keys."""
         import numpy as np
 
         native = self._native
@@ -342,16 +353,16 @@ class Sources:
         return {self._history.transaction_of(int(i)) for i in found}
 
     def relevant(self, steps: Sequence[Step], *, every_write: bool = True) -> set[int]:
-        """Return the operations that steps are about: reads, and the writes of their transactions.
+        """Return the operations that steps need: their reads, and the writes of their transactions.
 
-        The other reads of these transactions are left out, because they would be thin-air reads in
-        the part.
+        Other reads of these transactions are omitted, because they would be thin-air reads in the
+        part.
 
         Args:
             steps: steps about this history.
             every_write: whether to include writes of keys that the steps do not mention. The part
-                has no read of these keys, so any version order of them is possible, and no cycle
-                needs them. But they may decide whether a transaction passes a test for writes.
+                has no reads of these keys, so any version order of them is possible, and no cycle
+                needs them. But a check may test whether a transaction writes.
         """
         import numpy as np
 
@@ -370,20 +381,24 @@ class Sources:
             found.update(op for op, key in of_keys if key in keys)
         for step in steps:
             if isinstance(step, AnomalyStep):
-                # The anomaly includes all accesses of these transactions to the key.
+                # For an anomaly, all accesses of these transactions to the key are needed.
                 key = columns.op_key[step.op]
                 both = operations_of(history, transactions_of([step], history))
                 found.update(op for op in both if columns.op_key[op] == key)
         return found
 
     def relevant_part(self, steps: Sequence[Step], *, every_write: bool = True) -> HistoryPart:
-        """Return the part with the operations that steps are about; see `relevant`."""
+        """Return the part with the operations that steps need; `relevant` has the arguments."""
         txns = self.closed(steps)
         empty = [t for t in txns if not self._history.operations_of(t)]
         return part_of(self._history, self.relevant(steps, every_write=every_write), empty)
 
     def closed(self, steps: Sequence[Step]) -> set[int]:
-        """Return the transactions of steps, of candidates, and of reads that show their orders."""
+        """Return the transactions that steps mention, with all others that they depend on.
+
+        These are the candidates of their reads, and the transactions whose list reads show their
+        version orders.
+        """
         txns = transactions_of(steps, self._history)
         for op in reads_of(steps) | self.filtering(steps):
             txns.update(self.candidates(op))
@@ -394,7 +409,7 @@ class Sources:
 
 
 def keys_of(steps: Iterable[Step]) -> set[int]:
-    """Return the keys whose version orders the steps mention."""
+    """Return the keys whose version orders steps mention."""
     found: set[int] = set()
     for step in steps:
         match step:

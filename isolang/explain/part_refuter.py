@@ -16,32 +16,32 @@ from isolang.problem import Problem, build_problem
 Engine: TypeAlias = Callable[
     [Problem, Sequence[Automaton], int, str], tuple[Sequence[Step] | None, int]
 ]
-"""The function (problem, automata, work, strategy) -> (refutation or ``None``, work done).
+"""A function (problem, automata, work, strategy) -> (refutation or ``None``, work done).
 
-The refutation is ``None`` if there is a model. A second is some millions of units of work. The
-engine raises ``TimeoutError`` when the work runs out.
+The refutation is ``None`` if a model exists. The engine does some millions of units of work per
+second. It raises ``TimeoutError`` when it would need more than ``work``.
 """
 
-# The work of all attempts together, and the work that counts for building the part of one attempt.
+# The limit of work for all attempts together, and the work that building one part costs.
 EFFORT, _ATTEMPT = 4_000_000, 2_500
 
-# A read with more candidates than this is removed first, if the part is still refuted without it.
+# Reads with more candidates than this are removed first, if the part can be refuted without them.
 _MANY_CANDIDATES = 8
-# The number of transactions above which a part is not searched for a smaller one.
+# A part with more transactions than this is not reduced to a smaller part.
 _LARGEST_PART = 400
 
 
 class PartRefuter:
-    """Refutes parts of a history, with a limited amount of work for all of them together.
+    """Refutes parts of a history, with a limited amount of work for all parts together.
 
     Attributes:
-        sources: the sources of the history's reads.
+        sources: finds the candidates of the history's reads.
     """
 
     def __init__(
         self, problem: Problem, engine: Engine, *, stopped: Callable[[], bool], work: int
     ) -> None:
-        """Prepare the search; see :class:`isolang.explain.smaller.Finder`."""
+        """Prepare the search; :class:`isolang.explain.smaller.Finder` describes the arguments."""
         self.sources = Sources(problem)
         self._engine = engine
         self._stopped = stopped
@@ -49,19 +49,19 @@ class PartRefuter:
 
     @property
     def remaining_work(self) -> int:
-        """The work that attempts may still cost."""
+        """The units of work that further attempts may do."""
         return max(0, self._work)
 
     def out_of_effort(self) -> bool:
-        """Return whether no attempt may follow."""
+        """Return whether no further attempt is allowed, because work or time has run out."""
         return self._work <= 0 or self._stopped()
 
     def of_cycle(self, cycle: KnownCycle, automata: Sequence[Automaton]) -> Sequence[Step] | None:
-        """Return a refutation of the few transactions on a cycle, or ``None`` if none is found.
+        """Return a refutation of the few transactions on a cycle; ``None`` if none is found.
 
         Args:
             cycle: a cycle of known edges.
-            automata: the automata that the transactions must violate.
+            automata: the automata of the checks that the transactions must violate.
         """
         about: list[Step] = [CycleStep("", cycle.edges), *map(ChoiceStep, cycle.shown)]
         tests = any(map(is_of_accesses, automata))
@@ -74,11 +74,11 @@ class PartRefuter:
     def minimal(
         self, steps: Sequence[Step], automata: Sequence[Automaton]
     ) -> Sequence[Step] | None:
-        """Return a refutation of a minimal part of the history, or ``None`` if none was found.
+        """Return a refutation of a minimal part of the history; ``None`` if none is found.
 
         Args:
-            steps: the current refutation, with whose transactions the search begins.
-            automata: the automata that the part must violate.
+            steps: the current refutation; the search begins with its transactions.
+            automata: the automata of the checks that the part must violate.
         """
         txns = self.sources.closed(steps)
         if len(txns) > _LARGEST_PART or len(txns) <= 2:
@@ -95,7 +95,7 @@ class PartRefuter:
         part = self.sources.relevant_part(steps, every_write=tests)
         if not refuted(part):
             return None
-        # A refutation of the part may mention fewer operations than the part contains.
+        # The refutation of a part may mention fewer operations than the part contains.
         while found is not None:
             inner = Sources(build_problem(part.history))
             kept = sorted(inner.relevant(found, every_write=tests))
@@ -125,8 +125,7 @@ class PartRefuter:
                 part = smaller
             else:
                 needed.update(part.txns[txn] for txn in candidates)
-        # At this point most transactions are needed, so an attempt to remove many at once would
-        # fail.
+        # Most of the remaining transactions are needed, so removing many at once would fail.
         part = shrink(
             part,
             refuted,
@@ -138,11 +137,11 @@ class PartRefuter:
         return None if found is None else part.to_whole(found)
 
     def refute(self, part: HistoryPart, automata: Sequence[Automaton]) -> Sequence[Step] | None:
-        """Return a refutation of a part that also refutes the whole history, or ``None``.
+        """Return a refutation of a part that also refutes the whole history; ``None`` for none.
 
-        A part that lacks a writer has thin-air reads that the whole history does not have, and a
-        refutation by these does not count. A refutation also does not count if it uses a read of
-        which the part lacks some candidate.
+        If the part lacks a writer, it has thin-air reads that the whole history does not have, and
+        a refutation that uses them is useless. A refutation is also useless if it uses a read and
+        the part lacks a candidate of this read.
         """
         problem = build_problem(part.history)
         if problem.anomalies(limit=1):
@@ -153,13 +152,13 @@ class PartRefuter:
         return steps
 
     def _solve(self, problem: Problem, automata: Sequence[Automaton]) -> Sequence[Step] | None:
-        """Return a refutation, or ``None`` if there is none or the work ran out."""
+        """Return a refutation; ``None`` if a model exists or the work ran out."""
         self._work -= _ATTEMPT
         if self.out_of_effort():
             return None
         allowed = self._work
-        self._work = 0  # unless the search ends earlier
-        try:  # the strategy whose proofs are cycles
+        self._work = 0  # this stays so if the search uses up the work
+        try:  # with the strategy whose proofs consist of cycles
             found, work = self._engine(problem, automata, allowed, "cdcl")
         except TimeoutError:
             return None
@@ -168,5 +167,5 @@ class PartRefuter:
 
 
 def is_of_accesses(automaton: Automaton) -> bool:
-    """Return whether an automaton tests which keys the transactions access."""
+    """Return whether an automaton tests which keys a transaction accesses."""
     return not automaton.relations.isdisjoint((*TESTS, *FILTERED))

@@ -1,6 +1,7 @@
-"""The premises of arguments: clauses, and literals that the history itself decides.
+"""Collects the premises of arguments: clauses, and literals that the history alone decides.
 
-The clauses come from the steps of a refutation, or hold because of the meaning of their literals.
+Some clauses come from the steps of a refutation. Other clauses hold because of the meaning of their
+literals.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from isolang.explain.words import Phrases
 
 
 class Premises:
-    """The premises of arguments about a history."""
+    """Finds the premises of arguments about a history."""
 
     def __init__(self, facts: Facts, words: Phrases) -> None:
         self._facts = facts
@@ -23,7 +24,7 @@ class Premises:
         self._longest: dict[int, int] = {}
 
     def clauses(self, steps: Sequence[Step]) -> list[Clause]:
-        """Return the clauses of the steps, and the clauses that their literals imply."""
+        """Return the clauses of steps, and the clauses that hold because of their literals."""
         facts = self._facts
         clauses: list[Clause] = []
         for step in steps:
@@ -35,7 +36,7 @@ class Premises:
         return clauses + self._implied(clauses)
 
     def fact(self, literal: Literal) -> bool | None:
-        """Return the value of a literal if the history itself decides it, or ``None``."""
+        """Return the value of a literal if the history alone decides it; otherwise ``None``."""
         facts = self._facts
         match literal:
             case Before(key, a, b):
@@ -54,7 +55,7 @@ class Premises:
         return None
 
     def shown_by(self, edge: Edge) -> int | None:
-        """Return the list read that shows the order of a ``ww`` edge, or ``None``."""
+        """Return the list read that shows the order of a ``ww`` edge; ``None`` if none does."""
         if edge.relation != "ww" or self._facts.n in (edge.a, edge.b):
             return None
         fact = self.fact(Before(edge.key, edge.a, edge.b))
@@ -62,7 +63,10 @@ class Premises:
         return longest if fact and longest >= 0 else None
 
     def stated_by(self, edge: Edge) -> tuple[int, int] | None:
-        """Return the two writes whose stated versions show the order of an edge, or ``None``."""
+        """Return the two writes whose stated versions show the order of a ``ww`` or ``rw`` edge.
+
+        Return ``None`` if stated versions do not show this order.
+        """
         facts, key = self._facts, edge.key
         before = {"ww": edge.a, "rw": edge.writer}.get(edge.relation, facts.n)
         if facts.n in (before, edge.b) or not stated_before(facts, key, before, edge.b):
@@ -70,7 +74,7 @@ class Premises:
         return facts.last[before][key], facts.last[edge.b][key]
 
     def _implied(self, clauses: Sequence[Clause]) -> list[Clause]:
-        """Return the clauses that hold only because of the meaning of their literals."""
+        """Return the clauses that hold because of the meaning of the literals in ``clauses``."""
         facts, words = self._facts, self._words
         literals = {literal for clause in clauses for _, literal in clause.literals}
         found = []

@@ -1,4 +1,4 @@
-"""Delta debugging on the transactions, or on the operations, of a part of a history."""
+"""Makes parts of a history smaller by delta debugging on transactions or operations."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ def shrink(
 ) -> HistoryPart:
     """Remove transactions, or single operations, as long as the remaining part is accepted.
 
-    Delta debugging (Zeller & Hildebrandt, *Simplifying and isolating failure-inducing input*). The
-    result is a part from which no single element can be removed, unless the search was stopped
-    earlier.
+    The algorithm is delta debugging (Zeller & Hildebrandt, *Simplifying and isolating
+    failure-inducing input*). If the search is not stopped early, no single transaction (or
+    operation) can be removed from the result.
 
     Args:
-        part: the part to begin with, which must be accepted.
-        accept: the function that accepts or rejects smaller and smaller parts. The last accepted
-            part is returned.
-        by_transaction: whether to remove transactions instead of operations.
-        enough: the function that decides before each attempt whether to stop.
+        part: the part to begin with, which ``accept`` must accept.
+        accept: a function that decides whether a smaller part is accepted. The last accepted part
+            is the result.
+        by_transaction: whether to remove whole transactions instead of operations.
+        enough: a function that is called before each attempt and returns whether to stop.
         share: the share of the elements that the first attempts remove at once.
-        keep: transactions of the whole history that every part must keep.
+        keep: transactions, by their numbers in the whole history, that every part must keep.
     """
     without = _without_transactions if by_transaction else _without_operations
     size = _size(part, by_transaction)
     chunk = max(1, int(size * share))
     start = 0
-    refused = 0  # elements in a row that could not be removed alone
+    refused = 0  # how many successive elements could not be removed alone
     while refused < size:
         if start >= size:
             chunk, start = max(1, chunk // 2), 0
@@ -64,6 +64,6 @@ def _without_transactions(part: HistoryPart, first: int, last: int) -> HistoryPa
 
 
 def _without_operations(part: HistoryPart, first: int, last: int) -> HistoryPart:
-    """Remove operations, and each transaction that loses all operations that it had."""
+    """Remove a range of operations, and each transaction that thereby loses its last operation."""
     kept = [*range(first), *range(last, len(part.ops))]
     return part.narrowed(kept, part.without_operations())

@@ -1,4 +1,4 @@
-"""Finds refutations that are simpler than the first one: with fewer relations, or smaller parts."""
+"""Finds simpler refutations, which use fewer relations or are about smaller parts of a history."""
 
 from __future__ import annotations
 
@@ -20,35 +20,37 @@ from isolang.problem import Problem
 if TYPE_CHECKING:
     from isolang.language.classify.event_graph import Plan
 
-# The work of searching the whole history without rw, and of searching it without sessions or real
-# time. The latter costs as much as the verdict itself, so it is left out for histories with more
-# operations than the last number.
+# The limits of work for searching the whole history without rw, and without session order or real
+# time. The second search costs as much as the verdict itself. Therefore it is omitted if the
+# history has more operations than the third number.
 _WITHOUT_RW = 250_000
 _RELAXED_WORK, _LARGEST_WHOLE = 1_000_000, 50_000
 
-# The number of cycles that people can follow.
+# How many cycles people can follow in one argument.
 _FOLLOWED = 4
 _RW_WEIGHT = 2
 _OBVIOUS = {"wr", "ww"}
-# The most short cycles of known edges to try, the most of them that violate no check by themselves,
-# the most edges and reads to visit, and the most edges of a cycle.
+# Limits for short cycles of known edges: how many cycles to try, how many of these may be cycles
+# that violate no check by themselves, how many edges and reads to visit, and how many edges a cycle
+# may have.
 _TRIED, _OTHERS, _VISITED, _LONGEST_CYCLE = 24, 4, 500_000, 8
-# Known edges are searched for among this many transactions before and after the middle of the
+# The search for known edges considers this many transactions before and after the middle of the
 # refutation.
 _NEIGHBOURHOOD = 400
-# The cost of one cycle with two edges, one of which is rw. No refutation is simpler.
+# The cost of one cycle with two edges, one of which is rw. This is the simplest refutation.
 _SHORTEST = (1, 1 + _RW_WEIGHT)
 _RELAXED = {"so": "without sessions", "rt": "without real time"}
 
 
 def cost(steps: Sequence[Step]) -> tuple[int, ...]:
-    """Return how hard a refutation is to follow, and how much it presupposes, as a sort key.
+    """Return how hard a refutation is to follow, and how much it assumes, as a key for sorting.
 
-    The first number is by how much (in powers of two) the cycles exceed what people can follow. The
-    next ones say whether real time and sessions are needed. Then come the number of cycles and of
-    edges, of which an rw counts as two, because people follow reads-from more easily, but not
-    around half of the history. A cycle of ``wr`` and ``ww``, in which a transaction read from a
-    transaction that wrote later, is easy to see and counts last.
+    The first number says, in powers of two, how many more cycles the refutation has than people can
+    follow. The next numbers say whether it needs real time and session order. Then come the number
+    of cycles and the number of edges. Here an ``rw`` edge counts as two edges, because people
+    follow reads-from edges more easily, unless there are very many of them. A cycle of ``wr`` and
+    ``ww``, in which a transaction read from a transaction that wrote later, is easy to see;
+    therefore only the last number includes such cycles.
     """
     relations = _relations(steps)
     cycles = [step.edges for step in steps if isinstance(step, CycleStep)]
@@ -72,13 +74,13 @@ def _weight(edges: Sequence[Edge]) -> int:
 class Finder:
     """Searches for a simpler refutation with a limited amount of work.
 
-    A refutation is about a few transactions, and searching these costs little, however large the
-    history is. To search the whole history again, without some relations, costs as much as its
-    refutation did, or more. So this search has its own limit. The limits are not times, because
-    equal histories must have equal explanations, however busy the machine is.
+    A refutation is about a few transactions, and a search among these costs little, however large
+    the history is. A search in the whole history, without some relations, costs at least as much as
+    the first refutation. Therefore this search has its own limit. The limits are not times, because
+    equal histories must get equal explanations, however busy the machine is.
 
     Attributes:
-        parts: the search among parts of the history.
+        parts: searches among parts of the history.
     """
 
     def __init__(
@@ -93,11 +95,11 @@ class Finder:
         """Prepare the search.
 
         Args:
-            problem: the refuted problem.
+            problem: the problem that is refuted.
             plan: the plan of the specification.
-            engine: the function that refutes problems.
-            stopped: the function that returns whether the time that the user allows has passed.
-            work: the work that all attempts at parts may cost.
+            engine: a function that refutes problems.
+            stopped: a function that returns whether the time that the user allows has passed.
+            work: the limit of work for all attempts on parts together.
         """
         self._problem = problem
         self._plan = plan
@@ -106,18 +108,18 @@ class Finder:
         self._stopped = stopped
         self._known: KnownGraph | None = None
         self._relaxed: dict[str, Plan] = {}
-        self._outcomes: dict[str, str] = {}  # by relation, the outcome without it
+        self._outcomes: dict[str, str] = {}  # relation -> outcome without this relation
         self._of_whole: dict[str, Sequence[Step] | None] = {}  # relation -> refutation found
 
     def simplest(self, steps: Sequence[Step]) -> Sequence[Step]:
-        """Return the simplest refutation found; it is at least as simple as ``steps``."""
+        """Return the simplest refutation that is found; it is at least as simple as ``steps``."""
         best = steps
         attempts: tuple[Callable[[Sequence[Step]], Sequence[Step] | None], ...] = (self._short,)
         if edges_in(steps) <= LARGEST:
-            # Small parts come first, because a whole history without its sessions may take long.
+            # Small parts come first, because a search in the whole history may take long.
             attempts += (self.without_rw, self._minimal, self._relaxed_steps)
         for attempt in attempts:
-            # A short cycle may be only a part of an argument, and then lead to nothing simpler.
+            # A short cycle may be only a part of an argument, and then not lead to a simpler one.
             for start in (best,) if best is steps or cost(best)[3:] <= _SHORTEST else (best, steps):
                 if self.parts.out_of_effort():
                     return best
@@ -129,9 +131,9 @@ class Finder:
     def shortened(self, steps: Sequence[Step]) -> Sequence[Step]:
         """Return the steps with shorter cycles.
 
-        One ``so`` or ``rt`` edge replaces several of them in a row. A ``wr`` edge replaces ``so``
-        or ``rt`` if the later transaction reads from the earlier one. The checker must verify the
-        result, because perhaps no check forbids the shorter cycles.
+        Several ``so`` edges in a row, or several ``rt`` edges, become one edge. A ``so`` or ``rt``
+        edge becomes a ``wr`` edge if its second transaction reads from the first. The checker must
+        verify the result, because the shorter cycles may be cycles that no check forbids.
         """
         choices: dict[Step, None] = {}
 
@@ -153,7 +155,11 @@ class Finder:
         return [*choices, *changed]
 
     def relaxed(self, steps: Sequence[Step]) -> dict[str, str]:
-        """Return the outcomes without sessions and without real time, if the steps use these."""
+        """Return the outcomes without session order and without real time, if the steps use these.
+
+        Returns:
+            For each relation that the steps use, the outcome without this relation.
+        """
         relations = _relations(steps)
         found = {}
         for relation, name in _RELAXED.items():
@@ -165,7 +171,10 @@ class Finder:
         return found
 
     def without_rw(self, steps: Sequence[Step]) -> Sequence[Step] | None:
-        """Return a refutation without ``rw``, whose cycles are cycles of all relations, too."""
+        """Return a refutation that does not use ``rw``; ``None`` if none is found.
+
+        It is also a refutation for the specification with all its relations.
+        """
         if "rw" not in _relations(steps):
             return None
         if "rw" in self._of_whole:
@@ -191,17 +200,20 @@ class Finder:
             return None
 
     def around(self, op: int) -> Sequence[Step] | None:
-        """Return a refutation of all candidates of a read, from the versions that its session knew.
+        """Return a refutation of all candidates of a read by versions that its session knew.
 
         Args:
             op: a read with many candidates, such as a set-read of a row that was not returned.
+
+        Returns:
+            The steps of the refutation; ``None`` if none is found.
         """
         if not self.parts.sources.candidates(op):
-            return None  # the read is known to have no possible version
+            return None  # the pre-pass already knows that the read has no candidate
         part = self.parts.sources.around(
             op, every_write=any(map(is_of_accesses, self._plan.automata))
         )
-        # More levels are violated by the same steps if these use no sessions.
+        # If the steps do not use session order, the same steps refute more levels.
         found = (
             self.parts.refute(part, self._relaxed_plan("so").automata)
             if self._has_sessions()
@@ -212,18 +224,22 @@ class Finder:
         return None if found is None else [_with_init_as("so", s) for s in part.to_whole(found)]
 
     def _has_sessions(self) -> bool:
-        """Return whether checks use sessions and would be event graphs also without sessions."""
+        """Return whether checks use session order, and are event graphs without it too."""
         of_sessions = any("so" in a.relations for a in self._plan.automata)
         return of_sessions and self._can_do_without("so")
 
     # --- attempts ---
 
     def _short(self, steps: Sequence[Step], relaxed: str = "") -> Sequence[Step] | None:
-        """Return a refutation of the few transactions on a short cycle of known edges, or ``None``.
+        """Return a refutation of the few transactions on a short cycle of known edges.
 
         Args:
-            steps: the current refutation. If none can be shorter, the result is ``None``.
-            relaxed: a relation to leave out.
+            steps: the current refutation.
+            relaxed: a relation that the refutation must not use; empty for none.
+
+        Returns:
+            The steps of the refutation; ``None`` if none is found, or if the current refutation
+            cannot be made simpler.
         """
         if cost(steps)[3:] <= _SHORTEST and not relaxed:
             return None
@@ -240,7 +256,7 @@ class Finder:
         )
         walks = [tuple(edge.relation for edge in cycle.edges) for cycle in cycles]
         may = {w: any(a.may_forbid(w) for a in plan.automata) for w in dict.fromkeys(walks)}
-        # Cycles that may violate a check by themselves come first, and then a few other cycles.
+        # Cycles that may violate a check by themselves are tried before a few other cycles.
         alone = [cycle for cycle, walk in zip(cycles, walks, strict=True) if may[walk]]
         others = [cycle for cycle, walk in zip(cycles, walks, strict=True) if not may[walk]]
         for cycle in alone if relaxed else (*alone, *others[:_OTHERS]):
@@ -252,19 +268,19 @@ class Finder:
         return best
 
     def _around(self, steps: Sequence[Step]) -> tuple[int, int]:
-        """Return the first transaction and the end of a range around the middle of a refutation."""
+        """Return the start and the end of a range of transactions around a refutation's middle."""
         n = self._problem.native.n
         middle = sorted(transactions_of(steps, self._problem.history)) or [0]
         low = max(0, min(middle[len(middle) // 2] - _NEIGHBOURHOOD, n - 2 * _NEIGHBOURHOOD))
         return low, min(n, low + 2 * _NEIGHBOURHOOD)
 
     def _needs_rw(self, weaker: Sequence[Automaton]) -> bool:
-        """Return whether one total order of transactions shows that every refutation needs ``rw``.
+        """Return whether a total order of transactions shows that every refutation needs ``rw``.
 
         SOUND BECAUSE if all relations except ``ww`` and ``rw`` together have no cycle, every
-        version order may follow one linear extension of them. Then all edges except ``rw`` go
-        forward, and every cycle of any automaton needs ``rw``. If list reads show version orders,
-        this may fail.
+        version order may follow one linear extension of these relations. Then all edges except
+        ``rw`` lead forward in this extension, and every cycle of any automaton needs ``rw``. If
+        list reads show version orders, the version orders may not be able to follow it.
         """
         if self.parts.sources.show_orders():
             return False
@@ -275,7 +291,10 @@ class Finder:
         return self.parts.minimal(steps, self._plan.automata)
 
     def _relaxed_steps(self, steps: Sequence[Step]) -> Sequence[Step] | None:
-        """Return a refutation without sessions or real time, if the current one uses them."""
+        """Return a refutation that does not use session order or real time.
+
+        Return ``None`` if the current refutation uses neither, or if none is found.
+        """
         best: Sequence[Step] | None = None
         for relation in ("rt", "so"):
             if relation not in _relations(best or steps) or not self._can_do_without(relation):
@@ -291,7 +310,10 @@ class Finder:
         return best
 
     def _relaxed_whole(self, relation: str) -> Sequence[Step] | None:
-        """Return a refutation of the whole history without a relation, and store the outcome."""
+        """Return a refutation of the whole history that does not use a relation.
+
+        The outcome without the relation is stored.
+        """
         if relation in self._of_whole:
             return self._of_whole[relation]
         self._of_whole[relation] = None
@@ -313,10 +335,10 @@ class Finder:
     def _refute_whole(
         self, automata: Sequence[Automaton], work: int, strategy: str = "cdcl"
     ) -> Sequence[Step] | None:
-        """Return a refutation of the whole history, or ``None`` if it satisfies the automata.
+        """Return a refutation of the whole history; ``None`` if the history satisfies the automata.
 
         Raises:
-            TimeoutError: if the work or the user's time ran out.
+            TimeoutError: if the limit of work, or the time that the user allows, is exceeded.
         """
         if self._stopped():
             raise TimeoutError
@@ -324,7 +346,7 @@ class Finder:
         return found
 
     def _relaxed_plan(self, relation: str) -> Plan:
-        """Return the plan without a relation."""
+        """Return the plan of the specification without a relation, which is cached."""
         from isolang.language.classify.route import without_real_time, without_sessions
 
         if relation not in self._relaxed:
@@ -333,7 +355,7 @@ class Finder:
         return self._relaxed[relation]
 
     def _can_do_without(self, relation: str) -> bool:
-        """Return whether the checks are event graphs also without a relation."""
+        """Return whether the checks are still event graphs without a relation."""
         from isolang.language.classify.event_graph import NotAnEventGraph
 
         try:
@@ -344,7 +366,7 @@ class Finder:
 
 
 def _joined(edges: Sequence[Edge]) -> list[Edge]:
-    """Return a cycle in which one edge replaces each run of ``so``, and each run of ``rt``."""
+    """Return a cycle in which one edge replaces successive ``so`` edges, or ``rt`` edges."""
     joined: list[Edge] = []
     for edge in edges:
         last = joined[-1] if joined else None
@@ -359,13 +381,16 @@ def _joined(edges: Sequence[Edge]) -> list[Edge]:
 
 
 def _relations(steps: Iterable[Step]) -> set[str]:
-    """Return the relations of the edges in the cycles of the steps."""
+    """Return the relations of all edges in the cycles of steps."""
     cycles = (step.edges for step in steps if isinstance(step, CycleStep))
     return {relation_of(edge.relation) for edges in cycles for edge in edges}
 
 
 def _with_init_as(relation: str, step: Step) -> Step:
-    """Return a step about a relaxed spec as one about the spec, with its ``init`` renamed."""
+    """Convert a step about a relaxed specification to one about the specification itself.
+
+    In the relaxed specification, ``init`` takes the place of the relation, which must be undone.
+    """
     if not isinstance(step, CycleStep):
         return step
     edges = tuple(

@@ -1,4 +1,4 @@
-"""Shows the transactions of a violation, with the operations that matter."""
+"""Makes the views of a violation's transactions, with the operations that matter."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ def show_transactions(
     """Return views of transactions with the operations that matter, in the order of the history.
 
     Args:
-        part: the part that the numbers refer to. The views have the numbers of the whole history.
-        words: phrases about the part.
-        txns: the transactions to show, from which T0 and -1 are left out.
-        matters: the operations that an edge is about.
+        part: the part whose numbers the arguments use. The views use the numbers of the whole
+            history.
+        words: makes phrases about the part.
+        txns: the transactions to show; T0 and -1 are skipped.
+        matters: the operations that matter, because an edge is about them.
     """
     history = part.history
     views = []

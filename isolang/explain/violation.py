@@ -1,7 +1,7 @@
-"""Violations as people see them: transactions, cycles with their reasons, and a name.
+"""Defines violations as people see them: transactions, cycles with their reasons, and a name.
 
-Sentences are for people, and programs that draw a violation do not need them: each step has the
-numbers of its transactions and operations in the whole history, and places are split into fields.
+Sentences are only for people. Programs that draw a violation do not need them, because each step
+has the numbers of its transactions and operations in the whole history, and places have fields.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import Struct, field
 if TYPE_CHECKING:
     from networkx import MultiDiGraph
 
-_NAMED: Final = 4  # at most this many failed comparisons are named
+_NAMED: Final = 4  # a text names at most this many failed comparisons
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -217,11 +217,11 @@ class Violation(Struct, frozen=True, kw_only=True):
     failed_comparisons: tuple[str, ...] = ()
 
     def about(self) -> str:
-        """Return the meaning of the anomaly, after the failed comparisons on which it depends."""
+        """Return the meaning of the anomaly, which begins with its failed comparisons, if any."""
         return self._provided() + self.meaning
 
     def headline(self) -> str:
-        """Return the name and the meaning, after the failed comparisons on which they depend."""
+        """Return the name and the meaning, which begin with the failed comparisons, if any."""
         return f"{self._provided()}{self.anomaly}: {self.meaning}"
 
     def _provided(self) -> str:
@@ -235,8 +235,8 @@ class Violation(Struct, frozen=True, kw_only=True):
     def cycles(self) -> Iterator[tuple[str, CycleView]]:
         """Yield all cycles of the argument in order, each with the name of its step.
 
-        The name of a step is ``conclusion``, ``lemma 2``, or ``case 1``. The name of a step inside
-        another step follows the outer name after a slash: ``lemma 2/case 1/conclusion``.
+        The name of a step is ``conclusion``, or a name such as ``lemma 2`` or ``case 1``. If a step
+        is inside another step, its name follows the outer name: ``lemma 2/case 1/conclusion``.
         """
         yield from _cycles(self.argument, "")
 
@@ -244,12 +244,12 @@ class Violation(Struct, frozen=True, kw_only=True):
         """Return the cycles of the argument as one graph.
 
         Returns:
-            A ``networkx.MultiDiGraph`` whose nodes are numbers of transactions, with ``label``,
-            ``session``, ``status``, ``operations`` (as text), ``where``, ``file``, ``unit`` and
-            ``position``; and whose edges have ``relation``, ``key``, ``reason``, ``where``,
-            ``assumed``, ``because`` (numbers of lemmas) and ``step``, its step in the argument. All
-            attributes are text, numbers or truth values, so that every format of networkx can hold
-            them. The graph has no edges if no cycle is to blame.
+            A ``networkx.MultiDiGraph``. Its nodes are numbers of transactions, with the attributes
+            ``label``, ``session``, ``status``, ``operations`` (as text), ``where``, ``file``,
+            ``unit`` and ``position``. Its edges have the attributes ``relation``, ``key``,
+            ``reason``, ``where``, ``assumed``, ``because`` (numbers of lemmas) and ``step`` (the
+            step in the argument). All attributes are texts, numbers or truth values, which every
+            format of networkx can store. If the violation has no cycle, the graph has no edges.
         """
         import networkx as nx
 
@@ -269,7 +269,7 @@ class Violation(Struct, frozen=True, kw_only=True):
         for step, cycle in self.cycles():
             for edge in cycle.edges:
                 for number, name in zip(edge.ends, (edge.source, edge.target), strict=True):
-                    if number not in graph:  # T0 is not in the input
+                    if number not in graph:  # the node is T0, which is not in the input
                         graph.add_node(number, label=name, session="", status="initial")
                 number = graph.add_edge(
                     *edge.ends,
@@ -280,7 +280,7 @@ class Violation(Struct, frozen=True, kw_only=True):
                     because=" ".join(map(str, edge.because)),
                     step=step,
                 )
-                # For networkx, the argument with this name is the number among parallel edges.
+                # For add_edge of networkx, ``key`` is the number among parallel edges.
                 graph.edges[*edge.ends, number]["key"] = edge.key
         return graph
 
@@ -345,7 +345,7 @@ def _cycles(argument: ArgumentView, inside: str) -> Iterator[tuple[str, CycleVie
 
 
 def plain(violation: Violation) -> dict[str, Any]:
-    """Return a violation as dicts, lists, strings and numbers, as docs/output.md describes it."""
+    """Return a violation as dictionaries, lists, strings and numbers (docs/output.md)."""
     from msgspec import json
 
     value: dict[str, Any] = json.decode(json.encode(violation))

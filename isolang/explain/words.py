@@ -1,4 +1,4 @@
-"""Describes operations, edges and literals in words."""
+"""Describes operations, edges and literals in words, for explanations."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from isolang.language.vocabulary import ROWS, ends_of, relation_of
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-_LONGEST = 44  # the most characters of a value in a sentence
+_LONGEST = 44  # a sentence shows at most this many characters of a value
 
 
 def counted(number: int, what: str) -> str:
-    """Return a number with a noun: ``1 cycle``, ``2 cycles``."""
+    """Return a number with its noun, such as ``1 cycle`` or ``2 cycles``."""
     return f"{number} {what}" + ("" if number == 1 else "s")
 
 
@@ -26,16 +26,16 @@ class Phrases:
     """Makes phrases about operations, edges and literals from their numbers."""
 
     def __init__(self, history: History, facts: Facts) -> None:
-        """Prepare phrases about a history, with facts about it."""
+        """Prepare to make phrases about a history and the facts that it determines."""
         self.history = history
         self.facts = facts
 
     def txn(self, txn: int) -> str:
-        """Return the name of a transaction."""
+        """Return the name of a transaction; for T0, ``the initial state``."""
         return "the initial state" if txn == self.facts.n else self.history.name_of(txn)
 
     def key(self, key: int) -> str:
-        """Return the name of a key, with a prefix if a number alone would read as a value."""
+        """Return the name of a key, with the prefix ``key`` if it would look like a value."""
         text = self.history.key(key)
         return f"key {text}" if text[:1].isdigit() or text[:1] == "-" else text
 
@@ -49,15 +49,15 @@ class Phrases:
         return text[: _LONGEST - 1] + "…"
 
     def operation(self, op: int) -> str:
-        """Return an operation as a list of operations shows it: ``r(x, 5)``."""
+        """Return an operation in the short form of lists of operations, such as ``r(x, 5)``."""
         return self.history.describe_op(op)
 
     def places(self, ops: Iterable[int]) -> tuple[str, ...]:
-        """Return the places of operations in the input, each place once."""
+        """Return the places of operations in the input, without repeats."""
         return tuple(dict.fromkeys(self.history.where_op(op) for op in ops))
 
     def write_of(self, txn: int, key: int) -> int | None:
-        """Return the last write of a key by a transaction, or ``None`` if it has none, as T0."""
+        """Return the last write of a key by a transaction; ``None`` for T0 and if there is none."""
         return None if txn == self.facts.n else self.facts.last[txn].get(key)
 
     def wrote(self, txn: int, key: int) -> str:
@@ -122,19 +122,22 @@ class Phrases:
         return f"{self.txn(a)} {self.wrote(a, key)} before {self.txn(b)} {self.wrote(b, key)}"
 
     def locked_key(self, a: int, b: int) -> int:
-        """Return a key that both transactions write, with the write by ``a`` answered first."""
+        """Return, of the keys that both transactions write, the key that ``a`` wrote first.
+
+        Writes are compared by the times of their answers.
+        """
         facts = self.facts
         common = facts.last[a].keys() & facts.last[b].keys()
         return min(common, key=lambda key: (facts.write_answered(a, key), key))
 
     def locked(self, a: int, b: int) -> str:
-        """Return in words which write of ``a`` was answered before ``b`` sent its COMMIT."""
+        """Return a clause about a write of ``a`` that was answered before ``b`` sent its COMMIT."""
         key = self.locked_key(a, b)
         written = f"{self.txn(a)}'s write of {self.key(key)}, which {self.txn(b)} wrote too,"
         return f"{written} was answered before {self.txn(b)} sent its COMMIT"
 
     def statement(self, op: int) -> str:
-        """Return a phrase such as ``read of x``."""
+        """Return a phrase for the statement of a read, such as ``read of x``."""
         return f"read of {self.key(self.facts.key[op])}"
 
     def edge(self, edge: Edge, only_rw: bool) -> str:
@@ -142,8 +145,8 @@ class Phrases:
 
         Args:
             edge: the edge.
-            only_rw: whether the edge is the only anti-dependency of its cycle. If so, the read that
-                missed a write is the mistake.
+            only_rw: whether the edge is the only anti-dependency of its cycle. If so, the reason
+                says that the read missed a write that it should have seen.
         """
         a, b = self.txn(edge.a), self.txn(edge.b)
         if ends := ends_of(edge.relation):
@@ -184,7 +187,7 @@ class Phrases:
         return ROWS[edge.relation].between(a, b)
 
     def overwritten(self, edge: Edge, only_rw: bool) -> str:
-        """Return the reason of an anti-dependency in words; see :meth:`edge` for the arguments."""
+        """Return the reason of an anti-dependency in words; :meth:`edge` has the arguments."""
         a, b = self.txn(edge.a), self.txn(edge.b)
         if self.is_missed(edge.op):
             writer = self.txn(edge.b)

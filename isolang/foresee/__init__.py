@@ -1,6 +1,6 @@
-"""Predictions from a run that passed, and the robustness of programs against a weaker level.
+"""Predicts violations at a weaker level, from a recorded run or from programs.
 
-``predict`` starts from one recorded run: it finds histories of the same transactions that a weaker
-level allows and a stronger one forbids. The exact theory of robustness starts from programs: it
-decides whether any execution of them can be forbidden.
+``predict`` starts from one recorded run that satisfies a level. It finds histories of the same
+transactions that a weaker level allows and the stronger level forbids. The other modules start from
+programs, and decide whether the weaker level allows any execution that is not serializable.
 """

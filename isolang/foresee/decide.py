@@ -1,8 +1,8 @@
-"""Answers whether a service may run at a level: the decision, what mends it, the lowest levels.
+"""Decides whether templates are robust at a level, which changes help, and the lowest levels.
 
-Lowering one program at a time finds the lowest levels, in any order: the optimum is unique
-(B. Vandevoort, B. Ketsman, F. Neven, *Allocating Isolation Levels to Transactions in a Multiversion
-Setting*, PODS 2023).
+The lowest levels are found by lowering one program at a time. The order of the programs does not
+matter, because the optimum is unique (B. Vandevoort, B. Ketsman, F. Neven, *Allocating Isolation
+Levels to Transactions in a Multiversion Setting*, PODS 2023).
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from isolang.foresee.split import Counterexample, counterexample
 from isolang.foresee.templates import Templates
 
 MOST_CANDIDATES: Final = 500
-"""The greatest number of candidates that are run for one counterexample."""
+"""The largest number of candidates to run in search of a counterexample."""
 
 MOST_MENDS: Final = 3
-"""The greatest number of reads that a mend changes."""
+"""The largest number of reads to change in order to make templates robust."""
 
 Standing: TypeAlias = Literal["robust", "not robust", "unknown"]
 
 
 class Mend(Struct, frozen=True, kw_only=True):
-    """A read that becomes an update that changes nothing.
+    """A change of a program that replaces a read by an update which changes no value.
 
     Attributes:
-        program: the program.
-        step: the number of the step in its program, from 0.
-        read: the read, as the program has it.
-        update: the update in its place.
+        program: the name of the program.
+        step: the number of the read among the steps of the program, from 0.
+        read: the text of the read.
+        update: the text of the update that replaces it.
     """
 
     program: str
@@ -44,14 +44,15 @@ class Mend(Struct, frozen=True, kw_only=True):
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """The answer whether templates are robust at a level.
+    """The answer to the question whether templates are robust at given levels.
 
     Attributes:
-        standing: the answer; ``unknown`` if the search gave up, or if candidates were found, and
-            none of them is certified.
-        counterexample: an execution that fails, if they are not robust.
-        tried: how many candidates were run.
-        gave_up: why the search gave up; empty if it did not.
+        standing: the answer; ``unknown`` if the search gave up, or if candidates were found but
+            none of them led to a certified counterexample.
+        counterexample: an execution that is not serializable; ``None`` unless the templates are not
+            robust.
+        tried: the number of candidates that were run.
+        gave_up: the reason why the search gave up; empty if it was complete.
     """
 
     standing: Standing
@@ -68,15 +69,17 @@ def decide(
     most: int = MOST_CANDIDATES,
     work: int = MOST_STEPS,
 ) -> Decision:
-    """Decide whether templates are robust, with the shortest counterexample if they are not.
+    """Decide whether templates are robust; if they are not, find a short counterexample.
 
-    Of two counterexamples, one that databases with locks of rows let happen comes first.
+    A counterexample that databases with row locks allow is preferred to shorter counterexamples
+    that they do not allow.
 
     Args:
         templates: the templates.
-        levels: the level of each program.
-        sessions: whether any transaction may follow any other one in its session.
-        most: the greatest number of candidates to run.
+        levels: the isolation level of each program.
+        sessions: whether any transaction may follow any other transaction in its session. If false,
+            sessions are ignored.
+        most: the largest number of candidates to run.
         work: the number of steps after which the search gives up.
 
     >>> from isolang.foresee.templates import templates as of
@@ -113,20 +116,22 @@ def mends(
     most: int = MOST_MENDS,
     work: int = MOST_STEPS,
 ) -> tuple[tuple[Mend, ...], ...]:
-    """Return the smallest sets of reads that make templates robust if they are updates instead.
+    """Find the smallest sets of reads to replace by updates so that the templates become robust.
 
     Args:
-        templates: the templates.
-        levels: the level of each program.
-        sessions: whether any transaction may follow any other one in its session.
-        most: the greatest number of reads in a set.
+        templates: the templates, which are not robust.
+        levels: the isolation level of each program.
+        sessions: whether any transaction may follow any other transaction in its session. If false,
+            sessions are ignored.
+        most: the largest number of reads in a set.
         work: the number of steps after which the search gives up.
 
     Returns:
-        All sets of the smallest size; none if every set is larger than ``most``.
+        All sets of the smallest sufficient size; empty if no set of at most ``most`` reads
+        suffices.
 
     Raises:
-        UnsupportedError: if a search gave up.
+        UnsupportedError: if the search gave up.
     """
     reads: dict[tuple[str, int], Mend] = {}
     for branch in templates.branches:
@@ -154,15 +159,16 @@ def mends(
 def lowest(
     templates: Templates, *, sessions: bool = True, work: int = MOST_STEPS
 ) -> dict[str, Level]:
-    """Return the lowest level of each program at which all of them together are robust.
+    """Return the lowest level for each program such that all programs together are robust.
 
     Args:
         templates: the templates.
-        sessions: whether any transaction may follow any other one in its session.
+        sessions: whether any transaction may follow any other transaction in its session. If false,
+            sessions are ignored.
         work: the number of steps after which the search gives up.
 
     Raises:
-        UnsupportedError: if a search gave up.
+        UnsupportedError: if the search gave up.
     """
     budget = SearchBudget(work)
     levels: dict[str, Level] = dict.fromkeys(templates.programs, "ssi")
@@ -178,12 +184,13 @@ def lowest(
 def maximal(
     templates: Templates, level: Level, *, sessions: bool = True
 ) -> Iterator[tuple[str, ...]]:
-    """Yield the largest sets of programs that are robust at a level, for the literature's tables.
+    """Yield the maximal sets of programs that are robust at a level, as tables in papers list them.
 
     Args:
         templates: the templates.
-        level: the level of all programs.
-        sessions: whether any transaction may follow any other one in its session.
+        level: the isolation level of all programs.
+        sessions: whether any transaction may follow any other transaction in its session. If false,
+            sessions are ignored.
     """
     found: list[tuple[str, ...]] = []
     names = templates.programs

@@ -1,9 +1,11 @@
 """Extracts templates from a recorded run: the sequences of statements that its programs executed.
 
-A program is a label, or if the transactions have none, a sequence of statements. Each sequence of a
-program is a branch. A row is a table and the values of its primary key (``savings/7``); equal rows
-of one transaction are equal parameters. Rows of different tables never share a parameter, because
-a run does not say which keys are foreign keys; ``same_keys`` says so.
+All transactions with the same label are instances of one program. Transactions without a label are
+instances of the same program if they execute the same sequence of statements. Each sequence that a
+program executed is a branch of the program. A row is identified by its table and the values of its
+primary key (``savings/7``). Within a transaction, the same row always becomes the same parameter.
+Rows of different tables never share a parameter, because a run does not show which columns are
+foreign keys. The argument ``same_keys`` states them.
 
 A read and a later write of its row are one update if the run says that one statement executed both,
 or that the read locked the row. Otherwise they remain a read and a write, and a read that locks a
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from isolang.history.statements import Statements
 
 ROWS: Final = "rows"
-"""The relation of keys that name no table."""
+"""The relation to which keys without a table belong."""
 
 _TABLE: Final = re.compile(r':table\s+(?:"([^"]+)"|:?([^\s,}\]"]+))')
 _KINDS: Final[Mapping[str, Kind]] = {
@@ -57,13 +59,14 @@ _LETTERS: Final[Mapping[str, str]] = {"read": "r", "write": "w", "update": "u"}
 
 
 class Extracted(Struct, frozen=True, kw_only=True):
-    """The templates of a run.
+    """The templates that were extracted from a run.
 
     Attributes:
         templates: the templates.
-        counts: how many transactions of the run are instances of each branch, in their order.
-        transactions: how many transactions the templates describe.
-        ignored: how many transactions did not certainly commit, or touch no row.
+        counts: for each branch of the templates, how many transactions of the run are instances.
+        transactions: the number of all instances in the run.
+        ignored: the number of transactions without a branch, because it is not certain that they
+            committed, or because they access no row.
     """
 
     templates: Templates
@@ -73,15 +76,16 @@ class Extracted(Struct, frozen=True, kw_only=True):
 
 
 def extract(history: History, *, same_keys: Collection[Collection[str]] = ()) -> Extracted:
-    """Return the templates of a history.
+    """Extract the templates from a history.
 
     Args:
-        history: the history.
-        same_keys: sets of tables whose primary keys are the same, because they are foreign keys of
-            each other.
+        history: the history of the run.
+        same_keys: sets of tables that share their primary keys, because the keys are also foreign
+            keys.
 
     Raises:
-        UnsupportedError: if no transaction is left, or if an operation has no table.
+        UnsupportedError: if no committed transaction accesses a row, or if a predicate read names
+            no table.
 
     >>> from isolang import History, Transaction
     >>> found = extract(History.from_transactions([
@@ -137,9 +141,9 @@ def extract(history: History, *, same_keys: Collection[Collection[str]] = ()) ->
 
 
 def shown(templates: Templates) -> Iterator[str]:
-    """Yield the templates as programs of one line each, which ``parse_templates`` reads again.
+    """Yield each branch as a program in one line, in the syntax of ``parse_templates``.
 
-    A program with several branches becomes several programs.
+    If a program has several branches, the branches get different names.
     """
     numbers: dict[str, int] = {}
     for branch in templates.branches:
@@ -157,14 +161,19 @@ def _step(one: TemplateStatement) -> str:
 
 
 class _Words:
-    """The names of relations and parameters, which differ if the tables differ."""
+    """Chooses the names of relations and parameters in the extracted templates.
+
+    Args:
+        group: for each table that shares its primary key with other tables, the name of one table
+            in that group.
+    """
 
     def __init__(self, group: Mapping[str, str]) -> None:
         self._group = group
         self._words: dict[str, str] = {}
 
     def word(self, text: str) -> str:
-        """Return a name of the language that no other text has."""
+        """Return a valid identifier for a text; different texts get different identifiers."""
         if text not in self._words:
             found = re.sub(r"[^A-Za-z0-9_]+", "_", text) or "_"
             found = f"_{found}" if found[0].isdigit() or found in RESERVED else found
@@ -257,7 +266,7 @@ def _updates(
 
 
 def _row_of(key: object) -> tuple[str, tuple[str, ...]]:
-    """Return the table and the primary key that a key of a history names."""
+    """Split a key of a history into the table and the values of the primary key."""
     if isinstance(key, tuple | list) and len(key) > 1:
         return str(key[0]), tuple(map(str, key[1:]))
     table, slash, row = str(key).partition("/")
@@ -267,10 +276,10 @@ def _row_of(key: object) -> tuple[str, tuple[str, ...]]:
 
 
 def _table_of(predicate: object) -> str:
-    """Return the table of a predicate read.
+    """Return the table that a predicate names.
 
     Raises:
-        UnsupportedError: if the predicate names none.
+        UnsupportedError: if the predicate names no table.
     """
     found = _TABLE.search(str(predicate))
     if found is not None:

@@ -1,4 +1,4 @@
-"""Refuses levels that a part of a valid history may violate: predictions need the others."""
+"""Checks that predictions are possible at a level, which must be monotone and compare no times."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from isolang.language.vocabulary import COMPARING_TIMES, MOMENTS
 
 
 def require_monotone(spec: Spec) -> None:
-    """Refuse a level that is not monotone, by its name and the part that is not.
+    """Check that a level is monotone.
 
-    A level is monotone if each part of a valid history that is closed under sessions and reads is
-    valid too. It is if its checks have no ``not``, no flag, no difference but the one of ``id``,
-    and as a bound only the name of a relation.
+    A level is monotone if every part of a valid history is valid too, provided that the part
+    contains, with each transaction, the earlier transactions of its session and the transactions
+    that it reads from. A sufficient condition is checked: the level has no check under ``not``, no
+    flag, and no difference except one that subtracts ``id``; and the bound of each check is the
+    name of a relation.
 
     Args:
         spec: the level.
 
     Raises:
-        SpecError: the level is not monotone.
+        SpecError: the condition does not hold; the message names the offending part.
     """
     for check in spec.checks:
         if check.negated:
@@ -39,7 +41,7 @@ def require_monotone(spec: Spec) -> None:
 
 
 def require_no_times(spec: Spec) -> None:
-    """Refuse a level that compares times, because a predicted history has none.
+    """Check that a level compares no times, because a predicted history has no times.
 
     Raises:
         SpecError: the level compares times.
@@ -60,7 +62,7 @@ def _refused(spec: Spec, what: str) -> SpecError:
 
 
 def _differences(e: Core) -> Iterator[Diff]:
-    # Without `id`, a difference may gain pairs when transactions are left out.
+    # If anything but `id` is subtracted, leaving out transactions may add pairs to the difference.
     if isinstance(e, Diff) and e.right != Rel("id"):
         yield e
     for part in children(e):

@@ -1,4 +1,4 @@
-"""Predictions, as histories that the checkers can judge."""
+"""Represents predictions, and turns candidates into histories that can be checked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from isolang.verdict import Invalid, Valid
 
 Rule: TypeAlias = Literal["one stranger", "same statements"]
-"""Which histories count as predicted: B1 and B2 of docs/foresee.md."""
+"""How a prediction is made from a run, by rule B1 or B2 of docs/foresee.md."""
 
 ASSUMED: Final[dict[Rule, str]] = {
     "one stranger": "{} executes the same statements after its first changed read",
@@ -28,14 +28,17 @@ ASSUMED: Final[dict[Rule, str]] = {
 
 
 class ChangedRead(Struct, frozen=True, kw_only=True):
-    """A read that returns another version in a predicted history than was recorded.
+    """A read that returns another version in the predicted history than in the recorded run.
 
     Attributes:
-        transaction: the name of the transaction that reads.
+        transaction: the name of the reading transaction.
         operation: the read as it was recorded, such as ``r(account/1, 100)``.
-        caller: the ``file:line`` that executed it; empty if unknown.
-        recorded: the transaction whose version it returned, ``T0`` for the initial version.
-        predicted: the transaction whose version it returns in the predicted history.
+        caller: the ``file:line`` of the application that executed the read; empty if it is not
+            known.
+        recorded: the name of the transaction whose version the read returned in the run; ``T0`` for
+            the initial version.
+        predicted: the name of the transaction whose version the read returns in the predicted
+            history; ``T0`` for the initial version.
     """
 
     transaction: str
@@ -46,23 +49,26 @@ class ChangedRead(Struct, frozen=True, kw_only=True):
 
 
 class Prediction(Struct, frozen=True, kw_only=True, eq=False):
-    """A history that one level allows and another one forbids, made of a run.
+    """A history of a run's transactions that the weaker level allows and the stronger forbids.
 
     Attributes:
-        rule: which rule made it of the run.
-        history: the predicted history, whose versions are named after the transactions of the run.
-        edn: the history as the bytes of a file, which its certificates are about.
-        valid: the certified verdict of the weaker level.
-        invalid: the certified verdict of the stronger level.
-        stranger: the name of the transaction that reads other versions.
-        overlooked: the name of the transaction whose version it overlooks.
-        path: the names of the transactions that close the cycle, from the overlooked one on.
-        programs: what the stranger, the overlooked transaction and the one that closes the cycle
-            are instances of: labels, ``file:line`` or operations.
-        changed: the reads that changed, those of the stranger first.
-        count: how often the run has this kind.
-        candidate: the transactions and sources that the history is made of.
-        who: the numbers of the candidate's transactions in the run.
+        rule: the rule by which the history was made from the run.
+        history: the predicted history, in which versions are named after the run's transactions.
+        edn: the history as the content of a file, to which the certificates refer.
+        valid: the certified verdict that the history satisfies the weaker level.
+        invalid: the certified verdict that the history violates the stronger level.
+        stranger: the name of the transaction that reads other versions than in the run.
+        overlooked: the name of a transaction whose version the stranger does not see.
+        path: the names of the transactions on the cycle, beginning with the overlooked transaction
+            and without the stranger.
+        programs: for the stranger, the overlooked transaction and the last transaction on the path,
+            the program of which it is an instance: its labels, its ``file:line``, or its
+            operations.
+        changed: the reads that return other versions than in the run; those of the stranger come
+            first.
+        count: the number of predictions of this kind in the run.
+        candidate: the candidate from which the history was made.
+        who: for each transaction of the candidate's arrangement, its number in the run.
     """
 
     rule: Rule
@@ -81,22 +87,24 @@ class Prediction(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def assumption(self) -> str:
-        """The assumption under which the application can execute the predicted history."""
+        """A sentence that states when the application can execute the predicted history."""
         return ASSUMED[self.rule].format(self.stranger)
 
 
 class Predictions(Struct, frozen=True, kw_only=True, eq=False):
-    """The predictions of a run, by kind, those first for which least has to move.
+    """The predictions from a run, one of each kind.
 
-    "Nothing found" never means "safe": see docs/foresee.md.
+    Predictions with one stranger come first, then those with shorter cycles and those with fewer
+    changed reads. "Nothing found" never means "safe"; see docs/foresee.md.
 
     Attributes:
         run: the run.
         at: the name of the weaker level.
         against: the name of the stronger level.
-        found: one prediction of each kind, certified by both levels.
-        more: how many further kinds were found and not certified, because fewer were asked for.
-        gave_up: where the search gave up, one phrase each; empty if it was complete.
+        found: one prediction of each kind, with certified verdicts at both levels.
+        more: the number of further kinds, which were found but not certified because the caller
+            limits the number of predictions.
+        gave_up: a phrase for each place where the search gave up; empty if it was complete.
     """
 
     run: PassedRun
@@ -108,14 +116,14 @@ class Predictions(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def outcome(self) -> Literal["found", "nothing found", "gave up"]:
-        """The result: ``gave up`` if nothing was found and the search was not complete."""
+        """The result; ``gave up`` means that nothing was found by an incomplete search."""
         if self.found:
             return "found"
         return "gave up" if self.gave_up else "nothing found"
 
 
 Timed: TypeAlias = Literal["snapshots", "statements"]
-"""The rules of docs/foresee.md whose histories have the times of a schedule."""
+"""The rules of docs/foresee.md under which predicted histories have times, from a schedule."""
 
 
 def history_of(
@@ -126,14 +134,16 @@ def history_of(
     least: int = 0,
     timed: Timed | None = None,
 ) -> History:
-    """Return a candidate as a history, in which every version has a value of its own.
+    """Return a candidate as a history in which different versions have different values.
 
     Args:
-        run: the run.
+        run: the run from which the candidate was made.
         candidate: the candidate.
-        who: for each transaction of the candidate's arrangement its number in the run.
-        least: the first transaction to include; those before it become the initial state.
-        timed: the rule of the level, if the history has the times of a schedule.
+        who: for each transaction of the candidate's arrangement, its number in the run.
+        least: the number of the first transaction to include; the versions of earlier transactions
+            become the initial state.
+        timed: the rule of the level if the history gets the times of a schedule; otherwise
+            ``None``.
     """
     inside = candidate.members & -(1 << least) | 1 << candidate.stranger
     writer = _Writer(run, candidate.order, who, inside)
@@ -150,9 +160,13 @@ def history_of(
 
 
 def schedule(candidate: Candidate, timed: Timed) -> tuple[list[int], int, list[int]]:
-    """Return who runs before a stranger begins, how many steps it takes, and who runs then.
+    """Return the schedule in which a database can execute a candidate.
 
-    Each of them runs alone, and the stranger ends after them.
+    All transactions except the stranger run one after the other, without overlapping each other.
+
+    Returns:
+        The transactions that run before the stranger begins; the number of steps that the stranger
+        then executes; and the transactions that run before the stranger executes its other steps.
     """
     program = candidate.order.programs[candidate.stranger]
     steps = first_part(program, candidate.at, timed)
@@ -163,7 +177,7 @@ def schedule(candidate: Candidate, timed: Timed) -> tuple[list[int], int, list[i
 def _scheduled(
     candidate: Candidate, transactions: dict[int, Transaction], timed: Timed
 ) -> dict[int, Transaction]:
-    """Return transactions with the times at which a schedule runs them."""
+    """Return the transactions with the times at which :func:`schedule` runs them."""
     before, steps, between = schedule(candidate, timed)
     clock = count(1)
     found = {
@@ -197,14 +211,14 @@ def _at_times(transaction: Transaction, moments: list[int]) -> Transaction:
 
 
 class _Writer:
-    """The transactions of a run with the values of their versions."""
+    """Creates the transactions of a predicted history, and names the versions that they write."""
 
     def __init__(self, run: PassedRun, order: Arrangement, who: Sequence[int], inside: int) -> None:
         self.run, self.order, self.who, self.inside = run, order, who, inside
         self._versions: dict[tuple[int, int], list[str]] = {}
 
     def versions(self, txn: int, key: int) -> list[str]:
-        """Return the names of a transaction's versions of a key, the last one last."""
+        """Return the names of a transaction's versions of a key, in program order."""
         found = self._versions.get((txn, key))
         if found is None:
             steps = self.order.programs[txn].steps
@@ -259,7 +273,7 @@ class _Writer:
 
 
 def changed_reads(run: PassedRun, candidate: Candidate, who: Sequence[int]) -> list[ChangedRead]:
-    """Return the reads that return another version than was recorded, the stranger's first."""
+    """Return the reads that return another version than in the run, the stranger's reads first."""
     found = []
     order, t = candidate.order, candidate.stranger
     for i in (t, *bits(candidate.members & ~(1 << t))):
@@ -267,7 +281,7 @@ def changed_reads(run: PassedRun, candidate: Candidate, who: Sequence[int]) -> l
         if i == t:
             sources: Sequence[int | None] = candidate.sources
         elif order is run.order:
-            break  # the others read what was recorded
+            break  # all other transactions read the recorded versions
         else:
             sources = [order.programs[i].steps[at].source for at in recorded.reads]
         for at, source in zip(recorded.reads, sources, strict=True):

@@ -1,26 +1,28 @@
 """Decides whether templates are robust: whether each execution at a level is serializable.
 
-An execution is any number of instances of the templates, with any parameters. Some execution is
-not serializable iff some *split schedule* is::
+An execution has any number of instances of the templates, with any parameters. Some execution is
+not serializable if and only if some *split schedule* is not serializable::
 
     the beginning of T1 · T2 · … · Tm · the rest of T1
 
-A statement b1 of T1 reads what T2 writes and does not see it, each transaction conflicts with the
-next one or is followed by it in its session, and Tm conflicts with T1. At MVRC the beginning ends
-with b1; at SI and SSI it is the first statement, whose snapshot all others have. All but T1 run
-alone, so that only T1's writes restrict the others: no row that T1 writes in its beginning, or at
-SI and SSI anywhere, is written by T2 … Tm.
+In a split schedule, T2 writes a row that a statement b1 of T1 reads, but b1 does not see that
+write. Each of T2 … Tm-1 conflicts with the next transaction, or the next transaction follows it in
+its session. Tm conflicts with T1. At MVRC, the beginning of T1 ends with b1. At SI and SSI, the
+beginning is the first statement of T1, because its snapshot is used by all statements of T1. T2 …
+Tm run one after the other, so they are restricted only by the writes of T1. At MVRC, they do not
+write any row that T1 writes in its beginning. At SI and SSI, they do not write any row that T1
+writes anywhere.
 
 Sources: B. Vandevoort, B. Ketsman, C. Koch, F. Neven, *Robustness against Read Committed for
 Transaction Templates*, PVLDB 14(11), 2021, for MVRC; A. Fekete, *Allocating Isolation Levels to
 Transactions*, PODS 2005, for SI; B. Vandevoort, B. Ketsman, F. Neven, *Allocating Isolation Levels
-to Transactions in a Multiversion Setting*, PODS 2023, for mixtures with SSI. The literature has no
-sessions. With sessions, any transaction may follow any other one, so that three transactions
-suffice.
+to Transactions in a Multiversion Setting*, PODS 2023, for mixtures with SSI. These papers have no
+sessions. If there are sessions, any transaction may follow any other transaction in its session, so
+split schedules of three transactions suffice.
 
-This module finds candidates. :mod:`isolang.foresee.split` runs them, so that "not robust" rests on
-a history that both checkers certified. "Robust" rests on the theorem, and on the absence of
-candidates, of which there may be more than counterexamples, but not fewer.
+This module finds candidates, and :mod:`isolang.foresee.split` runs them. Therefore the answer "not
+robust" is always proved by a history that both checkers certified. The answer "robust" relies on
+the theorem, and on the fact that every counterexample is among the candidates.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from isolang.errors import UnsupportedError
 from isolang.foresee.templates import Branch, Templates, TemplateStatement, meet
 
 Level: TypeAlias = Literal["mvrc", "si", "ssi"]
-"""READ COMMITTED, REPEATABLE READ and SERIALIZABLE, as PostgreSQL has them."""
+"""The levels READ COMMITTED, REPEATABLE READ and SERIALIZABLE, as PostgreSQL implements them."""
 
 LEVELS: Final[tuple[Level, ...]] = ("mvrc", "si", "ssi")
 
@@ -44,20 +46,22 @@ MOST_STEPS: Final = 200_000
 """The number of steps after which a search for split schedules gives up."""
 
 KeyValue: TypeAlias = int | tuple[int]
-"""The value of a parameter: from 0, a value that T1 has; below 0, one that T1 has not, and that is
-the transaction's own; or a constant, in a tuple."""
+"""The value of a parameter. A tuple contains a constant. An integer that is at least 0 stands for a
+value of a parameter of T1. A negative integer stands for a value that no parameter of T1 has; each
+transaction has its own negative integers."""
 
 Assignment: TypeAlias = dict[str, KeyValue]
 _Row: TypeAlias = tuple[str, tuple[KeyValue, ...]]
 
 
 class Link(Struct, frozen=True, kw_only=True):
-    """The dependency of a transaction of a chain on the previous one.
+    """A dependency of a transaction in a chain on the previous transaction.
 
     Attributes:
-        kind: whether it conflicts with it, or follows in its session.
-        earlier: the conflicting statement of the previous transaction; ``None`` for a session.
-        later: the conflicting statement of this transaction; ``None`` for a session.
+        kind: ``conflict`` if the two transactions conflict, ``session`` if the transaction follows
+            in the same session.
+        earlier: the conflicting statement of the previous transaction; ``None`` for ``session``.
+        later: the conflicting statement of this transaction; ``None`` for ``session``.
     """
 
     kind: Literal["conflict", "session"]
@@ -66,7 +70,7 @@ class Link(Struct, frozen=True, kw_only=True):
 
 
 class Instance(Struct, frozen=True, kw_only=True):
-    """A transaction: a branch with the values of its parameters; other values are its own."""
+    """A transaction: a branch with values for some parameters; all other values are its own."""
 
     branch: Branch
     values: Assignment
@@ -76,12 +80,12 @@ class SplitSchedule(Struct, frozen=True, kw_only=True):
     """A split schedule that may be a counterexample.
 
     Attributes:
-        split: the transaction that is split.
-        after: the number of its last statement before the others.
-        overlooking: its statement b1, which does not see the first other transaction.
-        missed: the statement of the first other transaction that it does not see.
-        chain: the other transactions, in their order.
-        links: how each of them, but the first, depends on the previous one.
+        split: T1, the transaction that is split.
+        after: the index of the last statement that T1 executes before T2 begins.
+        overlooking: b1, the statement of T1 that does not see the write of T2.
+        missed: the statement of T2 that writes what b1 does not see.
+        chain: the transactions T2 … Tm, in the order in which they run.
+        links: how each of T3 … Tm depends on the previous transaction.
     """
 
     split: Instance
@@ -93,24 +97,24 @@ class SplitSchedule(Struct, frozen=True, kw_only=True):
 
 
 class _Chained(Struct, frozen=True, kw_only=True):
-    """A transaction in a chain: a branch, and the values by which it depends on what precedes."""
+    """A transaction in a chain: a branch, with the parameter values that its conflicts need."""
 
     branch: int
     values: tuple[tuple[str, KeyValue], ...]
 
 
 class SearchBudget:
-    """Counts the steps of a search, and ends it when there are too many."""
+    """Counts the steps of a search, and ends the search after too many steps."""
 
     def __init__(self, most: int = MOST_STEPS) -> None:
         self._most = most
         self._done = 0
 
     def step(self) -> None:
-        """Count a step.
+        """Count one step of the search.
 
         Raises:
-            UnsupportedError: if there were too many.
+            UnsupportedError: if the search has taken more steps than allowed.
         """
         self._done += 1
         if self._done > self._most:
@@ -126,15 +130,16 @@ def candidates(
     sessions: bool = True,
     budget: SearchBudget | None = None,
 ) -> Iterator[SplitSchedule]:
-    """Yield split schedules that may be counterexamples, the shortest first.
+    """Yield split schedules that may be counterexamples, those with fewer transactions first.
 
-    The templates are robust if there is none.
+    If nothing is yielded, the templates are robust.
 
     Args:
         templates: the templates.
-        levels: the level of each program.
-        sessions: whether any transaction may follow any other one in its session.
-        budget: how many steps the search may take; by default ``MOST_STEPS``.
+        levels: the isolation level of each program.
+        sessions: whether any transaction may follow any other transaction in its session. If false,
+            sessions are ignored.
+        budget: limits the steps of the search; by default ``MOST_STEPS`` steps.
 
     Raises:
         UnsupportedError: if the search gave up.
@@ -167,18 +172,26 @@ def robust(
     sessions: bool = True,
     budget: SearchBudget | None = None,
 ) -> bool:
-    """Return whether the theorem says that the templates are robust; see :func:`candidates`."""
+    """Return whether the templates are robust because the search finds no candidate.
+
+    The arguments and the exception are those of :func:`candidates`. If the result is false, the
+    templates may still be robust.
+    """
     return next(candidates(templates, levels, sessions=sessions, budget=budget), None) is None
 
 
 def _patterns(
     templates: Templates, branch: Branch, names: Sequence[str], work: SearchBudget
 ) -> Iterator[Assignment]:
-    """Yield T1's parameters with each pattern of equality among some, and to the constants.
+    """Yield values for the parameters of T1, one assignment for each pattern of equal values.
 
-    SOUND BECAUSE: only the rows of b1 and of the statement that closes the cycle need to be those
-    of other transactions. If another parameter had the value of one of theirs, more rows would be
-    T1's, and fewer transactions could run within it.
+    Only the parameters in ``names`` may be equal to each other or to constants. All other
+    parameters get different values.
+
+    SOUND BECAUSE: only the rows of b1 and of the statement that closes the cycle must be rows of
+    other transactions too. If another parameter of T1 had the same value as one of their
+    parameters, T1 would access more of the rows of other transactions, and fewer transactions could
+    run within T1.
     """
     others = [one for one in branch.parameters if one not in names]
 
@@ -202,7 +215,7 @@ def _patterns(
 
 
 def _opponents(branch: Branch, name: str) -> Iterator[str]:
-    """Yield the parameters that never have the value of this one."""
+    """Yield the parameters that the program declares to be different from a parameter."""
     for one, other in branch.different:
         if name in (one, other):
             yield other if name == one else one
@@ -215,7 +228,7 @@ def _splits(
     accesses: Mapping[str, Sequence[TemplateStatement]],
     work: SearchBudget,
 ) -> Iterator[_Split]:
-    """Yield each T1 of a branch, with b1 and the statement that closes the cycle."""
+    """Yield each choice of T1 from a branch, with b1 and the statement that closes the cycle."""
     at_mvrc = levels[branch.program] == "mvrc"
     for after, b1 in enumerate(branch.statements):
         if not any(meet(b1.reads, one.writes) for one in accesses[b1.relation]):
@@ -245,7 +258,10 @@ def _by_relation(statements: Iterable[TemplateStatement]) -> dict[str, list[Temp
 
 
 class _Split:
-    """T1 with b1 and the statement that closes the cycle, and what may run within it."""
+    """Finds the chains of transactions that may run within a given T1.
+
+    T1 is given with its parameter values, with b1, and with its statement that closes the cycle.
+    """
 
     def __init__(
         self,
@@ -261,7 +277,7 @@ class _Split:
         after, self._closing = places
         self._first, self._b1 = first, first.branch.statements[after]
         self._level = levels[first.branch.program]
-        # A snapshot is that of the first statement, which alone needs to precede the others.
+        # At SI and SSI, the first statement takes the snapshot, so only it must run before T2.
         self._after = after if self._level == "mvrc" else 0
         self._known: dict[int, list[KeyValue]] = {
             kind: [(one,) for one in values] for kind, values in templates.constants.items()
@@ -281,7 +297,7 @@ class _Split:
     # --- candidates ---
 
     def pairs(self) -> Iterator[SplitSchedule]:
-        """Yield the candidates in which one transaction runs within T1."""
+        """Yield the candidates in which only one transaction, T2, runs within T1."""
         for start, missed in self.starts():
             for end in self.ends().get(start.branch, ()):
                 self._work.step()
@@ -290,10 +306,13 @@ class _Split:
                     yield self._candidate([merged], missed, ())
 
     def chains(self, *, sessions: bool) -> list[Iterator[SplitSchedule]]:
-        """Return the candidates in which several transactions run within T1, the shortest first.
+        """Return the candidates in which several transactions run within T1.
 
-        SOUND BECAUSE: at SSI, which transactions fit depends on T2, so each T2 has paths of its
-        own; paths from several T2 may meet at a transaction that fits only one of them.
+        Each iterator yields candidates with fewer transactions first.
+
+        SOUND BECAUSE: at SSI, it depends on T2 which transactions may follow, so each T2 gets its
+        own search. In a common search, paths from different T2 could meet at a transaction that is
+        allowed after only one of them.
         """
         if not self.starts() or not self.ends():
             return []
@@ -314,7 +333,7 @@ class _Split:
         while todo:
             at = todo.popleft()
             if sessions and parents[at] is not None:
-                continue  # a session leads from T2 to every end: three transactions suffice
+                continue  # with sessions, every end may follow T2, so three transactions suffice
             for outgoing, link, incoming in self._next(at):
                 if incoming in parents or not self._passes(outgoing, first=parents[at] is None):
                     continue
@@ -335,7 +354,13 @@ class _Split:
         parents: dict[_Chained, tuple[_Chained, _Chained, Link] | None],
         missed: dict[_Chained, TemplateStatement],
     ) -> Iterator[SplitSchedule]:
-        """Yield the candidates whose last transaction is this one."""
+        """Yield the candidates whose last transaction is ``last``.
+
+        Args:
+            last: the transaction, which must also be able to close the cycle.
+            parents: for each transaction found so far, the previous transaction on its path.
+            missed: for each T2, its statement that b1 does not see.
+        """
         for end in self.ends().get(last.branch, ()):
             merged = self._merged(last, end)
             if merged is None:
@@ -366,7 +391,7 @@ class _Split:
     # --- what may run within T1 ---
 
     def starts(self) -> list[tuple[_Chained, TemplateStatement]]:
-        """Return the transactions that write what b1 reads, each with its statement."""
+        """Return all choices of T2: transactions that write what b1 reads, with that statement."""
         if self._starts is None:
             b1 = self._b1
             self._starts = [
@@ -380,7 +405,7 @@ class _Split:
         return self._starts
 
     def ends(self) -> dict[int, list[_Chained]]:
-        """Return, by branch, the transactions on which T1 depends."""
+        """Return, by branch, all choices of Tm: transactions whose conflict closes the cycle."""
         if self._ends is None:
             self._ends = {}
             a1 = self._first.branch.statements[self._closing]
@@ -397,26 +422,32 @@ class _Split:
         return self._ends
 
     def _leads_to(self, bm: TemplateStatement, a1: TemplateStatement, at: int) -> bool:
-        """Return whether T1's statement depends on one of the transactions within it."""
+        """Return whether an edge may lead from a statement of Tm to a statement of T1.
+
+        Args:
+            bm: the statement of Tm.
+            a1: the statement of T1.
+            at: the index of ``a1`` in T1.
+        """
         if meet(bm.reads, a1.writes):
             return True
         if at <= self._after:
             return False
         if self._level != "mvrc" and not self._inserts_again(a1):
-            return False  # T1 sees none of their writes, and overwrites none
+            return False  # T1 neither sees nor overwrites writes after its snapshot
         return self._conflict(bm, a1)
 
     def _inserts_again(self, own: TemplateStatement) -> bool:
-        """Return whether a statement may insert a row that another one deleted.
+        """Return whether a statement may insert a row that another transaction deleted.
 
-        PostgreSQL lets that pass at every level, even if the delete is later than the snapshot.
+        PostgreSQL allows this at every level, even if the row was deleted after the snapshot.
         """
         return own.kind == "insert" and own.relation in self._templates.deleted
 
     def _conflict(self, one: TemplateStatement, other: TemplateStatement) -> bool:
-        """Return whether two statements of one row conflict."""
+        """Return whether two statements conflict if they access the same row."""
         if one.kind == other.kind == "insert" and one.relation not in self._templates.deleted:
-            return False  # a row comes into being once
+            return False  # a row that is never deleted can be inserted only once
         return (
             meet(one.writes, other.writes)
             or meet(one.writes, other.reads)
@@ -426,7 +457,14 @@ class _Split:
     def _accesses(
         self, branch: int, own: TemplateStatement, other: TemplateStatement, values: Assignment
     ) -> Iterator[_Chained]:
-        """Yield the branch with all values by which its statement may access the other's row."""
+        """Yield the instances of a branch in which its statement accesses the same row as another.
+
+        Args:
+            branch: the number of the branch.
+            own: the statement of the branch.
+            other: the statement of the other transaction.
+            values: the parameter values of the other transaction.
+        """
         if own.relation != other.relation:
             return
         self._work.step()
@@ -448,7 +486,13 @@ class _Split:
     def _extended(
         self, branch: int, fixed: Assignment, statement: TemplateStatement
     ) -> Iterator[Assignment]:
-        """Yield the values of all parameters of a statement that extend some of them."""
+        """Yield all ways to extend an assignment to all parameters of a statement.
+
+        Args:
+            branch: the number of the branch with the statement.
+            fixed: the values that some parameters have already.
+            statement: the statement.
+        """
         program = self._templates.branches[branch]
         free = [one for one in dict.fromkeys(statement.keys) if isinstance(one, str)]
         free = [one for one in free if one not in fixed]
@@ -480,7 +524,7 @@ class _Split:
                 yield values
 
     def _values(self, statement: TemplateStatement, values: Assignment) -> tuple[KeyValue, ...]:
-        """Return the values of a statement's keys; what has no value has one of its own."""
+        """Return the values of a statement's keys; a parameter without a value gets its own one."""
         return tuple(
             values.get(key, -1) if isinstance(key, str) else (key or 0,) for key in statement.keys
         )
@@ -488,7 +532,11 @@ class _Split:
     def _shared(
         self, chained: _Chained
     ) -> Iterator[tuple[int, TemplateStatement, TemplateStatement]]:
-        """Yield the statements of T1 (with their numbers) and of another, certainly of one row."""
+        """Yield pairs of statements of T1 and of another transaction that access the same row.
+
+        Each pair comes with the index of T1's statement, and the statements certainly access the
+        same row.
+        """
         values = dict(chained.values)
         for own in self._templates.branches[chained.branch].statements:
             if own.keyed:
@@ -497,21 +545,32 @@ class _Split:
                     yield number, one, own
 
     def _allowed(self, chained: _Chained) -> bool:
-        """Return whether no row that T1 writes keeps the transaction from running within it."""
+        """Return whether a transaction may run within T1, although T1 writes rows."""
         return not any(self._keeps(*shared) for shared in self._shared(chained))
 
     def _keeps(self, number: int, of_split: TemplateStatement, own: TemplateStatement) -> bool:
-        """Return whether a statement of T1 keeps one of another from running on the same row."""
+        """Return whether a statement of T1 prevents another transaction's statement within T1.
+
+        Args:
+            number: the index of the statement of T1.
+            of_split: the statement of T1.
+            own: the statement of the other transaction, on the same row.
+        """
         if not meet(of_split.writes, own.writes):
             return False
         if number <= self._after:
             return True  # T1 holds the row's lock
-        if of_split.kind == "insert":  # the row must not be there, or no longer
+        if of_split.kind == "insert":  # the row must not exist when T1 inserts it
             return not self._inserts_again(of_split)
-        return self._level != "mvrc"  # T1 would find a newer version than that of its snapshot
+        return self._level != "mvrc"  # T1 would find a version newer than its snapshot, and abort
 
     def _blocks(self, found: TemplateStatement, of_split: TemplateStatement) -> bool:
-        """Return whether T1 keeps a condition's statement from writing the row of its own one."""
+        """Return whether T1 prevents a statement with a condition from writing a row of T1.
+
+        Args:
+            found: the statement with a condition.
+            of_split: the statement of T1 that names the row.
+        """
         if not of_split.keyed:
             return False
         row = (of_split.relation, self._values(of_split, self._first.values))
@@ -520,12 +579,12 @@ class _Split:
     def _fits_ssi(self, chain: list[_Chained]) -> bool:
         """Return whether SSI lets T1 commit after the transactions of a chain.
 
-        It aborts T1 if a transaction of SSI reads what T1 writes, and T1 reads what this or an
-        earlier transaction of SSI writes.
+        SSI aborts T1 if a transaction at SSI overlooks a write of T1, and T1 overlooks a write of
+        the same or of an earlier transaction at SSI.
         """
         if self._level != "ssi":
             return True
-        # Tm reads what T1 writes, unless T1 inserts what Tm deleted
+        # Tm reads a row that T1 writes, unless T1 inserts a row that Tm deleted.
         overlooks = not any(map(self._inserts_again, self._first.branch.statements))
         missed = False
         for place, one in enumerate(chain):
@@ -537,11 +596,11 @@ class _Split:
         return True
 
     def _passes(self, one: _Chained, *, first: bool) -> bool:
-        """Return whether SSI lets a path go on from a transaction.
+        """Return whether a search at SSI needs to continue a path after a transaction.
 
-        SOUND BECAUSE: if a transaction between T2 and Tm reads what T1 writes, it may itself be Tm,
-        or else SSI aborts T1; if T1 reads what it writes, it may itself be T2, or else SSI aborts
-        T1, too.
+        SOUND BECAUSE: consider a transaction between T2 and Tm. If it reads what T1 writes, either
+        it can take the place of Tm, which gives a shorter candidate, or SSI aborts T1. If T1 reads
+        what it writes, either it can take the place of T2, or SSI aborts T1.
         """
         if self._level != "ssi" or not self._is_ssi(one):
             return True
@@ -551,29 +610,33 @@ class _Split:
         return self._levels[self._templates.branches[one.branch].program] == "ssi"
 
     def _is_missed(self, one: _Chained) -> bool:
-        """Return whether T1 certainly reads what the transaction writes."""
+        """Return whether T1 certainly reads a row that the transaction writes."""
         return any(meet(of_split.reads, own.writes) for of_split, own in self._certain(one))
 
     def _overlooks(self, one: _Chained) -> bool:
-        """Return whether the transaction certainly reads what T1 writes."""
+        """Return whether the transaction certainly reads a row that T1 writes."""
         return any(meet(of_split.writes, own.reads) for of_split, own in self._certain(one))
 
     def _certain(self, one: _Chained) -> Iterator[tuple[TemplateStatement, TemplateStatement]]:
-        """Yield statements of one row, neither of which reads what its own transaction wrote.
+        """Yield pairs of statements of T1 and of a transaction that certainly access the same row.
 
-        Two transactions that write one row do not run within each other, unless one of them inserts
-        a row that the other one deleted.
+        Relations with deletes are left out. Without them, two transactions that write the same row
+        never run within each other, so no statement of a pair reads a write of its own transaction.
         """
         for _, of_split, own in self._shared(one):
             if of_split.relation not in self._templates.deleted:
                 yield of_split, own
 
     def _inserted_twice(self, one: _Chained, other: _Chained) -> bool:
-        """Return whether two transactions insert one row that nobody deletes."""
+        """Return whether two transactions insert the same row, which no transaction deletes."""
         return not self._inserted(one).isdisjoint(self._inserted(other))
 
     def _inserted(self, one: _Chained) -> set[_Row]:
-        """Return the rows of T1, or of constants, that a transaction inserts for good."""
+        """Return the rows that a transaction inserts and no transaction deletes.
+
+        Rows that contain values of the transaction's own are left out, because no other transaction
+        inserts them.
+        """
         values, found = dict(one.values), set[_Row]()
         for own in self._templates.branches[one.branch].statements:
             if own.kind == "insert" and own.keyed:
@@ -585,7 +648,11 @@ class _Split:
     # --- chains ---
 
     def _next(self, at: _Chained) -> Iterator[tuple[_Chained, Link, _Chained]]:
-        """Yield the transaction with its outgoing statement's values, and what it leads to."""
+        """Yield each conflict that leads from a transaction to a next transaction.
+
+        Each result is the transaction with the values that its conflicting statement needs, the
+        link, and the next transaction.
+        """
         branch = self._templates.branches[at.branch]
         for earlier in branch.statements:
             for values in self._extended(at.branch, dict(at.values), earlier):
@@ -601,7 +668,11 @@ class _Split:
                             yield outgoing, link, _canonical(found)
 
     def _merged(self, one: _Chained, end: _Chained) -> _Chained | None:
-        """Return the transaction with the values of both, if they agree and may run within T1."""
+        """Merge the values of a chain's last transaction with the values that close the cycle.
+
+        Return ``None`` if the values contradict each other, or if the transaction with these values
+        may not run within T1.
+        """
         values = dict(one.values)
         renamed: dict[KeyValue, KeyValue] = {}
         lowest = min([0, *(v for v in values.values() if isinstance(v, int))])
@@ -632,7 +703,7 @@ class _Split:
 
 
 def _canonical(one: _Chained) -> _Chained:
-    """Return the transaction with its own values numbered from -1."""
+    """Return the transaction with its own values renumbered to -1, -2, and so on."""
     names: dict[KeyValue, int] = {}
     values = tuple(
         (name, names.setdefault(value, -1 - len(names)))

@@ -1,8 +1,9 @@
-"""A run: the committed transactions of a history, as a certified witness of a level explains them.
+"""Represents a run: a history's committed transactions, with the sources that a witness states.
 
-Transactions have new numbers here, along an order that explains the run: the serial order if the
-level has one. Sets of transactions are the bits of whole numbers, because a run of ten thousand
-transactions then costs a few machine instructions for each transaction and step.
+Transactions are renumbered in an order in which each transaction reads from earlier transactions.
+If the level has a serial order, it is that order. A set of transactions is an integer whose bits
+are the numbers of its members, because operations on such sets are fast: in a run of ten thousand
+transactions, they take only a few machine instructions for each transaction and step.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ if TYPE_CHECKING:
     from isolang.verdict import Valid
 
 INITIAL: Final = -1
-"""The source of a read of the initial version."""
+"""The source of a read that returned the initial version."""
 
 _READS: Final = (c.READ, c.READ_LIST)
 _UPDATES: Final = (c.WRITE, c.APPEND)
 
 
 class Access(Struct, frozen=True):
-    """An operation of a transaction of a run.
+    """An operation of a transaction in a run.
 
     Attributes:
         op: its number in the history.
@@ -52,12 +53,12 @@ class Access(Struct, frozen=True):
 
 
 class Executed(Struct, frozen=True):
-    """The operations that a transaction of a run executed.
+    """The operations that a transaction executed in a run.
 
     Attributes:
-        steps: its operations in program order.
-        reads: the indices of its external reads in ``steps``.
-        writes: the keys that it writes.
+        steps: the operations, in program order.
+        reads: the indices of the external reads in ``steps``.
+        writes: the keys that the transaction writes.
     """
 
     steps: tuple[Access, ...]
@@ -66,7 +67,7 @@ class Executed(Struct, frozen=True):
 
     @classmethod
     def of(cls, steps: Sequence[Access]) -> Executed:
-        """Return the program with these operations."""
+        """Return a transaction's operations, together with its external reads and written keys."""
         return cls(
             tuple(steps),
             tuple(i for i, step in enumerate(steps) if step.source is not None),
@@ -100,7 +101,7 @@ class Executed(Struct, frozen=True):
 
 
 def bits(numbers: int) -> Iterator[int]:
-    """Yield the elements of a set of transactions, in ascending order."""
+    """Yield the numbers of the bits that are set in an integer, in ascending order."""
     while numbers:
         low = numbers & -numbers
         yield low.bit_length() - 1
@@ -108,16 +109,16 @@ def bits(numbers: int) -> Iterator[int]:
 
 
 class Arrangement:
-    """Programs, their sessions and what they read, in an order that explains the reads.
+    """Transactions in an order in which each reads from earlier ones, with their relations.
 
-    Each relation has, for each transaction, the set of the transactions that it leads to. The
-    versions of a key are in the order of the transactions.
+    A relation is a list that contains, for each transaction, the set of transactions to which the
+    relation leads. The version order of each key is the order of the transactions.
 
     Attributes:
-        programs: what each transaction executed, in the order.
+        programs: the operations of each transaction.
         sessions: the session of each transaction.
-        earlier: the earlier transactions of its session.
-        later: the later transactions of its session.
+        earlier: for each transaction, the earlier transactions of its session.
+        later: for each transaction, the later transactions of its session.
         writers: for each key, the transactions that write it.
         readers: for each key, the transactions that read it from outside.
         locking: for each key, the transactions that lock it against everybody.
@@ -131,7 +132,8 @@ class Arrangement:
         """Compute the relations.
 
         Args:
-            programs: the transactions in an order in which each reads from earlier ones.
+            programs: the operations of each transaction, in an order in which each transaction
+                reads from earlier transactions.
             sessions: the session of each transaction.
         """
         self.programs, self.sessions = programs, sessions
@@ -168,7 +170,10 @@ class Arrangement:
         ]
 
     def _seen(self, step: Access, reader: int) -> int:
-        """Return the writers whose versions a read shows: a list shows all of its elements."""
+        """Return the transactions whose writes a read shows.
+
+        A read of a list shows the writers of all elements. The reader itself is left out.
+        """
         assert step.source is not None
         if step.source == INITIAL:
             return 0
@@ -194,19 +199,20 @@ class Arrangement:
         return len(self.programs)
 
     def descendants(self) -> list[int]:
-        """Return for each transaction itself and all that depend on it, by so and wr."""
+        """Return, for each transaction, itself and all that depend on it by ``so`` and ``wr``."""
         found = [1 << i for i in range(len(self))]
         for i in reversed(range(len(self))):
             rest = self.depends[i]
             while rest:
-                # SOUND BECAUSE what depends on the first of them is known already.
+                # SOUND BECAUSE the first transaction in ``rest`` has a larger number, so all that
+                # depends on it is known already.
                 low = rest & -rest
                 found[i] |= found[low.bit_length() - 1]
                 rest &= ~found[i]
         return found
 
     def ancestors(self) -> list[int]:
-        """Return for each transaction itself and all that it depends on, by so and wr."""
+        """Return, for each transaction, itself and all on which it depends by ``so`` and ``wr``."""
         n = len(self)
         found = [1 << i for i in range(n)]
         for i, program in enumerate(self.programs):
@@ -221,13 +227,13 @@ class Arrangement:
 
 
 class PassedRun(Struct, frozen=True, eq=False):
-    """The committed transactions of a history, with a certified witness.
+    """The committed transactions of a history, with the sources that a certified witness states.
 
     Attributes:
         history: the history.
-        order: the transactions in an order that explains what they read.
-        numbers: the number of each transaction in the history.
-        omitted: how many transactions were omitted, by reason.
+        order: the transactions in an order in which each reads from earlier transactions.
+        numbers: for each transaction in ``order``, its number in the history.
+        omitted: how many transactions were left out, by reason.
     """
 
     history: History
@@ -236,11 +242,14 @@ class PassedRun(Struct, frozen=True, eq=False):
     omitted: Mapping[str, int]
 
     def name(self, txn: int) -> str:
-        """Return the name of a transaction."""
+        """Return the name of a transaction in the history, for messages."""
         return self.history.name_of(self.numbers[txn])
 
     def what(self, txn: int) -> str:
-        """Return what a transaction is an instance of: its labels, its callers, or its shape."""
+        """Return a name for the program of which a transaction is an instance.
+
+        This is its labels; if it has none, the first recorded ``file:line``; otherwise its shape.
+        """
         history, number = self.history, self.numbers[txn]
         if labels := history.labels_of(number):
             return " ".join(labels)
@@ -249,7 +258,10 @@ class PassedRun(Struct, frozen=True, eq=False):
         return next(iter(callers), "") or self.shape(txn)
 
     def shape(self, txn: int) -> str:
-        """Return the operations of a transaction, with letters for rows: ``r account[a]``."""
+        """Return the operations of a transaction as text with letters for rows: ``r account[a]``.
+
+        Transactions of one program usually have the same shape.
+        """
         letters: dict[str, str] = {}
         parts = []
         for step in self.order.programs[txn].steps:
@@ -261,10 +273,10 @@ class PassedRun(Struct, frozen=True, eq=False):
 
 
 def table_and_row(key: str) -> tuple[str, str]:
-    """Return the table and the row of a key: those of ``account/7`` are ``account`` and ``7``.
+    """Split a key into its table and its row: ``account/7`` is row ``7`` of table ``account``.
 
-    A key may name a column too, ``account/7/balance``, which then belongs to the table. Other keys
-    are rows of no table.
+    If the key also names a column, such as ``account/7/balance``, the column is appended to the
+    table. If the key contains no slash, the table is empty.
     """
     table, _, row = key.partition("/")
     if not row:
@@ -274,16 +286,18 @@ def table_and_row(key: str) -> tuple[str, str]:
 
 
 def run_of(verdict: Valid, *, serial: bool) -> PassedRun:
-    """Return the run that a certified witness explains.
+    """Return the run whose sources and version orders a witness states.
 
     Args:
-        verdict: the certified verdict.
-        serial: whether the level has a serial order, along which to number the transactions.
-            Otherwise their order follows the sessions, the reads and the versions.
+        verdict: a certified valid verdict, with its witness.
+        serial: whether the level has a serial order, in which the transactions are then numbered.
+            Otherwise the transactions are numbered in an order that follows ``so``, ``wr`` and
+            ``ww``.
 
     Raises:
-        UnsupportedError: the level has no witness of sources and version orders.
-        HistoryError: nothing was committed.
+        UnsupportedError: the witness does not consist of sources and version orders, or no order of
+            the transactions follows ``so``, ``wr`` and ``ww``.
+        HistoryError: the history has no committed transaction.
     """
     history, witness = verdict.history, verdict.witness
     where = history.name
@@ -348,7 +362,7 @@ def run_of(verdict: Valid, *, serial: bool) -> PassedRun:
 
 
 def _without(run: PassedRun, gone: int) -> PassedRun:
-    """Return the run without some transactions, on which no other one depends."""
+    """Return the run without the transactions in ``gone``, on which no other may depend."""
     kept = [i for i in range(len(run.order)) if not gone >> i & 1]
     new = {i: at for at, i in enumerate(kept)} | {INITIAL: INITIAL}
 
@@ -366,7 +380,7 @@ def _without(run: PassedRun, gone: int) -> PassedRun:
 
 
 def _included(history: History, witness: Witness) -> list[int]:
-    """Return the committed transactions, and the indeterminate ones that the witness needs."""
+    """Return the committed transactions, and the indeterminate transactions in the witness."""
     import numpy as np
 
     status = history.columns.txn_status
@@ -379,7 +393,7 @@ def _included(history: History, witness: Witness) -> list[int]:
 
 
 def _with_predicates(history: History) -> frozenset[int]:
-    """Return the transactions that read by a predicate, or only that a key had no such value."""
+    """Return the transactions with predicate reads or set-reads, which a run cannot contain."""
     import numpy as np
 
     columns = history.columns
@@ -398,7 +412,14 @@ def _sorted(
     *,
     serial: bool,
 ) -> list[int]:
-    """Return the transactions in an order that follows so, wr and ww, and rw if it is serial."""
+    """Sort transactions in an order that follows ``so``, ``wr`` and ``ww``.
+
+    If ``serial`` is true, the order also follows ``rw``. Transactions that ended earlier come first
+    where the order leaves a choice.
+
+    Raises:
+        UnsupportedError: these relations have a cycle.
+    """
     columns, t0 = history.columns, history.t0
     follows: dict[int, set[int]] = {txn: set() for txn in included}
     last: dict[int, int] = {}

@@ -1,9 +1,10 @@
-"""Runs a split schedule on a machine, and returns it as a history with both certificates.
+"""Runs a split schedule on a simulated database, and certifies the resulting history.
 
-The machine executes statements as PostgreSQL does at each level: a statement of MVRC reads what was
-committed before it, one of SI or SSI what was committed before the first statement of its
-transaction; a write waits for the lock of its row, so that it must not come while another
-transaction holds it; and at SI and SSI a row that was changed since the snapshot cannot be written.
+The simulation executes statements as PostgreSQL does at each level. At MVRC, a statement reads what
+was committed before the statement. At SI and SSI, it reads what was committed before the first
+statement of its transaction. A write would wait while another transaction holds the lock of the
+row, so such a schedule is rejected. At SI and SSI, a row that was changed since the snapshot cannot
+be written.
 """
 
 from __future__ import annotations
@@ -24,29 +25,29 @@ if TYPE_CHECKING:
     from isolang.verdict import Invalid, Valid
 
 Row: TypeAlias = tuple[str, tuple[str, ...]]
-"""A relation, and the values that identify a row of it."""
+"""A relation, and the values that identify a row in it."""
 
 SPECIFICATIONS: Final[Mapping[Level, str]] = {
     "mvrc": "postgresql-read-committed",
     "si": "si",
     "ssi": "ser",
 }
-"""The specification that a counterexample satisfies if all programs run at one level."""
+"""The specification that a counterexample must satisfy if all programs run at the same level."""
 
 MIXED: Final = "postgresql-mixed"
-"""The specification that a counterexample satisfies if programs run at several levels."""
+"""The specification that a counterexample must satisfy if programs run at different levels."""
 
 _REQUESTED: Final[Mapping[Level, str]] = {"mvrc": "pl-2", "si": "si", "ssi": "ser"}
 _MOST_CHOICES: Final = 64
 
 
 class Ran(Struct, frozen=True, kw_only=True):
-    """A statement as it ran.
+    """A statement that was executed in a counterexample.
 
     Attributes:
-        transaction: the number of its transaction, from 1.
-        statement: the statement.
-        text: the statement, with the values of its keys.
+        transaction: the number of the transaction that executed it, from 1.
+        statement: the statement of the template.
+        text: the statement as text, with the values of its keys.
     """
 
     transaction: int
@@ -55,20 +56,21 @@ class Ran(Struct, frozen=True, kw_only=True):
 
 
 class Counterexample(Struct, frozen=True, kw_only=True):
-    """An execution of templates that a level allows, and that is not serializable.
+    """An execution of templates that the level allows and that is not serializable.
 
     Attributes:
         names: for each transaction, its program with the values of its parameters.
         programs: for each transaction, the name of its program.
         sessions: for each transaction, the number of its session, from 1.
-        ran: the statements in the order in which they ran.
-        history: the history, as read from ``edn``.
-        edn: the history as a file.
+        ran: the statements, in the order in which they were executed.
+        history: the history, as it is read from ``edn``.
+        edn: the content of the history file.
         allowed: the verdict that the history satisfies the level.
-        forbidden: the verdict that it is not serializable.
-        accepted: which checkers accepted each of the two proofs.
-        refused_by_rows: whether two of its concurrent transactions write other columns of one row,
-            which databases that lock rows do not let happen.
+        forbidden: the verdict that the history is not serializable.
+        accepted: for each of the two verdicts, a sentence that says which checkers accepted its
+            proof.
+        refused_by_rows: whether two concurrent transactions write different columns of the same
+            row. Databases with row locks do not allow this.
     """
 
     names: tuple[str, ...]
@@ -86,17 +88,18 @@ class Counterexample(Struct, frozen=True, kw_only=True):
 def counterexample(
     templates: Templates, levels: Mapping[str, Level], candidate: SplitSchedule, *, against: str
 ) -> Counterexample | None:
-    """Run a candidate, and check the history.
+    """Run a candidate, and check that the level allows its history and serializability forbids it.
 
     Args:
         templates: the templates.
-        levels: the level of each program.
-        candidate: the split schedule.
-        against: ``ser``, or ``pl-3`` without sessions.
+        levels: the isolation level of each program.
+        candidate: the split schedule to run.
+        against: the level that the history must violate: ``ser``, or ``pl-3`` if sessions are
+            ignored.
 
     Returns:
-        The counterexample, or ``None`` if the machine refuses the schedule, or if a checker does
-        not certify both verdicts.
+        The counterexample. If the schedule cannot be executed, or if not all checkers accept both
+        proofs, ``None``.
     """
     empty = _Machine(templates, levels, candidate, [])
     at = MIXED if empty.mixed else SPECIFICATIONS[levels[empty.programs[0]]]
@@ -113,7 +116,7 @@ def _certified(machine: _Machine, at: str, against: str) -> Counterexample | Non
     from isolang.history.writers import write_history
     from isolang.verdict import Invalid, Valid
 
-    for versions in (False, True):  # versions only where the order of blind writes matters
+    for versions in (False, True):  # state versions only if the order of blind writes matters
         stream = io.BytesIO()
         write_history(machine.history(versions=versions), stream, format="edn")
         edn = stream.getvalue()
@@ -145,7 +148,10 @@ def _certified(machine: _Machine, at: str, against: str) -> Counterexample | Non
 
 
 def _accepted(verdict: Valid | Invalid) -> str:
-    """Return which checkers accept the proof of a verdict; empty if they do not accept all."""
+    """Return a sentence that says which checkers accept the proof of a verdict.
+
+    Return an empty string if a checker rejects the proof or cannot decide it.
+    """
     from isolang.certify.errors import CertificateRejected, NotCertifiedError
     from isolang.certify.verification import accept
 
@@ -157,7 +163,7 @@ def _accepted(verdict: Valid | Invalid) -> str:
 
 
 class _Machine:
-    """Executes the statements of a split schedule one after the other."""
+    """A simulated database that executes the statements of a split schedule in order."""
 
     def __init__(
         self,
@@ -181,10 +187,11 @@ class _Machine:
         self.mixed = len({levels[program] for program in self.programs}) > 1
         self.ran: list[Ran] = []
         self.shares_rows = False
-        # by transaction: its operations, with the times of each, and the versions that it made
+        # For each transaction: its operations, and the version and the times of each operation.
         count = len(self._instances)
         self._ops: list[list[Op]] = [[] for _ in range(count)]
-        self._versions: list[list[int | None]] = [[] for _ in range(count)]  # None: its own
+        # ``None`` in place of a version stands for a version of the transaction itself.
+        self._versions: list[list[int | None]] = [[] for _ in range(count)]
         self._times: list[list[tuple[int, int]]] = [[] for _ in range(count)]
         self._own: list[dict[tuple[Row, str], int]] = [{} for _ in range(count)]
         self._exists: list[dict[Row, bool]] = [{} for _ in range(count)]
@@ -195,7 +202,7 @@ class _Machine:
         self._commits = 0
         self._clock = 0
         self._value = 0
-        # committed versions, the oldest first; the initial version is that of commit 0
+        # The committed versions of each item, the oldest first. The initial version has commit 0.
         self._states: dict[tuple[Row, str], list[tuple[int, int]]] = {}
         self._presence: dict[Row, list[tuple[int, bool]]] = {}
         self._before: dict[Row, bool] = {}
@@ -210,10 +217,10 @@ class _Machine:
         return tuple(found)
 
     def _named_rows(self) -> dict[str, list[Row]]:
-        """Return the rows of each relation that occur: those named, and some for a condition.
+        """Return the rows that exist in each relation: those that statements name, and a few more.
 
-        A condition that reads selects at least one row; one that writes has a choice of two, so
-        that two transactions may write different ones.
+        Each statement with a condition gets at least one matching row. If the statement writes, it
+        gets two, because then two transactions may write different rows.
         """
         found: dict[str, list[Row]] = {}
         every = [
@@ -236,7 +243,7 @@ class _Machine:
         )
 
     def choices(self) -> list[list[tuple[Row, ...]]]:
-        """Return, for each statement that writes what a condition selects, what that may be."""
+        """Return the sets of rows that each writing statement with a condition may select."""
         found = []
         for order in self._order():
             number, own = order
@@ -248,7 +255,7 @@ class _Machine:
         return found
 
     def _order(self) -> list[tuple[int, TemplateStatement]]:
-        """Return the statements in the order in which they run, each with its transaction."""
+        """Return the statements in the order of the schedule, each with its transaction's index."""
         first, split = self._instances[0].branch.statements, self._candidate.after + 1
         return [
             *((0, own) for own in first[:split]),
@@ -263,7 +270,7 @@ class _Machine:
     # --- the run ---
 
     def run(self) -> bool:
-        """Run the schedule, and return whether every statement could run, and every commit."""
+        """Execute the schedule, and return whether all statements and commits were possible."""
         pending = [len(one.branch.statements) for one in self._instances]
         for number, own in self._order():
             if not self._execute(number, own):
@@ -314,7 +321,11 @@ class _Machine:
         self._times[number] += [(start, start + 1)] * missing
 
     def _set_presence(self, number: int, row: Row, expected: bool, sees: int) -> bool:
-        """Return whether a row is there, or is not, as expected; before all, it may be either."""
+        """Return whether a row exists, or does not exist, as a statement expects.
+
+        If nothing has determined yet whether the row existed at the beginning, the expectation
+        determines it.
+        """
         if row in self._exists[number]:
             return self._exists[number][row] == expected
         changes = [there for commit, there in self._presence.get(row, ()) if commit <= sees]
@@ -347,7 +358,8 @@ class _Machine:
                 continue
             self.shares_rows = True
             if any((row, column) in self._own[other] for column in columns):
-                # the row of another transaction, unless it is gone, and inserted again
+                # Another transaction wrote this row. That is allowed only if the row was deleted
+                # and is now inserted again.
                 gone = own.kind == "insert" and not active and row[0] in self._templates.deleted
                 if not gone:
                     return False
@@ -376,7 +388,7 @@ class _Machine:
         self._ends[number] = self._clock - 1
 
     def _aborted_by_ssi(self) -> bool:
-        """Return whether SSI aborts T1, by what its transactions read and wrote in fact."""
+        """Return whether SSI aborts T1 because of the actual reads and writes."""
         if self._level(0) != "ssi":
             return False
         missed = False
@@ -389,7 +401,7 @@ class _Machine:
         return False
 
     def _overlooked(self, reader: int, writer: int) -> bool:
-        """Return whether one transaction read a version that is older than the other's."""
+        """Return whether ``reader`` read an older version of an item that ``writer`` wrote."""
         return any(
             item in self._own[writer] and version < self._committed[writer]
             for item, version in self._read_from[reader]
@@ -398,7 +410,7 @@ class _Machine:
     # --- the history ---
 
     def history(self, *, versions: bool) -> History:
-        """Return the history, with times, and perhaps with versions."""
+        """Return the history, with times, and with stated versions if ``versions`` is true."""
         from isolang.history.history import History
         from isolang.history.transaction import Transaction
 
@@ -422,7 +434,10 @@ class _Machine:
         )
 
     def _stated(self, one: int) -> list[int | None]:
-        """Return the version of each operation: the number of its commit, if it outlives that."""
+        """Return the stated version of each operation: the number of the commit that created it.
+
+        A version that its own transaction overwrites has no number.
+        """
         last = {op[1]: op[2] for op in self._ops[one] if op[0] == "w"}
         return [
             version
@@ -439,7 +454,10 @@ def _matches(row: Row, keys: tuple[str | None, ...]) -> bool:
 
 
 def _columns_of(templates: Templates) -> dict[str, list[str]]:
-    """Return the columns that the statements name of each relation; one without name if none."""
+    """Return the columns of each relation that statements name.
+
+    If no statement names a column of a relation, the relation gets one column with an empty name.
+    """
     found: dict[str, set[str]] = {}
     for branch in templates.branches:
         for own in branch.statements:
@@ -460,7 +478,10 @@ def _item_text(item: tuple[Row, str]) -> str:
 
 
 def concrete(templates: Templates, candidate: SplitSchedule) -> list[dict[str, str]]:
-    """Return the values of the parameters of each transaction, as texts that tell them apart."""
+    """Return the parameter values of each transaction in a candidate, as readable texts.
+
+    Values that may be different get different texts.
+    """
     names: dict[int, str] = {}
     for (_, parameter), kind in templates.types.items():
         names.setdefault(kind, parameter.rstrip("0123456789") or parameter)
@@ -491,12 +512,18 @@ def concrete(templates: Templates, candidate: SplitSchedule) -> list[dict[str, s
 
 
 def _is_own(value: KeyValue) -> bool:
-    """Return whether a value is a transaction's own: T1 does not have it."""
+    """Return whether a value belongs to a single transaction, because no parameter of T1 has it."""
     return isinstance(value, int) and value < 0
 
 
 def _taken(instance: Instance, link: Link, previous: dict[str, str]) -> dict[str, str]:
-    """Return the values that a transaction's parameters have because of the previous one."""
+    """Return the values that a transaction takes over from the previous transaction in the chain.
+
+    Args:
+        instance: the transaction.
+        link: how it depends on the previous transaction.
+        previous: the parameter values of the previous transaction.
+    """
     if link.earlier is None or link.later is None:
         return {}
     return {

@@ -1,12 +1,16 @@
-"""One stranger: a correct run, and one transaction that sees other versions of it.
+"""Finds histories in which one transaction, the stranger, reads other versions than in the run.
 
-A candidate has a set K of transactions, closed under sessions and reads, in which everybody reads
-what was recorded, and a stranger T. T overlooks a version, that of X, and a path of dependencies
-and anti-dependencies leads from X to Y in K, which T depends on or follows: a cycle. Nobody depends
-on T, so T is last in the order of versions, and its only way into the cycle is what it overlooks.
+A candidate consists of a set K of transactions and a stranger T. K contains, with each transaction,
+the earlier transactions of its session and those from which it reads, and all transactions in K
+read what was recorded. T overlooks a version that a transaction X wrote: T reads an older version
+of the key. A path of dependencies and anti-dependencies leads from X to a transaction Y in K, and T
+depends on Y or follows Y in its session. Together they are a cycle. No transaction depends on T, so
+T is the last writer in every version order, and the cycle can lead out of T only by the
+anti-dependency to X.
 
-What else T overlooks follows from the level, and T reads the newest version of the rest. Each rule
-is the least set that lets the level's own order exist, with the versions in the order of the run:
+The level determines which other transactions T overlooks, and T reads the newest version that it
+does not overlook. Each rule overlooks the smallest set of transactions for which the order that the
+level requires exists, with the version orders of the run:
 
 * rc: the versions from X's on, and only up to that read; later reads see everything.
 * ra: the versions from X's on. Who wrote them is not before T in its session.
@@ -35,7 +39,7 @@ from isolang.foresee.run import INITIAL, Arrangement, Executed, bits
 from isolang.limits import Work
 
 Direct: TypeAlias = Literal["rc", "ra", "cc", "si", "snapshots", "statements"]
-"""The rules for what a stranger overlooks."""
+"""The rules that determine which transactions a stranger overlooks."""
 
 DIRECT: Final[Mapping[str, Direct]] = {
     "si": "si",
@@ -45,26 +49,26 @@ DIRECT: Final[Mapping[str, Direct]] = {
     "postgresql-repeatable-read": "snapshots",
     "postgresql-read-committed": "statements",
 }
-"""The rule of each level that has one."""
+"""The rule for each level to which one of the rules applies directly."""
 
 SCHEDULED: Final[frozenset[Direct]] = frozenset(("snapshots", "statements"))
-"""The rules whose candidates are schedules, with a time for each operation."""
+"""The rules whose candidates are schedules, in which each operation has a time."""
 
 _WHOLE_SNAPSHOT: Final = ("si", "snapshots")
 _BY_STATEMENT: Final = ("rc", "statements")
 
 
 class Candidate(Struct, frozen=True, eq=False):
-    """A run with one stranger.
+    """A part of a run with one stranger.
 
     Attributes:
-        order: the transactions that the others are numbers of.
-        stranger: T.
-        sources: what each external read of T reads, in program order.
-        overlooked: X, whose version T overlooks.
-        path: the transactions from X to Y.
-        members: K.
-        missed: all transactions of K that T overlooks.
+        order: the transactions; all numbers in the other attributes refer to them.
+        stranger: the number of T.
+        sources: for each external read of T, in program order, the transaction from which T reads.
+        overlooked: the number of X, whose version T overlooks.
+        path: the numbers of the transactions from X to Y.
+        members: the set K, as bits.
+        missed: the set of all transactions in K that T overlooks, as bits.
         at: the index, among the external reads of T, of the read that overlooks X.
     """
 
@@ -78,7 +82,7 @@ class Candidate(Struct, frozen=True, eq=False):
     at: int
 
     def changed(self) -> tuple[int, ...]:
-        """Return the indices of the steps of T that read another version than was recorded."""
+        """Return the indices of the steps of T that read another version than in the run."""
         program = self.order.programs[self.stranger]
         return tuple(
             at
@@ -102,14 +106,15 @@ def first_part(program: Executed, at: int, level: Direct) -> int:
 
 
 class Look(Struct, frozen=True, kw_only=True):
-    """The bounds of a search for paths.
+    """The bounds of a search for paths; 0 means no bound.
 
     Attributes:
-        near: how many versions to try as X on each side of the recorded one; 0 for all.
-        most: how many paths to try from each X; 0 for all.
-        nodes: from how many transactions to continue paths from each X; 0 for all.
-        window: how far X may be from T, and a path may lead after both; 0 for no bound.
-        ordered: whether the versions come in the order of the run.
+        near: the number of versions to try as that of X on each side of the recorded version.
+        most: the number of paths to try from each X.
+        nodes: the number of transactions from which a path from X is continued.
+        window: the largest difference between the numbers of X and T, and between their larger
+            number and the numbers of later transactions on the path.
+        ordered: whether the version orders must be those of the run.
     """
 
     near: int = 0
@@ -120,30 +125,37 @@ class Look(Struct, frozen=True, kw_only=True):
 
 
 class Strangers:
-    """The candidates of an order of transactions at one level."""
+    """Finds the candidates in an arrangement of transactions at one level."""
 
     def __init__(self, order: Arrangement, level: Direct) -> None:
-        """Compute what depends on what."""
+        """Compute the relations on which all searches depend.
+
+        Args:
+            order: the transactions of the run.
+            level: the rule of the weaker level.
+        """
         self.order, self.level = order, level
         self.descendants = order.descendants()
         self.ancestors = order.ancestors()
-        # Every later transaction that a conflict leads to.
+        # For each transaction, all transactions to which a conflict or its session leads.
         self.after = [d | o for d, o in zip(order.direct, order.overwritten, strict=True)]
 
     def offer(
         self, stranger: int, work: Work, take: Callable[[int, tuple[int, ...]], bool], look: Look
     ) -> bool:
-        """Offer the paths that may close a cycle through a stranger, the shortest from X first.
+        """Pass paths that may close a cycle through a stranger to a function.
+
+        For each X, shorter paths come first.
 
         Args:
-            stranger: T.
-            work: the budget, of which a step to a transaction costs one unit.
-            take: a function of the index of a read of T and a path from X to Y, which returns
-                whether this X has been dealt with.
-            look: where to search.
+            stranger: the number of T.
+            work: the budget; each transaction from which paths are continued costs one unit.
+            take: the function, which gets the index of the read of T that overlooks X and the path
+                from X to Y. If it returns true, no further path from this X is passed.
+            look: the bounds of the search.
 
         Returns:
-            Whether all paths were offered.
+            Whether the search was complete.
         """
         order = self.order
         program = order.programs[stranger]
@@ -161,11 +173,11 @@ class Strangers:
             assert step.source is not None
             versions = order.writers.get(step.key, 0) & allowed
             if self.level in _WHOLE_SNAPSHOT and look.ordered:
-                versions &= ~own  # SOUND BECAUSE T would overlook X, which writes a key of T
+                versions &= ~own  # SOUND BECAUSE T may not overlook an X that writes a key of T
             nearest = list(_around(versions, step.source, look.near))
             complete &= not look.near or len(nearest) == versions.bit_count()
             for x in nearest:
-                if not ends >> x:  # nobody from X on closes a cycle
+                if not ends >> x:  # no transaction from X on can close a cycle
                     continue
                 if look.window and abs(x - stranger) > look.window:
                     complete = False
@@ -185,7 +197,15 @@ class Strangers:
     def _paths(
         self, x: int, ends: int, allowed: int, work: Work, nodes: int
     ) -> Iterator[tuple[int, ...]]:
-        """Yield a shortest path from X to each other end, in the order of their lengths."""
+        """Yield a shortest path from X to each other possible Y, shorter paths first.
+
+        Args:
+            x: the number of X.
+            ends: the set of the possible Y.
+            allowed: the set of the transactions that may be on the path.
+            work: the budget.
+            nodes: the number of transactions from which the path is continued; 0 means no bound.
+        """
         allowed &= (1 << ends.bit_length()) - 1
         parent: dict[int, int] = {}
         seen, todo = 1 << x, [x]
@@ -206,14 +226,15 @@ class Strangers:
                 todo.append(y)
 
     def candidate(self, stranger: int, at: int, path: tuple[int, ...]) -> Candidate | None:
-        """Return the candidate in which T overlooks X, or ``None`` if the level forbids it.
+        """Return a candidate in which T overlooks X; ``None`` if the level forbids all of them.
 
-        K has what T had read if the level allows this, so that as little as possible changes.
+        K also contains the transactions from which T had read in the run, as far as the level
+        allows this, because then fewer reads change.
 
         Args:
-            stranger: T.
-            at: the index of the read, among T's external reads.
-            path: the transactions from X to Y.
+            stranger: the number of T.
+            at: the index, among the external reads of T, of the read that overlooks X.
+            path: the numbers of the transactions from X to Y.
         """
         least = self.closed(stranger, path)
         read = [
@@ -238,7 +259,7 @@ class Strangers:
     def within(
         self, stranger: int, at: int, path: tuple[int, ...], members: int
     ) -> Candidate | None:
-        """Return the candidate with a given K, or ``None`` if the level forbids it."""
+        """Return the candidate whose set K is ``members``; ``None`` if the level forbids it."""
         order, program = self.order, self.order.programs[stranger]
         x, y = path[0], path[-1]
         key = program.steps[program.reads[at]].key
@@ -286,20 +307,21 @@ class Strangers:
         return found
 
     def closed(self, stranger: int, path: tuple[int, ...]) -> int:
-        """Return the least K with a path: what the path and T's session depend on."""
+        """Return the smallest K for a path: all on which the path and T's session depend."""
         earlier = self.order.earlier[stranger]
-        # SOUND BECAUSE the last one depends on all others of its session.
+        # SOUND BECAUSE the last transaction of a session depends on all earlier ones.
         found = self.ancestors[earlier.bit_length() - 1] if earlier else 0
         for i in path:
             found |= self.ancestors[i]
         return found
 
     def has_blind_writes(self, stranger: int, members: int) -> bool:
-        """Return whether a level may order versions of K and the stranger otherwise.
+        """Return whether the level allows other version orders for K and the stranger.
 
-        Versions are in a fixed order if each was read, or followed in its session, by the next
-        writer. Where T writes matters only at si, because nobody reads it, and T is last if the
-        others read before they write: who overwrites T there without having read it, would lose it.
+        The version order of a key is fixed if each writer depends on the previous writer. The
+        position of T in it matters only at si, because no transaction reads from T. At si, T is the
+        last writer if every other writer has read the key before: a transaction that overwrites the
+        version of T without having read it would lose an update.
         """
         order = self.order
         if self.level == "si":
@@ -315,10 +337,16 @@ class Strangers:
         return False
 
     def possible(self, stranger: int, members: int, sources: tuple[int, ...]) -> bool:
-        """Return whether T may read these sources, and close a cycle; a fast necessary condition.
+        """Return whether T may read from these sources and close a cycle.
 
-        A history that violates ser does so with the versions in the order of the run, too. And what
-        T saw must come before what it read, whatever the order of the versions.
+        This is only a necessary condition, which is fast to check. A history that violates ser also
+        violates it with the version orders of the run. And in every version order, the versions
+        that T must have seen come before the versions that it read.
+
+        Args:
+            stranger: the number of T.
+            members: the set K.
+            sources: for each external read of T, the transaction from which T reads.
         """
         order, program = self.order, self.order.programs[stranger]
         before, closing, over = order.earlier[stranger], order.earlier[stranger], 0
@@ -344,7 +372,7 @@ class Strangers:
             for i in bits(before):
                 before |= self.ancestors[i]
         if self.level == "rc":
-            before = 0  # what earlier reads saw
+            before = 0  # only the sources of earlier reads of T count at rc
         for key, source in zip(reads, sources, strict=True):
             other = order.writers.get(key, 0) & before & ~(1 << source if source >= 0 else 0)
             if other and (source < 0 or other & self.descendants[source]):
@@ -354,9 +382,16 @@ class Strangers:
         return True
 
     def _missed(self, x: int, late: int, members: int, kept: int) -> int:
-        """Return what T overlooks if it overlooks the versions of a key from X's on.
+        """Return all transactions that T overlooks if it overlooks the writers of a key from X on.
 
-        The set is not complete if it has one of ``kept``, which the level then forbids.
+        If the set contains a transaction of ``kept``, the level forbids the candidate, and the set
+        may be incomplete.
+
+        Args:
+            x: the number of X.
+            late: the writers of the key from X on.
+            members: the set K.
+            kept: the transactions that T cannot overlook.
         """
         if self.level in ("rc", "ra"):
             return late
@@ -391,7 +426,13 @@ class Strangers:
 
 
 def _around(versions: int, source: int, near: int) -> Iterator[int]:
-    """Yield writers of a key, those next to a version first, alternately on both sides."""
+    """Yield writers of a key alternately from both sides of a version, nearer writers first.
+
+    Args:
+        versions: the set of the writers.
+        source: the writer of the version, which itself comes first.
+        near: the largest number of writers on each side; 0 means no bound.
+    """
     before = versions & (2 << source) - 1 if source >= 0 else 0
     after = versions & ~before
     count = 0

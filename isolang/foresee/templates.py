@@ -1,8 +1,9 @@
-"""Templates: the statements of programs with parameters, as the decision of robustness needs them.
+"""Defines templates, the form of programs from which robustness is decided.
 
-A statement says which row it touches, and which columns of it it reads and writes. A program with
-``if`` has one branch for each way through it. Values and conditions do not matter: a statement is
-assumed to run with any values, which is sound, because it allows more executions.
+A statement of a template states which row it accesses, and which columns of the row it reads and
+writes. A program with ``if`` has one branch for each path through it. Values and conditions are
+ignored, and each statement is assumed to run with any values. This is sound, because it allows more
+executions.
 """
 
 from __future__ import annotations
@@ -34,28 +35,29 @@ from isolang.programs.syntax import (
 )
 
 MOST_BRANCHES: Final = 64
-"""The greatest number of ways through one program."""
+"""The largest number of paths through one program."""
 
 ALL: Final = "*"
-"""The set of columns of a statement that touches the row as a whole."""
+"""The name that stands for all columns, for a statement that accesses the whole row."""
 
 Kind: TypeAlias = Literal["read", "write", "update", "insert", "delete"]
 
 Key: TypeAlias = str | int | None
-"""What identifies a row: a parameter, a constant, or ``None`` for all rows of a condition."""
+"""A component of the key of a row: a parameter, a constant, or ``None`` if it may be any value."""
 
 
 class TemplateStatement(Struct, frozen=True, kw_only=True):
     """One statement of a branch.
 
     Attributes:
-        kind: what it does.
-        relation: the relation of its row.
-        keys: what identifies the row.
-        reads: the columns that it reads.
-        writes: the columns that it writes.
-        step: its number among the steps of its program, from 0, which branches share.
-        text: the step as a text.
+        kind: the kind of access.
+        relation: the relation that contains the row.
+        keys: the components of the row's key.
+        reads: the columns that the statement reads.
+        writes: the columns that the statement writes.
+        step: the number of the statement among the steps of its program, from 0. It is the same in
+            all branches.
+        text: the statement as text.
     """
 
     kind: Kind
@@ -68,19 +70,20 @@ class TemplateStatement(Struct, frozen=True, kw_only=True):
 
     @property
     def keyed(self) -> bool:
-        """True if the statement names its row, instead of searching for rows by a condition."""
+        """``True`` if the statement names its row, and does not select rows by a condition."""
         return None not in self.keys
 
 
 class Branch(Struct, frozen=True, kw_only=True):
-    """One way through a program, as a sequence of statements.
+    """One path through a program, as a sequence of statements.
 
     Attributes:
         program: the name of the program.
-        way: the conditions that lead here, as a text; empty if the program has only one way.
+        way: the conditions under which the program takes this path, as text; empty if the program
+            has only one path.
         parameters: the parameters that identify rows.
         different: pairs of parameters that never have the same value.
-        statements: the statements, in their order.
+        statements: the statements, in the order in which they run.
     """
 
     program: str
@@ -91,20 +94,20 @@ class Branch(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The name of the program, with the conditions of the branch."""
+        """The name of the program, with the conditions of the branch if there are any."""
         return f"{self.program} if {self.way}" if self.way else self.program
 
 
 class Templates(Struct, frozen=True, kw_only=True):
-    """The branches of some programs, with what they share.
+    """The branches of some programs, and which parameters and constants may have equal values.
 
     Attributes:
         branches: the branches of all programs.
-        types: for each parameter, by program and name, the number of its type. Parameters that are
-            compared in some relation have the same type.
-        constants: the constants of each type.
-        deleted: the relations from which some statement deletes.
-        dropped: how many ways through a program abort, or touch no row, and are left out.
+        types: for each parameter, by program and name, the number of its type. Parameters that may
+            identify rows of the same relation have the same type.
+        constants: for each type, the constants that statements use.
+        deleted: the relations from which some statement deletes rows.
+        dropped: the number of omitted paths, which abort or access no row.
     """
 
     branches: tuple[Branch, ...]
@@ -115,17 +118,17 @@ class Templates(Struct, frozen=True, kw_only=True):
 
     @property
     def programs(self) -> tuple[str, ...]:
-        """The names of the programs, in their order."""
+        """The names of the programs, in the order of their branches."""
         return tuple(dict.fromkeys(branch.program for branch in self.branches))
 
     def of(self, programs: Iterable[str]) -> Templates:
-        """Return the templates of some of the programs."""
+        """Return the templates without the programs that are not in ``programs``."""
         chosen = set(programs)
         branches = tuple(one for one in self.branches if one.program in chosen)
         return templates_of_branches(branches, dropped=self.dropped)
 
     def whole_rows(self) -> Templates:
-        """Return the templates in which each statement reads or writes its row as a whole."""
+        """Return templates in which each statement reads or writes all columns of its row."""
 
         def whole(one: TemplateStatement) -> TemplateStatement:
             return replace(
@@ -137,10 +140,10 @@ class Templates(Struct, frozen=True, kw_only=True):
         return self.changed(whole)
 
     def promoted(self, reads: Iterable[tuple[str, int]]) -> Templates:
-        """Return the templates in which some reads are updates that change nothing.
+        """Return templates in which some reads are replaced by updates that change no value.
 
         Args:
-            reads: the reads, each by its program and the number of its step.
+            reads: the reads, each as the name of its program and the number of its step.
         """
         chosen = set(reads)
 
@@ -159,7 +162,7 @@ class Templates(Struct, frozen=True, kw_only=True):
         return replace(self, branches=branches)
 
     def changed(self, change: Callable[[TemplateStatement], TemplateStatement]) -> Templates:
-        """Return the templates with each statement changed by a function."""
+        """Return templates in which each statement is replaced by the result of a function."""
         branches = tuple(
             replace(branch, statements=tuple(map(change, branch.statements)))
             for branch in self.branches
@@ -168,7 +171,7 @@ class Templates(Struct, frozen=True, kw_only=True):
 
 
 def meet(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Return whether two sets of columns have one in common.
+    """Return whether two sets of columns have a column in common.
 
     >>> meet(frozenset("ab"), frozenset("b")), meet(frozenset([ALL]), frozenset("b"))
     (True, True)
@@ -181,14 +184,14 @@ def meet(one: frozenset[str], other: frozenset[str]) -> bool:
 
 
 def templates(programs: Sequence[Program]) -> Templates:
-    """Return the templates of programs.
+    """Compile programs to templates.
 
     Args:
         programs: the programs, as :func:`isolang.programs.syntax.parse_templates` returns them.
 
     Raises:
-        ProgramError: if a program has too many branches, if the keys of a relation have different
-            lengths, or if no statement is left.
+        ProgramError: if a program has too many branches, if statements identify rows of a relation
+            by different numbers of components, or if all paths abort or access no row.
 
     >>> from isolang.programs.syntax import parse_templates
     >>> text = "program P(c) a = r(x[c].n) if a = 0 { u(x[c].n, .n + 1) } else { abort }"
@@ -231,14 +234,14 @@ def templates(programs: Sequence[Program]) -> Templates:
 
 
 def templates_of_branches(branches: tuple[Branch, ...], *, dropped: int = 0) -> Templates:
-    """Return the templates that some branches make.
+    """Return the templates that consist of some branches, after computing the types of parameters.
 
     Args:
         branches: the branches.
-        dropped: how many branches the caller left out.
+        dropped: the number of paths that the caller left out.
 
     Raises:
-        ProgramError: if the keys of a relation have different lengths.
+        ProgramError: if statements identify rows of a relation by different numbers of components.
     """
     lengths: dict[str, int] = {}
     group: dict[tuple[str, object], tuple[str, object]] = {}
@@ -297,7 +300,11 @@ def _all_steps(steps: Sequence[Step]) -> Iterator[Step]:
 def _ways(
     steps: Sequence[Step], name: str
 ) -> list[tuple[tuple[str, ...], tuple[Step, ...] | None]]:
-    """Return all ways through steps: the conditions, and the steps or ``None`` for an abort."""
+    """Return all paths through some steps.
+
+    Each path has the conditions under which it is taken, and its steps. In place of the steps,
+    ``None`` means that the path aborts.
+    """
     ways: list[tuple[tuple[str, ...], tuple[Step, ...] | None]] = [((), ())]
     for step in steps:
         if isinstance(step, AbortStep):
@@ -327,7 +334,13 @@ def _ways(
 
 
 def _statement(step: Step, number: int, parameters: Sequence[str]) -> TemplateStatement:
-    """Return what a step reads and writes."""
+    """Return the statement for a step of a program.
+
+    Args:
+        step: the step, which is neither a condition nor an abort.
+        number: the number of the step in its program, from 0.
+        parameters: the parameters of the program.
+    """
     assert not isinstance(step, If | AbortStep)
     assert step.row is not None  # the parser of templates sets it
     row, nothing = step.row, frozenset[str]()
@@ -357,7 +370,7 @@ def _statement(step: Step, number: int, parameters: Sequence[str]) -> TemplateSt
 
 
 def _keys(row: RowKey, parameters: Sequence[str]) -> tuple[Key, ...]:
-    """Return what identifies the row; a value that was read may be that of any row."""
+    """Return the components of a row's key, with ``None`` for a value that the program has read."""
     found: list[Key] = []
     for one in row.arguments:
         match one:

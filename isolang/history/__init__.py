@@ -1,4 +1,4 @@
-"""Histories: what clients saw of a database, in columns, from files of any format."""
+"""Histories: what clients saw of a database, stored in columns and read from many formats."""
 
 from __future__ import annotations
 

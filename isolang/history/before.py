@@ -1,12 +1,12 @@
-"""Initial values of a history that no transaction of it wrote.
+"""Adds initial values that no transaction of a history wrote.
 
-If a database already had rows, its history shows values that no transaction in the history wrote.
-Either the user names the initial values (``--initial-value``), or reads show them
-(``--unwritten-initial``). In both cases the initial values replace nil, and a read of nil no longer
-sees the initial state.
+If a database already had rows when recording began, reads of the history return values that no
+transaction in the history wrote. Either the user declares these initial values
+(``--initial-value``), or they are taken from such reads (``--unwritten-initial``). In both cases
+the initial values replace nil, and a read of nil is no longer a read of the initial state.
 
-``native/readers/before.hpp`` has the rule for reads: a key has at most one value that no
-transaction wrote, and this value is the first in the key's version order.
+``native/readers/before.hpp`` defines the rule for reads: each key has at most one value that no
+transaction wrote, and this value comes first in the version order of the key.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ _HINT: Final = "expected a value such as 0, or KEY=VALUE"
 
 
 def texts(initial: object) -> tuple[str, ...]:
-    """Return initial values as the command line takes them.
+    """Return initial values as texts in the form that the command line takes.
 
     Args:
-        initial: a value for all keys, a mapping from keys to values, or a tuple of texts.
+        initial: one value for all keys, a mapping from keys to values, a tuple of texts that
+            already have this form, or ``None``.
 
     Raises:
-        HistoryError: an initial value is not a value.
+        HistoryError: an object cannot be a key or a value.
 
     >>> texts(0), texts({"x": [1, 2]}), texts(("x=5",)), texts(None)
     (('0',), ('x=[1 2]',), ('x=5',), ())
@@ -67,17 +68,17 @@ def with_initial(
     """Return the history with other initial values.
 
     Args:
-        history: the history, whose columns do not change.
-        values: the initial values of keys, instead of nil: ``V`` for all keys, or ``KEY=V``. A list
-            is for keys that hold lists, and any other value is for all other keys. Keys that a
-            declared initial transaction wrote keep the values that it wrote.
-        unwritten: whether values that were read and that no transaction wrote are initial, by the
-            rule of ``native/readers/before.hpp``.
+        history: the history, which is not changed itself.
+        values: the initial values that replace nil: ``V`` for all keys, or ``KEY=V`` for one key.
+            If V is a list, it applies to keys that hold lists; any other value applies to all other
+            keys. Keys that a declared initial transaction wrote keep the values that it wrote.
+        unwritten: whether values that were read and that no transaction wrote become initial
+            values, by the rule of ``native/readers/before.hpp``.
 
     Raises:
-        HistoryError: both ways are requested, or a value fits no key.
-        UnsupportedError: only indeterminate transactions show the initial value, and they
-            contradict each other.
+        HistoryError: both ``values`` and ``unwritten`` are set, or a value applies to no key.
+        UnsupportedError: only indeterminate transactions read the initial value of a key, and they
+            read different values.
 
     >>> from isolang import History, Transaction, check
     >>> history = History.from_transactions([
@@ -127,7 +128,7 @@ def _take_unwritten(history: History) -> str:
 
 
 def _declare(history: History, values: Sequence[str]) -> str:
-    """Make T0 write the values that the user declares, and return a sentence about them."""
+    """Make the values that the user declares the writes of T0, and return a sentence about them."""
     columns = history.columns
     declared_values = [parsed(text) for text in values]
     everywhere = [value for key, value in declared_values if key is None]
@@ -173,7 +174,7 @@ def _declare(history: History, values: Sequence[str]) -> str:
 
 
 def parsed(text: str) -> tuple[str | None, Any]:
-    """Return the key that a text names, or ``None``, and its value, which is parsed as EDN."""
+    """Split a text ``KEY=V`` or ``V``: return the key (``None`` for ``V``) and the parsed value."""
     from isolang.history.edn import forms
 
     where = f"--initial-value {text}"
@@ -191,14 +192,14 @@ def parsed(text: str) -> tuple[str | None, Any]:
 
 
 def _plain(form: Any) -> Any:
-    """Return a form as a value: a symbol becomes its text, and a map becomes a row."""
+    """Convert a parsed form to a value: a symbol becomes its text, and a map becomes a row."""
     if isinstance(form, dict):
         return {k.name if isinstance(k, Keyword) else str(k): _plain(v) for k, v in form.items()}
     return form.text if isinstance(form, Literal) else form
 
 
 def _equals(text: str) -> int:
-    """Return the index of the first equals sign outside quotes; -1 if there is none."""
+    """Return the index of the first equals sign outside quotes; -1 if the text has none."""
     quoted = False
     for at, character in enumerate(text):
         if character == '"' and text[at - 1 : at] != "\\":
@@ -220,7 +221,7 @@ def _set(columns: Columns, key: int, value: Any) -> None:
 
 
 def kinds_of_keys(columns: Columns) -> tuple[set[int], set[int]]:
-    """Return the keys that certainly hold lists, and those that certainly hold single values."""
+    """Return two sets of keys: those that operations use as lists, and those used as registers."""
     import numpy as np
 
     kind, known = columns.op_kind, columns.op_value != c.UNKNOWN_VALUE

@@ -39,7 +39,7 @@ _SET_READS: Final = {"r-in": c.READ_ONE_OF, "r-not-in": c.READ_NONE_OF}
 def build(
     transactions: Sequence[Transaction], *, initial: object, versions: object = None, name: str
 ) -> Reading:
-    """Build the columns of a history; see ``History.from_transactions``."""
+    """Build the columns of a history; ``History.from_transactions`` describes the arguments."""
     for index, transaction in enumerate(transactions):
         if not isinstance(transaction, Transaction):
             got = type(transaction).__name__
@@ -71,10 +71,12 @@ def _ordered(versions: object, name: str) -> bool:
 
 
 def _own_sessions(transactions: Sequence[Transaction], name: str) -> bool:
-    """Return whether no transaction names a session; T0 has none.
+    """Return whether each transaction gets its own session, because no transaction names a session.
+
+    Declared initial transactions are not considered.
 
     Raises:
-        HistoryError: some transactions name a session, and others do not.
+        HistoryError: only some of the transactions name a session.
     """
     ordinary = [(i, t) for i, t in enumerate(transactions, 1) if t.status != "initial"]
     without = [i for i, t in ordinary if t.session is UNSET]
@@ -89,7 +91,7 @@ def _own_sessions(transactions: Sequence[Transaction], name: str) -> bool:
 
 
 class _Builder:
-    """Fills the columns, one transaction at a time, and checks its input."""
+    """Checks transactions one at a time, and adds them to the columns."""
 
     def __init__(self, transactions: Sequence[Transaction], initial: object, name: str) -> None:
         self.columns = Columns()
@@ -97,7 +99,7 @@ class _Builder:
         self.name = name
         self.clock = Clock()
         self.sessions: dict[Any, int] = {}
-        self.scalar = 0  # the atom that T0 wrote to keys that are not in by_key
+        self.scalar = 0  # the atom that T0 wrote to all keys that are not in by_key
         self.by_key: dict[tuple[int, Any], int] = {}
         self.initial_value = initial
         self.used: set[tuple[int, Any]] = set()
@@ -190,7 +192,7 @@ class _Builder:
             ) from None
 
     def scan(self, op: Sequence[Any], at: str, position: int, *, ok: bool) -> None:
-        """Add a predicate read, without set-reads of rows that it did not return."""
+        """Add a predicate read; set-reads of rows that it did not return are added later."""
         if len(op) != (4 if len(op) > 1 and op[1] is None else 3):
             raise HistoryError(f"{at}: not a predicate read (got {shown(op)}, {_SCAN})")
         rows, columns = op[2], self.columns
@@ -278,7 +280,11 @@ class _Builder:
         )
 
     def timed(self) -> bool:
-        """Return whether there are times and each committed transaction has a begin and an end."""
+        """Return whether the history has real time.
+
+        It does if some transaction has a begin, and each committed transaction has both a begin and
+        an end.
+        """
         committed = [t for t in self.transactions if t.status == "committed"]
         has_begins = any(t.begin is not None for t in self.transactions)
         return has_begins and all(t.begin is not None and t.end is not None for t in committed)

@@ -1,4 +1,4 @@
-"""Times in the forms that people use: integers, seconds as floats, datetimes."""
+"""Converts times from the forms that people use: integers, seconds as floats, and datetimes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _INTEGER = "an integer"
 
 
 class Clock:
-    """Converts the times of one history, which must all be of one kind.
+    """Converts the times of one history, which must all be of the same kind.
 
-    Integers are nanoseconds; any other unit works as well, because only the order matters. Floats
-    are seconds, and datetimes are instants; both are converted to nanoseconds.
+    Integers are kept; they count nanoseconds, but any other unit works as well, because only the
+    order matters. Floats, which count seconds, and datetimes are converted to nanoseconds.
     """
 
     def __init__(self) -> None:
@@ -27,9 +27,9 @@ class Clock:
         """Return a time as an integer.
 
         Args:
-            moment: the time; ``None`` if it is not known.
-            unknown: the result for an unknown time.
-            where: the place to name in an error.
+            moment: the time; ``None`` if the time is not known.
+            unknown: the result if ``moment`` is ``None``.
+            where: the place that an error message names.
 
         Raises:
             HistoryError: the value is not a time, or its kind differs from that of earlier times.
@@ -55,7 +55,7 @@ class Clock:
             return "a float", round(moment * 1e9)
         if isinstance(moment, int) and not isinstance(moment, bool):
             return _INTEGER, moment
-        if hasattr(moment, "__index__") and not isinstance(moment, bool):  # numpy's
+        if hasattr(moment, "__index__") and not isinstance(moment, bool):  # for example, of numpy
             return _INTEGER, int(moment.__index__())
         msg = (
             f"{where}: not a time (got {shown(moment)}, expected an integer of nanoseconds, a "

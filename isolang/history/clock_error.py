@@ -1,10 +1,11 @@
-"""Clocks that may be wrong: real time orders only moments further apart than the clock error.
+"""Allows for wrong clocks: real time then orders only events further apart than the clock error.
 
 Each session has one clock. ``2ms`` means that no two clocks differ by more than 2 ms.
-``a=2ms,b=50us`` means that the clocks of these two sessions may be wrong by that much, and all
-other clocks are right. Every end moves later by the error; if the errors are per session, every
-begin also moves earlier. The columns have the sum of the two shifts (``slack``). Between two
-moments of one session it is subtracted again, because a clock agrees with itself.
+``a=2ms,b=50us`` means that the clocks of sessions a and b may be wrong by these amounts, and that
+all other clocks are right. Every end is moved later by the error. If each session has its own
+error, every begin is also moved earlier. The column ``slack`` has the sum of both shifts. When two
+times of the same session are compared, the slack is subtracted again, because a clock agrees with
+itself.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from isolang.history.history import History
 _UNITS: Final = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)?")
 LARGEST: Final = 1 << 61
-"""Every clock error is less than this: 73 years, in nanoseconds."""
+"""An upper bound of all clock errors in nanoseconds, about 73 years."""
 
 
 def nanoseconds(text: str) -> int:
-    """Return a duration such as ``2ms`` or ``1.5s`` in nanoseconds, the unit by default.
+    """Return a duration such as ``2ms`` or ``1.5s`` in nanoseconds, the unit of a number alone.
 
     Raises:
         HistoryError: the text is not a duration.
@@ -42,7 +43,7 @@ def nanoseconds(text: str) -> int:
 
 
 def shown(duration: int) -> str:
-    """Return a duration in its largest fitting unit.
+    """Return a duration as text, in the largest unit of which it has at least one.
 
     >>> shown(3_100_000), shown(7)
     ('3.1 ms', '7 ns')
@@ -58,11 +59,12 @@ def with_clock_error(history: History, error: str | int) -> History:
 
     Args:
         history: a history with times in nanoseconds.
-        error: nanoseconds, or a text such as ``2ms`` or ``a=2ms,b=50us``.
+        error: the clock error as a number of nanoseconds, or as a text such as ``2ms`` or
+            ``a=2ms,b=50us``.
 
     Raises:
-        HistoryError: the clock error cannot be parsed or names an unknown session, or the history
-            has no times of a clock.
+        HistoryError: the clock error cannot be parsed or names an unknown session, or the times of
+            the history do not come from a clock.
     """
     columns = history.columns
     if not columns.has_time and not columns.has_operation_times:

@@ -1,4 +1,4 @@
-"""The codes in the native columns, as ``native/core/history.hpp`` defines them."""
+"""The codes that the native columns contain, as ``native/core/history.hpp`` defines them."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ if TYPE_CHECKING:
 
     from isolang._native import Columns
 
-# Status of a transaction.
+# The status of a transaction.
 COMMITTED, ABORTED, INDETERMINATE, INITIAL = range(4)
 STATUS_NAMES: Final = ("committed", "aborted", "maybe", "initial")
 
-# Kind of an operation.
+# The kind of an operation.
 READ, WRITE, APPEND, READ_LIST, READ_ONE_OF, READ_NONE_OF = range(6)
 KIND_NAMES: Final = ("r", "w", "append", "r", "r-in", "r-not-in")
 SET_READS: Final = (READ_ONE_OF, READ_NONE_OF)
 LISTS: Final = (READ_LIST, READ_ONE_OF, READ_NONE_OF)
-"""The kinds whose value is the number of a list."""
+"""The kinds of operations whose value is the number of a list."""
 
-# op_value: atoms and the unknown result.
+# Values in the column op_value: the atom for nil, and the code for an unknown result.
 NIL_ATOM: Final = 0
 UNKNOWN_VALUE: Final = -1
 
-NO_VERSION: Final = -1  # op_version: not stated
-PART: Final = 2  # statement_known: a predicate read of a part keeps the verdict of the whole
+NO_VERSION: Final = -1  # in op_version: the operation states no version
+PART: Final = 2  # in statement_known: the rows of a part match as in the whole history
 
-# op_source: how a read is matched with its write.
+# Values in the column op_source, for reads that name no operation as their source.
 SOURCE_BY_VALUE: Final = -1
 SOURCE_INITIAL: Final = -2
 SOURCE_MISSING: Final = -3
 
-# The begin and the end of a transaction whose times are not known.
+# The codes for a begin and for an end that are not known.
 UNKNOWN_BEGIN: Final = -(2**63)
 UNKNOWN_END: Final = 2**63 - 1
 
 
 def initial_alone(columns: Columns) -> NDArray[np.bool_]:
-    """Return for each key whether only its initial value, and not nil, names the initial state.
+    """Return, for each key, whether reads of nil cannot be reads of its initial state.
 
-    The column itself may be shorter: it ends with the last key for which this is true.
+    The native column has no entries after the last key for which this is true.
     """
     import numpy as np
 

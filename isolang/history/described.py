@@ -1,4 +1,4 @@
-"""The columns of a history with the words that messages use for what they hold."""
+"""Adds names, places and texts for messages to the columns of a history."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 class DescribedColumns(Struct, frozen=True, kw_only=True):
     """The columns of a history, with names, places and texts of its transactions and operations.
 
-    The methods are for messages and small histories; no hot path calls them.
+    The methods are for messages and small histories; code that must be fast does not call them.
 
     Attributes:
-        columns: the native columns (``native/core/history.hpp`` describes each of them).
-            Transactions have the numbers 0 … n-1, and T0, the initial transaction, has number n.
-        name: the history's name in messages (a path, or ``<memory>``).
-        format: the name of the format, as ``--from`` takes it.
-        files: the files from which the history was read; ``columns.txn_file`` indexes them.
+        columns: the native columns, which ``native/core/history.hpp`` describes. Transactions have
+            the numbers 0 … n-1, and T0, the initial transaction, has number n.
+        name: the history's name in messages: a path, or ``<memory>``.
+        format: the name of the format, in the form that ``--from`` takes.
+        files: the files from which the history was read; ``columns.txn_file`` has indices of them.
         position_unit: the unit of ``txn_position`` and ``op_position``.
-        session_names: the names of sessions in the input; empty if they have none.
+        session_names: the names of sessions in the input; empty if sessions have no names.
     """
 
     columns: Columns
@@ -49,11 +49,11 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return self.columns.transactions()
 
     def name_of(self, txn: int) -> str:
-        """Return the name of a transaction, which is unique in the history, such as ``T914``.
+        """Return the name of a transaction, such as ``T914``, which is unique in the history.
 
-        The initial transaction is ``T0``. If the input uses a number twice, the session follows the
-        number (``T7@client 3``). If that name is not unique either, the index follows the session
-        (``T7@client 3#12``).
+        The initial transaction has the name ``T0``. If several transactions have the same number,
+        their names also contain the session (``T7@client 3``). If this is not unique either, the
+        name also contains the index of the transaction (``T7@client 3#12``).
         """
         if self._is_initial(txn):
             return "T0"
@@ -71,7 +71,12 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return self._is_t0(txn) or int(self.columns.txn_status[txn]) == c.INITIAL
 
     def _numbers(self) -> Any:
-        """Return 0 for a transaction with a unique number, 1 if unique in its session, else 2."""
+        """Return how much a name must contain, for each transaction.
+
+        Returns:
+            0 if the number of the transaction is unique in the history, 1 if it is unique only in
+            the session of the transaction, 2 otherwise.
+        """
         import numpy as np
 
         if "numbers" not in self._lazy:
@@ -83,25 +88,25 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return self._lazy["numbers"]
 
     def session_name(self, session: int) -> str:
-        """Return the name of a session in the input; without a name, its number from 1."""
+        """Return the name of a session; if the input gives no name, its number, counted from 1."""
         if session < len(self.session_names):
             return self.session_names[session]
         return str(session + 1)
 
     def session_of(self, txn: int) -> str:
-        """Return the name of a transaction's session; T0 has none."""
+        """Return the name of a transaction's session; for T0, an empty text."""
         if self._is_initial(txn):
             return ""
         return self.session_name(int(self.columns.txn_session[txn]))
 
     def group_of(self, txn: int) -> str:
-        """Return the group of a transaction as text; empty if it has none."""
+        """Return the group of a transaction as text; empty if the transaction has no group."""
         if not self.columns.has_groups or self._is_t0(txn) or not self.columns.txn_group[txn]:
             return ""
         return show(*self.columns.group(int(self.columns.txn_group[txn])))
 
     def key_name(self, key: int) -> str:
-        """Return the name of a key in specifications: its text, or its number."""
+        """Return the name by which specifications refer to a key: its value as text."""
         payload = self.columns.key(key)[1]
         return "nil" if payload is None else str(payload)
 
@@ -110,7 +115,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return self._names("label", self.columns.txn_labels, txn)
 
     def level_of(self, txn: int) -> str:
-        """Return the level that a transaction requested; empty if unknown."""
+        """Return the name of the level that a transaction requested; empty if it is unknown."""
         return "".join(self._names("level", self.columns.txn_levels, txn))
 
     def _names(self, kind: str, set_of: Any, txn: int) -> tuple[str, ...]:
@@ -122,17 +127,17 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return tuple(self._lazy[kind][int(set_of[txn])])
 
     def status(self, txn: int) -> StatusName:
-        """Return the status of a transaction, in words."""
+        """Return the status of a transaction as a word, such as ``committed``."""
         return c.STATUS_NAMES[c.INITIAL if self._is_t0(txn) else int(self.columns.txn_status[txn])]
 
     def where(self, txn: int) -> str:
-        """Return the place of a transaction in the input: ``a.edn:12``, ``a.bincode byte 234``."""
+        """Return the place of a transaction in the input, such as ``a.edn:12``."""
         if self._is_t0(txn):
             return "the initial state"
         return self._place(self.columns.txn_file[txn], int(self.columns.txn_position[txn]))
 
     def where_op(self, op: int) -> str:
-        """Return the place of an operation in the input."""
+        """Return the place of an operation in the input, such as ``a.bincode byte 234``."""
         txn = self.transaction_of(op)
         position = int(self.columns.op_position[op])
         if self.position_unit == "record":
@@ -148,18 +153,18 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return f"{name} transaction {position}"
 
     def key(self, key: int) -> str:
-        """Return a key as text; a string that reads as a name or row has no quotes: ``user/7``."""
+        """Return a key as text, such as ``user/7``; most strings have no quotes."""
         return key_name(*self.columns.key(key))
 
     def value(self, atom: int) -> str:
-        """Return a value (an atom, or the unknown result) as text."""
+        """Return the value with this atom number as text; ``?`` for an unknown result."""
         return "?" if atom == c.UNKNOWN_VALUE else show(*self.columns.value(atom))
 
     def op_value(self, op: int) -> str:
-        """Return the value that an operation wrote or read, as text: ``5``, ``[1 2]``, ``?``.
+        """Return the value that an operation wrote or read as text, such as ``5`` or ``[1 2]``.
 
-        ``?`` means an unknown result. A row of a recorded application is shown by its columns:
-        ``{age: 4 → 5}``.
+        An unknown result is ``?``. If the recording of an application has the columns of the row,
+        the text shows these columns: ``{age: 4 → 5}``.
         """
         value = int(self.columns.op_value[_number(op)])
         if row := self.remark(op).row:
@@ -173,7 +178,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return f"in {{{values}}}" if kind == c.READ_ONE_OF else f"not in {{{values}}}"
 
     def remark(self, op: int) -> Remark:
-        """Return the remark of the recording on an operation: its caller, and its row."""
+        """Return the remark in the recording about an operation, with its caller and its row."""
         from isolang.history.remarks import NOTHING
 
         if not (remarks := self.remarks()):
@@ -195,10 +200,10 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return of_line.get(named, NOTHING)
 
     def remarks(self) -> Mapping[int, Mapping[Named, Remark]]:
-        """Return all remarks, by line and operation; most histories have none.
+        """Return all remarks in the recording, by line and operation.
 
-        A window of a growing log has none either, because its places are not lines, and its file
-        may be larger than memory.
+        Most histories have no remarks. The history of a window of a growing log has no remarks
+        either, because its places are not lines and the file may be larger than memory.
         """
         if "remarks" not in self._lazy:
             from isolang.history.remarks import remarks_of
@@ -243,7 +248,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return found
 
     def describe_op(self, op: int) -> str:
-        """Return an operation as text: ``r(x, 5)``, ``w(user/7 {age: 4 → 5})``."""
+        """Return an operation as text, such as ``r(x, 5)`` or ``w(user/7 {age: 4 → 5})``."""
         kind = int(self.columns.op_kind[op])
         if self.is_delete(op):
             text = f"delete({self.key(int(self.columns.op_key[op]))})"
@@ -259,7 +264,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return bool(columns.op_kind[op] == c.WRITE and columns.op_value[op] == columns.deleted)
 
     def statement_of(self, op: int) -> int:
-        """Return the number of the predicate read that an operation is part of, or -1."""
+        """Return the number of the predicate read that an operation is part of; -1 for none."""
         import numpy as np
 
         s = int(np.searchsorted(self.columns.statement_start, _number(op), side="right")) - 1
@@ -273,7 +278,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return self.statement_of(op) >= 0
 
     def reads_first(self, op: int, later: int) -> bool:
-        """Return whether an operation precedes another; one predicate read's have no order."""
+        """Return whether ``op`` precedes ``later``; false if one predicate read contains both."""
         if not len(self.columns.statement_start) or (statement := self.statement_of(op)) < 0:
             return op < later
         return op < later and statement != self.statement_of(later)
@@ -285,24 +290,24 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return int(np.searchsorted(self.columns.op_start, _number(op), side="right")) - 1
 
     def operations_of(self, txn: int) -> range:
-        """Return the numbers of a transaction's operations; T0 has none."""
+        """Return the numbers of a transaction's operations; for T0, an empty range."""
         if self._is_t0(txn):
             return range(0)
         start = self.columns.op_start
         return range(int(start[txn]), int(start[txn + 1]))
 
     def list_values(self, number: int) -> list[int]:
-        """Return the values of a list as atoms."""
+        """Return the elements, as atoms, of the list with this number."""
         start = self.columns.list_start
         values: list[int] = self.columns.list_values[start[number] : start[number + 1]].tolist()
         return values
 
 
 def _number(i: int) -> int:
-    """Return the number of a transaction or an operation unchanged.
+    """Return the number of a transaction or an operation unchanged, after checking its sign.
 
     Raises:
-        IndexError: the number is negative; -1 must not mean the last transaction or operation.
+        IndexError: the number is negative; Python would take -1 for the last element.
     """
     if i < 0:
         raise IndexError(f"no transaction or operation has the number {i}")
@@ -310,7 +315,7 @@ def _number(i: int) -> int:
 
 
 def _repeated(*columns: NDArray[np.generic]) -> NDArray[np.bool_]:
-    """Return for each row of the columns whether it occurs more than once."""
+    """Return, for each row of the columns, whether an equal row exists."""
     import numpy as np  # not np.unique: its import of masked arrays takes as long as a small check
 
     order = np.lexsort(columns)

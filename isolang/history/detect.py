@@ -1,4 +1,4 @@
-"""Detects the format of bytes from their content; file names do not matter."""
+"""Detects the format of a history from the content of its files; file names do not matter."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ import struct
 
 from msgspec import Struct
 
-_HEAD = 1 << 16  # the number of bytes at the start of a text that show its format
+_HEAD = 1 << 16  # the format is detected from this many bytes at the start of a text
 
 
 class Guess(Struct, frozen=True, kw_only=True):
-    """The possible formats of some bytes.
+    """The formats that the content of a file may have.
 
     Attributes:
-        formats: the possible formats; several if the content does not determine the format.
+        formats: the names of the possible formats; more than one if the content does not determine
+            the format, none if the format is unknown.
         looks_like: a description of the content, for messages.
-        unsupported: the name of a known format that cannot be read, with advice; otherwise empty.
+        unsupported: if the content has a known format that cannot be read, the name of this format
+            with advice; otherwise empty.
     """
 
     formats: tuple[str, ...] = ()
@@ -45,7 +47,7 @@ def detect(data: bytes) -> Guess:
     try:
         text = head.decode("utf-8")
     except UnicodeDecodeError as e:
-        if e.start < len(head) - 4:  # not only a character that is cut at the end
+        if e.start < len(head) - 4:  # the bad bytes are not just a character cut at the end
             return Guess(looks_like=f"binary data that starts with {data[:16].hex(' ')}")
         text = head[: e.start].decode("utf-8")
     if "\0" in text:
@@ -54,7 +56,7 @@ def detect(data: bytes) -> Guess:
 
 
 def _is_bincode(data: bytes) -> bool:
-    """Return whether data begins like bincode: five counts, three strings, a session count."""
+    """Return whether data begins like dbcop's bincode: five counts, three strings, and a count."""
     at = 40
     texts = []
     for _ in range(3):
@@ -81,10 +83,10 @@ _RECORDS = 256
 
 
 def walk_cobra(data: bytes, *, timestamps: bool) -> bool:
-    """Return whether the first records have Cobra's sizes and order: S, then W or R, then C.
+    """Return whether the first records have the sizes and the order of Cobra's: S, W or R, then C.
 
     The last record may be truncated. A text that starts with S is rejected, because the eight bytes
-    of a transaction's number include a byte below 9, and no text has such a byte.
+    of a transaction's number contain a byte below 9, which texts do not contain.
     """
     at, seen, inside = 0, 0, False
     control = 17 if timestamps else 9
@@ -169,9 +171,9 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]', re.DOTALL)
 
 
 def _of_clients(text: str) -> str:
-    """Return the text without the operations of named processes, such as the nemesis.
+    """Return the text without the operations of processes with names, such as the nemesis.
 
-    The values of these operations may be anything, and do not show what the clients do.
+    These operations may have any values, which do not show what the clients do.
     """
     kept, depth, begin, end = [], 0, 0, 0
     for token in _TOKEN.finditer(text):
@@ -190,7 +192,7 @@ def _of_clients(text: str) -> str:
 
 
 def _are_single_operations(text: str) -> bool:
-    """Return whether clients only run single operations, not lists of operations."""
+    """Return whether the maps of clients are single operations on registers, not transactions."""
     clients = [part for part in text.split("{") if _CLIENT.search(part)]
     functions = {found[1] for part in clients if (found := _FUNCTION.search(part))}
     if not functions or not functions <= _OF_REGISTERS:
@@ -205,7 +207,7 @@ _TRANSACTION = re.compile(r"value\"?[\s:]+(?:\[\s*[^][{}()\s,]+[\s,]+)?[\[(]\s*[
 
 
 def _is_workload(text: str) -> bool:
-    """Return whether clients transfer, add, or write elements and read collections."""
+    """Return whether the operations of clients are those of a workload such as bank or set."""
     clients = [part for part in text.split("{") if not _OTHERS.search(part)]
     functions = {found[1] for part in clients if (found := _FUNCTION.search(part))}
     if not functions or _TRANSACTION.search(text):
@@ -242,7 +244,10 @@ def _skip_edn_comments(body: str) -> str:
 
 
 def _is_edn(body: str) -> bool:
-    """Return whether a text is EDN: a colon, a comment or a discard follows the first brace."""
+    """Return whether a text looks like EDN, and not like JSON.
+
+    In EDN, a colon, a comment or a discard follows the first brace.
+    """
     if re.match(r"#[A-Za-z]", body):
         return True
     inner = re.match(r"[\[(]?[\s,]*(?:;[^\n]*\n[\s,]*)*(?:#[\w.]+\s*)?\{[\s,]*(?P<key>.)", body)
@@ -255,7 +260,7 @@ def _detect_json(body: str) -> Guess:
     looks = f"JSON that starts with {_clip(body)}"
     if re.match(r'[\[\s]*\{\s*"threadID"', body):
         return Guess(formats=("leopard",), looks_like="a Leopard trace")
-    if re.match(r"\[\s*\]\s*$", body):  # without transactions, the format does not matter
+    if re.match(r"\[\s*\]\s*$", body):  # an empty history is the same in each of these formats
         return Guess(formats=("jepsen-json",), looks_like="an empty JSON list")
     if re.match(r"\[\s*\[", body):
         return Guess(formats=("dbcop-json",), looks_like=looks)
@@ -275,7 +280,7 @@ def _detect_json(body: str) -> Guess:
 
 
 def _keys_of_first_object(body: str) -> set[str]:
-    """Return the keys of the first object; if it is truncated, the keys that the text has."""
+    """Return the keys of the first object in a text, which may be truncated."""
     start = body.index("{")
     try:
         found, _ = json.JSONDecoder().raw_decode(body, start)

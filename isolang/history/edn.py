@@ -1,8 +1,9 @@
 """Parses EDN and JSON to the same Python objects, for the readers in Python.
 
 Vectors and lists become tuples, sets become ``Elements``, maps become dictionaries, and keywords
-become ``Keyword``; tags (``#jepsen.history.Op{…}``, ``#inst "…"``) are dropped. Transactions in EDN
-are read by the native reader, which makes no object for each operation.
+become ``Keyword``; tags (``#jepsen.history.Op{…}``, ``#inst "…"``) are dropped. Histories of
+transactions are read by the native reader instead, which does not make an object for each
+operation.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _MOST_NESTED = 200
 
 
 class Elements(Struct, frozen=True):
-    """A set that keeps the order of the file, by which equal files are read equally.
+    """A set that keeps its elements in the order of the file, so equal files are read equally.
 
     Attributes:
         elements: the elements in the order of the file.
@@ -42,11 +43,13 @@ class Elements(Struct, frozen=True):
 
 
 def forms(text: str, name: str) -> Iterator[tuple[int, Any]]:
-    """Yield each form of a text with its line, or each form inside one enclosing vector or list.
+    """Yield each form of a text with its line.
+
+    If the text is a single vector or list, yield the forms inside this vector or list.
 
     Args:
-        text: EDN, or JSON if the first key of the first map is a string.
-        name: the name of the file, for messages.
+        text: a text in EDN, or in JSON if the first key of the first map is a string.
+        name: the name of the file in messages.
 
     Raises:
         HistoryError: the text is malformed; the message names the line and column where reading

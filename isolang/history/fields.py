@@ -1,4 +1,4 @@
-"""Checks the fields of Python transactions, and adds those that describe a whole transaction."""
+"""Checks the fields of Python transactions, and adds fields such as groups and times to columns."""
 
 from __future__ import annotations
 
@@ -15,22 +15,30 @@ from isolang.history.values import INTEGER, encode, shown
 
 
 def is_sequence(value: object) -> TypeGuard[Sequence[Any]]:
-    """Return whether a value is a list or a tuple, and no text."""
-    # isinstance with an abstract class costs more than the rest of an operation.
+    """Return whether a value is a list, a tuple or another sequence, but not a text."""
+    # isinstance with an abstract class would take longer than the rest of an operation.
     return type(value) in (tuple, list) or (
         isinstance(value, Sequence) and not isinstance(value, str | bytes)
     )
 
 
 def sequence(value: object, where: str) -> Sequence[Any]:
-    """Return a value that must be a list."""
+    """Return the value if it is a sequence.
+
+    Raises:
+        HistoryError: the value is not a sequence.
+    """
     if not is_sequence(value):
         raise HistoryError(f"{where}: not a list (got {shown(value)}, expected a list)")
     return value
 
 
 def status_code(status: object, where: str) -> int:
-    """Return the code of a status."""
+    """Return the code of a status that a user wrote as a word.
+
+    Raises:
+        HistoryError: the status is unknown.
+    """
     name = STATUS_ALIASES.get(status, status) if isinstance(status, str) else status
     if name not in c.STATUS_NAMES:
         expected = ", ".join((*c.STATUS_NAMES, *STATUS_ALIASES))
@@ -41,7 +49,11 @@ def status_code(status: object, where: str) -> int:
 
 
 def number_of(number: object, ordinal: int, where: str) -> int:
-    """Return the number of a transaction in the input; by default its ordinal."""
+    """Return the number that the user gave a transaction; if there is none, its ordinal.
+
+    Raises:
+        HistoryError: the number is not an integer of 64 bits.
+    """
     if number is None:
         return ordinal
     if not isinstance(number, int) or isinstance(number, bool) or not -(2**63) <= number < 2**63:
@@ -52,7 +64,7 @@ def number_of(number: object, ordinal: int, where: str) -> int:
 
 
 def failed_operations(failed: object, operations: int, where: str) -> set[int]:
-    """Return the operations that failed, counted from 0."""
+    """Return the indices of the operations that failed by themselves, after checking them."""
     numbers = sequence(failed, f"{where}: failed")
     for number in numbers:
         if not isinstance(number, int) or not 0 <= number < operations:
@@ -64,13 +76,13 @@ def failed_operations(failed: object, operations: int, where: str) -> set[int]:
 
 
 def add_group(columns: Columns, index: int, transaction: Transaction, where: str) -> None:
-    """Add the group of a transaction's session."""
+    """Add the group of a transaction, if it has a group, to the columns."""
     if transaction.group is not None:
         columns.set_group(index, *encode(transaction.group, f"{where}: the group"))
 
 
 def add_versions(columns: Columns, index: int, transaction: Transaction, where: str) -> None:
-    """Add the versions that operations state for their reads and writes."""
+    """Add the versions that the operations of a transaction state to the columns."""
     if transaction.versions is None:
         return
     versions = sequence(transaction.versions, f"{where}: versions")
@@ -98,7 +110,7 @@ def add_versions(columns: Columns, index: int, transaction: Transaction, where: 
 
 
 def add_names(columns: Columns, index: int, transaction: Transaction, where: str) -> None:
-    """Add the labels and the level of a transaction."""
+    """Add the labels and the requested level of a transaction to the columns."""
     label, level = transaction.label, transaction.level
     if label is None and level is None:
         return
@@ -116,7 +128,12 @@ def add_names(columns: Columns, index: int, transaction: Transaction, where: str
 def add_times(
     columns: Columns, clock: Clock, index: int, transaction: Transaction, where: str
 ) -> None:
-    """Add the times of operations and of COMMIT, which must be within the transaction's."""
+    """Add the times of operations and of COMMIT to the columns.
+
+    Raises:
+        HistoryError: the times are not in order, or not between the begin and the end of the
+            transaction.
+    """
     times, commit = transaction.times, transaction.commit
     if times is None and commit is None:
         return

@@ -1,4 +1,4 @@
-"""The formats that isocheck reads, by the names that ``--from`` takes."""
+"""The formats that isocheck can read, by the names that ``--from`` takes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 
 
 class Format(Struct, frozen=True, kw_only=True):
-    """A format of histories.
+    """A format of history files.
 
     Attributes:
         name: the name that ``--from`` takes.
         title: a description for lists and messages.
-        reader: ``module:function`` in ``isolang.history.readers``; it is imported when it is used.
-        log_prefix: the prefix of the names of log files, if a folder of log files is one history.
+        reader: the function that reads the format, as ``module:function`` in
+            ``isolang.history.readers``; the module is imported when the function is first used.
+        log_prefix: if a folder of log files is one history, how the names of log files begin;
+            otherwise empty.
     """
 
     name: str
@@ -29,7 +31,10 @@ class Format(Struct, frozen=True, kw_only=True):
     log_prefix: str = ""
 
     def read(self, files: Files, **options: Any) -> Reading:
-        """Read a history; ``timeout=`` is in seconds, and 0 means no limit."""
+        """Read a history with the reader of the format, which gets all options.
+
+        The option ``timeout`` is a number of seconds, where 0 means no limit.
+        """
         module, _, function = self.reader.partition(":")
         found = getattr(import_module(f"isolang.history.readers.{module}"), function)
         reading: Reading = found(files, **options)
@@ -66,7 +71,7 @@ FORMATS: Final = {
         Format(name="leopard", title="Leopard interval traces in JSON", reader="leopard:read"),
     )
 }
-# Other names of formats, such as the models of elle-cli's --model.
+# Further names for formats, such as the models that --model of elle-cli takes.
 ALIASES: Final = {
     "polysi": "plume",
     "isovista": "plume",
@@ -82,7 +87,7 @@ ALIASES: Final = {
     **dict.fromkeys(("comments", "sequential"), "workload"),
 }
 
-# The workload that a name selects; its operations are then not used to detect it.
+# The workload that a name selects. If the user gives such a name, no workload is detected.
 WORKLOADS: Final = {
     "bank": "bank",
     "jepsen-bank": "bank",
@@ -96,15 +101,15 @@ WORKLOADS: Final = {
 
 
 def list_of_formats() -> str:
-    """Return the formats as one line for messages."""
+    """Return the names of all formats as one line for messages."""
     return ", ".join(FORMATS)
 
 
 def format_named(name: str) -> Format:
-    """Return a format by name or alias.
+    """Return the format with this name or alias.
 
     Raises:
-        HistoryError: no format has the name.
+        HistoryError: no format has this name or alias.
     """
     found = FORMATS.get(ALIASES.get(name.lower(), name.lower()))
     if found is None:

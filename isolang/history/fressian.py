@@ -1,8 +1,7 @@
 """Converts Fressian, the binary form of Clojure's data in Jepsen's files, to EDN text.
 
-Every value becomes its text, which the readers of EDN interpret. The codes are those of Fressian
-0.6. The known tags are those of Clojure and Jepsen; values with other tags become vectors of their
-parts.
+Every value becomes a text, which the readers for EDN interpret. The codes are those of Fressian
+0.6. The tags of Clojure and Jepsen are known. Values with other tags become vectors of their parts.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ T = TypeVar("T")
 
 _BYTES, _STRING, _LIST, _CLOSED_LIST, _OPEN_LIST = 0xD9, 0xE3, 0xEC, 0xED, 0xEE
 _INT, _TRUE, _DOUBLE_0, _END = 0xF8, 0xF5, 0xFB, 0xFD
-# The tags that have a code, each with the number of objects that follow the code.
+# The tags that have a code of their own, with the number of objects that follow the code.
 _TAGS: Final = {
     0xC0: ("map", 1),
     0xC1: ("set", 1),
@@ -30,7 +29,7 @@ _TAGS: Final = {
     0xC9: ("sym", 2),
     0xCA: ("key", 2),
 }
-# For integers of 7 to 2 bytes: the first code, the code of zero, and the number of further bytes.
+# For integers of 7 to 2 bytes: the first code, the code for zero, and how many bytes follow.
 _PACKED: Final = (
     (0x7C, 0x7E, 6),
     (0x78, 0x7A, 5),
@@ -41,18 +40,18 @@ _PACKED: Final = (
 )
 _OP: Final = ("index", "time", "type", "process", "f", "value")
 REFERENCE: Final = "#block-ref "
-"""The prefix of a text that refers to a value in another block of the file."""
+"""The beginning of a text that refers to a value in another block of the file."""
 
 
 class FressianError(ValueError):
-    """The bytes are not Fressian, or have an unknown code; the message says which."""
+    """The error for bytes that are not Fressian or contain an unknown code."""
 
 
 class Items(str):
-    """The text of a list or a map, with its elements.
+    """The text of a list or a map, which also keeps the texts of its elements.
 
     Attributes:
-        parts: the texts of a list's elements, or of a map's keys and values in turn.
+        parts: the texts of the elements of a list, or of the keys and values of a map in turn.
     """
 
     __slots__ = ("parts",)
@@ -61,14 +60,14 @@ class Items(str):
 
     @classmethod
     def of(cls, parts: list[str], brackets: str = "[]") -> Items:
-        """Return the text of a list or a map with these parts."""
+        """Make the text of a list or a map from the texts of its parts."""
         made = cls(f"{brackets[0]}{' '.join(parts)}{brackets[1]}")
         made.parts = parts
         return made
 
 
 class Raw(str):
-    """The text of a byte string, with its bytes.
+    """The text of a byte string, which also keeps the bytes.
 
     Attributes:
         data: the bytes.
@@ -80,14 +79,14 @@ class Raw(str):
 
     @classmethod
     def of(cls, data: bytes) -> Raw:
-        """Return the text of these bytes."""
+        """Make the text of a byte string."""
         made = cls(f'#bytes "{data.hex()}"')
         made.data = data
         return made
 
 
 class Fressian:
-    """Decodes values one after the other; later values may refer to cached earlier values."""
+    """Decodes a sequence of values, where later values may refer to earlier ones in a cache."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -96,11 +95,11 @@ class Fressian:
         self._structs: list[tuple[str, int]] = []
 
     def at_end(self) -> bool:
-        """Return whether all bytes were read."""
+        """Return whether all bytes have been decoded."""
         return self._at >= len(self._data)
 
     def value(self) -> str:
-        """Return the text of the next value.
+        """Decode the next value, and return its text.
 
         Raises:
             FressianError: the bytes end inside the value, or are not Fressian.
@@ -202,7 +201,7 @@ class Fressian:
     def _bytes(self, code: int, packed: int) -> bytes:
         """Return the bytes of a string or of a byte string, in one chunk or in several."""
         pieces = []
-        while code == packed + 8:  # a chunk, which another one follows
+        while code == packed + 8:  # after this chunk, another chunk follows
             pieces.append(self._take(self._number()))
             code = self._byte()
         length = self._number() if code == packed + 9 else code - packed
@@ -234,7 +233,7 @@ class Fressian:
         return f"#{tag} [{' '.join(parts)}]" if tag.isidentifier() else f"[{' '.join(parts)}]"
 
     def _operation(self) -> str:
-        """Return an operation as in ``history.edn``, without an index or time of -1."""
+        """Return an operation as a map in ``history.edn``; an index or a time of -1 is left out."""
         parts = [self._object(self._byte()) for _ in range(7)]
         fields = [
             f":{name} {value}"
@@ -273,7 +272,7 @@ def _bytes_of(text: str) -> bytes:
 
 
 def _large(text: str) -> str:
-    """Return the text of an integer of any size, which may be encoded as a small integer."""
+    """Return the text of an integer of any size, encoded as a byte string or a small integer."""
     return str(int.from_bytes(text.data, signed=True)) if isinstance(text, Raw) else text
 
 

@@ -1,4 +1,4 @@
-"""Histories: columns with a record of how the input was interpreted."""
+"""Defines histories: columns with a record of how the input was interpreted."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from isolang._native import Columns
 
 
-_SHOWN: Final = 20  # transactions in a notebook, and operations of each
-_LONG: Final = 400  # characters of a notebook cell
+_SHOWN: Final = 20  # the most transactions in a notebook, and the most operations of each
+_LONG: Final = 400  # the most characters in a cell of a notebook's table
 
 
 def read_with(options: Mapping[str, Any]) -> str:
-    """Return the reading options other than the defaults, in words; empty if there are none.
+    """Return in words the options for reading that differ from their defaults; empty for none.
 
     >>> read_with({"clock_error": "2ms", "per_key": True, "initial": None})
     'read with clock_error "2ms", per_key'
@@ -42,19 +42,21 @@ def read_with(options: Mapping[str, Any]) -> str:
 
 
 class History(DescribedColumns, frozen=True, kw_only=True):
-    """A history: the input in columns, with a record of how it was read.
+    """A history: transactions and operations in columns, with a record of how they were read.
 
     Attributes:
         initial: a sentence that says what a read of the initial state looks like.
         session: a sentence that says what a session is in this input.
-        real_time: a sentence that says where real time comes from, or why there is none.
-        ignored: a phrase, with a count, for each kind of input that was read but has no influence.
-        notes: a phrase for each remark on how the input was interpreted (a normalisation, a
-            detected variant).
-        sha256: the hash of the bytes that were read (files in name order).
-        levels: the levels of the library that can judge the history; empty if all can.
-        options: reading options other than the format (``per_key``, ``clock_error`` …).
-            Certificates repeat them, because the history must be read in the same way again.
+        real_time: a sentence that says where real time comes from, or why the history has none.
+        ignored: for each kind of input that was read but has no influence, a phrase with a count.
+        notes: a phrase for each remark on how the input was interpreted, such as a detected variant
+            of the format.
+        sha256: the hash of the bytes that were read, with files in the order of their names.
+        levels: the names of the library's levels that can judge the history; empty if all levels
+            can.
+        options: the options with which the history was read, without the format (``per_key``,
+            ``clock_error`` …). Certificates contain these options, because the history must be read
+            again in the same way.
         set_reads: if set-reads are implicit (``columns.implicit``), the set-reads that have become
             operations since the history was read, as pairs of a predicate read and a key.
     """
@@ -71,10 +73,10 @@ class History(DescribedColumns, frozen=True, kw_only=True):
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """The remarks of the reader that change what a verdict means, and the reading options.
+        """The remarks of the reader that change what a verdict means, and the options for reading.
 
-        Examples are skipped operations, a torn end, and clocks that may be wrong. Each remark is a
-        sentence, and its part before the first colon is a summary.
+        For example, operations may have been skipped, or clocks may be wrong. The part of a remark
+        before its first colon is a summary.
         """
         reading = read_with(self.options)
         return caveats_in((*self.ignored, *self.notes, *([Caveat(reading)] if reading else ())))
@@ -88,7 +90,7 @@ class History(DescribedColumns, frozen=True, kw_only=True):
         versions: Literal["ordered"] | None = None,
         name: str = "<memory>",
     ) -> History:
-        """Return a history of Python transactions.
+        """Make a history from transactions as Python objects.
 
         >>> from isolang.history import History, Transaction
         >>> h = History.from_transactions([
@@ -99,12 +101,12 @@ class History(DescribedColumns, frozen=True, kw_only=True):
         (2, 'r(x, nil)', 'T2')
 
         Args:
-            transactions: the transactions, in any order that keeps the order of each session. Real
-                time is used iff every committed transaction has both a begin and an end.
-            initial: the value that T0 wrote, besides nil: one value for all keys, or a mapping from
+            transactions: the transactions, in any order that keeps the order of each session. The
+                history has real time iff every committed transaction has both a begin and an end.
+            initial: the initial value, if it is not nil: one value for all keys, or a mapping from
                 keys to values.
-            versions: ``"ordered"`` if the versions that operations state are integers, and the
-                versions of a key ascend in the order in which they were installed.
+            versions: ``"ordered"`` if the versions that operations state are integers, and later
+                versions of a key have larger integers.
             name: the name of the history in messages.
 
         Raises:
@@ -129,16 +131,17 @@ class History(DescribedColumns, frozen=True, kw_only=True):
     # --- predicate reads whose set-reads are implicit ---
 
     def with_set_reads(self, missed: NDArray[np.int32]) -> History:
-        """Return the history with some more of its implicit set-reads as operations.
+        """Return the history in which further implicit set-reads are operations.
 
         Operations are numbered as if all set-reads that became operations had been added at once.
 
         Args:
-            missed: int32[n, 2], pairs of a predicate read and a key that it did not return,
-                ascending.
+            missed: pairs of a predicate read and a key that the read did not return, in ascending
+                order; an array of the shape int32[n, 2].
 
         Raises:
-            ValueError: a set-read is an operation already, or no version of its key matches.
+            ValueError: a set-read is an operation already, or no version of its key matches the
+                predicate.
         """
         import numpy as np
 
@@ -150,7 +153,7 @@ class History(DescribedColumns, frozen=True, kw_only=True):
         return replace(self, columns=columns, set_reads=pairs, _lazy={"as read": as_read})
 
     def written_out(self) -> History:
-        """Return the history with all set-reads of its predicate reads as operations."""
+        """Return the history in which all set-reads of predicate reads are operations."""
         if not self.columns.implicit:
             return self
         whole: History | None = self._lazy.get("written out")
@@ -162,9 +165,10 @@ class History(DescribedColumns, frozen=True, kw_only=True):
     # --- sizes ---
 
     def counts(self) -> dict[str, int]:
-        """Return the numbers of transactions, by status, and of operations, sessions and keys.
+        """Return how many transactions of each status, operations, sessions and keys there are.
 
-        ``transactions`` and ``sessions`` do not include T0 or a declared initial transaction.
+        The counts ``transactions`` and ``sessions`` do not include T0 or a declared initial
+        transaction.
         """
         import numpy as np
 
@@ -181,7 +185,7 @@ class History(DescribedColumns, frozen=True, kw_only=True):
 
     @property
     def initial_transaction(self) -> int | None:
-        """The transaction that the input or the user declared to be T0, if there is one."""
+        """The transaction that the input or the user declared to be T0; ``None`` for none."""
         import numpy as np
 
         found = np.flatnonzero(self.columns.txn_status == c.INITIAL)
@@ -229,7 +233,7 @@ class History(DescribedColumns, frozen=True, kw_only=True):
         return decode(*self.columns.value(atom))
 
     def initial_values(self) -> dict[Value, Value]:
-        """Return the initial values other than nil, by key."""
+        """Return, by key, the initial values that are not nil."""
         import numpy as np
 
         atoms = self.columns.initial_value
@@ -239,7 +243,7 @@ class History(DescribedColumns, frozen=True, kw_only=True):
         }
 
     def transaction(self, txn: int) -> Transaction:
-        """Return one transaction as a Python object."""
+        """Return the transaction with this number as a Python object."""
         from isolang.history.objects import transaction_object
 
         return transaction_object(self, txn)
@@ -250,14 +254,14 @@ class History(DescribedColumns, frozen=True, kw_only=True):
             yield self.transaction(txn)
 
     def version(self, op: int) -> Value:
-        """Return the version that an operation states for its read or write, or ``None``."""
+        """Return the version that an operation states; ``None`` if it states no version."""
         columns = self.columns
         if not columns.has_versions or columns.op_version[op] == c.NO_VERSION:
             return None
         return decode(*columns.version(int(columns.op_version[op])))
 
     def without_versions(self) -> History:
-        """Return the history as if no operation had stated a version."""
+        """Return the history as it would be if no operation stated a version."""
         if not self.columns.has_versions:
             return self
         from isolang.history.versions import version_notes
@@ -268,7 +272,7 @@ class History(DescribedColumns, frozen=True, kw_only=True):
 
 
 def _digest(columns: Columns) -> str:
-    """Return the SHA-256 of all columns, for a history without a file."""
+    """Return the SHA-256 of all columns, for a history that was not read from a file."""
     digest = hashlib.sha256()
 
     def add(part: object) -> None:

@@ -1,4 +1,4 @@
-"""Declares a transaction to be the initial transaction, T0, if its format or the user says this."""
+"""Makes a transaction the initial transaction T0, if the format or the user declares this."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ if TYPE_CHECKING:
 def declare_initial(
     columns: Columns, txn: int, where: str, unit: str = "line", *, lowered: bool = True
 ) -> None:
-    """Make a transaction the initial one: its last writes are the initial values of their keys.
+    """Make a transaction the initial transaction.
 
-    Its operations stay in the columns, but it no longer counts as a transaction. Explicit reads
-    from its last writes become reads from T0. If the columns have set-reads of rows that predicate
-    reads did not return (``lowered``), these set-reads are derived again from the remaining rows.
+    Its last writes become the initial values of their keys. Its operations stay in the columns, but
+    it no longer counts as a transaction. If a read names one of its last writes as its source, T0
+    becomes the source. If the columns contain set-reads of rows that predicate reads did not return
+    (``lowered``), these set-reads are derived again from the remaining rows.
 
     Raises:
-        HistoryError: the transaction appends to a list, but lists start empty.
+        HistoryError: the transaction appends to a list, although every list is empty at first.
     """
     import numpy as np
 
@@ -50,11 +51,13 @@ def declare_initial(
 
 
 def declare_numbered(columns: Columns, number: int, name: str, unit: str = "line") -> int:
-    """Make the transaction with a number the initial one (``--initial``), and return its index.
+    """Make the transaction with this number the initial transaction, and return its index.
+
+    The option ``--initial`` calls this function.
 
     Raises:
-        HistoryError: no transaction has the number, several transactions have it, the transaction
-            was aborted, or the file declares another initial transaction.
+        HistoryError: no transaction, or more than one, has the number; the transaction was aborted;
+            or the file declares another initial transaction.
     """
     import numpy as np
 

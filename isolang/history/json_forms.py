@@ -1,7 +1,7 @@
-"""Parses JSON to the objects of :mod:`isolang.history.edn`: lists are tuples, maps dictionaries.
+"""Parses JSON to the same objects as :mod:`isolang.history.edn`, such as tuples for lists.
 
-Commas and colons are required as in RFC 8259, and are not blanks as in EDN. Otherwise a log that
-lost a character could become another history.
+Commas and colons are required, as in RFC 8259, although EDN treats commas as blanks. Otherwise a
+log that lost a character could be read as a different history.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _TOKEN: Final = re.compile(r"[^\s,:()\[\]{}\"]{1,40}|.", re.DOTALL)
 
 
 def json_forms(text: str, name: str) -> Iterator[tuple[int, Any]]:
-    """Yield each value of a text with its line: one value per line, or one list of values.
+    """Yield each value of a text with its line.
 
     Args:
-        text: JSON.
-        name: the name of the file, for messages.
+        text: a text in JSON, which has one value per line, or is one list of values.
+        name: the name of the file in messages.
 
     Raises:
         HistoryError: the text is malformed; the message names line and column.
@@ -95,7 +95,7 @@ class _Json:
 
 
 def _no_constant(word: str) -> NoReturn:
-    """Reject NaN and the infinities, which Python accepts but JSON does not have.
+    """Reject NaN and the infinities, which Python accepts although they are not JSON.
 
     Raises:
         ValueError: always.

@@ -32,9 +32,9 @@ def read_history(
     """Read a history.
 
     Args:
-        path_or_stream: a file or a directory (of logs, or with one history in it), ``-`` for the
-            standard input, or a binary stream; gzip, xz, bzip2 and zstd are decompressed.
-        options: how to read it.
+        path_or_stream: a file, a directory that contains logs or one history, ``-`` for the
+            standard input, or a binary stream. Data in gzip, xz, bzip2 or zstd is decompressed.
+        options: the options for reading.
         timeout: the number of seconds after which reading stops; ``None`` for no limit.
 
     Raises:
@@ -55,7 +55,7 @@ def read_history(
 
 
 def _read(path_or_stream: str | Path | IO[bytes], options: ReadOptions, timeout: float) -> History:
-    """Read a history by the options that depend on its format."""
+    """Read a history; only options that readers of formats take have an effect."""
     source = read_source(path_or_stream)
     name, files, ignored = _choose(source, options.format)
     more: dict[str, Any] = {}
@@ -90,7 +90,7 @@ def _read(path_or_stream: str | Path | IO[bytes], options: ReadOptions, timeout:
     return History(
         columns=reading.columns,
         name=source.name,
-        format=model or name,  # the name that reads the history in the same way again
+        format=model or name,  # with this name, --from reads the history in the same way again
         files=tuple(file for file, _ in files),
         position_unit=reading.position_unit,
         initial=initial_sentence,
@@ -105,7 +105,7 @@ def _read(path_or_stream: str | Path | IO[bytes], options: ReadOptions, timeout:
 
 
 def _split_by_key(reading: Reading, name: str) -> tuple[str, ...]:
-    """Split each session into one per key, and return the names of the new sessions.
+    """Split each session into one session per key, and return the names of the new sessions.
 
     Raises:
         UnsupportedError: a transaction has operations on several keys.
@@ -118,13 +118,13 @@ def _split_by_key(reading: Reading, name: str) -> tuple[str, ...]:
     return tuple(reading.session_names[s] if reading.session_names else str(s) for s in was)
 
 
-# The names of the history of a run in Jepsen's store/, which also has results, logs and the test.
+# The names that the history has in a folder of Jepsen's store/, next to results and logs.
 _OF_A_RUN = ("history.edn", "history.jsonl", "history.json", "test.jepsen")
-_LARGE = 1 << 20  # the number of bytes from which hashing uses a thread
+_LARGE = 1 << 20  # files with at least this many bytes are hashed in a thread
 
 
 class _Digest:
-    """The SHA-256 of all files together, computed in a thread if they are large."""
+    """Computes the SHA-256 of all files together, in a thread if the files are large."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -139,7 +139,7 @@ class _Digest:
             self._sum.update(data)  # releases the interpreter lock, like the native readers
 
     def hex(self) -> str:
-        """Wait for the hash, and return it."""
+        """Wait until the hash is computed, and return it as hexadecimal digits."""
         if self._thread is None:
             self._update()
         else:
@@ -148,7 +148,11 @@ class _Digest:
 
 
 def _choose(source: HistoryInput, requested: str) -> tuple[str, Files, tuple[str, ...]]:
-    """Return the format, the files of the history, and phrases about ignored files."""
+    """Choose the format of an input and the files of the history.
+
+    Returns:
+        The name of the format, the files to read, and phrases about ignored files.
+    """
     chosen = None if requested == "auto" else format_named(requested)
     if not source.is_directory:
         if chosen is not None:
@@ -189,18 +193,18 @@ def _choose(source: HistoryInput, requested: str) -> tuple[str, Files, tuple[str
 
 
 def histories_in(folder: Path) -> tuple[list[Path], list[str]]:
-    """Return the histories in a folder and in the folders inside it.
+    """Find the histories in a folder and in the folders inside it.
 
-    A folder that is itself one history (a folder of logs, or a run of Jepsen) comes before the
-    histories of the folders inside it. Links to folders, such as Jepsen's ``latest``, are not
-    followed, because their target is found under its own name.
+    If a folder is itself one history (a folder of logs, or a run of Jepsen), it comes before the
+    histories in the folders inside it. Links to folders, such as Jepsen's ``latest``, are not
+    followed, because the target of the link is found under its own name.
 
     Args:
         folder: the folder to search.
 
     Returns:
-        The files and folders with histories, in natural order of their names, and a phrase for each
-        ignored file.
+        The files and folders that are histories, in the natural order of their names; and a phrase
+        for each ignored file.
 
     Raises:
         HistoryError: a file cannot be read.
@@ -214,7 +218,7 @@ def histories_in(folder: Path) -> tuple[list[Path], list[str]]:
     run = next((f for n in _OF_A_RUN for f in files if plain_name(f.name) == n), None)
     inner = [e for e in entries if e.is_dir() and not e.is_symlink() and e.name[:1] != "."]
     if run is not None or any(set(guess.formats) & logs for guess in guesses.values()):
-        found.append(folder)  # the folder is one history; reading it reports any other files inside
+        found.append(folder)  # the folder is one history; its reader reports other files inside
         files = []
     for file in files:
         guess = guesses.get(file)
@@ -230,10 +234,10 @@ def histories_in(folder: Path) -> tuple[list[Path], list[str]]:
 
 
 def _only(name: str, guess: Guess) -> str:
-    """Return the only format of a guess.
+    """Return the only format that a guess allows.
 
     Raises:
-        HistoryError: there is no such format; the message says why.
+        HistoryError: the guess allows no format, or several; the message says why.
         UnsupportedError: the format is known, but cannot be read.
     """
     if guess.unsupported:
@@ -255,10 +259,13 @@ def _only(name: str, guess: Guess) -> str:
 def _logs(
     name: str, form: str, prefix: str, guesses: list[tuple[str, bytes, Guess]]
 ) -> tuple[str, Files, tuple[str, ...]]:
-    """Return the format, the logs of a folder, and phrases about ignored files.
+    """Select the logs in a folder that is one history.
+
+    Returns:
+        The name of the format, the logs, and phrases about ignored files.
 
     Raises:
-        HistoryError: the folder has no log, or a log is damaged.
+        HistoryError: the folder contains no log, or a log is damaged.
     """
     logs, others = [], []
     for file, data, guess in guesses:
@@ -281,10 +288,10 @@ def _logs(
 
 
 def _check_timestamps(files: Files, timestamps: bool) -> None:
-    """Check that the sizes of Cobra's records fit ``--timestamps``, if only one choice fits.
+    """Check that the sizes of Cobra's records agree with the option ``--timestamps``.
 
     Raises:
-        HistoryError: the records fit only the other choice.
+        HistoryError: the sizes show that the option must have the other value.
     """
     for file, data in files:
         fits, other = (walk_cobra(data, timestamps=t) for t in (timestamps, not timestamps))

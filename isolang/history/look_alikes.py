@@ -1,4 +1,4 @@
-"""Undeclared transactions that look as if they had loaded the database."""
+"""Finds transactions that look as if they had loaded the database, but are not declared initial."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from isolang.history import columns as c
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-# A look-alike writes at least this share of all keys, and this many times as many keys as a usual
-# transaction. The second pair is for converters that only write values that are read.
+# A look-alike writes at least this share of all keys, and at least this many times as many keys as
+# the median transaction. The second pair is for converters that write only values that are read.
 _UNUSUAL = ((0.9, 3), (0.25, 20))
-_FEWEST_KEYS = 4  # in smaller histories every transaction would look like one
+_FEWEST_KEYS = 4  # in histories with fewer keys, every transaction would look like an initial one
 
 
 class LookAlike(Struct, frozen=True, kw_only=True):
@@ -34,13 +34,15 @@ class LookAlike(Struct, frozen=True, kw_only=True):
 
 
 def look_alikes(history: History) -> tuple[LookAlike, ...]:
-    """Return transactions that write very many keys, read none, begin a session and are read from.
+    """Return the transactions that look like an initial transaction, at most three.
 
-    Histories that were converted from other formats often have their initial state as such a
-    transaction. Unless it is declared, nothing puts it before the other sessions.
+    Such a transaction writes very many keys, reads no key, begins its session, and other
+    transactions read from it. In histories that were converted from other formats, the initial
+    state is often such a transaction. Unless the user declares it initial, nothing orders it before
+    other sessions.
 
     Args:
-        history: any history.
+        history: any history. If it has a declared initial transaction, the result is empty.
     """
     import numpy as np
 
@@ -50,7 +52,7 @@ def look_alikes(history: History) -> tuple[LookAlike, ...]:
         return ()
     sizes = np.diff(columns.op_start)
     least = min(share for share, _ in _UNUSUAL) * n_keys
-    if not (sizes >= max(least, 3)).any():  # the usual case, checked first
+    if not (sizes >= max(least, 3)).any():  # in most histories, no transaction is large enough
         return ()
     txn = np.repeat(np.arange(n), sizes)
     is_read = (columns.op_kind != c.WRITE) & (columns.op_kind != c.APPEND)
@@ -88,7 +90,14 @@ def _is_read_from(history: History, t: int, txn: Any, is_read: Any) -> bool:
 
 
 def keys_per_transaction(txn: Any, key: Any, n: int, n_keys: int) -> Any:
-    """Return the number of distinct keys of each transaction."""
+    """Return how many different keys each transaction accesses.
+
+    Args:
+        txn: the transaction of each operation.
+        key: the key of each operation.
+        n: how many transactions there are.
+        n_keys: how many keys there are.
+    """
     import numpy as np
 
     distinct = np.unique(txn * max(n_keys, 1) + key)

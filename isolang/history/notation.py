@@ -1,11 +1,11 @@
-"""Small histories in a line, as people write them: ``r(x,nil) w(x,1) -> r(x,1) || w(x,2)``.
+"""Reads small histories from one line, such as ``r(x,nil) w(x,1) -> r(x,1) || w(x,2)``.
 
-``||`` separates sessions, and ``->`` the transactions of a session. Operations are
+Sessions are separated by ``||``, and the transactions of a session by ``->``. Operations are
 ``r(key,value)``, ``w(key,value)``, ``append(key,element)`` and ``rp(key,none)``, a predicate read
-that finds no row of the key. A value is ``nil``, a number, a word, or a list ``[1 2]``. A
-transaction that begins with ``!`` is aborted, and one that begins with ``?`` is indeterminate.
-After the operations there may be marks: ``@3-7`` gives the transaction's begin and end, ``%g`` its
-group, ``#a,b`` its labels, and ``^ser`` the level that it requested.
+that finds no row of the key. A value is ``nil``, a number, a word, or a list such as ``[1 2]``. A
+``!`` before a transaction means that it is aborted, and a ``?`` that it is indeterminate. Marks
+may follow the operations: ``@3-7`` is the begin and the end of the transaction, ``%g`` its group,
+``#a,b`` its labels, and ``^ser`` the level that it requested.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def read_line(text: str) -> History:
     """Return the history that a line describes.
 
     Args:
-        text: a history in one line.
+        text: a line in the notation of this module.
 
     Raises:
         HistoryError: the text is not a history; the message names the column.
@@ -62,7 +62,7 @@ def read_line(text: str) -> History:
 
 
 def _transaction(text: str, at: int, end: int) -> dict[str, Any]:
-    """Return the fields of the transaction in a part of a text."""
+    """Parse the transaction between two columns of a text, and return its fields."""
     fields: dict[str, Any] = {"ops": []}
     if at < end and text[at] in _STATUS:
         fields["status"] = _STATUS[text[at]]

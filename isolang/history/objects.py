@@ -1,4 +1,4 @@
-"""The transactions and operations of a history as the Python objects that build one."""
+"""Converts the transactions and operations of a history to Python objects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def op_object(history: History, op: int) -> Op:
-    """Return an operation as the tuple that :class:`Transaction` takes."""
+    """Return an operation as a tuple in the form that :class:`Transaction` takes."""
     columns = history.columns
     kind, key = int(columns.op_kind[op]), history.key_object(int(columns.op_key[op]))
     atom, source = int(columns.op_value[op]), int(columns.op_source[op])
@@ -40,7 +40,7 @@ def op_object(history: History, op: int) -> Op:
 
 
 def transaction_object(history: History, txn: int) -> Transaction:
-    """Return one transaction as a Python object."""
+    """Return the transaction with this number as a Python object."""
     columns = history.columns
     places = _places(history, txn)
     begin, end = int(columns.txn_begin[txn]), int(columns.txn_end[txn])
@@ -76,7 +76,10 @@ def statement_of_each(history: History, txn: int) -> Statements:
 
 
 def _versions(history: History, txn: int) -> list[Value] | None:
-    """Return the version that each operation of ``_op_objects`` states."""
+    """Return, for each operation of ``_op_objects``, the version that it states.
+
+    Return ``None`` if no operation of the transaction states a version.
+    """
     if not history.columns.has_versions:
         return None
     stated = [None if scan else history.version(i) for scan, i in _objects(history, txn)]
@@ -89,9 +92,10 @@ def _group(history: History, txn: int) -> Value:
 
 
 def _times(history: History, txn: int) -> list[tuple[int | None, int | None] | None] | None:
-    """Return when each operation of ``_op_objects`` was sent and answered, if known.
+    """Return, for each operation of ``_op_objects``, when it was sent and when it was answered.
 
-    The times are by the clock of the begins of transactions.
+    Times that are not known are ``None``. The times are those of the clock that measured the begins
+    of transactions.
     """
     columns = history.columns
     if not columns.has_operation_times or columns.two_clocks:
@@ -132,7 +136,7 @@ def _objects(history: DescribedColumns, txn: int) -> Iterator[tuple[bool, int]]:
 
 
 def _op_objects(history: History, txn: int) -> list[Op]:
-    """Return the operations of a transaction; each predicate read is one operation."""
+    """Return the operations of a transaction as tuples, with one tuple for each predicate read."""
     return [
         _scan_object(history, i) if scan else op_object(history, i)
         for scan, i in _objects(history, txn)
@@ -140,10 +144,10 @@ def _op_objects(history: History, txn: int) -> list[Op]:
 
 
 def _places(history: History, txn: int) -> list[int]:
-    """Return the index of each operation of a transaction in ``_op_objects``."""
+    """Return, for each operation of a transaction, its index in ``_op_objects``."""
     columns, ops = history.columns, history.operations_of(txn)
     places: list[int] = []
-    before = 0  # the number of earlier objects
+    before = 0  # how many objects come before
     at = ops.start
     for s in _statements_of(history, txn):
         start, end = int(columns.statement_start[s]), int(columns.statement_end[s])

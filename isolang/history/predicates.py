@@ -1,4 +1,4 @@
-"""Predicates as Python objects, and their texts in EDN, which the native readers understand."""
+"""Converts predicates from Python objects to texts in EDN, which the native readers understand."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def predicate_text(predicate: object, where: str) -> str:
     """Return the text of a predicate in EDN.
 
     Args:
-        predicate: a predicate as :data:`~isolang.history.transaction.Op` describes it.
-        where: the place to name in an error.
+        predicate: a predicate in the form that :data:`~isolang.history.transaction.Op` describes.
+        where: the place that an error message names.
 
     Raises:
-        HistoryError: the object does not have the shape of a predicate; the native reader checks
-            the rest.
+        HistoryError: the object does not have the form of a predicate. Other mistakes are found by
+            the native reader.
     """
     if isinstance(predicate, str):
         return predicate
@@ -61,13 +61,15 @@ def _name(name: object, where: str) -> str:
 
 
 def lower(columns: Columns, where: Callable[[int, int], str]) -> None:
-    """Derive the set-reads of each predicate read: the keys that had no matching row.
+    """Derive the set-reads of each predicate read, which state that keys had no matching row.
 
-    The set-reads of an earlier call are replaced, so it can be called again after T0's rows change.
+    Set-reads that an earlier call derived are replaced. Therefore the function can be called again
+    after the rows of T0 have changed.
 
     Args:
-        columns: the columns of the history, which change.
-        where: returns the place of a transaction and a position, for errors.
+        columns: the columns of the history, which this function changes.
+        where: a function that returns, for error messages, the place of a transaction and a
+            position.
 
     Raises:
         HistoryError: a predicate cannot be evaluated on a row.

@@ -1,8 +1,8 @@
-"""The remarks of a recording on operations: their callers and their rows.
+"""Reads remarks about operations from the recording of an application: callers and rows.
 
-A completion in the recording of an application ends with ``:callers ["app.py:12" …]`` and ``:rows
-["{balance: 100 → 90}" …]``, with one text for each operation. Remarks are for people; no verdict
-depends on them.
+Each completion in such a recording ends with ``:callers ["app.py:12" …]`` and ``:rows
+["{balance: 100 → 90}" …]``, which have one text for each operation. Remarks are for people, and no
+verdict depends on them.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _FORM: Final = rb"(?:%s|\[[^\[\]]*\]|\{[^{}]*\})" % _ATOM
 _OPERATION: Final = rb"\[:([\w-]+) (%s)(?: (%s))?\]" % (_FORM, _FORM)
 
 Named: TypeAlias = tuple[str, str, str]
-"""An operation of a recording, with key and value in EDN: ``("r", '"account/a"', "nil")``.
+"""An operation of a recording, with its key and value in EDN: ``("r", '"account/a"', "nil")``.
 
-For a predicate read, the key is the predicate, written as isolang writes it (without ``:between``
-and ``:in``), and the value is empty.
+For a predicate read, the key is the text of the predicate in isolang's form, which has neither
+``:between`` nor ``:in``, and the value is empty.
 """
 
 
 class Remark(Struct, frozen=True):
-    """The remark of a recording on one operation.
+    """A remark in the recording about one operation.
 
     Attributes:
-        caller: the ``file:line`` of the application that ran it; empty if unknown.
+        caller: the ``file:line`` of the application that ran the operation; empty if unknown.
         row: the columns that the operation read or changed; empty if unknown.
     """
 
@@ -48,16 +48,16 @@ class Remark(Struct, frozen=True):
 
 NOTHING: Final = Remark()
 NOT_FOUND: Final = "not found by "
-"""The beginning of the row of a predicate read, before its statement."""
+"""The text before the statement of a predicate read, in its ``row``."""
 
 
 def remarks_of(path: str) -> Mapping[int, Mapping[Named, Remark]]:
-    """Return the remarks of a recording, by line and operation.
+    """Return the remarks in a recording, by line and operation.
 
-    If a transaction has several equal operations, the remark of the first one counts.
+    If a transaction has several equal operations, the remark about the first of them is used.
 
     Args:
-        path: the file of the history; a file that cannot be read has no remarks.
+        path: the path of the history. If the file cannot be read, the result is empty.
     """
     try:
         about = Path(path).stat()
@@ -74,7 +74,7 @@ def _read(path: str, changed: int, size: int) -> Mapping[int, Mapping[Named, Rem
 
 def _marked_lines(path: str) -> Iterator[tuple[int, bytes]]:
     with Path(path).open("rb") as file:
-        # Most files have no remarks, and large files take long to read line by line.
+        # Most files contain no remarks, and reading a large file line by line takes long.
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
             if all(text.find(name) < 0 for name in _NAMES):
                 return
@@ -103,7 +103,7 @@ def _remarks(line: bytes) -> dict[Named, Remark]:
 
 
 def _operations(text: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
-    """Yield the operations of a line that has predicate reads, with their keys and values."""
+    """Yield the kind, the key and the value of each operation in a line with predicate reads."""
     depth = begin = end = inner = 0
     for token in _TOKEN.finditer(text):
         if token[0] in (b"[", b"{"):

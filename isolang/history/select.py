@@ -1,4 +1,4 @@
-"""Selects a part of a history: some of its operations, with their numbers and places."""
+"""Makes smaller histories that have only some operations of a history."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ if TYPE_CHECKING:
 def sub_history(
     history: History, keep_ops: Iterable[int], keep_txns: Iterable[int] = ()
 ) -> History:
-    """Return the history that has only some operations.
+    """Return the history that has only some operations of a history.
 
-    A transaction without a kept operation is removed unless ``keep_txns`` contains it. All other
-    transactions keep their status, number, time, session and place. Initial values are those of the
-    whole history, even if they come from a declared initial transaction that is removed. A read
-    whose explicit source is removed has a missing source, just as a read by value would find no
-    writer.
+    A transaction that loses all its operations is removed, unless ``keep_txns`` contains it. All
+    other transactions keep their status, number, time, session and place. Initial values are those
+    of the whole history, even if a declared initial transaction that wrote them is removed. If the
+    explicit source of a read is removed, the read has a missing source, just as a read by value
+    would find no writer.
 
     Args:
         history: the whole history.
-        keep_ops: the operations to keep, in any order.
-        keep_txns: transactions to keep even without an operation, in any order.
+        keep_ops: the numbers of the operations to keep, in any order.
+        keep_txns: the numbers of transactions to keep even if they have no operations, in any
+            order.
 
     Raises:
         HistoryError: the history has no operation, or no transaction, with such a number.

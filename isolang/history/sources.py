@@ -1,4 +1,4 @@
-"""The bytes of a history, from a file, a folder of logs, or a stream."""
+"""Reads the bytes of a history from a file, a folder of logs, or a stream."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ _GZIP = b"\x1f\x8b"
 _XZ = b"\xfd7zXZ\x00"
 _BZIP2 = b"BZh"
 _ZSTD = b"\x28\xb5\x2f\xfd"
-_LARGE = 8 << 20  # with this many bytes, mapping small pages takes longer than filling them
+_LARGE = 8 << 20  # from this many bytes on, mapping small pages takes longer than filling them
 _SIDE_FILES = (".debug", ".error", ".wlog")  # files that Cobra's clients leave next to their logs
 
 
 class HistoryInput(Struct, frozen=True, kw_only=True):
-    """The bytes of one input.
+    """The bytes of one input, which may consist of several files.
 
     Attributes:
-        name: the name of the input.
-        files: the name and the contents of each file, in natural order of names (T2 before T10).
+        name: the name of the input in messages.
+        files: the name and the contents of each file, in the natural order of names, in which T2
+            comes before T10.
         is_directory: whether the files come from a directory.
         ignored: a phrase for each kind of entry in the directory that was not read.
     """
@@ -42,7 +43,7 @@ class HistoryInput(Struct, frozen=True, kw_only=True):
 
 
 def read_source(where: str | Path | IO[bytes]) -> HistoryInput:
-    """Return all bytes of an input, decompressed.
+    """Read an input and decompress it.
 
     Args:
         where: a file, a directory, ``-`` for the standard input, or a binary stream.
@@ -96,7 +97,7 @@ def _read_file(path: Path) -> bytes:
 
 
 def _contents(name: str, stream: Any) -> bytes:
-    """Return the contents of a stream, decompressed according to its first bytes."""
+    """Return the contents of a stream; its first bytes show whether they must be decompressed."""
     data = _all_of(stream)
     if data.startswith(_GZIP):
         return _decompress(name, "gzip", gzip.GzipFile(fileobj=io.BytesIO(data)).read)
@@ -114,7 +115,7 @@ def _contents(name: str, stream: Any) -> bytes:
 
 
 def _all_of(stream: Any) -> bytes:
-    """Return the rest of a stream, read in one piece, because joining pieces would copy them."""
+    """Read the rest of a stream in one piece, because joining pieces would copy them."""
     if isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO):
         remaining = os.fstat(stream.fileno()).st_size - stream.tell() if stream.seekable() else 0
         if remaining >= _LARGE and stream.raw.tell() == stream.tell():  # nothing is buffered
@@ -137,7 +138,7 @@ def _decompress(name: str, kind: str, read: Callable[[], bytes], *errors: type[E
 
 
 def _unzstd(name: str, data: bytes) -> bytes:
-    """Decompress zstd with the standard library (from Python 3.14 on) or with ``zstandard``."""
+    """Decompress zstd with the standard library (Python 3.14 or later) or with ``zstandard``."""
     try:
         from compression import zstd  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
@@ -156,7 +157,7 @@ def _unzstd(name: str, data: bytes) -> bytes:
 
 
 def _frames(data: bytes) -> bytes:
-    """Decompress each frame; the reader of ``zstandard`` would ignore a truncated frame."""
+    """Decompress each frame separately, because a stream would accept a truncated frame."""
     import zstandard
 
     out = []
@@ -170,7 +171,7 @@ def _frames(data: bytes) -> bytes:
 
 
 def natural(name: str) -> list[tuple[int, int, str]]:
-    """Return a sort key that compares the numbers inside names as numbers."""
+    """Return a key for sorting names such that numbers in them are compared as numbers."""
     parts = re.findall(r"\d+|\D+", name)
     return [(0, int(p), p) if p.isdecimal() else (1, 0, p) for p in parts]
 

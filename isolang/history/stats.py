@@ -1,4 +1,4 @@
-"""Statistics of a history: ``isocheck stats``."""
+"""Computes the statistics of a history that ``isocheck stats`` prints."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Possible(Struct, frozen=True, kw_only=True):
     pairs: dict[str, int]
 
     def to_text(self) -> str:
-        """Return the answer for people, in a line."""
+        """Return, as one line for people, whether the check could be violated."""
         if not self.possible:
             return f"cannot be violated: {self.why}"
         counts = ", ".join(f"{relation} {_int(count)}" for relation, count in self.pairs.items())
@@ -131,11 +131,11 @@ class Stats(Struct, frozen=True, kw_only=True):
     checks: tuple[Possible, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the statistics as plain objects for ``json.dumps``."""
+        """Return the statistics as dictionaries, lists and numbers for ``json.dumps``."""
         return {k: list(v) if isinstance(v, tuple) else v for k, v in to_builtins(self).items()}
 
     def to_text(self) -> str:
-        """Return the statistics for people."""
+        """Return the statistics as lines of text for people."""
         rows = [
             ("format", self.format),
             ("initial state", self.initial),
@@ -220,10 +220,10 @@ def _int(number: int) -> str:
 
 
 def summarize(history: History) -> Stats:
-    """Return the statistics of a history.
+    """Compute the statistics of a history.
 
     Args:
-        history: any history.
+        history: any history; initial transactions are not counted.
     """
     import numpy as np
 
@@ -308,7 +308,7 @@ def _spread(counts: Any) -> Spread:
 
 
 def _read_modify_writes(txn: Any, key: Any, working: Any, read: Any, n_keys: int) -> int:
-    """Return the number of transactions that read a key and write it later."""
+    """Return how many transactions read some key and write the same key later."""
     import numpy as np
 
     pair = txn * max(n_keys, 1) + key
@@ -316,7 +316,7 @@ def _read_modify_writes(txn: Any, key: Any, working: Any, read: Any, n_keys: int
     reads, writes = working & read, working & ~read
     first_pairs, first = np.unique(pair[reads], return_index=True)
     first_read = number[reads][first]
-    # The last write of each pair: unique() of the reversed array gives the first there.
+    # To find the last write of each pair, unique() takes the first one in the reversed array.
     last_pairs, last = np.unique(pair[writes][::-1], return_index=True)
     last_write = number[writes][::-1][last]
     _, at_read, at_write = np.intersect1d(

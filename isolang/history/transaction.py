@@ -1,4 +1,4 @@
-"""Transactions as Python objects, which users write and histories return."""
+"""Defines transactions as Python objects, which users create and histories return."""
 
 from __future__ import annotations
 
@@ -9,67 +9,74 @@ from typing import Any, Final, Literal, TypeAlias
 from msgspec import UNSET, Struct
 
 Op: TypeAlias = tuple[Any, ...]
-"""An operation: ``("w", key, value)``, ``("append", key, value)``, or ``("r", key, result)``; a
-set-read: ``("r-in", key, values)``, ``("r-not-in", key, values)``; or an operation on rows:
-``("insert", key, row)``, ``("delete", key)``, ``("scan", predicate, {key: row})``.
+"""An operation on a register or a list: ``("w", key, value)``, ``("append", key, value)`` or
+``("r", key, result)``; a set-read: ``("r-in", key, values)`` or ``("r-not-in", key, values)``; or
+an operation on rows: ``("insert", key, row)``, ``("delete", key)`` or
+``("scan", predicate, {key: row})``.
 
-The result of a read is a value, ``None`` (the initial state), a list (the elements of an
-append-only list) or :data:`~isolang.history.values.UNKNOWN`. A read may have a fourth element, the
-write that it read: ``(transaction, operation)``, both counted from 0, or ``"initial"``, or
-``"missing"`` (a write that the data names but does not contain). The value of a read must be the
+The result of a read is a value, ``None`` for the initial state, a list with the elements of an
+append-only list, or :data:`~isolang.history.values.UNKNOWN`. A read may have a fourth element that
+names the write which it read: ``(transaction, operation)``, both counted from 0; ``"initial"``; or
+``"missing"``, for a write that the data names but does not contain. The value of a read must be the
 value of the write that it names. A read of ``UNKNOWN`` constrains nothing, even if it names a
 write.
 
 A predicate is ``("=", column, value)`` or another comparison, ``("between", column, low, high)``,
-``("in", column, values)``, ``("null", column)``, ``("and", …)``, ``("or", …)``, ``("not", …)``; a
-dictionary ``{"table": …, "where": …}`` of a table and one of these; or the text of such a form in
-EDN. ``None`` means that the recorder evaluated the predicate. The operation then has a fourth
-element: for other keys, the matching rows that were not returned. A row is a dictionary, or a value
-of the column ``value``. The returned rows may be ``UNKNOWN``.
+``("in", column, values)``, ``("null", column)``, ``("and", …)``, ``("or", …)`` or ``("not", …)``. A
+dictionary ``{"table": …, "where": …}`` restricts such a predicate to a table. A predicate may also
+be the text of such a form in EDN. ``None`` in place of a predicate means that the recorder
+evaluated the predicate. The operation then has a fourth element: the matching rows, by key, that
+were not returned. A row is a dictionary, or the value of a column with the name ``value``. The
+returned rows may be ``UNKNOWN``.
 
-A set-read states only that the version that the transaction saw has one, or none, of some values;
-``None`` as one of these values means the initial state. A failed compare-and-set is a set-read.
+A set-read states only that the version which the transaction saw has one of the given values, or
+none of them. Among these values, ``None`` means the initial state. A failed compare-and-set is a
+set-read.
 """
 
 StatusName: TypeAlias = Literal["committed", "aborted", "indeterminate", "initial", "maybe", "info"]
-"""The status of a transaction; ``maybe`` and ``info`` are other names of ``indeterminate``."""
+"""The status of a transaction; ``maybe`` and ``info`` mean the same as ``indeterminate``."""
 
 STATUS_ALIASES: Final[dict[str, StatusName]] = {"indeterminate": "maybe", "info": "maybe"}
 
 
 Time: TypeAlias = int | float | dt.datetime
-"""Nanoseconds, seconds, or an instant."""
+"""A time: an integer in nanoseconds, a float in seconds, or a datetime."""
 
 
 class Transaction(Struct, frozen=True):
-    """A transaction.
+    """A transaction that a client ran, as a Python object.
 
     Attributes:
-        ops: the operations in program order; see :data:`Op`.
-        session: the session, any hashable object; the transactions of a session are in session
-            order. Name it for all transactions or for none; without names, each transaction has its
-            own session. A client that continues after an indeterminate transaction needs a new
-            session, because that transaction may take effect later.
-        status: ``committed``; ``aborted`` (certainly not applied); ``maybe``, also called
-            ``indeterminate`` and ``info`` (the outcome is unknown, so a checker may include or
-            exclude the transaction); or ``initial`` (the transaction *is* T0: it only writes, and
-            its last writes are the initial values).
-        begin: the time at which it started, or ``None`` if that is not known: an integer
-            (nanoseconds), a float (seconds) or a datetime, of the same kind in the whole history.
-        end: the time at which its outcome was known.
-        number: the number in its name (``T<number>``); by default its ordinal, from 1.
+        ops: the operations in program order, each in the form of :data:`Op`.
+        session: the session, which may be any hashable object. The transactions of a session are
+            given in session order. Either all transactions of a history name a session, or none
+            does; if none does, each transaction has its own session. A client that continues after
+            an indeterminate transaction needs a new session, because the indeterminate transaction
+            may take effect later.
+        status: ``committed``; ``aborted`` (the transaction certainly took no effect); ``maybe``,
+            also called ``indeterminate`` and ``info`` (the outcome is unknown, so a checker may
+            include or exclude the transaction); or ``initial`` (the transaction *is* T0: it only
+            writes, and its last writes are the initial values).
+        begin: the time at which the transaction began: an integer in nanoseconds, a float in
+            seconds, or a datetime; ``None`` if the time is not known. All times of a history must
+            be of the same kind.
+        end: the time at which the client learned the outcome; ``None`` if it is not known.
+        number: the number in the transaction's name (``T<number>``); by default the position in the
+            history, counted from 1.
         times: for each operation, the times at which it was sent and answered, by the clock of
-            ``begin`` and ``end``; ``None`` in place of one or both times that are not known.
-        commit: the time at which COMMIT was sent; the answer to COMMIT is at ``end``.
+            ``begin`` and ``end``. ``None`` stands for a time, or for both times, if not known.
+        commit: the time at which COMMIT was sent; the answer to COMMIT arrived at ``end``.
         group: an integer or a string; ``None`` for no group. Some levels promise more inside a
             group, such as the clients of one replica.
-        versions: for each operation, the version that it read or wrote, as the database names it,
-            or ``None``: an integer, a string, or any scalar. Only operations on registers have
-            versions, because the value of a list shows its version.
-        label: one name, or several; specifications may require more, or less, of transactions with
-            a label.
+        versions: for each operation, the version that it read or wrote, by the database's name for
+            it (an integer, a string, or another scalar), or ``None``. Only operations on registers
+            have versions, because the value of a list shows its version.
+        label: one name, or several names. Specifications may require more, or less, from
+            transactions with a label.
         level: the level that the transaction requested, by its name in ``.iso`` files (``ser``).
-        failed: the operations (counted from 0) that failed themselves; they are kept but ignored.
+        failed: the indices, counted from 0, of operations that failed by themselves. These
+            operations are kept, but they have no influence.
     """
 
     ops: Sequence[Op]
@@ -88,5 +95,5 @@ class Transaction(Struct, frozen=True):
 
 
 def one_or_several(names: tuple[str, ...]) -> str | tuple[str, ...] | None:
-    """Return labels as a transaction has them: one name, several, or ``None``."""
+    """Return names in the form of ``Transaction.label``: a name, several names, or ``None``."""
     return None if not names else names[0] if len(names) == 1 else names

@@ -1,7 +1,7 @@
-"""Keys and values as Python objects, and their conversion to the typed atoms of the columns.
+"""Converts keys and values between Python objects and the typed atoms of the columns.
 
 ``1``, ``"1"``, ``Keyword("1")``, ``1.0`` and ``True`` are five different values wherever a history
-is read, built, compared or written. A checker that confuses them invents or loses reads-from edges.
+is read, built, compared or written. A checker that confused them would invent or lose sources.
 """
 
 from __future__ import annotations
@@ -32,11 +32,13 @@ class UnknownValue(Enum):
 
 
 UNKNOWN: Final = UnknownValue.UNKNOWN
-"""The unknown result of a read, such as an ``:info`` read of Jepsen; it constrains nothing."""
+"""The unknown result of a read, such as that of an ``:info`` read in Jepsen's histories.
+
+A read with this result constrains nothing."""
 
 
 class Keyword(Struct, frozen=True):
-    """An EDN keyword: ``Keyword("x")`` is ``:x``."""
+    """A keyword of EDN; for example, ``Keyword("x")`` is ``:x``."""
 
     name: str
 
@@ -45,7 +47,7 @@ class Keyword(Struct, frozen=True):
 
 
 class Literal(Struct, frozen=True):
-    """Any other form in a file, such as a symbol or a nested vector, by its canonical text."""
+    """The canonical text of any other form in a file, such as a symbol or a nested vector."""
 
     text: str
 
@@ -54,29 +56,29 @@ Value: TypeAlias = (
     bool | int | float | str | Decimal | UUID | bytes | dt.date | dt.time | tuple[Any, ...]
     | Keyword | Literal | dict[str, Any] | None
 )  # fmt: skip
-"""A key or a value: the types that databases return, and EDN's keywords; a datetime is a date.
+"""A key or a value, which has a type that databases return, or is a keyword or a form of EDN.
 
-A dictionary is a row, which has values by column.
+A datetime is also a date. A dictionary is a row, with values by the names of columns.
 """
 
-_MOST_DIGITS = 4300  # Python prints and parses no integer with more digits
+_MOST_DIGITS = 4300  # Python does not print or parse integers with more digits
 
 
 def encode(value: object, where: str) -> tuple[int, Any]:
-    """Return the atom kind and payload that the native columns intern.
+    """Return the kind and the payload of the atom that the native columns store for a value.
 
-    Values of one type that are equal in Python are the same atom: ``0.0`` and ``-0.0``,
-    ``Decimal("1.50")`` and ``Decimal("1.5")``, one instant in two time zones.
+    If two values of the same type are equal in Python, they have the same atom: for example ``0.0``
+    and ``-0.0``, ``Decimal("1.50")`` and ``Decimal("1.5")``, or one instant in two time zones.
 
     Args:
         value: a key or a value.
-        where: the place to name in an error.
+        where: the place that an error message names.
 
     Raises:
-        HistoryError: an object of this type cannot be a key or value, or the value is NaN (which is
-            not equal to itself).
+        HistoryError: an object of this type cannot be a key or a value, or the value is NaN, which
+            is not equal to itself.
     """
-    if type(value) is int and -(2**63) <= value < 2**63:  # the usual case first
+    if type(value) is int and -(2**63) <= value < 2**63:  # the most frequent case
         return INTEGER, value
     match value:
         case None:
@@ -113,7 +115,7 @@ def encode(value: object, where: str) -> tuple[int, Any]:
             return OTHER, _row(value, where)
         case tuple():
             return OTHER, f"[{' '.join(value_text(v, where) for v in value)}]"
-    if hasattr(value, "__index__"):  # numpy's integers
+    if hasattr(value, "__index__"):  # such as integers of numpy
         return encode(value.__index__(), where)
     msg = (
         f"{where}: a key or value of a type that has no exact text (got {type(value).__name__}, "
@@ -154,7 +156,7 @@ def _decimal(value: Decimal, where: str) -> str:
 
 
 def value_text(value: object, where: str) -> str:
-    """Return the text of an element of a tuple, as the native reader prints it in a vector."""
+    """Return the text that the native reader prints for an element of a vector."""
     kind, payload = encode(value, where)
     if kind == STRING:
         return _quoted(payload)
@@ -162,7 +164,7 @@ def value_text(value: object, where: str) -> str:
 
 
 def _row(value: dict[Any, Any], where: str) -> str:
-    """Return the text of a row, with its columns in the order of their texts, as natively."""
+    """Return the text of a row in the form of the native reader, which sorts columns by text."""
     columns = []
     for name, field in value.items():
         if not isinstance(name, str | Keyword) or not name:
@@ -174,7 +176,7 @@ def _row(value: dict[Any, Any], where: str) -> str:
 
 
 def column_text(name: str) -> str:
-    """Return the text of a column's name: ``:v``, or in quotes if it cannot be a keyword."""
+    """Return the text of a column's name: a keyword such as ``:v`` if possible, else a string."""
     return f":{name}" if re.fullmatch(r"[\w.*+!?$%&=<>/-]+", name) else _quoted(name)
 
 
@@ -192,7 +194,7 @@ def _utf8(text: str, where: str) -> str:
 
 
 def decode(kind: int, payload: Any) -> Value:
-    """Return the Python object of an atom; the inverse of :func:`encode`."""
+    """Return the Python object for an atom; this is the inverse of :func:`encode`."""
     if kind == NIL:
         return None
     if kind in (INTEGER, NATURAL):
@@ -202,8 +204,8 @@ def decode(kind: int, payload: Any) -> Value:
         return text
     if kind == KEYWORD:
         return Keyword(text)
-    # Decode only a text that encodes back to itself: "1.50M" stays a literal, as 1.5M is another
-    # atom.
+    # A text is decoded only if encoding the result gives the same text. For example, "1.50M" stays
+    # a literal, because the decimal 1.5 has the text "1.5M", which is another atom.
     try:
         found = _decode_other(text)
         same = encode(found, "") == (kind, text)
@@ -261,25 +263,28 @@ def _decode_tuple(text: str) -> tuple[Value, ...]:
 
 
 def shown(value: object) -> str:
-    """Return a short text for any object, for messages."""
+    """Return a short text for any object, to be used in messages."""
     try:
         text = repr(value)
-    except Exception:  # integers of thousands of digits, and people's own classes
+    except Exception:  # for example, an integer of thousands of digits, or a user's class
         text = f"a {type(value).__name__} without a text"
     return text if len(text) <= 80 else text[:79] + "…"
 
 
-_ROW: Final = re.compile(r"[^\W\d][\w.]*/[\w./@-]+")  # a table and a primary key
+_ROW: Final = re.compile(r"[^\W\d][\w.]*/[\w./@-]+")  # a table, a slash and a primary key
 
 
 def key_name(kind: int, payload: Any) -> str:
-    """Return a key for messages; a string that reads as a name or row has no quotes: ``user/7``."""
+    """Return a key as text for messages.
+
+    A string has no quotes if it is an identifier, or a row such as ``user/7``.
+    """
     named = kind == STRING and (payload.isidentifier() or _ROW.fullmatch(payload))
     return str(payload) if named else show(kind, payload)
 
 
 def show(kind: int, payload: Any) -> str:
-    """Return an atom for messages: ``5``, ``"a"``, ``:x``, ``nil``."""
+    """Return an atom as text for messages, such as ``5``, ``"a"``, ``:x`` or ``nil``."""
     if kind == NIL:
         return "nil"
     if kind == STRING:

@@ -1,4 +1,4 @@
-"""Notes about the versions that a history states."""
+"""Makes the notes about the versions that operations of a history state."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def version_notes(columns: Columns) -> tuple[str, ...]:
-    """Return notes on how many operations state a version, and on versions of limited use.
+    """Return notes on how many operations state a version, and on versions that help little.
 
     Args:
-        columns: the columns of the history, after its sources were named.
+        columns: the columns of the history, in which sources have already been named.
     """
     import numpy as np
 

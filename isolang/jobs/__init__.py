@@ -1,1 +1,1 @@
-"""Work on one history: the steps of a check, in this process or in a child with limits."""
+"""Runs the steps of a check of one history, in this process or in a child process with limits."""

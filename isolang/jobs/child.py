@@ -1,7 +1,7 @@
-"""Runs work in child processes with limited time and memory; a dead child ends no run.
+"""Runs work in child processes with limited time and memory; a run survives the end of a child.
 
-The parent passes a task to the child as a pickle, and the child sends messages as lines of JSON:
-``[kind, content]``. All files are unnamed, so a run that is killed leaves no files.
+The parent passes a task to the child as a pickle. The child sends messages as lines of JSON:
+``[kind, content]``. All files are unnamed, so a run that is killed leaves no files behind.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from isolang.output.terminal import open_streams
 Receive: TypeAlias = Callable[[str, Any], float | None]
 Send: TypeAlias = Callable[[str, Any], None]
 
-EXIT_MEMORY: Final = 77  # the memory was too small even for the imports
+EXIT_MEMORY: Final = 77  # the exit status if the memory does not even suffice for the imports
 NO_LIMIT: Final = float("inf")
 _TICK = 3600.0  # the longest wait in seconds that the system accepts
 
-# The child imports the package from the same folder as this process, and nothing (-P) from the
-# current folder, which may contain a file such as numpy.py.
+# The child imports the package from the same folder as this process. It imports no files from the
+# current folder (-P), because that folder may contain a file such as numpy.py.
 _WORK = (
     "import sys; sys.path.append(sys.argv[3]); from isolang.jobs.child import serve; "
     "serve(sys.argv[1], int(sys.argv[2]))"
@@ -44,13 +44,13 @@ _ROOT = str(Path(__file__).resolve().parents[2])
 
 
 class Ended(Struct, frozen=True, kw_only=True):
-    """The end of a child process.
+    """The way in which a child process ended.
 
     Attributes:
-        status: the exit status of the child, which is negative for a signal.
-        errors: the text that the child wrote to the standard error output.
-        late: whether the child was killed because its time was over.
-        peak: the peak memory of the child in megabytes, or ``None`` if it was not measured or is
+        status: the exit status of the child; negative if a signal ended the child.
+        errors: the text that the child wrote to its standard error output.
+        late: whether the child was killed because it exceeded its time limit.
+        peak: the peak memory of the child in megabytes; ``None`` if it was not measured or is
             unknown.
     """
 
@@ -61,7 +61,7 @@ class Ended(Struct, frozen=True, kw_only=True):
 
     @property
     def last_line(self) -> str:
-        """The last line that the child wrote to the standard error output."""
+        """The last line that the child wrote to its standard error output; empty for none."""
         return self.errors.splitlines()[-1] if self.errors else ""
 
     @property
@@ -70,7 +70,7 @@ class Ended(Struct, frozen=True, kw_only=True):
         return self.status == EXIT_MEMORY or any(word in self.errors for word in _OUT_OF_MEMORY)
 
 
-# Parts of the messages that libraries print when an allocation fails.
+# Texts that occur in the messages of libraries when an allocation fails.
 _OUT_OF_MEMORY = (
     "MemoryError", "bad_alloc", "out of memory", "failed to map segment", "Cannot allocate",
     "Resource temporarily unavailable",
@@ -78,10 +78,10 @@ _OUT_OF_MEMORY = (
 
 
 class Children:
-    """The child processes of one run; ``close`` kills the children that are still working."""
+    """The child processes of one run; ``close`` kills the children that have not ended yet."""
 
     def __init__(self) -> None:
-        """Start with no children."""
+        """Create a run without children."""
         self._lock = threading.Lock()
         self._there: set[subprocess.Popen[bytes]] = set()
         self.closed = False
@@ -90,13 +90,14 @@ class Children:
         self, work: str, task: object, receive: Receive, *, first: float = NO_LIMIT,
         stdin: bool = False, measured: bool = False,
     ) -> Ended:  # fmt: skip
-        """Run a task in a child, and receive its messages until it ends.
+        """Run a task in a child process, and receive messages until the child ends.
 
         Args:
-            work: ``module:function``, called in the child with the task and with ``send``.
-            task: an object that can be pickled.
-            receive: the function that is called with the kind and the content of each message.
-            first: the seconds after which the child is killed, unless it sends a message before.
+            work: the function that the child calls with the task and with ``send``, as
+                ``module:function``.
+            task: the argument for this function, which must be an object that can be pickled.
+            receive: a function that is called with the kind and the content of each message.
+            first: the seconds after which the child is killed if it has sent no message yet.
             stdin: whether the child reads the standard input of this process.
             measured: whether to measure the memory of the child. If so, the child is killed after
                 its last message, before it frees memory.
@@ -128,7 +129,7 @@ class Children:
         return Ended(status=child.returncode, errors=text, late=late, peak=peak)
 
     def close(self) -> None:
-        """Kill all children."""
+        """Kill all children that have not ended yet."""
         with self._lock:
             self.closed = True
             for child in self._there:
@@ -138,7 +139,7 @@ class Children:
     def _start(
         self, work: str, task_file: IO[bytes], errors: IO[bytes], *, stdin: bool
     ) -> subprocess.Popen[bytes]:
-        # The child gets a new session, because Ctrl-C should reach only the parent, which then
+        # The child gets a new session, because Ctrl-C must reach only the parent. The parent then
         # kills the child.
         return subprocess.Popen(
             [sys.executable, "-P", "-c", _WORK, work, str(task_file.fileno()), _ROOT],
@@ -152,7 +153,7 @@ class Children:
 
 
 def _listen(child: subprocess.Popen[bytes], receive: Receive, first: float) -> bool:
-    """Receive messages until the child ends or is late, and return whether the child was late."""
+    """Receive messages until the child ends or exceeds its time; return whether it was too late."""
     assert child.stdout is not None
     buffer, deadline = b"", time.monotonic() + first
     with selectors.DefaultSelector() as selector:
@@ -177,7 +178,7 @@ def _listen(child: subprocess.Popen[bytes], receive: Receive, first: float) -> b
 
 
 def serve(work: str, task_file: int) -> None:
-    """Do the work that the parent requests, and then end the process."""
+    """Run the task that the parent has passed, and then end the process."""
     open_streams()
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii", buffering=1)
     _die_with_parent()
@@ -206,7 +207,7 @@ def serve(work: str, task_file: int) -> None:
 
 
 def _die_with_parent() -> None:
-    """Make this process end when its parent ends, for whatever reason."""
+    """Make this process end when its parent ends, even if the parent is killed."""
     parent = os.getppid()
 
     def watch() -> None:
@@ -218,9 +219,10 @@ def _die_with_parent() -> None:
 
 
 def peak_megabytes(process: int) -> float | None:
-    """Return the peak memory of a process in megabytes, or ``None`` if it is unknown.
+    """Return the peak memory of a process in megabytes; ``None`` if it is unknown.
 
-    The result is not ``ru_maxrss``, because on Linux a child inherits this value from its parent.
+    This function does not use ``ru_maxrss``, because on Linux a child inherits this value from its
+    parent.
     """
     try:
         with open(f"/proc/{process}/status", encoding="ascii", errors="replace") as status:

@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from isolang.language.classify.route import Route
     from isolang.solvers.registry import Pair
 
-_GRACE = 2.0  # a run that has not ended this many seconds after its deadline is killed
+_GRACE = 2.0  # a run is killed if it has not ended this many seconds after its deadline
 
 
 class ContestEntry(Struct, frozen=True, kw_only=True):
-    """One pair that runs on one history.
+    """A run of one pair on one history.
 
     Attributes:
         history: the path of the history.
-        spec: the spec as the user named it.
-        route: the route of the spec.
-        pair: the encoding, solver and stage of pruning.
-        options: the options, whose timeout is for the time from the pre-pass to the answer, and
-            whose memory is that of the process.
+        spec: the specification by the name that the user gave.
+        route: the route of the specification.
+        pair: the encoding, the solver and the stage of pruning.
+        options: the options of the check. The timeout limits the time from the pre-pass to the
+            answer, and the memory limits the whole process.
         reading: the options for reading the history.
     """
 
@@ -42,7 +42,7 @@ class ContestEntry(Struct, frozen=True, kw_only=True):
 
 
 def run(children: Children, entry: ContestEntry) -> ContestRow:
-    """Run an entry in a child process, and return its row."""
+    """Run an entry in a child process, and return the row with its result."""
     found: list[ContestRow] = []
     phase = "start"
 
@@ -86,7 +86,7 @@ def _row(entry: ContestEntry, verdict: Any, detail: str) -> ContestRow:
 
 
 def work(entry: ContestEntry, send: Send) -> None:
-    """Run an entry in the child process, and send its row."""
+    """Run an entry in this child process, and send the row with its result to the parent."""
     import os
 
     from isolang.errors import IsolangError, UnsupportedError
@@ -108,7 +108,7 @@ def work(entry: ContestEntry, send: Send) -> None:
 
 
 def _measured(entry: ContestEntry, phase: Callable[[str], object]) -> ContestRow:
-    """Run an entry, and return its outcome with the costs of each stage."""
+    """Run an entry, and return the row with its outcome and the costs of each stage."""
     from isolang.history import read_history
     from isolang.limits import Deadline
     from isolang.pipeline.pair_run import PairRun
@@ -118,7 +118,7 @@ def _measured(entry: ContestEntry, phase: Callable[[str], object]) -> ContestRow
 
     phase("read")
     load_plugins()
-    solver_of(entry.pair.solver)  # this imports the modules that it needs
+    solver_of(entry.pair.solver)  # imports the modules of the solver
     history = read_history(entry.history, entry.reading)
     phase("prepare")
     options = Options(seed=entry.options.seed, threads=1)
@@ -147,7 +147,7 @@ def _measured(entry: ContestEntry, phase: Callable[[str], object]) -> ContestRow
 
 
 def _costs(statistics: dict[str, float]) -> dict[str, float]:
-    """Return the costs by column, for which the finer stages of the engine are added up."""
+    """Return the costs by column; the times of the engine's stages are added up for this."""
     row: dict[str, float] = {
         name: statistics[name]
         for name in ("variables", "clauses", "edges", "conflicts")

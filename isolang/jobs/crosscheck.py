@@ -1,4 +1,7 @@
-"""Decides a history also with other pairs (``--cross-check``), and saves it if they disagree."""
+"""Compares a verdict with those of other pairs (``--cross-check``).
+
+If the pairs disagree, the history is saved.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from isolang.options import Options
     from isolang.verdict import Verdict
 
-_SHARE = 0.8  # the share of the remaining time for the pairs; the rest is for writing files
+_SHARE = 0.8  # the share of the remaining time for the pairs; the rest is needed to write files
 
 
 def cross_checked(
@@ -32,16 +35,16 @@ def cross_checked(
     which: str,
     folder: str,
 ) -> Report:
-    """Cross-check a verdict, and return its report with the result added.
+    """Cross-check a verdict, and return its report with the result of the comparison.
 
     Args:
         report: the report of the verdict.
-        verdict: the verdict of the first pair.
-        route: the route of its level.
+        verdict: the verdict of the pair that decided.
+        route: the route of the specification.
         options: the options of the check.
-        deadline: the deadline of the check.
+        deadline: the time limit of the check.
         which: the value of ``--cross-check``.
-        folder: the folder in which to save a history on which the pairs disagree.
+        folder: the folder in which the history is saved if the pairs disagree.
     """
     chosen, _ = choose_pair(options.encoding, options.solver, options.prune, route=route)
     others = partners(chosen, which, route)

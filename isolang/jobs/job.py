@@ -1,4 +1,4 @@
-"""Checks one history against some specs and saves the results, in this process or in a child."""
+"""Checks one history against some specifications, and saves the results."""
 
 from __future__ import annotations
 
@@ -25,40 +25,44 @@ if TYPE_CHECKING:
     from isolang.verdict import Invalid, Verdict
 
 
-# The limits for finding the levels between which a history lies: at most this many operations, at
-# most this much work, and at least this many remaining seconds.
+# The levels between which a history lies are reported only if the history has at most this many
+# operations, with this limit of work, and if at least this many seconds remain.
 _SMALL: Final = 20_000
 _LEVELS_WORK: Final = 4_000_000
 _LEAST_SECONDS: Final = 0.1
-_LARGE: Final = 250_000  # the size of a history in bytes that justifies a heap in large pages
-_HEAP: Final = 64 << 20  # in bytes; unused ones cost nothing
+_LARGE: Final = 250_000  # from this size in bytes on, a history is worth a heap in large pages
+_HEAP: Final = 64 << 20  # the size of this heap in bytes; bytes that are not used cost nothing
 
 Emit = Callable[[Report], object]
 Progress = Callable[[str], object]
 
 
 class Unloaded(Struct, frozen=True):
-    """A specification that exceeded a limit while it was loaded; its verdicts are unknown."""
+    """A specification that could not be loaded within the limits, so its verdicts are unknown.
+
+    Attributes:
+        reason: the limit that was reached, in words.
+    """
 
     reason: str
 
 
 class Job(Struct, frozen=True, kw_only=True):
-    """One history, the specs to check it against, and what to do with the results.
+    """A history, the specifications to check it against, and what to do with the results.
 
     Attributes:
-        history: the path of the history, or ``-``.
-        specs: the specs as the user named them, with their routes.
+        history: the path of the history; ``-`` for the standard input.
+        specs: the specifications by the names that the user gave, with their routes.
         reading: the options for reading the history.
-        options: the options of the check. The timeout is for each verdict, and includes the
-            reading.
-        parallel: the number of jobs that share the default memory.
+        options: the options of the check. The timeout applies to each verdict separately, and
+            includes the time for reading.
+        parallel: how many jobs share the default memory.
         output: which files to write, and whether to search for every kind of anomaly.
-        form: the form of :mod:`isolang.report.forms` in which to draw the verdict, or empty for
-            none.
-        cross_check: the value of ``--cross-check``, or empty for none.
-        standing: whether to report between which levels the history lies, if that is cheap.
-        simplest: whether to search for the simplest violation, because somebody will read it.
+        form: the form of :mod:`isolang.report.forms` in which to draw the verdict; empty for none.
+        cross_check: the value of ``--cross-check``; empty for no cross-check.
+        standing: whether to report the levels between which the history lies, if this takes little
+            work.
+        simplest: whether to search for the simplest violation, which is useful if people read it.
     """
 
     history: str
@@ -74,7 +78,7 @@ class Job(Struct, frozen=True, kw_only=True):
 
     @property
     def limits(self) -> Limits:
-        """Return the limits of each check; the default for memory is a share of the machine's."""
+        """Return the limits of each check, with the default for the memory if none was given."""
         from isolang.limits import default_memory
 
         memory = self.options.memory
@@ -86,8 +90,8 @@ class Job(Struct, frozen=True, kw_only=True):
 
 
 def run_job(job: Job, emit: Emit, progress: Progress) -> None:
-    """Read the history once, check it against each spec, and emit the reports in order."""
-    # These heavy modules are imported before the clock starts.
+    """Read the history once, check it against each specification, and emit the reports in order."""
+    # These large modules are imported before the time is measured.
     import numpy as np  # noqa: F401
 
     from isolang import _native, api, pipeline  # noqa: F401
@@ -115,9 +119,9 @@ def run_job(job: Job, emit: Emit, progress: Progress) -> None:
 
 
 class _HistorySummary:
-    """Facts about a history that hold for every spec: all its anomalies, and its levels.
+    """Facts about a history that do not depend on the specification: all anomalies, and levels.
 
-    These facts are computed once, after the first verdict.
+    These facts are computed only once, after the first verdict.
     """
 
     def __init__(self, job: Job, history: History, progress: Progress) -> None:
@@ -129,7 +133,7 @@ class _HistorySummary:
         self._done = False
 
     def attach_to(self, report: Report) -> Report:
-        """Return the report with the summary."""
+        """Return the report of a verdict, to which these facts are added."""
         if report.verdict == "error" or not (self._job.output.all_anomalies or self._job.standing):
             return report
         if not self._done:
@@ -180,7 +184,7 @@ class _HistorySummary:
 
 
 def _with_verdict(findings: Findings, report: Report) -> Findings:
-    """Return the findings, and add the report's violation if its kind is missing."""
+    """Return the findings, to which the report's violation is added if its kind is missing."""
     from isolang.explain.violation import Finding
 
     violation = report.violation
@@ -198,7 +202,7 @@ def _with_verdict(findings: Findings, report: Report) -> Findings:
 
 
 def _read(job: Job, reading: Deadline, emit: Emit) -> History | None:
-    """Read the history, or emit the reports and return ``None`` if reading fails."""
+    """Read the history; if this fails, emit a report for each specification and return ``None``."""
     from isolang.history import read_history
     from isolang.limits import out_of_memory
 
@@ -227,7 +231,10 @@ def _judged(
     deadline: Deadline,
     progress: Progress,
 ) -> Report:
-    """Return the report of one history and one spec, also if an exception was raised."""
+    """Check the history against one specification, and return the report.
+
+    An exception also becomes a report.
+    """
     from isolang.limits import out_of_memory
     from isolang.pipeline import decide
     from isolang.pipeline.other_reading import with_other_reading
@@ -267,7 +274,7 @@ def _judged(
 
 
 def _unexpected(error: Exception) -> str:
-    """Return the message of an unexpected exception, which ends only this verdict."""
+    """Return the message for an unexpected exception; the job continues with other verdicts."""
     if os.environ.get("ISOLANG_TRACEBACK"):
         import traceback
 
@@ -284,14 +291,16 @@ def _default(job: Job) -> str:
 def _is_large(history: str) -> bool:
     try:
         return os.stat(history).st_size >= _LARGE
-    except (OSError, ValueError):  # a pipe, or a missing file, about which the reader complains
+    except (OSError, ValueError):  # a pipe, or a missing file, which the reader will report
         return False
 
 
 def _saved(job: Job, report: Report, verdict: Verdict, route: Route) -> Report:
-    """Save the requested files, and any rejected certificate, and return the report with them.
+    """Save the requested files, and any rejected certificate.
 
-    The report also names the files that could not be saved, and keeps its verdict in any case.
+    Returns:
+        The report with the names of the saved files, and of files that could not be saved. The
+        verdict is the same in both cases.
     """
     from isolang.verdict import Invalid, Unknown, Valid
 
@@ -329,7 +338,11 @@ def _drawn(form: str, verdict: Verdict) -> str:
 
 
 def _write_page(job: Job, report: Report, verdict: Verdict) -> str:
-    """Write the page of a verdict to the file, or a new file in the folder; return its name."""
+    """Write the page about a verdict, and return the name of its file.
+
+    If the path of the page does not end in ``.html``, it is a folder, and the file gets a name made
+    from the history and the specification.
+    """
     from isolang.report import page, save_page
 
     path = Path(job.output.html)

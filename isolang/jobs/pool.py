@@ -1,4 +1,4 @@
-"""Runs jobs in child processes; if a child dies, its verdict is unknown, with the reason."""
+"""Runs jobs in child processes; if a child ends early, its verdict is unknown, with a reason."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ from isolang.jobs.job import Job, run_job
 from isolang.limits import about_default_memory
 from isolang.output.records import Report, unknown_report
 
-# The seconds after its deadline until a child is killed that has not ended by itself, and the
-# seconds for its start, which do not count for the history.
+# A child that has not ended by itself is killed this many seconds after its deadline. The start of
+# a child may take additional seconds, which do not count toward the time for the history.
 _GRACE = 0.5
 _START = 5.0
-# The search for a minimal part ends at the deadline, but may still finish writing its result.
+# The search for a minimal part ends at the deadline, but then still has to write its result.
 _MINIMAL = 1.0
 
 
 def run_apart(children: Children, job: Job, progress: Callable[[str], object]) -> list[Report]:
-    """Run a job in a child; if the child dies, run the remaining specs in another child."""
+    """Run a job in a child process, and return the reports.
+
+    If the child ends early, the remaining specifications run in another child.
+    """
     reports: list[Report] = []
     while len(reports) < len(job.specs):
         rest = replace(job, specs=job.specs[len(reports) :])
@@ -38,7 +41,7 @@ def run_apart(children: Children, job: Job, progress: Callable[[str], object]) -
 
 
 def work(job: Job, send: Send) -> None:
-    """Run a job in the child process."""
+    """Run a job in this child process, and send its reports to the parent."""
     from msgspec import to_builtins
 
     run_job(
@@ -51,7 +54,11 @@ def work(job: Job, send: Send) -> None:
 def _run(
     children: Children, job: Job, progress: Callable[[str], object]
 ) -> tuple[list[Report], str]:
-    """Return the reports of one child, and, if some are missing, why the child ended."""
+    """Run a job in one child.
+
+    Returns:
+        The reports of the child; and, if reports are missing, why the child ended.
+    """
     reports: list[Report] = []
     phase = "start"
     timeout = job.options.timeout
@@ -76,7 +83,7 @@ def _run(
 
 
 def _why(ended: Ended, phase: str, job: Job) -> str:
-    """Return why a child ended without all its reports."""
+    """Return why a child ended before it had sent all its reports."""
     capped = job.options.memory is not None
     if capped and phase == "start":
         return "memory: the limit is less than the checker itself needs to start"

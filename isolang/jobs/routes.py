@@ -1,4 +1,4 @@
-"""Loads specifications for a run, under the limits of the run, before any history is read."""
+"""Loads the specifications of a run under the run's limits, before any history is read."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ def load_route(spec: str, include: Sequence[str] = ()) -> Route:
 def load_routes(
     specs: Sequence[str], include: Sequence[str], options: Options
 ) -> tuple[tuple[str, Route | Unloaded], ...]:
-    """Load and route specifications before reading a history, so a typo costs no time.
+    """Load specifications and choose their routes.
 
-    Each specification may take as much time and memory as a verdict. A specification that exceeds
-    these limits is ``Unloaded``.
+    This is done before a history is read, so that a typing mistake is reported at once. Each
+    specification may take as much time and memory as a verdict. If it exceeds these limits, the
+    result for it is ``Unloaded``.
 
     Raises:
         SpecError: if a specification cannot be used.

@@ -1,4 +1,4 @@
-"""The ``.iso`` language: from a name, a path or a text to the route that decides it.
+"""The ``.iso`` language: how a name, a path or a text becomes a specification with its route.
 
 ``load.load_spec`` reads a specification through ``library`` and ``includes``, and
 ``classify.route.route`` chooses its route. In between, ``syntax`` parses a text to a tree and

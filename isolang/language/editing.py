@@ -1,6 +1,6 @@
 """Answers an editor's questions about a specification, for ``isocheck lsp``.
 
-Lines and columns count from 1, as everywhere in the language.
+Lines and columns are numbered from 1, as everywhere in the language.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from isolang.language.syntax.source import Span
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*")
 _PLACE: Final = re.compile(r"(?P<file>.*?):(?P<line>\d+):(?P<column>\d+): (?:warning: )?")
 BUILTIN_MEANINGS: Final = {word.name: word.sentence for word in vocabulary.BUILTIN_WORDS}
-"""The names that are defined for every history, each with its meaning."""
+"""For each name that is defined for every history, a sentence with its meaning."""
 
 
 class Note(Struct, frozen=True, kw_only=True):
     """A message at a place of the text.
 
     Attributes:
-        severity: an error or a warning.
-        line: the line of the place.
-        column: the column of the place.
-        message: the mistake, with its hint.
+        severity: ``error`` or ``warning``.
+        line: the line of the place, from 1.
+        column: the column of the place, from 1.
+        message: what is wrong, with a hint.
     """
 
     severity: Literal["error", "warning"]
@@ -41,7 +41,7 @@ class Note(Struct, frozen=True, kw_only=True):
 
 
 def notes(text: str, path: Path) -> list[Note]:
-    """Return the errors of a text, or its warnings if it has none."""
+    """Return the errors in a text; if it has no errors, return its warnings."""
     found = load_buffer(text, path)
     if found.spec is None:
         return [_note("error", error, path) for error in found.errors]
@@ -50,7 +50,7 @@ def notes(text: str, path: Path) -> list[Note]:
 
     try:
         warnings = [*route(found.spec).warnings, *polarity_warnings(found.spec)]
-    except SpecError:  # a text without checks, which other files include
+    except SpecError:  # the text has no checks, because other files include it
         warnings = [*found.spec.warnings]
     return [_warning(one, path) for one in warnings]
 
@@ -80,13 +80,13 @@ def _warning(text: str, path: Path) -> Note:
 
 
 def _short(message: str) -> str:
-    """Return a message without its place and source line, because the editor shows both."""
+    """Return a message without its place and source line, which the editor shows itself."""
     first, *rest = message.splitlines()
     return "\n".join([_PLACE.sub("", first), *(line.strip() for line in rest if "hint:" in line)])
 
 
 def word_at(text: str, line: int, column: int) -> str:
-    """Return the name at a place, or an empty text if there is none."""
+    """Return the name at a place of a text, or an empty text if the place is not in a name."""
     lines = text.splitlines()
     if not 1 <= line <= len(lines):
         return ""
@@ -97,7 +97,7 @@ def word_at(text: str, line: int, column: int) -> str:
 
 
 def hover(text: str, path: Path, line: int, column: int) -> str:
-    """Return the text of the definition, check or builtin that the name at a place refers to."""
+    """Return a description of the definition, check or builtin whose name is at a place."""
     name = word_at(text, line, column)
     found = load_buffer(text, path)
     if not name:
@@ -123,7 +123,10 @@ def _about_check(found: Buffer, name: str) -> Iterator[str]:
 
 
 def definition(text: str, path: Path, line: int, column: int) -> tuple[str, int, int] | None:
-    """Return the file, line and column where the name at a place is declared, or ``None``."""
+    """Return the file, line and column of the declaration of the name at a place.
+
+    If the name has no declaration, return ``None``.
+    """
     name = word_at(text, line, column)
     for item in _items(load_buffer(text, path)):
         if name and _declares(item, name):
@@ -132,7 +135,7 @@ def definition(text: str, path: Path, line: int, column: int) -> tuple[str, int,
 
 
 def completions(text: str, path: Path) -> dict[str, str]:
-    """Return the names and words that the text may use, each with a description."""
+    """Return the words and names that a user may write in a text, each with a description."""
     from isolang.language.library import list_library
     from isolang.language.syntax.parser import keywords
 
@@ -141,13 +144,13 @@ def completions(text: str, path: Path) -> dict[str, str]:
     for item in _items(found):
         if isinstance(item, ast.Let | ast.ExistsItem):
             words[item.name.text] = _source(item.span).splitlines()[0]
-    if found.gathered is None:  # the text does not parse yet, so offer the names of its tokens
+    if found.gathered is None:  # the text has a syntax error, so offer all names in it
         words |= {name: "name" for name in _NAME.findall(text) if name not in words}
     return words | {f'"{entry.name}.iso"': entry.title for entry in list_library()}
 
 
 def formatted(text: str, path: Path) -> str | None:
-    """Return the text in the usual layout, or ``None`` if it does not follow the grammar."""
+    """Return a text in the usual layout; if it does not follow the grammar, return ``None``."""
     from isolang.language.syntax.layout import format_text
     from isolang.language.syntax.source import SourceText
 

@@ -1,4 +1,4 @@
-"""The implications among the levels of the library, for checking one history by several levels.
+"""The implications among the library's levels, used to check one history by several levels.
 
 ``isocheck spec lattice`` proves each implication, and tests compare this table with its proofs.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-# The implications are the same with and without sessions: SSER => SER => SI => PSI => CC => RA =>
-# RC, and SI => PC => CC (A. Cerone, G. Bernardi, A. Gotsman, CONCUR 2015; R. Biswas, C. Enea,
-# OOPSLA 2019; A. Adya, 1999).
+# These implications hold with and without sessions: SSER => SER => SI => PSI => CC => RA => RC, and
+# SI => PC => CC (A. Cerone, G. Bernardi, A. Gotsman, CONCUR 2015; R. Biswas, C. Enea, OOPSLA 2019;
+# A. Adya, 1999).
 _CHAIN: Mapping[str, tuple[str, ...]] = {
     "sser": ("ser", "strong-si"),
     "strong-si": ("si",),
@@ -39,11 +39,11 @@ def _implications() -> dict[str, tuple[str, ...]]:
 
 
 IMPLIES: Mapping[str, tuple[str, ...]] = _implications()
-"""The levels that each level implies directly."""
+"""For each level, the levels that it implies directly."""
 
 
 def implied_by(name: str) -> frozenset[str]:
-    """Return all other levels that a level implies.
+    """Return all levels that a level implies, directly or through other levels.
 
     >>> sorted(implied_by("pl-3"))
     ['pl-1', 'pl-2']
@@ -59,7 +59,7 @@ def implied_by(name: str) -> frozenset[str]:
 
 
 def among(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return, for each of the given levels, which of the other ones it implies directly.
+    """Return, for each of some levels, which of them it implies with none of them in between.
 
     >>> among(["ser", "si", "pl-3", "pl-1"])
     {'ser': ('si', 'pl-3'), 'si': ('pl-1',), 'pl-3': ('pl-1',), 'pl-1': ()}

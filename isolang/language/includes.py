@@ -1,4 +1,4 @@
-"""Collects a text and all texts that it includes, each once and in the order of their effect."""
+"""Collects a text with all texts that it includes, each only once, in the order of their effect."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from isolang.language.trees import parsed
 
 MAX_BYTES = 1 << 20
 """The greatest size of a specification in bytes. A larger file is probably a history that the user
-named by mistake.
+gave by mistake.
 """
 
 
@@ -26,11 +26,11 @@ class Gathered(Struct, frozen=True, kw_only=True):
     """A main text, together with all texts that it includes.
 
     Attributes:
-        main: the parsed main text.
+        main: the syntax tree of the main text.
         items: all items except includes. The items of an included file are at the place of its
             first include.
-        sources: the texts in the order of reading, the main one first.
-        notes: notes on files that come from an unexpected folder.
+        sources: the texts in the order of reading, beginning with the main text.
+        notes: for users, notes about includes that were found in a place that they may not expect.
     """
 
     main: ast.File
@@ -47,21 +47,21 @@ def gather(source: SourceText, *, path: Path | None, include_path: Sequence[Path
 
     Args:
         source: the main text.
-        path: its file, or ``None`` for a text without a file.
-        include_path: folders, in the order of the search.
+        path: the path of the main text; ``None`` if it is not from a file.
+        include_path: the folders to search for includes, in the order of the search.
 
     Raises:
-        SpecError: a syntax error in any text, or a file that cannot be found or read.
+        SpecError: if a text has a syntax error, or an included file cannot be found or read.
     """
     walk = _Walk(_Files(tuple(include_path)))
     return walk.gathered(_Found(source, path))
 
 
 def gather_carried(sources: Sequence[SourceText]) -> Gathered:
-    """Parse texts that were read before, without reading any file of the user.
+    """Parse texts that were read earlier, without reading files of users.
 
     Args:
-        sources: the ``Gathered.sources`` of the earlier reading, with the main text first.
+        sources: the ``Gathered.sources`` of the earlier reading, beginning with the main text.
 
     Raises:
         SpecError: if a text has a syntax error, or an include that is neither among the texts nor
@@ -71,11 +71,12 @@ def gather_carried(sources: Sequence[SourceText]) -> Gathered:
 
 
 def read_source(path: Path, *, span: Span | None = None) -> SourceText:
-    """Return the text of a file; each file of the library is read only once.
+    """Return the text of a file. Files of the library are cached.
 
     Args:
-        path: the file.
-        span: the place of the include that names the file, for the error message.
+        path: the path of the file.
+        span: the place of the include that names the file, for error messages; ``None`` if the user
+            named the file.
 
     Raises:
         SpecError: if the file cannot be read, is too large, or is not UTF-8.
@@ -96,8 +97,8 @@ def _read(path: Path, span: Span | None) -> SourceText:
         return SpecError(text, file=name, line=line, hint=hint)
 
     try:
-        # Reading a FIFO or a device may never end. The user may name one, but an included file may
-        # not be one.
+        # Reading from a FIFO or a device may never end. Users may name such a file, but includes
+        # may not.
         if span is not None and path.exists() and not path.is_file():
             raise fail("is not a regular file")
         with path.open("rb") as stream:
@@ -118,7 +119,7 @@ def _read(path: Path, span: Span | None) -> SourceText:
 
 
 def is_there(path: Path) -> bool:
-    """Return whether a file or folder of this name exists; false if no file can have this name."""
+    """Return whether a file or folder exists; the result is false if its name is not possible."""
     try:
         return path.exists()
     except (OSError, ValueError):
@@ -126,13 +127,13 @@ def is_there(path: Path) -> bool:
 
 
 def readable(name: str) -> str:
-    """Return a name for messages: control characters are escaped, and a long name is shortened."""
+    """Return a name for use in messages, shortened and with control characters escaped."""
     text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in name)
     return text if len(text) <= 200 else f"{text[:100]}…{text[-60:]}"
 
 
 class _Found(Struct, frozen=True):
-    """A text with its file, or with ``None`` if the text is from the library or has no file."""
+    """A text with the path of its file; ``None`` if it is not from a file or is in the library."""
 
     source: SourceText
     path: Path | None
@@ -147,12 +148,12 @@ class _Found(Struct, frozen=True):
 
 
 class _Places(Protocol):
-    """The places in which the search for an include looks."""
+    """The places where includes are searched for."""
 
     notes: list[str]
 
     def find(self, include: ast.Include, place: _Found) -> _Found:
-        """Return the text that an ``include`` in the text of ``place`` refers to."""
+        """Return the text that an ``include`` refers to if it is in the text of ``place``."""
         ...
 
 
@@ -164,7 +165,7 @@ class _Walk:
         self._seen: set[object] = set()
 
     def gathered(self, main: _Found) -> Gathered:
-        """Walk from the main text through all includes."""
+        """Parse the main text and all its includes, and return them together."""
         file = self._add(main, None)
         return Gathered(
             main=file,
@@ -176,8 +177,8 @@ class _Walk:
     def _add(self, found: _Found, include: ast.Include | None) -> ast.File:
         source = found.source
         if not (include is None or found.in_library or begins_like_a_specification(source)):
-            # The message must not quote the file, because an untrusted specification may include
-            # any path.
+            # The message must not quote the file, because a specification that is not trusted may
+            # include any path.
             what = f"{source.name} is not a specification: it does not begin like one"
             raise error_at(include.span, what)
         self._seen.add(found.identity)
@@ -197,7 +198,7 @@ class _Walk:
 
 
 class _Files:
-    """The search for includes among files and folders."""
+    """Searches for includes in folders and in the library."""
 
     def __init__(self, include_path: tuple[Path, ...]) -> None:
         self.notes: list[str] = []
@@ -231,7 +232,7 @@ class _Files:
 
 
 class _Carried:
-    """The search for includes among texts that were read before, by their earlier names."""
+    """Searches for includes among texts that were read earlier, by the names that they had."""
 
     def __init__(self, sources: tuple[SourceText, ...]) -> None:
         self.notes: list[str] = []

@@ -1,9 +1,9 @@
 """The library of levels that comes with the package.
 
-A name of the library is one of three things: a file of ``isolang/specs``; an alias, which is a row
-of ``aliases.toml`` there; or a level with the suffix ``-nosession``, whose text
-``_without_sessions`` derives from the level's own. Each has a text, which is all that other modules
-need to know.
+A name in the library is one of three things: a file in ``isolang/specs``; an alias, which is a row
+of ``aliases.toml`` in that folder; or a level's name with the suffix ``-nosession``, whose text
+``_without_sessions`` derives from the text of the level. Other modules see no difference between
+these, because each name has a text.
 """
 
 from __future__ import annotations
@@ -22,19 +22,22 @@ from isolang.errors import SpecError
 from isolang.language.syntax.source import SourceText
 
 SPECS = Path(__file__).resolve().parent.parent / "specs"
-"""The folder with the levels of the library, which are read as package data without unpacking."""
+"""The folder with the library's levels, which are read directly from the installed package."""
 
 FRAGMENTS = SPECS / "fragments"
-"""Definitions that levels include. A fragment has no header and defines no level."""
+"""The folder with fragments: definitions that levels include. A fragment has no header and defines
+no level.
+"""
 
 DATABASES = SPECS / "databases"
-"""The profiles of databases, and the mechanisms that profiles consist of. Users can name and
-include them like levels. Unlike a level, each of them rests on an assumption about recorded times.
+"""The folder with the profiles of databases, and with the mechanisms that profiles consist of.
+Users can name and include these like levels. Unlike a level, each of them rests on an assumption
+about recorded times.
 """
 
 MIXED = SPECS / "mixed"
-"""Levels that check each transaction by the level that it requested. The history must state these
-levels.
+"""The folder with levels that check each transaction by the level that the transaction requested.
+The history must state which level each transaction requested.
 """
 
 NO_SESSION = "-nosession"
@@ -44,7 +47,7 @@ Style: TypeAlias = Literal["dependencies", "commit order", "visibility", ""]
 _HEADER = re.compile(r'^spec\s+([A-Za-z0-9_-]+)\s+"([^"\n]*)"', re.MULTILINE)
 _INCLUDE = re.compile(r'^include\s+"([^"\n]+)\.iso"', re.MULTILINE)
 _ASSUMPTION = re.compile(r"^// Assumption: (.*(?:\n// .*)*)", re.MULTILINE)
-# A pattern for a comment, a string or a name of the grammar. Importing the parser would be slow.
+# Matches a comment, a string or a name. The parser is not used, because its import would be slow.
 _TOKEN = re.compile(r'//[^\n]*|\(\*.*?\*\)|"[^"\r\n]*"|[A-Za-z_]\w*(?:-\w+)*', re.DOTALL | re.ASCII)
 _COMMENT_AT_TOP = re.compile(r"(?://.*\n|\n)*")
 _REASON = """\
@@ -61,21 +64,21 @@ _STYLES: dict[str, Style] = {
     "commit-order": "commit order",
     "visibility": "visibility",
 }
-"""For each fragment, the style of the levels that include it: what a witness chooses besides
+"""The style of the levels that include each fragment. The style says what a witness chooses besides
 sources.
 """
 
 
 class LibraryEntry(Struct, frozen=True, kw_only=True):
-    """One level of the library.
+    """A level in the library.
 
     Attributes:
-        name: the name that ``load_spec`` takes, in lower case.
+        name: the name of the level for ``load_spec``, in lower case.
         title: the title of the specification, in one line.
-        alias_of: the level that this name is an alias of, or empty.
-        style: the school of its axioms: ``dependencies`` (Adya), ``commit order`` (Biswas, Enea) or
-            ``visibility`` (Cerone, Burckhardt).
-        text: the text of its specification.
+        alias_of: the level for which this name is an alias; empty for a level's own name.
+        style: how the axioms are stated: by ``dependencies`` (Adya), by a ``commit order`` (Biswas,
+            Enea) or by ``visibility`` (Cerone, Burckhardt).
+        text: the text of the specification.
     """
 
     name: str
@@ -89,10 +92,10 @@ class _Alias(Struct, frozen=True):
     """A row of ``aliases.toml``.
 
     Attributes:
-        of: the level that the alias is another name for.
+        of: the level for which the alias is another name.
         title: the title of the specification.
-        note: a remark on who uses this name.
-        header: the name in the header of the text, if that is not the alias.
+        note: a remark that says who uses this name.
+        header: the name in the header of the text; empty if this is the alias itself.
     """
 
     of: str
@@ -103,7 +106,7 @@ class _Alias(Struct, frozen=True):
 
 @cache
 def list_library() -> tuple[LibraryEntry, ...]:
-    """Return the levels and aliases of the library, sorted by name and without the fragments.
+    """Return the library's levels and aliases, but not its fragments, sorted by name.
 
     >>> [entry.title for entry in list_library() if entry.name == "ser"]
     ['serializability, with session order']
@@ -111,7 +114,7 @@ def list_library() -> tuple[LibraryEntry, ...]:
     entries = []
     for name in _names():
         text = _text(name)
-        if header := _HEADER.search(text):  # a fragment has no title
+        if header := _HEADER.search(text):  # fragments have no header
             entries.append(
                 LibraryEntry(
                     name=name,
@@ -132,7 +135,7 @@ def list_profiles() -> tuple[LibraryEntry, ...]:
 
 @cache
 def list_mixed() -> tuple[LibraryEntry, ...]:
-    """Return the levels that check each transaction by its own level, sorted by name."""
+    """Return the levels that check each transaction by its requested level, sorted by name."""
     return _of_folder(MIXED)
 
 
@@ -151,20 +154,20 @@ def _of_folder(folder: Path) -> tuple[LibraryEntry, ...]:
 
 
 def assumption_of(texts: Iterable[str]) -> str:
-    """Return the assumption about the database that the headers of the texts state."""
+    """Return the assumptions about a database that comments in the texts state, without repeats."""
     found = [m[1] for text in texts if (m := _ASSUMPTION.search(text))]
     sentences = (re.sub(r"\s*\n//\s*", " ", one).strip() for one in found)
     return " ".join(dict.fromkeys(sentences))
 
 
 def plain_levels() -> list[str]:
-    """Return the levels with sessions, without the aliases and the variants in other styles."""
+    """Return the names of the levels, without aliases, other styles, and forms without sessions."""
     names = [entry.name for entry in list_library() if not entry.alias_of]
     return [name for name in names if not re.search(r"-(adya|co|vis|nosession)(-|$)", name)]
 
 
 def normalise(name: str) -> str:
-    """Return the file name for a name of the library as users write it.
+    """Return the library's spelling of a level's name as users write it.
 
     >>> normalise("Snapshot_Isolation"), normalise("strong si.iso"), normalise("PL-2+")
     ('snapshot-isolation', 'strong-si', 'pl-2-plus')
@@ -179,9 +182,9 @@ def normalise(name: str) -> str:
 
 @cache
 def library_source(name: str) -> SourceText | None:
-    """Return the library's text for a name in any case, with or without ``.iso``, or ``None``.
+    """Return the text of a level, alias, fragment or profile; if there is none, return ``None``.
 
-    Levels, aliases, fragments and profiles have a text.
+    The name may be in any case, and may end in ``.iso``.
 
     Raises:
         SpecError: if a file of the library lacks its header.
@@ -194,19 +197,19 @@ def library_source(name: str) -> SourceText | None:
 
 
 def file_of(source: str) -> Path:
-    """Return the path of a source that is named ``library:NAME.iso``."""
+    """Return the path of the library file for a source with the name ``library:NAME.iso``."""
     name = source.removeprefix("library:")
     folders = (SPECS, FRAGMENTS, DATABASES, MIXED)
     return next((path for folder in folders if (path := folder / name).is_file()), SPECS / name)
 
 
 def names_of_texts() -> list[str]:
-    """Return all names that ``library_source`` knows, including fragments and profiles."""
+    """Return all names for which the library has a text, including fragments and profiles."""
     return [*_names(), *(entry.name for entry in (*list_profiles(), *list_mixed()))]
 
 
 def near_names(name: str) -> list[str]:
-    """Return the names of the library that resemble ``name``, the most similar first."""
+    """Return the library's names that resemble ``name``, beginning with the most similar name."""
     stem, names = normalise(name), names_of_texts()
     close = difflib.get_close_matches(stem, names, 4, 0.6)
     return close or [known for known in names if stem and stem in known][:4]
@@ -221,7 +224,7 @@ def _files() -> dict[str, Path]:
 
 
 def _read(path: Path) -> str:
-    """Return the text of a file of the library, which needs a header unless it is a fragment."""
+    """Return the text of a library file, or raise an error if a level has no header."""
     text = path.read_text(encoding="utf-8")
     if path.parent != FRAGMENTS and not _HEADER.search(text):
         hint = f'write `spec {path.stem} "title"`; a text without header belongs in {FRAGMENTS}'
@@ -265,7 +268,7 @@ def _text(name: str) -> str:
 
 
 def _style(name: str) -> Style:
-    """Return the style of the fragment that a level includes, directly or through another level."""
+    """Return the style of a level, which depends on the fragment that it includes, if any."""
     style = _STYLES.get(name.removesuffix(NO_SESSION), "")
     for included in _INCLUDE.findall(_text(name)):
         style = style or _style(included)
@@ -277,11 +280,11 @@ def _style(name: str) -> Style:
 
 @cache
 def _has_no_session_form(name: str) -> bool:
-    """Return whether a file of the library has a form without sessions.
+    """Return whether a library file has a form without sessions.
 
-    It has one if it mentions ``so``, itself or through an include, and includes no form without
-    sessions. A session guarantee includes such a form, and writes ``so`` only where it means
-    sessions.
+    This is so if the file or an included file mentions ``so``, and the file includes no form
+    without sessions. A file that includes such a form is a session guarantee, which writes ``so``
+    only where it means sessions.
     """
     if name not in _files():
         return False
@@ -297,14 +300,14 @@ def _sessions(text: str) -> list[int]:
 
 
 def _without_sessions(name: str) -> str:
-    """Return the text of a level with ``init`` in place of ``so``, also in the texts it includes.
+    """Return the text of a level in which ``init`` replaces ``so``, also in included texts.
 
     SOUND BECAUSE the form without sessions is by definition the level in which sessions say
     nothing: ``so`` is then the least relation that the language allows, ``init``. This relation
-    puts the initial transaction first, and every session order contains it. The names of the
-    level's theorems stay true, as their proofs require of ``so`` only that it is an order that
-    contains ``init``. ``mentions.without_sessions`` does the same to a loaded specification; the
-    tests compare the two.
+    puts the initial transaction first, and every session order contains it. The theorems that the
+    level names remain true, because their proofs only require that ``so`` is an order that contains
+    ``init``. ``mentions.without_sessions`` does the same for a loaded specification, and tests
+    compare both.
     """
     text = _text(name)
     for at in reversed(_sessions(text)):

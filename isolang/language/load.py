@@ -1,4 +1,4 @@
-"""Loads a specification from a path, a library name or a text: ``load_spec``."""
+"""Loads a specification from a path, from the library, or from a text."""
 
 from __future__ import annotations
 
@@ -41,19 +41,20 @@ def load_spec(
 ) -> Spec:
     r"""Load a specification: parse it with its includes, check its sorts, expand its definitions.
 
-    The first that applies determines what the argument is:
+    The first of these rules that applies determines what is loaded:
 
-    1. a path object: that file;
-    2. a string with a line break, or that begins with a keyword followed by more, or with a
-       comment: the text itself;
-    3. a string that ends in ``.iso`` or contains a path separator: that file; if there is none,
-       but its name without folder is one of the library (``si.iso``): the library's, with a note;
-    4. a library name in any case (``si``, ``SER``, ``snapshot-isolation``), also if a file has
-       that name;
-    5. any other existing file.
+    1. A path object is the path of the file to load.
+    2. A string with a line break, or one that begins with a comment or with a keyword followed by
+       more text, is the text itself.
+    3. A string that ends in ``.iso`` or contains a path separator is the path of the file to load.
+       If this file does not exist, but the library has its name without the folder (``si.iso``),
+       the library's text is loaded, with a note.
+    4. The name of a level in the library, in any case (``si``, ``SER``, ``snapshot-isolation``),
+       stands for that level, even if a file has the same name.
+    5. Any other string is the path of the file to load.
 
     Args:
-        name_or_path_or_text: a name, a path, or a text.
+        name_or_path_or_text: the name, the path or the text of a specification.
         include_path: folders to search for includes, after the including file's own folder and
             before the library.
 
@@ -74,25 +75,25 @@ def load_spec(
     for folder in folders:
         if not folder.is_dir():
             raise SpecError(f"{folder}: not a folder (given as a place for includes)")
-    if source.name.startswith("library:"):  # the includes are those of the library
+    if source.name.startswith("library:"):  # the text includes only other texts of the library
         return _of_library(source, tuple(notes))
     return _lowered(gather(source, path=path, include_path=folders), notes)
 
 
 @lru_cache(maxsize=256)
 def _of_library(source: SourceText, notes: tuple[str, ...]) -> Spec:
-    """Load a level of the library only once, because its route is cached by identity."""
+    """Load a level of the library only once, because routes are cached by the object's identity."""
     return _lowered(gather(source, path=None), notes)
 
 
 def load_texts(texts: Mapping[str, str]) -> Spec:
-    """Load a specification from ``Spec.texts``, without reading files of users.
+    """Load a specification again from ``Spec.texts``, without reading files of users.
 
     Args:
-        texts: the texts by name, with the main text first.
+        texts: the text of each file by its name. The main text comes first.
 
     Raises:
-        SpecError: if the mapping is empty, or for the same reasons as :func:`load_spec`.
+        SpecError: if the mapping is empty, or for the same reasons as in :func:`load_spec`.
     """
     sources = [SourceText(name, text) for name, text in texts.items()]
     if not sources:
@@ -131,13 +132,13 @@ def find_errors(
     *,
     include_path: Sequence[str | os.PathLike[str]] = (),
 ) -> list[SpecError]:
-    """Return every error of a specification, also those after the first one.
+    """Return all errors in a specification, where :func:`load_spec` reports only the first.
 
-    If the text does not follow the grammar, the result has only the first error.
+    If a text does not follow the grammar, the result has only the first error.
 
     Args:
-        name_or_path_or_text: the argument of ``load_spec``.
-        include_path: the argument of ``load_spec``.
+        name_or_path_or_text: the name, the path or the text, as for ``load_spec``.
+        include_path: the folders to search for includes, as for ``load_spec``.
     """
     try:
         source, path, _ = _locate(name_or_path_or_text)
@@ -154,12 +155,12 @@ def find_errors(
 
 
 class Buffer(Struct, frozen=True, kw_only=True):
-    """A text in an editor, which may have errors.
+    """A text that is open in an editor and may have errors.
 
     Attributes:
-        gathered: the text with its includes, or ``None`` if one of them does not follow the
-            grammar.
-        spec: the specification, or ``None`` if there is an error.
+        gathered: the text with its includes; ``None`` if the text or an include does not follow
+            the grammar.
+        spec: the specification; ``None`` if the text has an error.
         errors: the errors that :func:`find_errors` finds.
     """
 
@@ -169,11 +170,11 @@ class Buffer(Struct, frozen=True, kw_only=True):
 
 
 def load_buffer(text: str, path: Path) -> Buffer:
-    """Load the text of a file that is open in an editor, whether it is saved or not.
+    """Load the text of a file that is open in an editor, even if the file is not saved.
 
     Args:
-        text: the content.
-        path: the file; the search for includes begins in its folder.
+        text: the content of the editor.
+        path: the path of the file. The search for includes begins in its folder.
     """
     gathered = None
     try:
@@ -186,7 +187,7 @@ def load_buffer(text: str, path: Path) -> Buffer:
 
 
 def _digest(sources: Sequence[SourceText]) -> str:
-    """Return the digest of the texts and their lengths, in the order of reading."""
+    """Return a SHA-256 digest of all texts and their lengths, in the order of reading."""
     digest = hashlib.sha256()
     for source in sources:
         data = source.text.encode("utf-8")
@@ -196,7 +197,7 @@ def _digest(sources: Sequence[SourceText]) -> str:
 
 
 def _locate(argument: str | os.PathLike[str]) -> tuple[SourceText, Path | None, list[str]]:
-    """Return the main text that the argument refers to, its file, and notes for the user."""
+    """Return the main text that ``argument`` refers to, its path if it is a file, and notes."""
     if isinstance(argument, str):
         if "\n" in argument or _TEXT.match(argument):
             return SourceText("<text>", argument), None, []

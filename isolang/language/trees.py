@@ -1,9 +1,9 @@
-"""The syntax trees of the library's texts, from a table in the package.
+"""Reads the syntax trees of the library's texts from a table in the package.
 
-Parsing the level of a small check would take longer than the check, so ``trees.json`` holds the
-tree of every text of the library. The key of a tree is the whole text, so any other text is parsed.
-After a change of a level, the grammar or the tree, ``python -m isolang.language.trees`` writes the
-table again; a test compares them.
+Parsing a level would take longer than checking a small history. Therefore ``trees.json`` has the
+syntax tree of every text in the library. The key of a tree is the whole text, so any other text is
+parsed. After a change to a level, the grammar or the tree, ``python -m isolang.language.trees``
+writes the table again; a test compares the table with the texts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ TABLE: Final = Path(__file__).with_name("trees.json")
 
 @lru_cache(maxsize=256)
 def parsed(source: SourceText) -> ast.File:
-    """Return the tree of a text of the library, cached by the identity of the source.
+    """Return the syntax tree of a text, from the table if the library has the text.
+
+    The result is cached by the identity of the source.
 
     Raises:
         SpecError: if the text does not follow the grammar.
@@ -36,12 +38,12 @@ def parsed(source: SourceText) -> ast.File:
 def _table() -> dict[str, Raw]:
     try:
         return json.decode(TABLE.read_bytes(), type=dict[str, Raw])
-    except FileNotFoundError:  # `write` creates the table, which may not exist yet
+    except FileNotFoundError:  # the table may not exist yet when `write` creates it
         return {}
 
 
 def _packed(value: Any) -> Any:
-    """Return a tree as JSON: a node becomes a list that begins with its class name."""
+    """Convert a tree to JSON, in which a node is a list that begins with the name of its class."""
     if isinstance(value, Span):
         return list(value[1:])
     if isinstance(value, Struct):
@@ -63,7 +65,7 @@ def _unpacked(data: Any, source: SourceText) -> Any:
 
 
 def table() -> dict[str, Any]:
-    """Return the content of ``trees.json``: the tree of each text of the library."""
+    """Return the content of ``trees.json``, which has the tree of each text in the library."""
     from isolang.language.library import library_source, names_of_texts
 
     sources = [library_source(name) for name in names_of_texts()]
@@ -71,7 +73,7 @@ def table() -> dict[str, Any]:
 
 
 def write() -> None:
-    """Write ``trees.json`` with one text on each line."""
+    """Write ``trees.json``, with each text and its tree on one line."""
     rows = (
         f"{json.encode(text).decode()}:{json.encode(tree).decode()}"
         for text, tree in table().items()

@@ -1,10 +1,10 @@
-"""The words of the language: one row for each relation and each set, and every list of them.
+"""The words of the language, in a table with one row for each relation and each set.
 
 A row has all properties of a word that do not depend on a history: the sort of the word, what it
-compares, how it is drawn, and its meaning in one sentence. Each interpreter implements the meaning
-of a word in its own domain and takes only its name and kind from here; To add a word, add a row. An
-interpreter that does not know the new word then fails at once. ``native/core/relations.def`` has
-the names for C++.
+compares, how it is drawn, and its meaning in one sentence. All lists of words are derived from this
+table. Each interpreter implements the meanings of the words in its own domain. To add a word, add a
+row; an interpreter that does not know the new word then fails immediately.
+``native/core/relations.def`` has the names for C++.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ Place = Literal["begin", "end", "first", "read", "write"]
 
 
 class Sort(Struct, frozen=True):
-    """The sort of a word: a set of ``left``, a relation from ``left`` to ``right``, or any sort."""
+    """The sort of an expression.
+
+    It is a set of elements of kind ``left``, a relation from ``left`` to ``right``, or any sort.
+    """
 
     kind: Literal["set", "relation", "any"]
     left: Element = "any"
@@ -58,30 +61,31 @@ class Word(Struct, frozen=True, kw_only=True):
     """One word of the language.
 
     Attributes:
-        name: the word.
-        sort: whether it is a set or a relation, and of what elements.
-        meaning: the condition under which it relates ``{a}`` to ``{b}``, or contains ``{a}``.
-        keyed: whether ``name[x]`` is its part for one key.
-        named: whether it takes a name in quotes: ``label "audit"``.
-        fragment: the file of the library that defines it, or empty for a builtin word.
-        transitive: whether r ; r ⊆ r without a key, which simplifications use.
-        contains_init: whether it relates the initial transaction to every other one.
-        level: whether it relates whole transactions, statements that read, or operations.
-        compares: the data that a history must have for it: times of transactions, moments of
-            operations and of COMMIT, sessions, groups of sessions, labels or levels of
-            transactions.
-        follows: the chosen relations that define it.
-        part_of: the relation of which it has the pairs by item reads (``i…``), or by predicate
-            reads (``p…``).
-        letter: whether it can label edges of event graphs and of refutations.
-        filtered: whether its steps between accesses to one key are letters of their own:
-            ``rt[W,R]``.
-        between_commits: the walks, over statements or over operations, that may take it from one
-            COMMIT to another.
-        colour: the colour of its edges, which several words share.
-        dash: the lengths of the lines and gaps of its edges, in turn, or empty for no gaps.
-        joins: the place where its edges leave the first transaction, and where they enter the
-            second.
+        name: the word itself.
+        sort: whether the word is a set or a relation, and the kinds of its elements.
+        meaning: the condition under which a relation relates ``{a}`` to ``{b}``, or a set contains
+            ``{a}``.
+        keyed: whether users may write ``name[x]`` for the part of the relation on one key.
+        named: whether a name in quotes follows the word, as in ``label "audit"``.
+        fragment: the library file that defines the word; empty for a builtin word.
+        transitive: whether r ; r ⊆ r for the relation r over all keys. Simplifications use this.
+        contains_init: whether the relation relates the initial transaction to all others.
+        level: whether the word is about whole transactions, statements that read, or operations.
+        compares: the data that a history must have for the word: times of transactions, moments of
+            operations and of COMMIT, sessions, groups of sessions, labels of transactions, or
+            requested levels.
+        follows: the chosen relations from which the relation follows.
+        part_of: the relation of which this relation has only the pairs from item reads (``i…``), or
+            only those from predicate reads (``p…``).
+        letter: whether the word can label edges in event graphs and refutations.
+        filtered: whether the steps of the relation between accesses to one key are separate
+            letters, such as ``rt[W,R]``.
+        between_commits: the kinds of walks (over statements or operations) in which the letter may
+            lead from one COMMIT to another.
+        colour: the colour of the relation's edges, which several words share.
+        dash: the lengths of dashes and gaps of the relation's edges, in turn; empty for solid
+            lines.
+        joins: where the relation's edges leave the first transaction and enter the second.
     """
 
     name: Name
@@ -105,12 +109,12 @@ class Word(Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """The meaning of the word as a sentence: ``relates a to b if …``."""
+        """The meaning of the word as a phrase such as ``relates a to b if …``."""
         verb = "contains a" if self.sort.kind == "set" else "relates a to b"
         return f"{verb} if {self.between('a', 'b')}"
 
     def between(self, a: str, b: str) -> str:
-        """Return the meaning of the word for two transactions or operations with these names."""
+        """Return the meaning of the word with the names of two transactions or operations."""
         return self.meaning.format(a=a, b=b)
 
 
@@ -208,39 +212,39 @@ VOCABULARY: Final[tuple[Word, ...]] = (
 ROWS: Final[Mapping[str, Word]] = {word.name: word for word in VOCABULARY}
 assert tuple(ROWS) == get_args(Name)
 
-# --- lists that are derived from the rows, in their order ---
+# --- lists that are derived from the table, in the order of its rows ---
 
 BUILTIN_WORDS: Final = tuple(word for word in VOCABULARY if not word.fragment)
-"""The words that every history defines, whatever definitions a text has."""
+"""The words that are defined for every history, without any definition in a text."""
 
 BUILTIN_UNKEYED: Final = frozenset(word.name for word in BUILTIN_WORDS if not word.keyed)
-"""The builtin words that have no separate part for each key."""
+"""The builtin words without a separate part for each key."""
 
 FRAGMENTS: Final[Mapping[str, str]] = {
     **{word.name: word.fragment for word in VOCABULARY if word.fragment},
     "obs": "prelude.iso",
 }
-"""The names that fragments of the library define, each with its fragment. ``obs`` is no relation,
-but a function from a relation to a relation.
+"""For each name that a fragment of the library defines, the file of the fragment. All names are
+relations, except ``obs``, which is a function from a relation to a relation.
 """
 
 SETS: Final = frozenset(word.name for word in VOCABULARY if word.sort.kind == "set")
 """The words that are sets."""
 
 TESTS: Final = tuple(w.name for w in VOCABULARY if w.sort == _TXNS and w.keyed)
-"""The letters ``[W]`` and ``[R]`` of a walk. They are steps that stay at a transaction that writes,
-or that has external reads.
+"""The letters ``[W]`` and ``[R]`` of walks, which are tests: their steps stay at a transaction that
+writes, or that has an external read.
 """
 
 NAMED: Final = tuple(word.name for word in VOCABULARY if word.named)
-"""The words ``label`` and ``level``: sets that a name in quotes selects. They are also tests."""
+"""The words ``label`` and ``level``, which are tests and select a set by a name in quotes."""
 
 OF_EVENTS: Final = frozenset(w.name for w in VOCABULARY if "event" in (w.sort.left, w.sort.right))
-"""The words about single operations."""
+"""The words that are about single operations."""
 
 TRANSITIVE: Final = frozenset(word.name for word in VOCABULARY if word.transitive)
-"""The relations r with r ; r ⊆ r: ``so`` and ``rt`` are strict orders that contain ``init`` (with
-unfinished transactions too, which have no outgoing pairs), and ``init ; init`` is empty.
+"""The relations r with r ; r ⊆ r. ``so`` and ``rt`` are strict orders that contain ``init``. Their
+unfinished transactions have no outgoing pairs. ``init ; init`` is empty.
 """
 
 BUILTIN_ORDERS: Final = tuple(
@@ -251,9 +255,9 @@ BUILTIN_ORDERS: Final = tuple(
 NO_ORDERS: Final = tuple(
     w.name for w in BUILTIN_WORDS if w.letter and w.level == "transaction" and not w.transitive
 )
-"""The builtin letters between transactions that are not orders. Two steps of such a letter may lead
-over a transaction that does not access the key. An order would also have a direct pair, but these
-letters need not have one, so a walk that stays with one key cannot take them.
+"""The builtin letters between transactions that are not orders. A walk that stays with one key
+cannot take such letters. Two steps of such a letter may lead over a transaction that does not
+access the key, and unlike an order, the relation may have no direct pair in place of both steps.
 """
 
 FROM_T0: Final = tuple(w.name for w in BUILTIN_WORDS if w.contains_init)
@@ -262,16 +266,16 @@ FROM_T0: Final = tuple(w.name for w in BUILTIN_WORDS if w.contains_init)
 DEPENDENCIES: Final = tuple(
     w.name for w in VOCABULARY if w.letter and w.fragment and w.part_of is None
 )
-"""Adya's dependencies of all reads together: ``wr``, ``ww`` and ``rw``."""
+"""Adya's dependencies ``wr``, ``ww`` and ``rw``, for item reads and predicate reads together."""
 
 BEGIN_WITH_T0: Final = frozenset(w.name for w in VOCABULARY if w.fragment and w.contains_init)
-"""The chosen relations that contain ``init``, however they are declared."""
+"""The chosen relations that contain ``init``, even if their declarations do not require it."""
 
 OF_READS: Final = frozenset(word.name for word in VOCABULARY if "rf" in word.follows)
-"""The relations that follow from ``rf``."""
+"""The relations whose pairs depend on ``rf``."""
 
 OVERWRITING: Final = frozenset(word.name for word in VOCABULARY if "ww" in word.follows)
-"""The relations that follow from ``ww``."""
+"""The relations whose pairs depend on ``ww``."""
 
 PARTS: Final[Mapping[str, tuple[str, str]]] = {
     whole: (item.name, predicate.name)
@@ -279,7 +283,9 @@ PARTS: Final[Mapping[str, tuple[str, str]]] = {
     if whole is not None
     for item, predicate in [[word for word in VOCABULARY if word.part_of == whole]]
 }
-"""For each relation, its part by item reads and its part by predicate reads."""
+"""For each relation that depends on reads, its part from item reads, and its part from predicate
+reads.
+"""
 
 SPLIT: Final = OF_READS - PARTS.keys()
 """The relations that distinguish item reads from predicate reads."""
@@ -290,12 +296,12 @@ COMPARING_TIMES: Final = frozenset(word.name for word in VOCABULARY if "times" i
 MOMENTS: Final = tuple(
     w.name for w in VOCABULARY if "moments" in w.compares and w.level == "transaction"
 )
-"""The relations that compare a moment of a transaction with the sending of COMMIT."""
+"""The relations that compare a moment of a transaction with the time at which COMMIT is sent."""
 
 OF_STATEMENTS: Final = tuple(
     w.name for w in VOCABULARY if "moments" in w.compares and w.level == "statement"
 )
-"""The relations that compare a moment of a statement with COMMIT, or with another statement."""
+"""The relations that compare a statement's time with the time of COMMIT or of another statement."""
 
 OF_BEGIN_AND_END: Final = tuple(
     w.name for w in VOCABULARY if "times" in w.compares and "moments" not in w.compares
@@ -312,7 +318,7 @@ COMPARING_NAMES: Final[Mapping[str, frozenset[str]]] = {
     what: frozenset(w.name for w in VOCABULARY if what in w.compares)
     for what in ("labels", "levels")
 }
-"""The words that compare the labels of transactions, and those that compare their levels."""
+"""The words that compare labels of transactions, and the words that compare requested levels."""
 
 FILTERED_RELATIONS: Final[tuple[str, ...]] = tuple(
     word.name for word in VOCABULARY if word.filtered
@@ -321,8 +327,8 @@ FILTERED_RELATIONS: Final[tuple[str, ...]] = tuple(
 FILTERED: Final = tuple(
     f"{name}[{a},{b}]" for name in FILTERED_RELATIONS for a in "WR" for b in "WR"
 )
-"""The letters of walks for steps of a builtin relation between transactions that access one key:
-``rt[W,R]`` is ``for x: [W[x]] ; rt ; [R[x]]``.
+"""The letters for steps of a builtin relation between transactions that access the same key. For
+example, ``rt[W,R]`` is ``for x: [W[x]] ; rt ; [R[x]]``.
 """
 
 RELATIONS: Final = (
@@ -334,7 +340,7 @@ RELATIONS: Final = (
 STATEMENT_LETTERS: Final[tuple[str, ...]] = tuple(
     w.name for w in VOCABULARY if w.letter and w.name in OF_EVENTS
 )
-"""The letters to or from a statement, which also may lead from it to its own COMMIT."""
+"""The letters that lead to or from a statement, including from a statement to its own COMMIT."""
 
 BETWEEN_COMMITS_BY_STATEMENT: Final = tuple(
     w.name for w in VOCABULARY if "statements" in w.between_commits
@@ -342,11 +348,13 @@ BETWEEN_COMMITS_BY_STATEMENT: Final = tuple(
 BETWEEN_COMMITS_BY_OPERATION: Final = tuple(
     w.name for w in VOCABULARY if "operations" in w.between_commits
 )
-"""The letters that lead from COMMIT to COMMIT in a walk over statements or operations."""
+"""The letters that lead from one COMMIT to another in walks over operations."""
 
 
 def word_of(name: str) -> Name:
-    """Return a name as a word, so a type checker reports the words that an interpreter lacks.
+    """Return a name with the type of a word.
+
+    Because of the type, a type checker reports words that an interpreter does not handle.
 
     Raises:
         KeyError: if the name is not a word of the language.
@@ -355,7 +363,7 @@ def word_of(name: str) -> Name:
 
 
 def relation_of(letter: str) -> str:
-    """Return the relation of a letter, such as ``rt`` of ``rt[W,R]`` or ``wr`` of ``wr["a/*"]``."""
+    """Return the relation in a letter, such as ``rt`` in ``rt[W,R]`` or ``wr`` in ``wr["a/*"]``."""
     return letter.partition("[")[0].partition(" ")[0]
 
 
@@ -370,11 +378,14 @@ def whole_letter(letter: str) -> str:
 
 
 def is_test(letter: str) -> bool:
-    """Return whether a letter is a test of accesses or of names, which leads to no other node."""
+    """Return whether a letter is a test, whose steps stay at the same transaction."""
     return whole_letter(letter) in (*TESTS, *NAMED)
 
 
 def ends_of(letter: str) -> tuple[str, ...]:
-    """Return the tests at a letter's ends, such as ``W`` and ``R`` for ``rt[W,R]``, or none."""
+    """Return the tests at both ends of a letter, such as ``W`` and ``R`` for ``rt[W,R]``.
+
+    The result is empty if the letter has no tests.
+    """
     ends = whole_letter(letter).rstrip("]").partition("[")[2]
     return tuple(ends.split(",")) if ends else ()

@@ -1,1 +1,1 @@
-"""Prints verdicts: a report is a record, which becomes text for people, or EDN."""
+"""Prints verdicts: a verdict becomes a report record, and the report becomes text, JSON or EDN."""

@@ -1,4 +1,4 @@
-"""JSON values as EDN: maps with keyword keys."""
+"""Converts values of JSON to EDN, in which the keys of maps become keywords."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _KEYWORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*\Z")
 
 
 def to_edn(value: Any) -> str:
-    """Return a JSON value as EDN.
+    """Return a value of JSON as EDN.
 
-    Keys that are names become keywords, in which ``-`` replaces ``_`` and spaces. Other keys remain
-    strings.
+    Keys that are names become keywords, in which ``-`` replaces underscores and spaces. Other keys
+    remain strings.
 
     >>> to_edn({"verdict": "valid", "certified_reason": None, "keys": [1, True]})
     '{:verdict "valid", :certified-reason nil, :keys [1 true]}'
@@ -38,6 +38,6 @@ def _key(key: str) -> str:
 
 
 def _string(text: str) -> str:
-    # EDN has the same escapes as JSON. Half characters in odd file names are printed as \uXXXX.
+    # EDN has the same escapes as JSON. Bytes of file names that are not UTF-8 become \uXXXX.
     shown = json.dumps(text, ensure_ascii=False)
     return re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", shown)

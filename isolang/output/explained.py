@@ -1,4 +1,4 @@
-"""The explanation of a specification, for the JSON and the page of ``isocheck spec explain``."""
+"""Defines the explanation of a specification, for the JSON and the page of ``spec explain``."""
 
 from __future__ import annotations
 

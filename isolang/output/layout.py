@@ -1,6 +1,6 @@
-r"""Arranges text for people in columns: wrapped between words, indented, coloured on a terminal.
+r"""Arranges text for people: in columns, wrapped between words, indented, and with colours.
 
-The program imports this module at every start, so this module imports little itself.
+Because the program imports this module at every start, this module imports few other modules.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WORD: Final = re.compile(r"\s*\S+\s*")
 
 
 class Styled(NamedTuple):
-    """A text in a style: ``bold``, ``dim``, the name of a colour, or several of them."""
+    """A text with a style: ``bold``, ``dim``, the name of a colour, or several of these."""
 
     text: str
     style: str = ""
@@ -30,13 +30,13 @@ Cell: TypeAlias = Styled | str
 
 
 class Grid(Struct, kw_only=True):
-    """Rows of cells in columns as wide as their content; a paragraph is a grid of one cell.
+    """Rows of cells, in columns that are as wide as their content; a paragraph is a single cell.
 
     Attributes:
-        rows: the rows from top to bottom; missing cells are empty.
-        indent: the number of blanks before each line.
-        space: the number of blanks between two columns.
-        right: the columns that are aligned at the right.
+        rows: the rows from top to bottom. If a row has fewer cells than others, the rest is empty.
+        indent: how many blanks each line begins with.
+        space: how many blanks there are between two columns.
+        right: the indices of the columns that are aligned on the right.
     """
 
     rows: list[Sequence[Cell]] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Grid(Struct, kw_only=True):
     right: frozenset[int] = frozenset()
 
     def add(self, *cells: Cell) -> None:
-        """Add a row of cells at the end."""
+        """Add a row of cells below the other rows."""
         self.rows.append(cells)
 
 
@@ -53,9 +53,9 @@ class Sheet(Struct, frozen=True, kw_only=True):
     """Writes text for people to a stream, in lines of limited width.
 
     Attributes:
-        file: the stream.
-        width: the width of its lines, in characters of a terminal.
-        coloured: whether it writes styles.
+        file: the stream to write to.
+        width: the width of lines, in cells of a terminal.
+        coloured: whether styles are written; otherwise only the texts are written.
     """
 
     file: IO[str]
@@ -63,11 +63,11 @@ class Sheet(Struct, frozen=True, kw_only=True):
     coloured: bool = False
 
     def line(self, *parts: Cell) -> None:
-        """Write a line without wrapping it."""
+        """Write one line, which is not wrapped."""
         self._write("".join(self._painted(part) for part in parts))
 
     def show(self, grid: Grid) -> None:
-        """Write a grid, wrapped at the width of the sheet."""
+        """Write a grid, whose texts are wrapped to the width of the sheet."""
         rows = [
             [one if isinstance(one, Styled) else Styled(one) for one in row] for row in grid.rows
         ]
@@ -94,16 +94,19 @@ class Sheet(Struct, frozen=True, kw_only=True):
         return f"\x1b[{codes}m{part.text}\x1b[0m"
 
     def _write(self, line: str) -> None:
-        # A line without blanks at its end is easier to copy.
+        # Blanks at the end of a line are removed, because then it is easier to copy.
         self.file.write(line.rstrip() + "\n")
 
 
 def sheet(stream: IO[str], colour: str) -> Sheet:
-    """Return a sheet on a stream, with the width of the terminal, or of 80 columns without one.
+    """Return a sheet that writes to a stream.
+
+    Its width is that of the terminal; if the stream is not a terminal, the width is 80 columns.
 
     Args:
         stream: the stream to write to.
-        colour: ``always``, ``never``, or ``auto``: on terminals, as NO_COLOR and FORCE_COLOR say.
+        colour: whether to use colours: ``always``, ``never``, or ``auto`` for colours on terminals,
+            unless NO_COLOR or FORCE_COLOR says otherwise.
     """
     terminal = stream.isatty()
     columns, width = os.environ.get("COLUMNS", ""), PLAIN_WIDTH
@@ -121,7 +124,7 @@ def sheet(stream: IO[str], colour: str) -> Sheet:
 
 
 def cells_of(text: str) -> int:
-    """Return the number of terminal cells that a text takes.
+    """Return how many cells of a terminal a text occupies.
 
     >>> cells_of("née"), cells_of("日本"), cells_of("e\u0301")
     (3, 4, 1)
@@ -140,7 +143,7 @@ def _cells(character: str) -> int:
 
 
 def wrapped(text: str, width: int) -> Iterator[str]:
-    """Yield the lines of a text, broken between words, or inside a word that is longer than a line.
+    """Yield the lines of a text, which is broken between words; longer words are broken inside.
 
     >>> list(wrapped("one two  three", 8)), list(wrapped("abcdef gh", 4)), list(wrapped("", 4))
     (['one two', 'three'], ['abcd', 'ef', 'gh'], [''])
@@ -165,7 +168,7 @@ def wrapped(text: str, width: int) -> Iterator[str]:
 
 
 def _fitting(word: str, width: int) -> str:
-    """Return the longest beginning of a word that fits, which has at least one character."""
+    """Return the longest beginning of a word that fits into ``width``; it is never empty."""
     taken = 0
     for place, character in enumerate(word):
         taken += _cells(character)
@@ -175,7 +178,7 @@ def _fitting(word: str, width: int) -> str:
 
 
 def _widths(rows: Sequence[Sequence[str]], grid: Grid, width: int) -> list[int]:
-    """Return the width of each column, where the widest columns shrink until all columns fit."""
+    """Return the width of each column; the widest columns are made narrower until all fit."""
     columns = max(map(len, rows), default=0)
     widths = [
         max(

@@ -1,6 +1,6 @@
-"""``--profile``: prints how long each phase of a verdict took, and what the engine counted.
+"""Prints, for ``--profile``, how long each phase of a verdict took, and counts of the engine.
 
-The JSON report has the same numbers under ``seconds`` and ``statistics``.
+The JSON report has the same numbers in its fields ``seconds`` and ``statistics``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ _PHASES = {
     "solve": "solving",
     "certify": "certifying",
 }
-# The stages of `solve` that the engine measures, and its counts. Other names are printed unchanged.
+# The texts for the stages of `solve` that the engine measures, and for its counts. Other names are
+# printed unchanged.
 _STAGES = {
     "graph": "event graph",
     "prune": "pruning",

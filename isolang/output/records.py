@@ -1,4 +1,4 @@
-"""The report of a verdict: the JSON object of docs/output.md, from which every output is made."""
+"""Defines the report of a verdict: the JSON object of docs/output.md, which all outputs use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SCHEMA: Final = 1
 
-# The exit code of several reports is the first of these that one of them has.
+# The exit code of a run is the first of these codes that one of its reports has.
 EXIT_REJECTED, EXIT_INVALID, EXIT_INPUT, EXIT_UNKNOWN, EXIT_VALID = 4, 1, 2, 3, 0
 
 
@@ -213,30 +213,30 @@ class Report(Struct, frozen=True, kw_only=True):
 
     @property
     def nothing_observed(self) -> bool:
-        """Return whether the verdict is valid only because the history shows nothing."""
+        """Return whether the verdict is valid only because no session observed another session."""
         return self.level is not None and NOTHING_OBSERVED in self.level.notes
 
     def brief(self) -> Report:
-        """Return the report without the argument, and without how the input was understood."""
+        """Return the report without its long parts, such as the argument of the violation."""
         return replace(
             self, violation=None, input=None, level=None, findings=None, anomalies=(), statistics={}
         )
 
 
 def json_text(report: object) -> str:
-    """Return a record as one line of JSON in ASCII, since file names may contain any bytes."""
+    """Return a record as one line of JSON in ASCII, because file names may contain any bytes."""
     return json.dumps(to_builtins(report)) + "\n"
 
 
 def error_report(history: str, spec: str, reason: str, seconds: Seconds | None = None) -> Report:
-    """Return the report of a history that cannot be checked at all."""
+    """Return the report for a history that cannot be read or checked."""
     return Report(
         history=history, spec=spec, verdict="error", reason=reason, seconds=_rounded(seconds)
     )
 
 
 def unknown_report(history: str, spec: str, reason: str, seconds: Seconds | None = None) -> Report:
-    """Return the report of a check that ended without a verdict."""
+    """Return the report for a check that ended before it had a verdict."""
     return Report(
         history=history, spec=spec, verdict="unknown", reason=reason, seconds=_rounded(seconds)
     )
@@ -246,9 +246,9 @@ def report_of(history: str, spec: str, verdict: Verdict) -> Report:
     """Return the report of a verdict.
 
     Args:
-        history: the history as the user named it.
-        spec: the spec as the user named it.
-        verdict: the verdict.
+        history: the history by the name that the user gave.
+        spec: the specification by the name that the user gave.
+        verdict: the verdict on this history and this specification.
     """
     from isolang.verdict import Invalid, Unknown
 
@@ -306,7 +306,10 @@ def _input_of(history: History, ignored: tuple[str, ...]) -> Input:
 
 
 def _merged(read: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what the reader and the pre-pass ignored, with failed operations only once."""
+    """Return phrases on what the reader and the pre-pass ignored.
+
+    Both count failed operations, so phrases on these are included only once.
+    """
 
     def count(phrase: str) -> str:
         return phrase.split(maxsplit=1)[0]
@@ -318,7 +321,7 @@ def _merged(read: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def exit_code(codes: Iterable[int]) -> int:
-    """Return the exit code of a run from those of its reports."""
+    """Return the exit code of a run from the exit codes of its reports."""
     there = set(codes)
     for code in (EXIT_REJECTED, EXIT_INVALID, EXIT_INPUT, EXIT_UNKNOWN):
         if code in there:
@@ -327,7 +330,7 @@ def exit_code(codes: Iterable[int]) -> int:
 
 
 def code_of(report: Report) -> int:
-    """Return the exit code of one report."""
+    """Return the exit code for one report."""
     rejected = report.reason.startswith(("certificate rejected", "disagreement"))
     if report.verdict == "unknown" and rejected:
         return EXIT_REJECTED

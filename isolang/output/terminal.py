@@ -1,8 +1,8 @@
-r"""Prints all output, and escapes the characters that a terminal would hide or obey.
+r"""Prints all output, and escapes characters that a terminal would hide or obey.
 
-Keys, values, labels, file names and messages come from untrusted histories and specifications. A
-terminal would obey the control characters in them, and bidirectional characters would reorder the
-text on the screen; each is printed as its escape, such as ``\x1b``.
+Keys, values, labels, file names and messages come from histories and specifications that may be
+malicious. A terminal would obey control characters in them, and bidirectional characters would
+reorder the text on the screen. Each of these characters is printed as an escape such as ``\x1b``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from isolang.output.layout import Sheet, sheet
 
 # Control characters (C0, DEL, C1), the line separators of Unicode, marks that change the direction
-# of text or have no width, tags, and halves of characters, which file names have that are not
+# of text or have no width, tags, and surrogates, which stand for bytes of file names that are not
 # UTF-8.
 _HIDDEN: Final = (
     "\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
@@ -35,7 +35,7 @@ def escaped(text: str, *, lines: bool = False) -> str:
 
     Args:
         text: the text to print.
-        lines: whether to keep line breaks, which are otherwise escaped, too.
+        lines: whether to keep line breaks; otherwise they are escaped too.
 
     >>> escaped("a\x1b[2Jb\nc")
     'a\\x1b[2Jb\\nc'
@@ -53,7 +53,7 @@ def _escape_character(match: re.Match[str]) -> str:
 
 
 def escaped_record(value: Any) -> Any:
-    """Return a record, or a value in a record, with all its texts escaped."""
+    """Return a copy of a record, or of a value in a record, in which all texts are escaped."""
     if isinstance(value, str):
         return escaped(value)
     if isinstance(value, Struct):
@@ -67,12 +67,12 @@ def escaped_record(value: Any) -> Any:
 
 
 def print_lines(*lines: str) -> None:
-    """Print lines for people on the standard output, where each text may have several lines."""
+    """Print texts for people, each of which may have several lines, on the standard output."""
     _write(sys.stdout, lines)
 
 
 def warn(*lines: str) -> None:
-    """Print lines for people on the standard error output, and ignore a closed stream."""
+    """Print texts for people on the standard error output; if it is closed, do nothing."""
     with suppress(BrokenPipeError):
         _write(sys.stderr, lines)
 
@@ -83,7 +83,7 @@ def _write(stream: IO[str], lines: Iterable[str]) -> None:
 
 
 def print_data(text: str) -> None:
-    """Print text for programs on the standard output, such as JSON or the content of a file."""
+    """Print a text for programs, such as JSON or the content of a file, on the standard output."""
     sys.stdout.write(text)
     sys.stdout.flush()
 
@@ -92,17 +92,18 @@ _COLOR: Final = {"choice": "auto"}
 
 
 def use_color(choice: str) -> None:
-    """Set whether output is coloured: ``always``, ``never``, or only on terminals (``auto``).
+    """Set whether output has colours: ``always``, ``never``, or ``auto``.
 
-    ``auto`` obeys the environment variables ``NO_COLOR`` and ``FORCE_COLOR``.
+    With ``auto``, output on terminals has colours, unless the environment variable ``NO_COLOR`` or
+    ``FORCE_COLOR`` says otherwise.
     """
     _COLOR["choice"] = choice
 
 
 def console(stream: IO[str]) -> Sheet:
-    """Return a sheet with the width of the terminal, coloured as :func:`use_color` has set.
+    """Return a sheet that writes to a stream, with colours as :func:`use_color` has set.
 
-    The caller passes only :func:`escaped` text to it.
+    The caller must pass only :func:`escaped` text to the sheet.
     """
     return sheet(stream, _COLOR["choice"])
 
@@ -113,9 +114,9 @@ def console(stream: IO[str]) -> Sheet:
 def open_streams() -> None:
     """Reopen closed standard streams, and make streams escape characters that they cannot encode.
 
-    A stream that the caller closed (``>&-``) becomes the null device, because otherwise a file that
-    is opened later would take its place. It is opened for writing only: a closed input must not
-    read as an empty history.
+    If the caller closed a stream (``>&-``), it becomes the null device. Otherwise a file that is
+    opened later would take its place. The null device is opened only for writing, because a closed
+    standard input must not be read as an empty history.
     """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
@@ -131,7 +132,7 @@ def open_streams() -> None:
 
 
 def forget_stdout() -> None:
-    """Send all further output to the null device, because the reader has closed the pipe."""
+    """Send all further output to the null device, after its reader has closed the pipe."""
     with suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())

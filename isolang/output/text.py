@@ -1,4 +1,4 @@
-"""Renders reports as text for people, readable in 80 columns and coloured on a terminal."""
+"""Renders reports as text for people, which fits into 80 columns and has colours on terminals."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ if TYPE_CHECKING:
     from isolang.verdict import AnomalyCount, Verdict
 
 _COLOUR = {"valid": "bold green", "invalid": "bold red", "unknown": "bold yellow", "error": "bold"}
-# Of longer cycles and lists of transactions, only this many at each end are printed.
+# If a cycle or a list of transactions is longer than _LONGEST, only _ENDS elements at each end are
+# printed.
 _LONGEST, _ENDS = 24, 4
 
 
 def text_of(verdict: Verdict) -> str:
-    """Return the report of a verdict as text, 100 columns wide, without colours."""
+    """Return the report of a verdict as text in 100 columns, without colours."""
     from isolang.output.records import report_of
 
     return text_of_report(report_of(verdict.history.name, verdict.spec.name, verdict))
 
 
 def text_of_report(report: Report) -> str:
-    """Return a report as text, 100 columns wide, without colours."""
+    """Return a report as text in 100 columns, without colours."""
     from io import StringIO
 
     out = StringIO()
@@ -51,9 +52,9 @@ def render(report: Report, out: Sheet, *, before: Report | None = None) -> None:
 
     Args:
         report: the report to print.
-        out: the sheet to print it on.
-        before: the report printed before, whose facts are not repeated if they are about the same
-            input.
+        out: the sheet to print on.
+        before: the report that was printed before; ``None`` for none. If both reports are about the
+            same input, facts about the input are not repeated.
     """
     again = before is not None and (before.history, before.input) == (report.history, report.input)
     short = tuple(map(_without_excerpt, report.warnings))
@@ -61,12 +62,12 @@ def render(report: Report, out: Sheet, *, before: Report | None = None) -> None:
 
 
 def _without_excerpt(warning: str) -> str:
-    """Return a warning about a specification as one line, without its excerpt of the text."""
+    """Return a warning about a specification as one line, without the excerpt of its text."""
     return warning.partition("\n")[0].replace(" warning: ", " ", 1)
 
 
 def render_violation(report: Report, out: Sheet) -> None:
-    """Print only the part of a report that explains why the history violates the spec."""
+    """Print only the part of a report that explains the violation."""
     shown = escaped_record(report)
     for part in _violation(shown.violation, shown):
         out.show(part)
@@ -104,7 +105,7 @@ def _render(report: Report, out: Sheet, *, again: bool) -> None:
 
 
 def _sole(report: Report) -> bool:
-    """Return whether the shown violation is the only anomaly of the history."""
+    """Return whether the report's violation is the history's only intrinsic anomaly."""
     (first, *more) = report.anomalies
     alone = not more and first.count == 1
     return alone and report.violation is not None and not _cycles(report.violation.argument)
@@ -168,7 +169,7 @@ def _transactions(violation: Violation, report: Report, indent: int = 2) -> Iter
 
 
 def _named(node: ArgumentView | CycleView | SplitView | PlainReason) -> set[str]:
-    """Return the names of the transactions at both ends of the printed edges."""
+    """Return the names of the transactions that the printed edges of an argument join."""
     match node:
         case ArgumentView():
             inner = [*(lemma.reason for lemma in node.lemmas), node.conclusion]
@@ -185,14 +186,14 @@ def _named(node: ArgumentView | CycleView | SplitView | PlainReason) -> set[str]
 def _parts(
     edges: Sequence[EdgeView],
 ) -> tuple[Sequence[EdgeView], Sequence[EdgeView], Sequence[EdgeView]]:
-    """Return the first edges of a cycle, the omitted edges, and the last edges."""
+    """Split the edges of a cycle into the first edges, the edges to omit, and the last edges."""
     if len(edges) <= _LONGEST:
         return edges, [], []
     return edges[:_ENDS], edges[_ENDS:-_ENDS], edges[-_ENDS:]
 
 
 def _place(where: str, report: Report) -> str:
-    """Return a place relative to the history: ``line 12``, or in a folder ``T3.log byte 40``."""
+    """Return a place without the path of the history, such as ``line 12`` or ``T3.log byte 40``."""
     files = report.input.files if report.input is not None else ()
     folder = report.history.rstrip("/") + "/"
     if where.startswith(folder):
@@ -284,7 +285,7 @@ _UNITS = {"reads": "read", "components": "strongly connected component", "levels
 
 
 def _findings(findings: Findings, report: Report) -> Iterator[Grid]:
-    """Yield every kind of anomaly, each with an example."""
+    """Yield a paragraph for each kind of anomaly, with an example."""
     yield Grid(rows=[("",)])
     found = findings.anomalies
     yield _indented(f"all kinds of anomalies: {len(found) or 'none'}", 2, style="bold")
@@ -316,7 +317,7 @@ def _each_finding(found: Sequence[Finding], report: Report) -> Iterator[Grid]:
 
 
 def _standing(report: Report) -> str:
-    """Return in one line between which levels the history lies."""
+    """Return, in one line, the levels between which the history lies."""
     found = report.standing
     if found is None:
         return ""
@@ -371,7 +372,7 @@ def _facts(report: Report, *, again: bool) -> Grid:
 
 
 def _decided(report: Report) -> str:
-    """Return the pair that decided, or an empty text if it is the default pair."""
+    """Return the pair of an encoding and a solver that decided; empty for the default pair."""
     natively = report.solver == "native" and report.encoding in ("event-graph", "relational")
     if not report.solver or (natively and not report.cross_check):
         return ""
@@ -401,7 +402,7 @@ def _count(number: int | None, what: str) -> str:
 
 
 def _indented(text: str, indent: int, *, style: str = "", hang: int = 0) -> Grid:
-    """Return a paragraph, in which all lines but the first are indented by ``hang`` more blanks."""
+    """Return a paragraph; all lines except the first are indented by ``hang`` more blanks."""
     if hang:
         return Grid(rows=[(text[:hang], text[hang:])], indent=indent, space=0)
     return Grid(rows=[(Styled(text, style),)], indent=indent)

@@ -1,4 +1,4 @@
-"""Decides one history with several pairs that share no code, and compares their outcomes."""
+"""Decides one history with several pairs of an encoding and a solver, and compares the outcomes."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ PARTNERS = (
     ("relational", "clingo"),
     ("relational", "z3"),
 )
-"""The pairs to compare with, the best first.
+"""The pairs that a cross-check prefers, the best pair first.
 
-A pair is better if it is fast without pruning, can be interrupted, and is widely installed.
+A good pair is fast without pruning, can be interrupted, and is widely installed.
 """
 
-# The limit of work of each pair (some seconds), the limit of work for all shrinking, and the work
-# that each attempt to shrink counts.
+# The limit of work for each pair (some seconds), the limit of work for shrinking a history, and the
+# work that each attempt to shrink costs.
 WORK, _SHRINK, _ATTEMPT = 20_000_000, 60_000_000, 3_000
 
 
@@ -57,10 +57,10 @@ class PairClaim(Struct, frozen=True, kw_only=True):
 
     Attributes:
         pair: the encoding and the solver.
-        outcome: the outcome; ``wrong`` if the checker rejected the model or proof of the pair, or
-            if the pair missed a model.
+        outcome: the outcome; ``wrong`` if the checker rejected the pair's model or proof, or if the
+            pair found no model although one exists.
         detail: what was certified, or why the outcome is unknown.
-        seconds: how long the pair took.
+        seconds: the seconds that the pair took.
     """
 
     pair: Pair
@@ -73,8 +73,9 @@ class CrossCheck(Struct, frozen=True, kw_only=True):
     """The claims of several pairs about one history.
 
     Attributes:
-        claims: one claim for each pair; the first is the claim of the pair that decided.
-        minimal: the smallest part found on which pairs disagree; ``None`` if all pairs agree.
+        claims: one claim for each pair; the pair that decided the verdict comes first.
+        minimal: the smallest part of the history that was found on which pairs disagree; ``None``
+            if the pairs do not disagree.
     """
 
     claims: tuple[PairClaim, ...]
@@ -82,11 +83,11 @@ class CrossCheck(Struct, frozen=True, kw_only=True):
 
     @property
     def disagreement(self) -> bool:
-        """``True`` if two claims contradict each other, or if the outcome of one is ``wrong``."""
+        """``True`` if two claims contradict each other, or if some claim is ``wrong``."""
         return disagree([claim.outcome for claim in self.claims])
 
     def summary(self) -> str:
-        """Return one sentence that says whether the pairs agree."""
+        """Return the result of the comparison as one sentence."""
         if self.disagreement:
             claims = ", ".join(
                 f"{c.pair} says {c.outcome}" for c in self.claims if c.outcome != "unknown"
@@ -104,21 +105,22 @@ class CrossCheck(Struct, frozen=True, kw_only=True):
 
 
 def disagree(outcomes: Sequence[str]) -> bool:
-    """Return whether one outcome is ``wrong``, or one is ``valid`` and another ``invalid``."""
+    """Return whether outcomes contain ``wrong``, or both ``valid`` and ``invalid``."""
     return "wrong" in outcomes or {"valid", "invalid"} <= set(outcomes)
 
 
 def partners(chosen: Pair, which: str, route: Route | None = None) -> list[Pair]:
-    """Return the pairs to compare with.
+    """Return the pairs with which a cross-check compares the pair that decides.
 
     Args:
         chosen: the pair that decides.
-        which: ``all`` selects all installed pairs, unpruned and pruned; ``encoding/solver/prune``
-            selects that pair. ``auto`` selects a pair that shares neither encoding nor solver nor
-            pruning with ``chosen``. If there is no such pair, ``auto`` selects one pair with
-            another encoding and one with another solver. If a theorem replaced the specification,
-            ``auto`` also selects a pair that does not use the theorem.
-        route: the route of the specification; ``None`` if every encoding supports it.
+        which: ``all`` selects all installed pairs, unpruned and pruned. A name of the form
+            ``encoding/solver/prune`` selects this pair. ``auto`` selects a pair that shares neither
+            encoding nor solver nor pruning with ``chosen``. If there is no such pair, ``auto``
+            selects one pair with another encoding and one pair with another solver. If a theorem
+            replaced the specification, ``auto`` also selects a pair that does not use the theorem.
+        route: the route of the specification; ``None`` if every encoding supports the
+            specification.
 
     Raises:
         SolverError: the pair does not exist, or does not apply to the specification.
@@ -166,16 +168,16 @@ def cross_check(
     work: int = WORK,
     seed: int = 0,
 ) -> CrossCheck:
-    """Decide one history with several pairs, and shrink it if they disagree.
+    """Decide one history with several pairs, and shrink the history if the pairs disagree.
 
     Args:
-        history: the history.
+        history: the history to decide.
         route: the route of the specification.
-        chosen: the pair that decided.
-        others: the pairs to compare with.
-        seconds: the time limit for each pair and for shrinking; ``None`` for no limit.
+        chosen: the pair that decided the verdict.
+        others: the pairs with which ``chosen`` is compared.
+        seconds: the time limit for each pair, and for shrinking; ``None`` for no limit.
         work: the limit of work for each pair.
-        seed: breaks ties.
+        seed: the number that breaks ties in searches.
     """
     claims = [
         claim_of(history, route, pair, seconds=seconds, seed=seed, work=Work(work))
@@ -186,7 +188,7 @@ def cross_check(
         return found
     pair_of = {c.outcome: c.pair for c in reversed(claims)}
     accused = [pair_of[o] for o in ("valid", "invalid", "wrong") if o in pair_of]
-    # Shrinking checks no proofs, so it needs the outcome of the engine to notice a wrong claim.
+    # Because shrinking checks no proofs, it needs the engine's outcome to notice a wrong claim.
     engine = ENGINE if isinstance(route, Plan) else Pair("relational", NATIVE, "none")
     if engine not in accused:
         accused.append(engine)
@@ -204,15 +206,15 @@ def claim_of(
     proof: bool = True,
     work: Work | None = None,
 ) -> PairClaim:
-    """Decide a history with a pair, and check its model or its refutation.
+    """Decide a history with a pair, and check the model or the refutation that the pair gives.
 
     Args:
-        history: the history.
+        history: the history to decide.
         route: the route of the specification.
         pair: the encoding and the solver.
         seconds: the time limit; ``None`` for no limit.
-        seed: breaks ties.
-        proof: whether the engine proves that no model exists, if the pair gives no proof.
+        seed: the number that breaks ties in searches.
+        proof: whether, if the pair gives no proof, the engine proves that no model exists.
         work: the limit of work; ``None`` for no limit.
     """
     start = time.perf_counter()
@@ -229,7 +231,7 @@ def claim_of(
 
 
 def _outcome_of(run: PairRun, *, proof: bool) -> tuple[Outcome, str]:
-    """Return the outcome of a run, and a sentence on what the checker certified."""
+    """Return the outcome of a run, and what the checker certified as a phrase."""
     if run.contradiction() is not None:
         return "invalid", "by the pre-pass, which all pairs share"
     answer = run.solve()
@@ -259,9 +261,9 @@ def _outcome_of(run: PairRun, *, proof: bool) -> tuple[Outcome, str]:
 def _smallest(
     history: History, route: Route, pairs: Sequence[Pair], *, seconds: float | None, seed: int
 ) -> History:
-    """Return the history after the removal of all that the pairs do not need to disagree.
+    """Return the smallest part found of a history on which pairs still disagree.
 
-    Sessions are removed first, then transactions, then operations.
+    First sessions are removed, then transactions, then operations.
     """
     deadline, work = Deadline(seconds), Work(_SHRINK)
 
@@ -305,7 +307,7 @@ def _smallest(
 
 
 def _without_session(part: HistoryPart, session: int) -> HistoryPart:
-    """Return a part without the transactions that belong to a session of the whole history."""
+    """Return a part without the transactions of one session of the whole history."""
     session_of = part.whole.columns.txn_session
     txns = [i for i, t in enumerate(part.txns[:-1]) if session_of[t] != session]
     ops = [op for t in txns for op in part.history.operations_of(t)]

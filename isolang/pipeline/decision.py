@@ -1,4 +1,4 @@
-"""Decides a history by a route: solves, proves, certifies and explains."""
+"""Decides a history by a route, in four stages: solves, proves, certifies and explains."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _NO_MOMENTS = (
 )
 
 _SECOND_WORK, _SECOND_WORK_PER_OPERATION = 20_000, 20
-"""The work limits for the second verdict, which ignores stated versions. Easy histories take less.
+"""The work limits for the second verdict, which ignores stated versions; most histories need less.
 """
 
 UNCERTIFIED = Certification(outcome="not certified", reason="")
@@ -74,19 +74,21 @@ def decide(
     """Decide whether a history satisfies a spec.
 
     Args:
-        history: the history.
+        history: the history to decide.
         route: the route of the specification.
         deadline: the time limit of the check.
-        options: how to check.
-        progress: called with the name of each phase as it begins.
-        problem: the problem of the history, if it was built before.
-        simplest: whether to report the simplest violation found instead of the first one.
+        options: the options of the check.
+        progress: a function that is called with the name of each phase when the phase begins.
+        problem: the problem of the history; ``None`` if it has not been built yet.
+        simplest: whether to search for the simplest violation. Otherwise the first violation that
+            the engine finds is reported.
         work: the limit of work for deciding and explaining; ``None`` for no limit.
 
     Raises:
-        HistoryError: the specification needs real time or groups, and the history has none; or the
-            columns do not fit together.
-        SolverError: the pair of an encoding and a solver does not exist, or does not apply.
+        HistoryError: the specification needs real time or groups, which the history does not have;
+            or the columns do not fit together.
+        SolverError: the pair of an encoding and a solver does not exist, or cannot decide the
+            specification.
     """
     if route.uses_real_time and not history.columns.has_time:
         msg = (
@@ -115,7 +117,7 @@ def decide(
                 work=work,
             )  # fmt: skip
 
-        # If deciding in parts takes too much time or memory, the search decides, and reports that.
+        # If deciding in parts takes too much time or memory, the search over all checks reports it.
         with suppress(TimeoutError, MemoryError):
             if route.parts is not None and not _why_not_judgeable(route.spec, history):
                 verdict = decide_in_parts(history, route, deadline, by, problem=problem)
@@ -146,7 +148,7 @@ def decide(
 
 
 def _why_not_judgeable(spec: Spec, history: History) -> str:
-    """Return why the specification cannot judge the history; an empty text if it can."""
+    """Return why the specification cannot judge the history; empty if it can."""
     if history.files and not history.columns.transactions():
         return "the history has no transaction, so that no level could have been broken"
     if missing := without_levels(history, spec):
@@ -163,7 +165,7 @@ def _why_not_judgeable(spec: Spec, history: History) -> str:
 
 
 def _unknown_moments(history: History) -> Iterator[str]:
-    """Yield a sentence if the history lacks the times of some committed operations."""
+    """Yield a sentence if the history lacks the times of some operations that committed."""
     import numpy as np
 
     columns = history.columns
@@ -200,7 +202,7 @@ def _verdict(run: PairRun) -> Verdict:
         if contradiction is not None:
             return _refuted(run, contradiction)
         run.deadline.remaining()
-        # An answer counts even if the deadline passes while the solver returns it.
+        # An answer is used even if the deadline passes while the solver returns it.
         with run.deadline.during("solve", to_the_end=True):
             run.progress("solve")
             answer = run.solve()
@@ -229,11 +231,11 @@ def _verdict(run: PairRun) -> Verdict:
 
 
 def _nearby(run: PairRun, reads: Sequence[int]) -> Refutation | None:
-    """Return a refutation that needs only one of these reads and the transactions near it.
+    """Return a refutation that needs only one of these reads and transactions near it, or ``None``.
 
-    A row that a transaction missed is usually a row whose version its session has seen or sees.
-    Then a few transactions violate most levels, but a search in the whole history may take long to
-    find them.
+    If a predicate read missed a row, its session usually saw a version of this row, before or in
+    the same transaction. Then a few transactions violate most levels, but a search in the whole
+    history may take long to find these transactions.
     """
     if not (reads and run.pair.is_engine and isinstance(run.route, Plan)):
         return None
@@ -249,7 +251,7 @@ def _nearby(run: PairRun, reads: Sequence[int]) -> Refutation | None:
 
 
 def _unproved(run: PairRun, answer: Answer) -> Verdict:
-    """Return the verdict on a pair's claim that no model exists."""
+    """Return the verdict after a pair claimed, without a proof, that no model exists."""
     from isolang.pipeline.prove import prove
 
     try:
@@ -298,9 +300,10 @@ def _valid(run: PairRun, found: Witness | Relations) -> Verdict:
 
         assert isinstance(run.route, Relational)
         run.notes += took_effect(run.history, run.route, proof.included)
-    # In a history with ``levels``, keys stand for something else, and that was observed.
+    # In a history with ``levels``, the keys stand for something else, such as the total of a bank,
+    # which was observed.
     keys = not run.history.levels
-    # Implicit set-reads are observations too, because they miss rows that other transactions wrote.
+    # Implicit set-reads observe other sessions too, because they missed rows of other transactions.
     if (
         keys
         and isinstance(found, Witness)
@@ -320,7 +323,7 @@ def _valid(run: PairRun, found: Witness | Relations) -> Verdict:
 
 
 def _judge_flags(run: PairRun, answer: Answer) -> None:
-    """Add a note on each flag that says whether the flag holds.
+    """Add, for each flag of the specification, a note that says whether the flag holds.
 
     A flag holds if no model of the other checks satisfies the check of the flag.
     """
@@ -349,7 +352,7 @@ def _judge_flags(run: PairRun, answer: Answer) -> None:
 
 
 def _refuted(run: PairRun, first: Refutation) -> Verdict:
-    """Return the verdict with the simplest refutation found that the checker accepts."""
+    """Return the invalid verdict with the simplest refutation that was found and certified."""
     from isolang.certify.steps import CycleStep
     from isolang.explain.explain import explain
     from isolang.explain.smaller import cost
@@ -357,7 +360,7 @@ def _refuted(run: PairRun, first: Refutation) -> Verdict:
     refutations = [first]
     finder = None
     if run.simplest and any(isinstance(step, CycleStep) for step in first.steps):
-        # If time or memory runs out here, the verdict reports the first violation.
+        # If this search runs out of time or memory, the verdict reports the first violation.
         with suppress(TimeoutError, MemoryError), run.deadline.during("solve", to_the_end=True):
             run.progress("explain")
             finder = _finder(run)
@@ -369,8 +372,8 @@ def _refuted(run: PairRun, first: Refutation) -> Verdict:
             refutations = [Refutation(tuple(s)) for s in sorted(found, key=cost)]
     certification = UNCERTIFIED
     for refutation in refutations:
-        # A refutation derived from the engine's refutation counts only if the checker accepts it,
-        # even if the user wants no certificate.
+        # A simpler refutation is used only if the checker accepts it, even if the user wants no
+        # certificate.
         derived = refutation.steps != first.steps
         certification = run.certify(refutation, needed=derived)
         if certification.rejected or (derived and not certification.accepted):
@@ -379,7 +382,7 @@ def _refuted(run: PairRun, first: Refutation) -> Verdict:
             certification = UNCHECKED
         # A certified violation is reported even if the time runs out while it is explained.
         with run.deadline.during("solve", to_the_end=True):
-            if finder is None or run.history.levels:  # no relaxed level is judged
+            if finder is None or run.history.levels:  # relaxed levels are not judged
                 relaxed = {}
             else:
                 relaxed = finder.relaxed(refutation.steps)
@@ -391,10 +394,10 @@ def _refuted(run: PairRun, first: Refutation) -> Verdict:
 
 
 def _without_versions(run: PairRun, refutation: Refutation) -> dict[str, str]:
-    """Return the outcome without the stated versions, if the refutation uses stated versions.
+    """Return the outcome for the history without stated versions, if the refutation uses versions.
 
     The version numbers of some stores do not follow the order in which versions were installed.
-    This outcome tells users of such a store whether the violation depends on the numbers.
+    Users of such a store learn from this outcome whether the violation depends on these numbers.
     """
     if not run.history.columns.has_versions or not isinstance(run.route, Plan):
         return {}
@@ -438,11 +441,13 @@ def _show_violation(run: PairRun) -> None:
 
 
 def refuter(seed: int, remaining: Callable[[], float | None] | None = None) -> Engine:
-    """Return a function that calls the native engine; the search for simpler violations uses it.
+    """Return a function that refutes problems with the native engine.
+
+    The search for simpler violations uses this function.
 
     Args:
-        seed: breaks ties.
-        remaining: returns the remaining seconds; ``None`` if the user set no limit.
+        seed: the number that breaks ties in searches.
+        remaining: a function that returns the remaining seconds; ``None`` for no time limit.
     """
     from isolang.solvers import engine
 
@@ -465,7 +470,7 @@ def refuter(seed: int, remaining: Callable[[], float | None] | None = None) -> E
 
 
 def _finder(run: PairRun) -> Finder:
-    """Return a search for simpler refutations, which may take a quarter of the remaining time."""
+    """Prepare the search for simpler refutations, with a quarter of the remaining time as limit."""
     from isolang.explain.part_refuter import EFFORT
     from isolang.explain.smaller import Finder
 
@@ -489,7 +494,7 @@ def _finder(run: PairRun) -> Finder:
 
 
 class _Common(TypedDict):
-    """The fields that every verdict has."""
+    """The values of the fields that every verdict has."""
 
     history: History
     spec: Spec
@@ -525,7 +530,7 @@ def _common(run: PairRun, certification: Certification) -> _Common:
 
 
 def _rejected(run: PairRun, proof: Proof, certification: Certification) -> Unknown:
-    """Return the verdict that the checker rejected the proof, with the proof as evidence."""
+    """Return the unknown verdict after the checker rejected a proof, with the proof as evidence."""
     why = Undecided(cause="certificate rejected", reason=certification.reason)
     return _unknown(run, why, evidence=proof)
 

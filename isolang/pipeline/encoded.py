@@ -1,4 +1,4 @@
-"""Decides the history of a run with an encoding and a solver."""
+"""Decides the history of a run with an encoding and a solver other than the native engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from isolang.pipeline.pair_run import PairRun
     from isolang.problem.polygraph import Polygraph
 
-# The work of encoding for each clause, and for each step of a relational encoding.
+# The work that encoding costs for each clause, and for each step of a relational encoding.
 _PER_CLAUSE, _PER_STEP = 5, 5
 
 
@@ -28,9 +28,9 @@ def solve_encoded(run: PairRun) -> Answer:
     """Encode the problem of a run, solve the formula, and decode the model.
 
     Raises:
-        TimeoutError: the deadline has passed, or the work ran out.
-        MemoryError: the process may not have more memory.
-        SolverError: the solver does not take the encoding, or is not installed.
+        TimeoutError: the deadline has passed, or the limit of work is reached.
+        MemoryError: the process would need more memory than it may use.
+        SolverError: the solver does not support the encoding, or is not installed.
         UnsupportedError: the encoding would be too large.
     """
     from isolang.encodings.decode import NoOrderError
@@ -100,7 +100,7 @@ def solve_encoded(run: PairRun) -> Answer:
 
 
 def _relational_input(run: PairRun, problem: Problem) -> RelationalInput:
-    """Return the input of a relational encoding.
+    """Return the input of a relational encoding, after subtracting its work from the limit.
 
     Raises:
         UnsupportedError: the encoding would be too large.
@@ -122,11 +122,11 @@ def model_of(problem: Problem, formula: Formula, values: NDArray[np.int8]) -> Wi
 
     Args:
         problem: the problem that the formula encodes.
-        formula: the solved formula.
-        values: 0 or 1 for each variable; entry 0 is unused.
+        formula: the formula that a solver has satisfied.
+        values: the value of each variable, 0 or 1; entry 0 is unused.
 
     Raises:
-        NoOrderError: the assignment encodes no model, because its edges form a cycle.
+        NoOrderError: the assignment does not encode a model, because its edges form a cycle.
     """
     from isolang import _native
     from isolang.encodings.decode import decode

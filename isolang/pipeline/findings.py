@@ -1,9 +1,9 @@
 """Finds every kind of anomaly in a history, with a count and a certified small example of each.
 
-A verdict reports one violation, the simplest one found. People who debug a database need all kinds:
-mild and severe anomalies, cycles and intrinsic anomalies. Reads with an intrinsic anomaly would
-hide the cycles, so they are removed before the search for cycles. Each example is certified against
-the whole history.
+A verdict reports only the simplest violation that was found. People who debug a database need all
+kinds: mild and severe anomalies, cycles and intrinsic anomalies. Because reads with an intrinsic
+anomaly would hide cycles, they are removed before the search for cycles. Each example is certified
+against the whole history.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from isolang.verdict import Invalid
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-# For each shape of a cycle, from the most severe one on: the relations of the edge that closes the
-# cycle, and the relations of the other edges.
+# For each shape of a cycle, from the most severe shape on: the relations that the closing edge of
+# the cycle may have, and the relations that the other edges may have.
 _SHAPES: Final[tuple[tuple[frozenset[str], frozenset[str]], ...]] = tuple(
     (frozenset(closing), frozenset(back))
     for closing, back in (
@@ -48,19 +48,19 @@ _SHAPES: Final[tuple[tuple[frozenset[str], frozenset[str]], ...]] = tuple(
         (("rw",), ("ww", "wr", "rw", "so")),
     )
 )
-# The levels from the weakest on. An example is reported with the first level that forbids it.
+# Levels, beginning with the weakest. An example is reported with the first level that forbids it.
 _WEAKEST_FIRST: Final = (
     "pl-1", "pl-2", "rc-nosession", "ra-nosession", "cc-nosession", "psi-nosession", "pc-nosession",
     "si-nosession", "ser-nosession", "rc", "ra", "cc", "psi", "pc", "si", "ser",
 )  # fmt: skip
-# The limit of work in total, the limit for refuting one cycle, and the share of the remaining work
-# that judging all levels may use.
+# The limit of work for the whole search, the limit for refuting one cycle, and the share of the
+# remaining work that judging all levels may use.
 _WORK, _CYCLE_WORK, _LEVELS_SHARE = 150_000_000, 4_000_000, 1 / 2
-# For the search for cycles of known edges: the largest number of reads and edges to visit, and the
-# largest number of cycles of each shape.
+# Limits for the search for cycles of known edges: how many reads and edges to visit, and how many
+# cycles of each shape to find.
 _VISITED: Final = 20_000_000
 _CYCLES: Final = 100_000
-_ATTEMPTS: Final = 3  # the number of cycles to try for each name
+_ATTEMPTS: Final = 3  # how many cycles to try for each name
 _MOST_SET_READS: Final = 200_000
 
 
@@ -70,12 +70,12 @@ def findings_of(
     *,
     progress: Callable[[str], object] = lambda phase: None,
 ) -> Findings:
-    """Find every kind of anomaly of a history.
+    """Find every kind of anomaly in a history.
 
     Args:
-        history: the result of ``load_history`` or ``History.from_transactions``.
-        options: how to check; the timeout limits the whole search.
-        progress: called with the name of each phase as it begins.
+        history: a result of ``load_history`` or ``History.from_transactions``.
+        options: the options of the check; the timeout limits the whole search.
+        progress: a function that is called with the name of each phase when the phase begins.
 
     Raises:
         UnsupportedError: the history cannot be judged.
@@ -100,11 +100,11 @@ def _behind(
     deadline: Deadline,
     found: Findings,
 ) -> tuple[Finding, ...]:
-    """Return the additional findings if the thin-air reads are reads of the initial state.
+    """Return the findings that are added if thin-air reads are taken as reads of the initial state.
 
-    If the database had rows before the history begins, nearly every read is a thin-air read.
-    Anomalies of the writes that replaced those rows, such as lost updates, are then found only if
-    the values of the thin-air reads are taken as initial values.
+    If the database had rows before the history begins, nearly every read is a thin-air read. Then
+    anomalies of the writes that replaced these rows, such as lost updates, are found only if the
+    values of thin-air reads are taken as initial values.
     """
     from isolang.history.before import with_initial
 
@@ -121,15 +121,15 @@ def _behind(
 
 
 def _with_contradicting_set_reads(history: History) -> tuple[History, Problem, bool]:
-    """Return the history in which contradicting set-reads are operations.
+    """Return the history in which all set-reads that matter for anomalies are operations.
 
     An implicit set-read becomes an operation if it implies an edge or an intrinsic anomaly, or if
-    its predicate read has an anomaly. The other set-reads take part in an anomaly only under some
-    order of the transactions, and judging the levels searches for such orders.
+    its predicate read has an anomaly. Other set-reads are part of an anomaly only under some orders
+    of the transactions, which are found when the levels are judged.
 
     Returns:
         The history, its problem, and whether some of these set-reads stay implicit because there
-        are too many.
+        are too many of them.
     """
     if not history.columns.implicit:
         return history, build_problem(history), False
@@ -147,7 +147,7 @@ def _with_contradicting_set_reads(history: History) -> tuple[History, Problem, b
 
 
 def _with_set_reads_of(history: History, other: History) -> History:
-    """Return the first history; set-reads that are operations in either one are operations."""
+    """Return ``history`` with the set-reads as operations that are operations in ``other`` too."""
     if other.set_reads == "all" or not history.columns.implicit:
         return history.written_out()
     more = sorted(set(other.set_reads).difference(history.set_reads))
@@ -224,13 +224,16 @@ class _Collector:
             self._add([step], count, "reads", level or levels[-1], certified)
 
     def _judged_by(self, levels: Sequence[str]) -> Sequence[str]:
-        """Return the given levels that can judge the history; if none can, one other level."""
+        """Return the levels, of those given, that can judge the history.
+
+        If no given level can judge it, return one other level that can.
+        """
         allowed = self._history.levels
         found = [level for level in levels if not allowed or level in allowed]
         return found or allowed[:1]
 
     def _without_wrong_reads(self) -> tuple[HistoryPart, Problem]:
-        """Return the part of the history without reads that have an intrinsic anomaly."""
+        """Return the history without the reads that have an intrinsic anomaly, as a part of it."""
         history, problem = self._history, self._problem
         while wrong := sorted({a.op for a in problem.anomalies()}):
             columns = history.columns.without_reads(np.array(wrong, np.int64))
@@ -241,7 +244,7 @@ class _Collector:
     # --- cycles ---
 
     def _cycles(self, part: HistoryPart, problem: Problem, graph: KnownGraph) -> bool:
-        """Add one cycle for each name of a cycle, and return whether the search was complete."""
+        """Add one finding for each name of a cycle, and return whether the search was complete."""
         seen: dict[str, list[KnownCycle]] = {}
         all_seen = True
         where: dict[str, dict[frozenset[str], set[int]]] = {}  # name -> relations -> components
@@ -270,7 +273,7 @@ class _Collector:
         return all_seen
 
     def _try(self, part: HistoryPart, problem: Problem, cycle: KnownCycle, count: int) -> None:
-        """Add a cycle as a finding, under the weakest level that its transactions violate."""
+        """Add a cycle as a finding, with the weakest level that its transactions violate."""
         for level in self._judged_by(_WEAKEST_FIRST):
             plan = self._plan(level)
             if self._out_of_effort():
@@ -293,7 +296,7 @@ class _Collector:
     # --- levels ---
 
     def _levels(self, part: HistoryPart, problem: Problem) -> Levels:
-        """Judge all levels, and add violations with an anomaly that is not among the findings."""
+        """Judge all levels, and add each violation whose anomaly is not among the findings yet."""
         standing = self._levels_of(self._history)
         clean = standing
         if self._problem.anomalies(limit=1):
@@ -343,10 +346,13 @@ class _Collector:
     def _certified(
         self, steps: Sequence[Step], levels: Sequence[str], history: History | None = None
     ) -> tuple[str, bool]:
-        """Return the first level for which the checker accepts a refutation, and whether it exists.
+        """Return the first level for which the checker accepts a refutation.
 
         The checker runs even if the user wants no certificates, because the refutation was found on
         a part of the history.
+
+        Returns:
+            The name of the level, and whether there is such a level.
         """
         from isolang.certify.native import check_natively
 

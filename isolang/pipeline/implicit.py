@@ -1,10 +1,10 @@
-"""Decides which set-reads of predicate reads over large tables must become operations.
+"""Decides which implicit set-reads must become operations, for predicate reads over large tables.
 
 A history may leave set-reads implicit (``History.set_reads``). A model without the implicit
-set-reads is accepted if some order of its transactions gives each predicate read exactly the rows
-that the read returned; docs/predicates.md#implicit-set-reads has the proof. If the order gives a
-predicate read a matching row that the read did not return, the set-read of that row becomes an
-operation, and the history is solved again.
+set-reads is accepted if, in some order of its transactions, each predicate read sees exactly the
+rows that it returned; docs/predicates.md#implicit-set-reads has the proof. If a predicate read sees
+a matching row in this order that it did not return, the set-read of this row becomes an operation,
+and the history is solved again.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from isolang.language.classify.route import Route
     from isolang.pipeline.pair_run import PairRun
 
-# The relations that a check may use. Names, tests, single keys and statements only select some
-# pairs of these relations.
+# The relations that a check may use. Names in quotes, tests, keys and statements only select some
+# of the pairs of these relations.
 _RELATIONS = frozenset(
     (
         *(*FROM_T0, *BUILTIN_ORDERS, *MOMENTS, *DEPENDENCIES),
@@ -44,28 +44,33 @@ _RELATIONS = frozenset(
         *("po", "tx"),
     )
 )
-# If an order contradicts a predicate read more often than this, all its rows become part of the
-# problem, and the set-reads of all its keys become operations, at most this many in one round.
+# If orders contradict a predicate read more often than _TIMES, all rows of the predicate read
+# become part of the problem, and the set-reads of all its keys become operations, at most _AT_ONCE
+# in one round.
 _TIMES = 3
 _AT_ONCE = 200_000
 # After this many rounds, all set-reads are written out.
 _ROUNDS = 40
-# All set-reads are also written out if the rounds have solved more operations again than there are
-# set-reads. With this many set-reads or more, writing all out costs more than any number of rounds.
+# All set-reads are also written out if the rounds together have solved more operations than there
+# are set-reads. With this many set-reads or more, writing all out costs more than many rounds.
 _COUNTED = 4_000_000
-# In place of a key: every row that a predicate read returned.
+# This number in place of a key means every row that a predicate read returned.
 _EVERY_KEY = -1
 # The number of set-reads is estimated from this many predicate reads.
 _SAMPLE = 100
-# At most this many contradicted set-reads are refuted one by one.
+# At most this many contradicted set-reads are refuted separately.
 _REFUTED_ALONE = 8
-# If an order contradicts more than a quarter of the predicate reads, the recording hardly fixes the
-# order. Then all set-reads are written out if there are at most this many for each operation.
+# If an order contradicts more than a quarter of the predicate reads, the recording determines
+# little of the order. Then all set-reads are written out if there are at most this many of them for
+# each operation.
 _WRITTEN_OUT_EARLY = 3
 
 
 def may_stay_implicit(route: Route) -> bool:
-    """Return whether one order of all transactions can show that a route's checks are satisfied."""
+    """Return whether one order of all transactions can show that the checks are satisfied.
+
+    If not, all set-reads must become operations before the history is decided.
+    """
     return (
         isinstance(route, Plan)
         and not written_spec(route).shows
@@ -78,7 +83,7 @@ def may_stay_implicit(route: Route) -> bool:
 
 
 def _anti_dependencies(automaton: Automaton) -> set[str]:
-    """Return which anti-dependency relations the cycles of a check use."""
+    """Return the anti-dependency relations, such as ``rw``, that the cycles of a check use."""
     closing = automaton.closing if automaton.back or automaton.direct else ()
     return {*map(relation_of, automaton.relations), *closing} & {"rw", *PARTS["rw"]}
 
@@ -87,7 +92,7 @@ class Implicit:
     """Decides which set-reads of a run's history become operations."""
 
     def __init__(self, run: PairRun) -> None:
-        """Begin with a history in which no implicit set-read is an operation."""
+        """Start with the run's history as it was read."""
         import numpy as np
 
         self._run = run
@@ -103,10 +108,11 @@ class Implicit:
             run.restart(run.history, self._returned)
 
     def complete(self, witness: Witness) -> Witness | None:
-        """Return the witness with an order in which the implicit set-reads hold.
+        """Add to a witness an order of COMMITs in which all implicit set-reads hold.
 
-        Return ``None`` if no such order was found. Then more set-reads of the run's history have
-        become operations, and the history must be solved again.
+        Returns:
+            The complete witness. If no such order was found, ``None``: more set-reads of the run's
+            history have become operations, and the history must be solved again.
         """
         import numpy as np
 
@@ -132,12 +138,12 @@ class Implicit:
         whole = replace(witness, source=source, order_txn=order_txn, commits=commits, seen=seen)
         if run.certify(whole, needed=True).accepted:
             return whole
-        # The checker does not accept the order for this level, so no set-read stays implicit.
+        # The checker does not accept the order for this level, so all set-reads become operations.
         self._write_out_all()
         return None
 
     def contradicted(self) -> list[int]:
-        """Return the operations of some set-reads that the last order contradicted."""
+        """Return the operations of the first few set-reads that the last order contradicted."""
         import numpy as np
 
         columns = self._run.history.columns
@@ -205,7 +211,7 @@ class Implicit:
             self._write_out_all()
             return
         self._times[contradicted] += 1
-        # All that a predicate read says limits where in the order it can be.
+        # Everything that a predicate read returned or missed restricts its place in the order.
         again = contradicted[self._times[contradicted] > _TIMES]
         all_rows = np.stack((again, np.full_like(again, _EVERY_KEY)), axis=1)
         self._returned = np.unique(np.concatenate((self._returned, returned, all_rows)), axis=0)
@@ -219,7 +225,7 @@ class Implicit:
         self._run.restart(history, self._returned)
 
     def _number_of_all(self) -> float:
-        """Return an estimate of the number of set-reads, from a sample of predicate reads."""
+        """Return an estimate, from a sample of predicate reads, of how many set-reads there are."""
         import numpy as np
 
         if self._all is None:

@@ -1,4 +1,4 @@
-"""Finds the levels of the library that a history satisfies, and the weakest that it violates."""
+"""Finds out which levels of the library a history satisfies and violates."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ NEED_TIMES = frozenset(
 )
 
 
-# The share of the remaining work that one level may use, and the work that each level counts for
-# each operation of the history.
+# The share of the remaining work that one level may use, and the work that judging a level costs
+# for each operation of the history.
 _SHARE, _PER_OPERATION = 1 / 4, 4
 _LONGEST_ERROR = 10**15
 """The largest clock error to try, in nanoseconds: eleven days."""
@@ -45,13 +45,14 @@ class LevelStanding(Struct, frozen=True, kw_only=True):
     Attributes:
         name: the name of the level in the library.
         standing: whether the history satisfies the level; ``no times`` if the level needs real time
-            and the history has none.
-        certified: whether the verdict was certified, or the verdict from which this result follows.
-        follows_from: the level from whose verdict this result follows; empty if this level was
-            judged.
-        anomaly: the name of the anomaly if the level is violated.
+            and the history has no times.
+        certified: whether the verdict on the level was certified; if the result follows from
+            another level's verdict, whether that verdict was certified.
+        follows_from: the name of the level from whose verdict this result follows; empty if this
+            level was judged.
+        anomaly: the name of the anomaly if the level is violated; otherwise empty.
         reason: the meaning of the anomaly, or why the verdict is unknown.
-        seconds: how long judging took.
+        seconds: the seconds that judging the level took.
     """
 
     name: str
@@ -64,7 +65,7 @@ class LevelStanding(Struct, frozen=True, kw_only=True):
 
     @property
     def out_of_effort(self) -> bool:
-        """``True`` if the standing is unknown because the time or the work ran out."""
+        """``True`` if the standing is unknown because a limit of time or work was reached."""
         return self.standing == "unknown" and self.reason.startswith("timeout")
 
 
@@ -72,11 +73,11 @@ class Levels(Struct, frozen=True, kw_only=True):
     """The levels of the library that a history satisfies and violates.
 
     Attributes:
-        history: the history.
+        history: the history that the results are about.
         levels: the result for each level by name, in the order of ``IMPLIES``.
-        seconds: how long all checks took together.
-        notes: the caveats of the history; and that nothing was observed, if all valid verdicts say
-            so.
+        seconds: the seconds that all checks took together.
+        notes: the caveats of the history. If every valid verdict has the note that nothing was
+            observed, this note comes first.
     """
 
     history: History
@@ -95,10 +96,10 @@ class Levels(Struct, frozen=True, kw_only=True):
         return tuple(n for n in bad if not any(m in implied_by(n) for m in bad))
 
     def worth_listing(self) -> tuple[str, ...]:
-        """Return the levels to list in a report.
+        """Return the names of the levels to list in a report.
 
-        If each level and its form without sessions have the same standing, the forms without
-        sessions are left out.
+        If each level has the same standing as its form without session order, the forms without
+        session order are left out.
         """
         twins = {name: f"{name}{NO_SESSION}" for name in self.levels}
         twins = {name: twin for name, twin in twins.items() if twin in self.levels}
@@ -122,19 +123,20 @@ def levels_of(
 ) -> Levels:
     """Find out which levels of the library a history satisfies.
 
-    The search begins in the middle of the hierarchy. A level is not judged if its verdict follows
-    from another verdict: a history that satisfies a level satisfies all levels that it implies,
-    and a history that violates a level violates all levels that imply it.
+    Levels in the middle of the hierarchy are judged first. A level is not judged if its result
+    follows from another verdict: a history that satisfies a level satisfies all weaker levels, and
+    a history that violates a level violates all stronger levels.
 
     Args:
-        history: the result of ``load_history`` or ``History.from_transactions``.
-        options: how to check each level; the timeout limits each level, which is unknown if the
-            timeout passes.
-        progress: called with the name of each level, and of each phase, as it begins.
-        simplest: whether to report the anomaly of the simplest violation found.
+        history: a result of ``load_history`` or ``History.from_transactions``.
+        options: the options for checking each level. The timeout applies to each level separately;
+            if it passes, the result for the level is unknown.
+        progress: a function that is called with the name of each level, and of each phase, when it
+            begins.
+        simplest: whether to search for the simplest violation of each level.
         deadline: the time limit for all levels together; ``None`` for no limit.
-        work: the limit of work for all levels together, of which each level may use a share of the
-            remainder; ``None`` for no limit. A level that needs more work is unknown.
+        work: the limit of work for all levels together; ``None`` for no limit. Each level may use a
+            share of the remaining work; if it needs more, the result for the level is unknown.
 
     Raises:
         HistoryError: the columns of the history do not fit together.
@@ -187,7 +189,8 @@ def levels_of(
             return min(len(below[name] & undecided), len(above[name] & undecided))
 
         name = max((n for n in IMPLIES if n in undecided), key=decides)
-        # A search with sessions finds a violation sooner, and its proof often needs no session.
+        # A search with session order finds a violation faster, and often the proof does not need
+        # session order.
         name = next(n for n in (name.removesuffix(NO_SESSION), name) if n in undecided)
         progress(name)
         judged = {name: _level(name, decide_one)}
@@ -198,7 +201,7 @@ def levels_of(
                 other: replace(judged[name], name=other, follows_from=name, seconds=0.0)
                 for other in IMPLIES
                 if options.certify and other in below[name] & undecided
-                # The part is checked first, because the checker rejects it faster.
+                # The part is checked first, because if the checker rejects it, it does so faster.
                 if all(
                     _refutes(*one, other, options.timeout)
                     for one in (part, (proof, judged_history))
@@ -223,21 +226,21 @@ def least_clock_error(
     level: str,
     options: Options = Options(),  # noqa: B008 - frozen
 ) -> int | None:
-    """Return the least clock error, in nanoseconds, with which a history satisfies a level.
+    """Return the smallest clock error, in nanoseconds, with which a history satisfies a level.
 
-    Events that are ordered with a larger clock error are also ordered with a smaller one.
-    Therefore the verdict changes only once, and a binary search finds the least error.
+    If a clock error leaves two events ordered, every smaller clock error does too. Therefore the
+    verdict changes at most once when the error grows, and a binary search finds the smallest error.
 
     Args:
-        history: a history with the times of a clock and without a clock error.
-        level: a level that uses real time.
-        options: how to check; the timeout limits each verdict.
+        history: a history whose times come from a clock, and that was read without a clock error.
+        level: the name of a level that uses real time.
+        options: the options of each check; the timeout applies to each check separately.
 
     Returns:
-        The clock error; ``None`` if no error suffices, or if some verdict is unknown.
+        The clock error; ``None`` if no clock error suffices, or if some verdict is unknown.
 
     Raises:
-        HistoryError: the history has no times of a clock.
+        HistoryError: the times of the history do not come from a clock.
     """
     from isolang.history.clock_error import with_clock_error
     from isolang.language.classify.route import route
@@ -255,7 +258,7 @@ def least_clock_error(
         if holds is None or high > _LONGEST_ERROR:
             return None
         high *= 4
-    low = high // 4  # violates the level
+    low = high // 4  # with this clock error, the history violates the level
     while high - low > 1:
         holds = satisfied(middle := (low + high) // 2)
         if holds is None:
@@ -280,7 +283,7 @@ def _level(name: str, decide_one: Callable[[Route], Verdict]) -> LevelStanding:
         return LevelStanding(name=name, standing="unknown", reason="timeout: the time ran out")
     except (MemoryError, UnsupportedError):
         raise
-    except Exception as error:  # a bug makes only one level unknown
+    except Exception as error:  # after a bug, only the result for this level is unknown
         return LevelStanding(name=name, standing="unknown", reason=internal_error(error))
     standing: dict[str, Standing] = {"valid": "satisfied", "invalid": "violated"}
     violation = verdict.violation if isinstance(verdict, Invalid) else None
@@ -296,7 +299,7 @@ def _level(name: str, decide_one: Callable[[Route], Verdict]) -> LevelStanding:
 
 
 def _part_of(proof: Refutation, history: History) -> tuple[Refutation, History]:
-    """Return the part of a history that a refutation mentions, and the refutation of that part."""
+    """Return a refutation with the numbers of the part that it mentions, and this part."""
     from isolang.explain.part import Sources, operations_of, part_of
 
     txns = Sources(build_problem(history)).closed(proof.steps)
@@ -305,7 +308,7 @@ def _part_of(proof: Refutation, history: History) -> tuple[Refutation, History]:
 
 
 def _refutes(proof: Refutation, history: History, name: str, timeout: float | None) -> bool:
-    """Return whether the checker accepts a refutation of one level for another level."""
+    """Return whether the checker accepts a refutation, found for another level, for this level."""
     from isolang.certify.errors import CertificateRejected, NotCertifiedError
     from isolang.certify.native import check_natively
     from isolang.certify.steps import CycleStep
@@ -316,8 +319,8 @@ def _refutes(proof: Refutation, history: History, name: str, timeout: float | No
     plan = route(load_spec(name))
     if not isinstance(plan, Plan):
         return False
-    # If the level has several checks, it is open which of them forbids a cycle, so steps keep their
-    # check.
+    # If the level has only one check, all cycle steps name this check. If it has several checks, it
+    # is open which check forbids a cycle, so the steps keep their names.
     (check, *more) = plan.spec.checks
     steps = (
         replace(step, check=check.name) if isinstance(step, CycleStep) and not more else step

@@ -1,4 +1,4 @@
-"""Finds a small part of a history that still violates the level."""
+"""Finds a small part of an invalid history that still violates the level."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.classify.route import Route
 
-# The largest number of parts to judge, and of operations in all these parts: some seconds.
+# How many parts are judged at most, and how many operations these parts may have together. Judging
+# that many takes some seconds.
 _PARTS, _OPERATIONS = 2_000, 2_000_000
 # The limit of work for judging or explaining one part.
 _WORK = 10_000_000
@@ -31,31 +32,32 @@ def minimise(
 ) -> History:
     """Find a small part of a history that violates the level.
 
-    The violation of the part need not be the one that the verdict reports, because a part may show
-    a simpler violation.
+    The part may show a simpler violation than the violation that the verdict reports.
 
     Args:
         verdict: the verdict on the whole history.
         route: the route of the specification that the history violates.
-        seconds: the time limit of the search; ``None`` for no limit. The number of attempts is
-            limited in any case, and without a time limit equal histories give equal parts.
-        seed: breaks ties, as in ``check``.
+        seconds: the time limit for the search; ``None`` for no limit. The number of attempts is
+            always limited. Without a time limit, equal histories give equal parts.
+        seed: the number that breaks ties in searches, as in ``check``.
 
     Returns:
         A part from which no transaction and no operation can be removed without losing the
-        violation or a possible source of a read. If a limit ended the search, the part may be
-        larger. Labels and places are those of the whole history.
+        violation or a possible source of a read. If the search reached a limit, the part may be
+        larger. Names and places of transactions are those of the whole history.
     """
     return _Minimiser(verdict, route, seconds, seed).found()
 
 
 def anomaly_of(part: History, route: Route, *, seed: int = 0) -> str:
-    """Return the name of the anomaly in a part, which may differ from that in the whole history.
+    """Return the name of the anomaly in a part, which may differ from that of the whole history.
+
+    If the part cannot be shown to be invalid within a limit of work, return an empty text.
 
     Args:
         part: a result of ``minimise``.
         route: the route of the specification that the part violates.
-        seed: breaks ties, as in ``check``.
+        seed: the number that breaks ties in searches, as in ``check``.
     """
     options = Options(certify=False, seed=seed, threads=1)
     found = decide(part, route, Deadline(), options, work=Work(_WORK))
@@ -80,9 +82,9 @@ class _Minimiser:
         return shrink(part, self._violates, by_transaction=False, enough=self._enough).history
 
     def _beginnings(self) -> Iterator[HistoryPart]:
-        """Yield the parts that begin the search, from the smallest on.
+        """Yield the parts with which the search may begin, the smallest part first.
 
-        They are made from the transactions that the proof mentions.
+        The parts consist of the transactions that the proof mentions, and of possible sources.
         """
         history, proof = self._verdict.history, self._verdict.refutation
         if isinstance(proof, Exhaustion):
@@ -95,7 +97,7 @@ class _Minimiser:
         yield part_of(history, operations_of(history, txns), txns)
 
     def _with_writers(self, txns: set[int]) -> set[int]:
-        """Return the transactions and, transitively, all possible sources of their reads."""
+        """Return the transactions together with, transitively, all possible sources of reads."""
         t0 = self._verdict.history.t0
         found, new = set(txns), set(txns)
         while new:
@@ -120,10 +122,10 @@ class _Minimiser:
                 part.history, self._route, deadline, self._options, simplest=False, work=work
             )
         except IsolangError:
-            return False  # the part cannot be judged, for example because it has no times
+            return False  # the part cannot be judged, for example because it lacks times
         return isinstance(found, Invalid)
 
     def _makes_wrong(self, part: HistoryPart) -> bool:
-        """Return whether a part has an intrinsic anomaly that the whole history does not have."""
+        """Return whether a part shows an intrinsic anomaly that the whole history does not show."""
         found = build_problem(part.history).anomalies()
         return any((one.kind, part.ops[one.op]) not in self._wrong for one in found)

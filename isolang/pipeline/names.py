@@ -1,4 +1,4 @@
-"""Finds names in quotes in a specification that no transaction or key of a history has."""
+"""Finds names in quotes in a specification that match nothing in a history."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def without_levels(history: History, spec: Spec) -> str:
-    """Return why the spec cannot judge a history that names no levels; empty if it can."""
+    """Return why the spec cannot judge a history whose transactions have no levels.
+
+    The result is empty if the history has levels, or if the spec does not mention levels.
+    """
     if len(history.columns.txn_levels) or not mentioned(spec) & COMPARING_NAMES["levels"]:
         return ""
     return (
@@ -27,9 +30,10 @@ def without_levels(history: History, spec: Spec) -> str:
 
 
 def names_without_effect(history: History, spec: Spec) -> list[str]:
-    """Return notes on names that select nothing, and on transactions that request no level.
+    """Return notes on names that select no key or transaction, and on levels of transactions.
 
-    There is also a note on transactions whose level the specification does not name.
+    The notes on levels are about transactions that request no level, or request a level that the
+    specification does not name.
     """
     columns, notes = history.columns, list[str]()
     for word, sets, verb in (
@@ -39,7 +43,7 @@ def names_without_effect(history: History, spec: Spec) -> list[str]:
         there = {name for names in sets for name in names}
         named = sorted({one.name for one in named_sets(spec) if one.word == word})
         none = [pattern for pattern in named if not _any_matches(pattern, there)]
-        # A specification that mentions levels names all possible levels, so some may be unused.
+        # A specification that mentions levels names all possible levels, so unused ones are normal.
         if none and (word == "label" or none == named):
             notes.append(f"no transaction {verb} {_listed(none)}, which the spec names")
     patterns = sorted({pattern for within in key_classes(spec) for pattern in within.patterns})
@@ -56,9 +60,9 @@ def names_without_effect(history: History, spec: Spec) -> list[str]:
 
 
 def _levels_not_named(history: History, spec: Spec) -> list[str]:
-    """Return a note on the transactions that requested levels which the specification lacks.
+    """Return a list with a note on transactions that requested levels which the spec does not name.
 
-    The list is empty if there are none.
+    If no transaction did this, the list is empty.
     """
     columns = history.columns
     patterns = {one.name for one in named_sets(spec) if one.word == "level"}

@@ -1,4 +1,4 @@
-"""Decides whether the reads of a valid history observed anything of other sessions."""
+"""Decides whether the reads of a valid history observed other sessions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def observed(history: History, witness: Witness) -> bool:
-    """Return whether some read observes or misses a write of another session."""
+    """Return whether some read saw a write of another session, or missed one."""
     import numpy as np
 
     columns = history.columns
@@ -25,7 +25,7 @@ def observed(history: History, witness: Witness) -> bool:
     seen = np.flatnonzero((witness.source >= 0) & (witness.source < history.t0))
     if (sessions_of(seen) != session[witness.source[seen]]).any():
         return True
-    # A read of the initial state misses all writes of the key.
+    # A read of the initial state missed all writes of its key.
     missing = np.flatnonzero(witness.source == history.t0)
     keys = columns.op_key[missing]
     written = witness.order_start[keys + 1] > witness.order_start[keys]

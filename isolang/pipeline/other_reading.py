@@ -1,9 +1,9 @@
-"""Adds a note on a transaction that looks like the transaction that loaded the database.
+"""Adds a note on a transaction that looks as if it had loaded the database.
 
-A history that was converted from another format often has its initial state as an ordinary
-transaction, and nothing in the file puts that transaction before other sessions. The checker cannot
-decide whether it is the initial transaction. Therefore the verdict reports how the transaction was
-judged, and what the verdict is if the transaction is declared initial.
+If a history was converted from another format, its initial state is often an ordinary transaction,
+and nothing in the file orders this transaction before other sessions. isocheck cannot decide
+whether it is the initial transaction. Therefore the verdict reports how the transaction was judged,
+and what the verdict would be if the transaction were declared initial.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from isolang.history.look_alikes import LookAlike
     from isolang.language.classify.route import Route
 
-# The other reading is judged only if its verdict may differ and the history has at most this many
-# operations. The limit of work is a fraction of a second.
+# The history with the declared transaction is judged only if its verdict may differ, and if it has
+# at most this many operations. The limit of work takes a fraction of a second.
 _OPERATIONS, _WORK = 500_000, 2_000_000
 
 
@@ -40,7 +40,7 @@ def with_other_reading(
         verdict: the verdict on the history as it was read.
         route: the route of the specification.
         options: the options of the check.
-        deadline: the time limit of the check, which includes the time of this function.
+        deadline: the time limit of the whole check, including this function; ``None`` for no limit.
     """
     deadline = Deadline(options.timeout) if deadline is None else deadline
     if isinstance(verdict, Invalid) and verdict.violation.anomaly == "thin-air read":
@@ -63,7 +63,7 @@ def with_other_reading(
 def _with_rows_before(
     verdict: Invalid, route: Route, options: Options, deadline: Deadline
 ) -> Verdict:
-    """Add a note with the verdict that follows if unwritten values are the initial state."""
+    """Add a note with the verdict that follows if values that no transaction wrote are initial."""
     from isolang.history.before import with_initial
 
     history = verdict.history
@@ -94,9 +94,9 @@ def _with_rows_before(
 def _other_outcome(
     verdict: Verdict, loader: LookAlike, route: Route, options: Options, deadline: Deadline
 ) -> str:
-    """Return the verdict with the transaction declared initial, as the end of a sentence.
+    """Return, as the end of a sentence, the verdict if the transaction is declared initial.
 
-    The text is empty if that verdict is not known.
+    If this verdict is not known, the text is empty.
     """
     if isinstance(verdict, Unknown) or not isinstance(route, Plan):
         return ""
@@ -123,11 +123,11 @@ def _other_outcome(
 def comes_first(verdict: Valid, number: int) -> bool:
     """Return whether a transaction is the first writer of each of its keys in the witness.
 
-    SOUND BECAUSE then the witness is also one of the history in which that transaction is T0. In
-    both histories, each transaction that reads from it or from T0 precedes all other writers of the
-    key, by ``rw``. The edges of the transaction itself begin at T0, where no edge ends, and no
-    other edge is new. The checks of a plan forbid closed walks, and fewer edges have no more of
-    these.
+    SOUND BECAUSE then the witness is also a witness for the history in which this transaction is
+    T0. In both histories, each transaction that reads from this transaction or from T0 precedes all
+    other writers of the key, by ``rw``. The edges of this transaction then begin at T0, where no
+    edge ends, and all other edges existed before. The checks of a plan forbid closed walks, and
+    fewer edges do not form more closed walks.
     """
     import numpy as np
 
@@ -142,7 +142,7 @@ def comes_first(verdict: Valid, number: int) -> bool:
 
 
 def _declared(history: History, loader: LookAlike) -> History:
-    """Return the history with the transaction declared initial."""
+    """Return a copy of the history in which the transaction is declared initial."""
     import numpy as np
 
     from isolang.history import sub_history

@@ -38,18 +38,18 @@ _PROOF_NAMES = {
     Refutation: "refutation",
     Exhaustion: "exhaustion of all choices",
 }
-# The seconds for each pair of transactions that it takes to make and check a visibility on a slow
-# machine.
+# How many seconds it takes on a slow machine, for each pair of transactions, to make and check a
+# visibility relation.
 _SECONDS_PER_PAIR = 1e-5
 
 
 class Certification(Struct, frozen=True, kw_only=True):
-    """The result of the independent checker for a proof.
+    """The result of certifying a proof.
 
     Attributes:
         outcome: the result; ``not certified`` if no checker ran, or if the checker could not decide
             the proof.
-        reason: a sentence that says that a checker accepted the proof, or why none did.
+        reason: which checker accepted the proof, or why no checker accepted it, in words.
     """
 
     outcome: Literal["accepted", "rejected", "not certified"]
@@ -62,7 +62,7 @@ class Certification(Struct, frozen=True, kw_only=True):
 
     @property
     def rejected(self) -> bool:
-        """Return whether the checker refuted the proof."""
+        """Return whether the checker rejected the proof."""
         return self.outcome == "rejected"
 
 
@@ -70,22 +70,22 @@ UNCHECKED = Certification(outcome="not certified", reason="certification was swi
 
 
 class PairRun:
-    """A history, a route, and the pair of an encoding and a solver that decides it.
+    """The state of one check that decides a history with one pair of an encoding and a solver.
 
     Attributes:
-        history: the history.
-        route: how its specification is decided.
-        pair: the encoding, the solver, and how much is pruned before.
+        history: the history that is decided.
+        route: the route of the specification.
+        pair: the encoding, the solver, and the stage of pruning before the search.
         deadline: the time limit of the check.
-        options: how to check.
-        choice: why this pair was chosen, if the user chose no pair.
-        progress: called with the name of each phase as it begins.
+        options: the options of the check.
+        choice: why this pair was chosen; empty if the user chose the pair.
+        progress: a function that is called with the name of each phase when the phase begins.
         simplest: whether to search for the simplest violation.
         work: the remaining work for deciding and explaining; ``None`` for no limit.
-        rows: the ``rows`` with which the problem is built.
-        pair_used: whether the pair was used; it is not if the pre-pass alone decided.
-        statistics: the statistics of the solver by name, once it has answered.
-        notes: remarks on how the verdict was found, each of them one sentence.
+        rows: the argument ``rows`` for ``build_problem``.
+        pair_used: whether the pair was used; false if the pre-pass alone decided.
+        statistics: the statistics of the solver by name; empty before the solver has answered.
+        notes: remarks on how the verdict was found, one sentence each.
     """
 
     def __init__(
@@ -102,17 +102,17 @@ class PairRun:
         simplest: bool = True,
         work: Work | None = None,
     ) -> None:
-        """Prepare a run.
+        """Prepare a check.
 
         Args:
-            history: the history.
-            route: the route of the specification, to which the pair applies.
-            pair: the encoding and the solver.
+            history: the history to decide.
+            route: the route of the specification, which the pair must support.
+            pair: the encoding, the solver, and the stage of pruning before the search.
             deadline: the time limit of the check.
-            options: how to check.
-            progress: called with the name of each phase as it begins.
-            choice: why this pair was chosen, if the user chose no pair.
-            problem: the problem of the history, if it was built before.
+            options: the options of the check.
+            progress: a function that is called with the name of each phase when the phase begins.
+            choice: why this pair was chosen; empty if the user chose the pair.
+            problem: the problem of the history; ``None`` if it has not been built yet.
             simplest: whether to search for the simplest violation.
             work: the limit of work for deciding and explaining; ``None`` for no limit.
         """
@@ -135,15 +135,15 @@ class PairRun:
 
     @property
     def written_spec(self) -> Spec:
-        """The specification as the user wrote it, before a theorem replaced it."""
+        """The specification as the user wrote it, before any theorem replaced it."""
         return written_spec(self.route)
 
     def restart(self, history: History, rows: NDArray[np.int32] | None) -> None:
-        """Continue with the same history in a form in which more set-reads are operations.
+        """Continue with a history in which more set-reads are operations.
 
         Args:
-            history: the history.
-            rows: the ``rows`` with which its problem is built.
+            history: the same history with more set-reads as operations.
+            rows: the argument ``rows`` for ``build_problem``.
         """
         self.history, self.rows = history, rows
         self._problem, self._prepared = None, False
@@ -152,7 +152,7 @@ class PairRun:
 
     @property
     def problem(self) -> Problem:
-        """The neutral problem of the history, built on first use."""
+        """The problem of the history, which is built when it is first needed."""
         if self._problem is None or not self._prepared:
             problem = self._problem or build_problem(
                 self.history, each_read=self.looks_at_each_read, rows=self.rows
@@ -166,7 +166,7 @@ class PairRun:
 
     @property
     def looks_at_each_read(self) -> bool:
-        """Return whether the engine chooses the source of each read of a transaction separately."""
+        """Return whether the engine distinguishes the single reads of a transaction."""
         return (
             self.pair.is_engine
             and isinstance(self.route, Plan)
@@ -174,7 +174,7 @@ class PairRun:
         )
 
     def anomalies(self) -> tuple[AnomalyCount, ...]:
-        """Return the intrinsic anomalies that the pre-pass found; empty if it did not run."""
+        """Return the intrinsic anomalies that the pre-pass found; empty if it has not run."""
         if not self._prepared:
             return ()
         problem = self.problem
@@ -190,15 +190,15 @@ class PairRun:
         )
 
     def ignored(self) -> tuple[str, ...]:
-        """Return which reads the pre-pass ignored; empty if it did not run."""
+        """Return phrases about reads that the pre-pass ignored; empty if it has not run."""
         return self.problem.ignored() if self._prepared else ()
 
     def contradiction(self) -> Refutation | None:
-        """Return the refutation that the pre-pass finds by itself, or ``None``."""
+        """Return the refutation that the pre-pass finds without a search; ``None`` if none."""
         return contradiction(self.problem, self.route)
 
     def hardness(self) -> str:
-        """Return why solving takes long, as the end of a sentence; empty if unknown."""
+        """Return, as the end of a sentence, why solving takes long; empty if unknown."""
         if not (self._prepared and self.deadline.phase == "solve" and isinstance(self.route, Plan)):
             return ""
         load = engine.load(self.problem.native)
@@ -213,12 +213,12 @@ class PairRun:
     # --- solve ---
 
     def solve(self) -> Answer:
-        """Solve with the chosen pair.
+        """Solve the problem with the chosen pair.
 
         Raises:
             TimeoutError: the deadline has passed.
-            MemoryError: the process may not have more memory.
-            SolverError: the solver does not take the encoding, or is not installed.
+            MemoryError: the process would need more memory than it may use.
+            SolverError: the solver does not support the encoding, or is not installed.
             UnsupportedError: the encoding would be too large.
         """
         self.pair_used = True
@@ -236,7 +236,7 @@ class PairRun:
 
         Raises:
             TimeoutError: the deadline has passed.
-            MemoryError: the process may not have more memory.
+            MemoryError: the process would need more memory than it may use.
         """
         assert isinstance(self.route, Plan)
         allowed = 0 if self.work is None else self.work.take()
@@ -248,7 +248,7 @@ class PairRun:
             seed=self.options.seed,
             progress=self.progress,
             search_bytes=self.options.search_bytes(),
-            # Only with one thread do equal runs do equal work.
+            # Equal runs do equal work only if they use one thread.
             threads=1 if allowed else self.options.thread_count(),
             work=allowed,
         )
@@ -257,10 +257,10 @@ class PairRun:
         return answer
 
     def spend(self, amount: int) -> None:
-        """Subtract work that is about to begin from the remaining work.
+        """Subtract the work of the next step from the remaining work.
 
         Raises:
-            TimeoutError: no work remains.
+            TimeoutError: no work remains for further steps.
         """
         if self.work is not None:
             self.work.spend(amount)
@@ -268,7 +268,7 @@ class PairRun:
                 raise TimeoutError
 
     def out_of_work(self) -> bool:
-        """Return whether the work ran out before the time did."""
+        """Return whether the limit of work was reached before the deadline."""
         if self.work is None or self.work.left:
             return False
         try:
@@ -278,10 +278,11 @@ class PairRun:
         return True
 
     def as_written(self, witness: Witness) -> Witness | Relations:
-        """Return the relations that the written specification requires, made from a witness.
+        """Return the proof of *valid* for the specification as the user wrote it.
 
-        Return the witness itself if no theorem replaced the specification, or if making and
-        checking the relations would take too long.
+        If a theorem replaced the specification, this proof consists of the relations that the
+        original specification requires, made from the witness. If no theorem replaced it, or if
+        making and checking the relations would take too long, the result is the witness itself.
         """
         theorem = self.route.theorem if isinstance(self.route, Plan) else None
         if theorem is None or not self.options.certify:
@@ -306,9 +307,9 @@ class PairRun:
     # --- certify ---
 
     def certify(self, proof: Proof, *, needed: bool = False) -> Certification:
-        """Have an independent checker verify a proof.
+        """Verify a proof with an independent checker.
 
-        If time or memory runs out here, the verdict stays the same but is not certified.
+        If the checker runs out of time or memory, the verdict stays the same but is not certified.
 
         Args:
             proof: the proof to check.
@@ -338,7 +339,7 @@ class PairRun:
         return self._accepted[1]
 
     def _check(self, proof: Proof, seconds: float | None) -> None:
-        """Check a proof with the native checker if it takes such proofs, else by definition."""
+        """Check a proof with the native checker; if it does not support it, check by definition."""
         if isinstance(self.route, Plan) and isinstance(proof, Witness | Refutation):
             from isolang.certify.native import check_natively
 
@@ -350,13 +351,13 @@ class PairRun:
 
 
 def written_spec(route: Route) -> Spec:
-    """Return the specification of a route as the user wrote it, before a theorem replaced it."""
+    """Return the specification of a route as the user wrote it, before any theorem replaced it."""
     theorem = route.theorem if isinstance(route, Plan) else None
     return route.spec if theorem is None else theorem.original
 
 
 def contradiction(problem: Problem, route: Route) -> Refutation | None:
-    """Return the refutation that the pre-pass finds by itself, or ``None``.
+    """Return the refutation that the pre-pass finds without a search; ``None`` if it finds none.
 
     Raises:
         UnsupportedError: the problem cannot be judged.
@@ -380,10 +381,10 @@ def contradiction(problem: Problem, route: Route) -> Refutation | None:
 
 
 def limited(run: PairRun, body: Callable[[], T]) -> T | Undecided:
-    """Return the result of a computation.
+    """Return the result of a computation, or why it ended without a result.
 
-    Return ``Undecided`` if a limit ended the computation, or if the history or the specification is
-    not supported.
+    The result is ``Undecided`` if a limit ended the computation, or if the history or the
+    specification is not supported.
     """
     try:
         return body()

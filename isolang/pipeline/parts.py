@@ -1,8 +1,8 @@
 """Decides a specification in two parts.
 
-The engine decides the first part. If its model also satisfies the second part, the history is
-valid. If the parts do not decide the history, the search decides all checks together.
-docs/routes.md#in-parts has the argument.
+The engine decides the first part. If it refutes this part, the history is invalid. If its model
+also satisfies the second part, the history is valid. Otherwise a search must decide all checks
+together. docs/routes.md#in-parts has the argument.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     _Decide: TypeAlias = Callable[["Route", "Problem"], "Verdict"]
 
-# How many indeterminate transactions a note names.
+# A note names at most this many indeterminate transactions.
 _NAMED = 12
 
 
@@ -49,14 +49,14 @@ def decide_in_parts(
     *,
     problem: Problem | None,
 ) -> Verdict | None:
-    """Decide a specification by the part that the engine decides, if that suffices.
+    """Decide a specification with the part that the engine can decide, if this suffices.
 
     Args:
-        history: the history.
-        route: the route of a specification in parts.
+        history: the history to decide.
+        route: the route of a specification that has parts.
         deadline: the time limit of the check.
-        decide: decides the history by another route, with the same time limit.
-        problem: the problem of the history, if it was built before.
+        decide: a function that decides the history by another route, with the same time limit.
+        problem: the problem of the history; ``None`` if it has not been built yet.
 
     Returns:
         The verdict; ``None`` if a search over all checks must decide.
@@ -97,7 +97,7 @@ def decide_in_parts(
 
 
 def _of_part(found: Verdict, parts: SpecSplit) -> Verdict:
-    """Return the verdict on the part as the verdict on the whole, which an invalid verdict is."""
+    """Return the verdict on the first part; if it is invalid, add a note on the other checks."""
     if isinstance(found, Invalid) and parts.other_checks:
         others = ", ".join(f"`{check.name}`" for check in parts.other_checks)
         note = f"violated whether or not {others} holds: the other checks decide"
@@ -111,7 +111,10 @@ def _of_part(found: Verdict, parts: SpecSplit) -> Verdict:
 def _meets_other_checks(
     history: History, route: Relational, parts: SpecSplit, found: Valid
 ) -> Valid | None:
-    """Return the valid verdict on the whole if the part's model satisfies the other checks."""
+    """Return the valid verdict on the whole specification; ``None`` if it is not established.
+
+    The history is valid if the model of the first part also satisfies the other checks.
+    """
     proof: Witness | Relations | None = found.witness
     try:
         if isinstance(proof, Witness) and not _mention(parts.other_checks, parts.chosen):
@@ -136,9 +139,9 @@ def _mention(checks: Sequence[Check], chosen: frozenset[str]) -> bool:
 
 
 def _made(history: History, parts: SpecSplit, proof: Witness | Relations) -> Relations | None:
-    """Return the order and the visibility that a theorem makes from version orders.
+    """Return the order and the visibility that a theorem constructs from version orders.
 
-    Return ``None`` without a theorem, or if the history has too many transactions.
+    Return ``None`` if no theorem applies, or if the history has too many transactions.
     """
     theorem = parts.plan.theorem
     if isinstance(proof, Relations):
@@ -149,9 +152,10 @@ def _made(history: History, parts: SpecSplit, proof: Witness | Relations) -> Rel
 
 
 def took_effect(history: History, route: Relational, members: Sequence[int]) -> list[str]:
-    """Return a note with the indeterminate transactions that took effect.
+    """Return a list with a note that names the indeterminate transactions that took effect.
 
-    The list is empty if only indeterminate transactions that were read from can matter.
+    The list is empty if the history has no indeterminate transactions, or if only those that an
+    included transaction reads from can matter.
     """
     if not route.unread_matter:
         return []
@@ -192,7 +196,10 @@ def _with_flag(spec: Spec, flag: Check) -> Spec:
 
 
 def _flags(spec: Spec, flags: Sequence[Check], decide: Callable[[Route], Verdict]) -> Iterator[str]:
-    """Yield a note on each flag; a flag holds iff no model of the other checks meets its check."""
+    """Yield, for each flag, a note that says whether it holds.
+
+    A flag holds iff no model of the other checks meets the check of the flag.
+    """
     from isolang.language.classify.route import route
 
     for flag in flags:

@@ -1,7 +1,7 @@
-"""Makes proofs for solvers that give none.
+"""Makes proofs for solvers that give no proofs.
 
 If such a solver finds no model, the native engine makes a refutation. For a relational
-specification the proof is an unsat core, which is small enough for the checker to try all choices.
+specification, the proof is an unsat core that is small enough for the checker to try all choices.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from isolang.pipeline.pair_run import PairRun
     from isolang.solvers.answer import Answer
 
-# The share of the remaining time that an unsat core may take, and the work that the native solver
-# may spend on looking for a model.
+# The share of the remaining time for the search for an unsat core, and the limit of work for the
+# native solver's search for a model.
 _CORE_SHARE, _MODEL_WORK = 1 / 3, 10_000_000
 
 
 def prove(run: PairRun, answer: Answer) -> Witness | Relations | Refutation | UnsatCore:
-    """Prove a pair's claim that no model exists.
+    """Prove or disprove a pair's claim that no model exists.
 
     Returns:
-        A refutation or an unsat core; or a model, which shows that the pair is wrong.
+        A refutation or an unsat core, which proves the claim; or a model, which disproves it.
 
     Raises:
-        TimeoutError: the time ran out.
+        TimeoutError: the deadline has passed.
     """
     assert isinstance(answer.result, Unproved)
     run.progress("prove")
@@ -58,10 +58,10 @@ def prove(run: PairRun, answer: Answer) -> Witness | Relations | Refutation | Un
 
 
 def _from_core(run: PairRun, core: Sequence[int]) -> Refutation | None:
-    """Return a refutation that uses only the reads of the core; ``None`` if that fails.
+    """Return a refutation that uses only the reads of the core; ``None`` if none is found.
 
-    The other reads only constrain a history further, so a refutation without them also refutes the
-    whole history. The checker must accept the refutation.
+    Additional reads only constrain a history further. Therefore a refutation that uses only some
+    of the reads also refutes the whole history. The checker must accept the refutation.
     """
     from isolang.certify.native import check_natively
 
@@ -88,9 +88,12 @@ def _from_core(run: PairRun, core: Sequence[int]) -> Refutation | None:
 
 
 def _native_model(run: PairRun, answer: Answer, until: float | None) -> Relations | None:
-    """Return a model that the native solver finds; ``None`` if it finds none.
+    """Return a model that the native solver finds; ``None`` if it finds no model.
 
-    The answer is another solver's claim that the encoding has no model.
+    Args:
+        run: the run of the pair whose claim is examined.
+        answer: the answer in which the pair claims that no model exists.
+        until: the time of ``time.perf_counter`` at which to stop; ``None`` for no limit.
     """
     from isolang.encodings.relational.formula import (
         RelationalFormula,
@@ -106,12 +109,12 @@ def _native_model(run: PairRun, answer: Answer, until: float | None) -> Relation
             formula, until=until, seed=run.options.seed, work=_MODEL_WORK
         )
     except TimeoutError:
-        return None  # the unsat core decides
+        return None  # then the search for an unsat core decides
     return None if solution.values is None else decode_relations(formula, solution.values)
 
 
 def _until(run: PairRun) -> float | None:
-    """Return the time of ``time.perf_counter`` at which to stop; ``None`` for no limit."""
+    """Return when to stop, as a time of ``time.perf_counter``; ``None`` for no limit."""
     try:
         remaining = run.deadline.remaining()
     except TimeoutError:

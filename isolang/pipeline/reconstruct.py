@@ -1,4 +1,4 @@
-"""Makes the total order and the visibility that a specification requires from version orders."""
+"""Makes, from version orders, the total order and the visibility that a specification requires."""
 
 from __future__ import annotations
 
@@ -17,16 +17,19 @@ if TYPE_CHECKING:
     from isolang.language.classify.theorems import Theorem
 
 LARGEST = 2_000
-"""The largest number of transactions; for more, the checker verifies the event graph's witness."""
+"""The largest number of transactions for which relations are made.
+
+For larger histories, the checker verifies the witness for the event graph instead.
+"""
 
 
 def reconstruct(history: History, theorem: Theorem, witness: Witness) -> Relations:
-    """Return the relations of a specification, made from a witness of its event-graph form.
+    """Make the relations that a specification requires from a witness for its event-graph form.
 
     Args:
-        history: the history.
+        history: the history that the witness is about.
         theorem: the specification and its event-graph form.
-        witness: sources and version orders that satisfy the event-graph form.
+        witness: the sources and version orders that satisfy the event-graph form.
     """
     world = world_of_witness(history, witness)
     facts, t0 = world.facts, world.t0
@@ -53,12 +56,12 @@ def reconstruct(history: History, theorem: Theorem, witness: Witness) -> Relatio
 def world_of_witness(
     history: History, witness: Witness, *, events: bool = False
 ) -> ConcreteInterpretation:
-    """Return an assignment with the sources and version orders of a witness.
+    """Return an assignment in which expressions can be evaluated on a witness.
 
     Args:
-        history: the history.
+        history: the history that the witness is about.
         witness: the sources and version orders.
-        events: whether events are elements too.
+        events: whether events are elements too, in addition to transactions.
     """
     facts = Facts(history)
     sources = {op: u for op, u in enumerate(witness.source.tolist()) if u >= 0}
@@ -67,14 +70,14 @@ def world_of_witness(
     members |= {u for u in sources.values() if u != facts.n}
     world = ConcreteInterpretation(facts, members, sources, events=events)
     for key in range(facts.keys):
-        # The order may also contain unread writers that the witness does not include.
+        # The order may also contain indeterminate writers that the witness does not include.
         order = [t for t in listed[starts[key] : starts[key + 1]] if t in members]
         world.choose("ww", key, ordered([facts.n, *order]))
     return world
 
 
 def _extension(rows: Rows, elements: list[int]) -> list[int]:
-    """Return a total order of the elements that extends an acyclic relation."""
+    """Return the elements in a total order that extends an acyclic relation."""
     missing = {i: row.bit_count() for i, row in transposed(rows).items()}
     ready = [i for i in elements if not missing.get(i)]
     for i in ready:

@@ -21,12 +21,12 @@ _MOST = 20
 
 
 def shown_of(history: History, spec: Spec, proof: Relations) -> Iterator[str]:
-    """Yield a line for each ``show`` statement, with its first few pairs or elements.
+    """Yield a line for each ``show`` statement, with the first few pairs or elements of its value.
 
     Args:
-        history: the history.
-        spec: the specification.
-        proof: relations that satisfy the specification.
+        history: the history that the relations are about.
+        spec: the specification with the ``show`` statements.
+        proof: the relations that satisfy the specification.
     """
     if not spec.shows or len(proof.included) > LARGEST:
         yield from _too_many(spec)
@@ -37,12 +37,12 @@ def shown_of(history: History, spec: Spec, proof: Relations) -> Iterator[str]:
 
 
 def shown_of_witness(history: History, spec: Spec, witness: Witness) -> Iterator[str]:
-    """Yield a line for each ``show`` statement, evaluated on the witness of a valid history.
+    """Yield a line for each ``show`` statement, evaluated on the witness for a valid history.
 
     Args:
-        history: the history.
-        spec: the specification.
-        witness: sources and version orders that satisfy the specification.
+        history: the history that the witness is about.
+        spec: the specification with the ``show`` statements.
+        witness: the sources and version orders that satisfy the specification.
     """
     if not spec.shows or history.columns.transactions() > LARGEST:
         yield from _too_many(spec)
@@ -56,12 +56,12 @@ def shown_of_witness(history: History, spec: Spec, witness: Witness) -> Iterator
 def shown_of_violation(history: History, spec: Spec) -> Iterator[str]:
     """Yield a line for each ``show`` statement of a violated specification.
 
-    Only relations that the history itself determines have a value. ``rf`` has a value if each read
+    Only relations that the history alone determines have a value. ``rf`` has a value if each read
     has exactly one possible source.
 
     Args:
-        history: the history.
-        spec: the specification.
+        history: the history that violates the specification.
+        spec: the specification with the ``show`` statements.
     """
     if not spec.shows or history.columns.transactions() > LARGEST:
         yield from _too_many(spec)

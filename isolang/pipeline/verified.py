@@ -1,4 +1,4 @@
-"""Makes the verdict that an accepted certificate proves, without solving anything."""
+"""Makes the verdict that an accepted certificate proves, without a search."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def verdict_of(
 
     Args:
         certificate: a certificate that ``verify`` has accepted.
-        history: the history of the certificate.
-        spec: the specification, lowered again from the texts of the certificate.
+        history: the history that the certificate is about.
+        spec: the specification, which the caller has lowered again from the certificate's texts.
         accepted: how much of the proof each checker accepted.
     """
     who = f"accepted by: {accepted}"

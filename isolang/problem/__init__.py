@@ -1,4 +1,4 @@
-"""The neutral problem: the facts of a history, and the choices that it leaves open."""
+"""The problem of a history: its facts and the choices that it leaves open, whatever the level."""
 
 from __future__ import annotations
 

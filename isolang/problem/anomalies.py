@@ -1,4 +1,4 @@
-"""Intrinsic anomalies: reads that are wrong under every order, in the words of the input."""
+"""Describes intrinsic anomalies, which are reads that are wrong under every choice."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class AnomalyKind(IntEnum):
-    """The kinds of anomalies, numbered as in ``native/core/problem.hpp`` and in certificates."""
+    """The kinds of intrinsic anomalies, numbered as in ``problem.hpp`` and in certificates."""
 
     THIN_AIR_READ = 0
     ABORTED_READ = 1
@@ -45,7 +45,7 @@ class AnomalyKind(IntEnum):
 
     @property
     def title(self) -> str:
-        """The name in the literature, or else in this project."""
+        """The name of the anomaly in the literature; if it has none there, this project's name."""
         return TITLES[self]
 
 
@@ -63,21 +63,23 @@ TITLES: Final = {
     AnomalyKind.CONTRADICTING_VERSIONS: "stated versions that contradict the answers",
 }
 
-_LONGEST = 60  # characters of a list in a message
+_LONGEST = 60  # messages shorten lists that have more characters than this
 
 
 class Anomaly(Struct, frozen=True, kw_only=True):
     """One intrinsic anomaly.
 
     Attributes:
-        kind: the kind of anomaly.
-        txn: the reader; if stated versions contradict each other, it may be a writer.
-        op: the read; if stated versions contradict each other, it may be a write.
+        kind: what is wrong with the read.
+        txn: the number of the transaction that read. If stated versions contradict each other, the
+            transaction may be a writer.
+        op: the number of the wrong read. If stated versions contradict each other, the operation
+            may be a write.
         other_txn: the transaction that the read contradicts, which is the reader itself if the read
             contradicts an own write.
-        other_op: the operation that the read contradicts. A split append has none if the list shows
-            a transaction twice with another transaction between; ``other_txn`` is then the
-            transaction with two blocks in the list.
+        other_op: the operation that the read contradicts. It is ``None`` for a split append if the
+            list shows appends of one transaction in two blocks, with appends of another transaction
+            between the blocks; ``other_txn`` is then the transaction with the two blocks.
     """
 
     kind: AnomalyKind
@@ -87,7 +89,7 @@ class Anomaly(Struct, frozen=True, kw_only=True):
     other_op: int | None = None
 
     def evidence(self, history: History) -> str:
-        """Return a sentence with the read, its place, and the reason why it is wrong."""
+        """Return a sentence that says what was read, where, and why the read is wrong."""
         reader, place = history.name_of(self.txn), history.where_op(self.op)
         if self.kind is AnomalyKind.CONTRADICTING_VERSIONS:
             return f"{_stated(history, self.op)} ({place}), {_contradicting(self, history)}"
@@ -95,7 +97,7 @@ class Anomaly(Struct, frozen=True, kw_only=True):
         return f"{reader} read {_key_and_value(history, self.op)} ({place}), {reason}"
 
     def operations(self, history: History) -> tuple[int, ...]:
-        """Return the operations that the evidence mentions, the read first."""
+        """Return the operations that the evidence mentions, beginning with the read."""
         if self.other_op is not None:
             return self.op, self.other_op
         if self.kind is AnomalyKind.SPLIT_APPEND:
@@ -104,17 +106,18 @@ class Anomaly(Struct, frozen=True, kw_only=True):
 
 
 def anomaly_of_row(row: Sequence[int]) -> Anomaly:
-    """Return the anomaly that the native core states by five numbers, where -1 means ``None``."""
+    """Return the anomaly for five numbers from the native core, in which -1 means ``None``."""
     kind, txn, op, *others = row
     other_txn, other_op = (None if i < 0 else i for i in others)
     return Anomaly(kind=AnomalyKind(kind), txn=txn, op=op, other_txn=other_txn, other_op=other_op)
 
 
 def shown_order(history: History, op: int) -> list[int]:
-    """Return the appends that a list read shows, in order, one for each block of a transaction.
+    """Return the first append of each block that a list read shows, in the order of the list.
 
-    If a transaction other than the last has an append that the list lacks, that append comes at the
-    end, because it was made after all appends that the list shows. The result is empty for reads
+    A block is a run of neighbouring elements that one transaction appended. If the transaction of a
+    block before the last one also made an append that the list lacks, the result ends with that
+    append, because it was made after all appends that the list shows. The result is empty for reads
     that are not list reads.
     """
     columns = history.columns
@@ -141,7 +144,7 @@ def shown_order(history: History, op: int) -> list[int]:
 
 
 def _split_block(anomaly: Anomaly, history: History) -> tuple[int, int, int]:
-    """Return two appends of the transaction with two blocks, and one between, in list order."""
+    """Return two appends from the two blocks of ``other_txn``, with the append between them."""
     order = shown_order(history, anomaly.op)
     first, last, *_ = (
         i for i, append in enumerate(order) if history.transaction_of(append) == anomaly.other_txn
@@ -171,7 +174,7 @@ def _is_list(history: History, op: int) -> bool:
 
 
 def _contradicted(anomaly: Anomaly) -> int:
-    """Return the operation that the read contradicts, for a kind of anomaly that has one."""
+    """Return the operation that the read contradicts, which anomalies of this kind always have."""
     assert anomaly.other_op is not None, f"a {anomaly.kind.title} without a second operation"
     return anomaly.other_op
 
@@ -190,7 +193,7 @@ def _verb(anomaly: Anomaly, history: History) -> str:
 
 
 def _object(anomaly: Anomaly, history: History) -> str:
-    """Return the object of the sentence: a phrase for the element of a list, or ``which``."""
+    """Return ``whose element 3`` if the contradicted operation is an append, and else ``which``."""
     if _is_append(anomaly, history):
         return f"whose element {history.op_value(_contradicted(anomaly))}"
     return "which"
@@ -305,7 +308,7 @@ def _two_values(anomaly: Anomaly, history: History) -> str:
 
 
 def _stated(history: History, op: int) -> str:
-    """Return a clause with the transaction, the value that it read or wrote, and the version."""
+    """Return a clause such as ``T3 read x = 1 as version 7`` for an operation."""
     reads = int(history.columns.op_kind[op]) == READ
     who = history.name_of(history.transaction_of(op))
     deletes = history.is_delete(op)
@@ -315,7 +318,7 @@ def _stated(history: History, op: int) -> str:
 
 
 def _contradicting(anomaly: Anomaly, history: History) -> str:
-    """Return a clause on how the stated versions contradict each other or the values."""
+    """Return a clause that says how stated versions contradict each other, or contradict values."""
     if anomaly.other_op is None:
         return "a version that no transaction wrote"
     op, other, columns = anomaly.op, anomaly.other_op, history.columns

@@ -2,7 +2,7 @@
 
 If S reads x from T and also writes x, and both are included, then no writer comes between T and S
 in the version order of x. ``T → S`` is then a link, and a maximal path of links is a chain. Only
-the order of chains is left open, and an edge from the tail of one chain to the head of another
+the order of the chains remains open, and an edge from the tail of one chain to the head of another
 represents all pairs of their writers.
 
 This is sound only if the automata allow it (:func:`chains_allowed`).
@@ -32,12 +32,14 @@ class Chains(Struct, frozen=True, kw_only=True):
     """The chains of a polygraph; the elements of all arrays are writers.
 
     Attributes:
-        next: int32[writers]; the writer that follows directly, or -1.
-        head: int32[writers]; the first writer of the chain.
-        tail: int32[writers]; the last writer of the chain.
+        next: int32[writers]; for each writer, the writer that follows it directly in its chain; -1
+            for the last writer of a chain.
+        head: int32[writers]; for each writer, the first writer of its chain.
+        tail: int32[writers]; for each writer, the last writer of its chain.
         open: int32[p, 2]; the heads of two chains of one key that may come in either order.
-        settled: int32[s, 2]; the heads of two chains, the first before the second. This includes
-            the pairs of T0's chain, which precedes all other chains of its key.
+        settled: int32[s, 2]; the heads of two chains of one key, of which the first chain precedes
+            the second. This includes the pairs with T0's chain, which precedes all other chains of
+            its key.
     """
 
     next: Ints
@@ -48,14 +50,15 @@ class Chains(Struct, frozen=True, kw_only=True):
 
 
 def chains_allowed(automata: Sequence[Automaton]) -> bool:
-    """Return whether writers may be combined, and immediate edges between chains suffice.
+    """Return whether writers may be combined to chains with edges between tails and heads only.
 
-    There are three conditions. (1) ``ww ; rw`` closes a loop. Therefore U cannot come between T and
-    its reader S that also writes (T ww U ww S, S rw U). (2) ``ww ; wr`` closes a loop. Therefore S
-    cannot come before T; under ``acyclic ww | rw``, for example, S may read from T and still come
-    before T. (3) Two ``ww`` steps make a ``ww`` step, and an ``rw`` step (or a step of a part of
-    ``rw``) followed by a ``ww`` step makes an ``rw`` step. Therefore the edges of the pairs between
-    are implied. PC fails (1), because its ``ww`` ends in a state in which no ``rw`` begins.
+    There are three conditions. (1) ``ww ; rw`` closes a loop. Therefore no writer U can come
+    between T and a writer S that reads from T (T ww U ww S, S rw U). (2) ``ww ; wr`` closes a loop.
+    Therefore S cannot come before T; under ``acyclic ww | rw``, for example, S may read from T and
+    still come before T. (3) Two ``ww`` steps make a ``ww`` step, and an ``rw`` step (or a step of a
+    part of ``rw``) followed by a ``ww`` step makes an ``rw`` step. Therefore the edge from tail to
+    head implies the edges between all other writers of the two chains. PC fails (1), because its
+    ``ww`` ends in a state in which no ``rw`` begins.
     """
     if any(a.restricted for a in automata):
         return False
@@ -67,7 +70,7 @@ def chains_allowed(automata: Sequence[Automaton]) -> bool:
 
 
 def _closes(a: Automaton, first: str, second: str) -> bool:
-    """Return whether two steps, with moves inside transactions, can return to their first state."""
+    """Return whether a step of each relation, with moves inside transactions, can form a loop."""
     return any(
         q2 in reached_inside(a, r1) and q1 in reached_inside(a, r2)
         for q1, r1 in a.steps.get(first, ())
@@ -76,7 +79,7 @@ def _closes(a: Automaton, first: str, second: str) -> bool:
 
 
 def _repeats(a: Automaton, relation: str) -> bool:
-    """Return whether each step of a relation is also a step of it followed by a ``ww`` step."""
+    """Return whether each step of a relation can be split into such a step and a ``ww`` step."""
     steps = a.steps.get(relation, ())
     return all(
         any(
@@ -89,7 +92,7 @@ def _repeats(a: Automaton, relation: str) -> bool:
 
 
 def combine(polygraph: Polygraph, *, allowed: bool) -> Chains:
-    """Return the chains of a polygraph; unless ``allowed``, each writer is its own chain."""
+    """Return the chains of a polygraph; unless ``allowed``, each chain has only one writer."""
     native = polygraph.problem.native
     count = len(native.writer_txn)
     follows = _links(polygraph) if allowed else np.full(count, -1, np.int32)
@@ -107,8 +110,8 @@ def combine(polygraph: Polygraph, *, allowed: bool) -> Chains:
     heads = np.flatnonzero((head == np.arange(count)) & (head != head[of_key]))
     initial_first = np.stack((head[of_key[heads]], heads), axis=1).astype(np.int32)
     open_pairs, settled = head[polygraph.open], head[polygraph.settled]
-    of_initial = among(open_pairs, initial).any(axis=1)  # T0's chain is first
-    # A pair of two chains of one writer each does not change, unless one of them is T0's chain.
+    of_initial = among(open_pairs, initial).any(axis=1)  # T0's chain precedes all other chains
+    # The pair of two chains that have one writer each does not change, unless one is T0's chain.
     several = head != tail
     several[head[initial]] = True
     settled, same = _split(np.concatenate([settled, initial_first]), several)
@@ -122,7 +125,7 @@ def combine(polygraph: Polygraph, *, allowed: bool) -> Chains:
 
 
 def _split(pairs: Ints, several: NDArray[np.bool_]) -> tuple[Ints, Ints]:
-    """Return the pairs of which at least one side is marked, and the remaining pairs."""
+    """Return the pairs in which ``several`` marks at least one writer, and the remaining pairs."""
     marked = several[pairs].any(axis=1)
     return pairs[marked], pairs[~marked]
 
@@ -132,7 +135,7 @@ def _code(pairs: Ints, count: int) -> NDArray[np.int64]:
 
 
 def _codes(pairs: Ints, count: int) -> NDArray[np.int64]:
-    """Return the pairs of two different writers as ascending numbers, without duplicates."""
+    """Return a number for each pair of two different writers, ascending and without duplicates."""
     return distinct(_code(pairs[pairs[:, 0] != pairs[:, 1]], count))
 
 
@@ -141,7 +144,7 @@ def _pairs(code: NDArray[np.int64], count: int) -> Ints:
 
 
 def _links(polygraph: Polygraph) -> Ints:
-    """Return for each writer the writer that follows it directly, or -1; the links form paths."""
+    """Return for each writer the next writer of its chain, or -1 for the last writer of a chain."""
     native = polygraph.problem.native
     follows = np.full(len(native.writer_txn), -1, np.int32)
     certain = polygraph.inclusion == int(InclusionStatus.IN)
@@ -150,7 +153,7 @@ def _links(polygraph: Polygraph) -> Ints:
     seen = np.zeros(len(native.writer_txn), bool)
     for read in reads.tolist():
         before, after = int(polygraph.source[read]), int(own[read])
-        # A second follower of a writer contradicts the first one, and the edges show this.
+        # Two writers cannot both follow one writer directly; the edges show this contradiction.
         if follows[before] >= 0 or seen[after]:
             continue
         here = after
@@ -163,7 +166,10 @@ def _links(polygraph: Polygraph) -> Ints:
 
 
 def own_writers(polygraph: Polygraph) -> Ints:
-    """Return for each read the reader's own writer of the key, or -1."""
+    """Return for each read the reader's own write of the same key, or -1 if it does not write it.
+
+    Writes are given by their index in ``Problem.native.writer_*``.
+    """
     native = polygraph.problem.native
     key = np.repeat(np.arange(native.keys), np.diff(native.key_start)).astype(np.int64)
     code = key * (native.n + 1) + native.writer_txn

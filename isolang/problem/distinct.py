@@ -1,7 +1,7 @@
-"""Sets of integers in arrays, by sorting.
+"""Operations on arrays of integers as sets, by sorting.
 
 Since numpy 2.3, ``unique`` and ``isin`` hash integers. This takes a hundred times as long if many
-integers are close to each other, as the codes of pairs are.
+integers are close to each other, like the numbers that encode pairs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def distinct(numbers: NDArray[_N]) -> NDArray[_N]:
 
 
 def among(numbers: _Numbers, some: _Numbers) -> NDArray[np.bool_]:
-    """Return for each number whether ``some`` contains it."""
+    """Return a Boolean for each element of ``numbers``: whether ``some`` contains the element."""
     ascending = np.sort(some)
     if not len(ascending):
         return np.zeros(numbers.shape, bool)

@@ -1,4 +1,4 @@
-"""The event graph in numpy: its nodes, its known edges, and the edges of a relation's pairs.
+"""Builds event graphs with numpy: nodes, known edges, and the edges of a relation's pairs.
 
 ``native/engine/graph/event_graph.cpp`` is a second implementation of the same definition. Therefore
 an encoding without pruning shares only the problem itself with the engine.
@@ -38,27 +38,29 @@ if TYPE_CHECKING:
 
 Ints: TypeAlias = NDArray[np.int32]
 Edges: TypeAlias = tuple[Ints, Ints, NDArray[np.int64]]
-"""Sources, targets, and for each edge the index of the pair that it comes from."""
+"""Three arrays of equal length: the first node and the second node of each edge, and the index of
+the pair that the edge comes from.
+"""
 
 Step: TypeAlias = tuple[int, int]
 
 
 class EventGraph(Struct, frozen=True, kw_only=True):
-    """The product of a history with each automaton, as a disjoint union.
+    """The disjoint union of the products of a history with the automata of all checks.
 
     Node ``(check, transaction, state)`` has the number ``base[check] + transaction · states +
-    state``. Auxiliary nodes come after these, then version nodes if no automaton orders the
-    versions.
+    state``. Auxiliary nodes have the next numbers. If no automaton orders the versions, one version
+    node for each writer follows.
 
     Attributes:
         problem: the problem of the history.
         automata: one automaton for each check.
         nodes: the number of nodes.
         facts: int32[m, 2]; the edges that are present under every choice.
-        base: the first node of each check.
-        order_node: int32[writers]; the node whose place in a topological order of all edges is the
-            writer's place in the version order of its key.
-        version_base: the first version node; -1 if there are none.
+        base: for each check, the number of its first node.
+        order_node: int32[writers]; for each writer, the node whose place in a topological order of
+            all edges is the place of the writer in the version order of its key.
+        version_base: the number of the first version node; -1 if version nodes are not needed.
         uses_reads: whether some step is ``wr`` or ``rw``, or a part of one of them.
         uses_orders: whether some step is ``ww`` or ``rw``, or a part of ``rw``.
     """
@@ -74,12 +76,12 @@ class EventGraph(Struct, frozen=True, kw_only=True):
     uses_orders: bool
 
     def wr(self, writer: Ints, read: Ints) -> Edges:
-        """Return the ``wr`` edges from writers to reads; both are indices in the problem."""
+        """Return the edges of ``wr`` pairs, given as indices of writers and of reads."""
         native = self.problem.native
         return self._of_reads("wr", native.writer_txn[writer], native.read_txn[read], read)
 
     def ww(self, first: Ints, second: Ints) -> Edges:
-        """Return the ``ww`` edges of pairs of writers (indices), the first before the second."""
+        """Return the edges of ``ww`` pairs, given as indices of earlier and of later writers."""
         writer_txn = self.problem.native.writer_txn
         u, v, origin = self._product("ww", writer_txn[first], writer_txn[second], self._key[first])
         if self.version_base < 0:
@@ -92,9 +94,9 @@ class EventGraph(Struct, frozen=True, kw_only=True):
         )
 
     def rw(self, read: Ints, writer: Ints) -> Edges:
-        r"""Return the ``rw`` edges from reads to writers; both are indices in the problem.
+        r"""Return the edges of ``rw`` pairs, given as indices of reads and of writers.
 
-        No edge leads from a transaction to itself: ``rw = (wr^-1 ; ww) \ id``.
+        No edge leads from a transaction to itself, because ``rw = (wr^-1 ; ww) \ id``.
         """
         native = self.problem.native
         reader, overwriter = native.read_txn[read], native.writer_txn[writer]
@@ -103,9 +105,10 @@ class EventGraph(Struct, frozen=True, kw_only=True):
         return u, v, other[origin]
 
     def _of_reads(self, relation: str, a: Ints, b: Ints, read: Ints) -> Edges:
-        """Return the edges of pairs from reads, by steps of the relation and of its parts.
+        """Return the edges for the pairs (a, b) of a relation that follow from the given reads.
 
-        A part such as ``prw`` is only for predicate reads, or only for other reads.
+        A part of the relation, such as ``prw``, has edges only for predicate reads, or only for
+        item reads.
         """
         key = self.problem.native.read_key[read]
         found = [self._product(relation, a, b, key)]
@@ -120,7 +123,7 @@ class EventGraph(Struct, frozen=True, kw_only=True):
 
     @property
     def _key(self) -> Ints:
-        """The key of each writer."""
+        """int32[writers]; the key of each writer."""
         native = self.problem.native
         return np.repeat(np.arange(native.keys, dtype=np.int32), np.diff(native.key_start))
 
@@ -138,7 +141,7 @@ class EventGraph(Struct, frozen=True, kw_only=True):
 
 
 def steps_of(automaton: Automaton, letter: str) -> Iterator[tuple[Step, Restriction | None]]:
-    """Yield the steps of a letter, each with its restriction by names in quotes, or ``None``."""
+    """Yield the steps of a letter; each has its restriction to names, or ``None`` without names."""
     for own, steps in automaton.steps.items():
         if whole_letter(own) == letter:
             for step in steps:
@@ -146,7 +149,7 @@ def steps_of(automaton: Automaton, letter: str) -> Iterator[tuple[Step, Restrict
 
 
 def keys_of(problem: Problem, restriction: Restriction | None) -> NDArray[np.bool_]:
-    """Return for each key whether a restriction admits it."""
+    """Return a Boolean for each key: whether a restriction admits the key; ``None`` admits all."""
     names = range(problem.native.keys)
     if restriction is None:
         return np.ones(len(names), bool)
@@ -162,7 +165,7 @@ def _expression(pattern: str) -> str:
 
 
 def passing(problem: Problem, test: str, restriction: Restriction | None) -> NDArray[np.int64]:
-    """Return the transactions that pass a test."""
+    """Return the numbers of the transactions that pass a test such as ``[W]`` or a label."""
     native = problem.native
     if test in ("W", "R"):
         keys = keys_of(problem, restriction)
@@ -183,7 +186,7 @@ def passing(problem: Problem, test: str, restriction: Restriction | None) -> NDA
 
 
 def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventGraph:
-    """Return the event graph of a problem."""
+    """Build the event graph of a problem: its nodes, and the edges of known dependencies."""
     native = problem.native
     n = native.n
     (present,) = np.nonzero(native.inclusion[:n])
@@ -258,7 +261,7 @@ def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventG
     everyone = np.arange(len(native.writer_txn), dtype=np.int32)
     later = everyone != first_writer
     for before, after in (
-        (first_writer[later], everyone[later]),  # every ww contains init
+        (first_writer[later], everyone[later]),  # `ww` contains `init` under every choice
         (native.vo_before, native.vo_after),
     ):
         u, v, _ = graph.ww(before, after)
@@ -267,9 +270,17 @@ def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventG
 
 
 def precedes(native: _native.Problem, answered: int, a: int, sent: int, b: int) -> bool:
-    """Return whether the answer of ``a`` precedes the request of ``b``.
+    """Return whether an answer to transaction a certainly precedes a request of transaction b.
 
-    Two transactions of one session are compared by the session's own clock.
+    Two transactions of one session are compared by the clock of that session, which needs no clock
+    error.
+
+    Args:
+        native: the problem.
+        answered: the time of the answer.
+        a: the transaction that received the answer.
+        sent: the time of the request.
+        b: the transaction that sent the request.
     """
     if answered == UNKNOWN_END or sent == UNKNOWN_BEGIN:
         return False
@@ -282,7 +293,7 @@ def precedes(native: _native.Problem, answered: int, a: int, sent: int, b: int) 
 
 
 def before_commit(native: _native.Problem, name: str) -> list[tuple[int, int]]:
-    """Return the pairs of ``done``, ``late`` or ``locked`` of transactions that may be included."""
+    """Return the pairs of ``done``, ``late`` or ``locked`` among transactions not excluded."""
     sent = native.commit_begin.tolist()
     present = [t for t in range(native.n) if native.inclusion[t]] if sent else []
     if name == "locked":
@@ -313,9 +324,9 @@ def before_commit(native: _native.Problem, name: str) -> list[tuple[int, int]]:
 
 
 def between_accesses(native: _native.Problem, letter: str, keys: set[int]) -> list[tuple[int, int]]:
-    """Return the pairs of a letter such as ``rt[W,R]`` on some keys.
+    """Return the pairs of transactions that a letter such as ``rt[W,R]`` relates by some keys.
 
-    Pairs of T0 are left out, because T0 is on no cycle.
+    Pairs with T0 are left out, because T0 is on no cycle.
     """
     relation = relation_of(letter)
     writers, readers = _accesses(native)
@@ -340,7 +351,7 @@ def between_accesses(native: _native.Problem, letter: str, keys: set[int]) -> li
 
 
 def _accesses(native: _native.Problem) -> tuple[dict[int, set[int]], dict[int, set[int]]]:
-    """Return the writers of each key, and the external readers of each key."""
+    """Return for each key the transactions that write it, and those with an external read of it."""
     writers: dict[int, set[int]] = {}
     for key, (low, high) in enumerate(pairwise(native.key_start.tolist())):
         writers[key] = set(native.writer_txn[low:high].tolist()) - {native.n}
@@ -354,14 +365,14 @@ def _accesses(native: _native.Problem) -> tuple[dict[int, set[int]], dict[int, s
 
 
 def orders_versions(automaton: Automaton) -> bool:
-    """Return whether ``ww`` leads from state 0 to state 0, so that its nodes order versions."""
+    """Return whether ``ww`` leads from state 0 to state 0, where nodes then order the versions."""
     return any(
         q == 0 and 0 in reached_inside(automaton, r) for q, r in automaton.steps.get("ww", ())
     )
 
 
 def reached_inside(automaton: Automaton, state: int) -> set[int]:
-    """Return the states reachable from a state by moves inside one transaction."""
+    """Return the states that moves inside one transaction lead to from a state, and that state."""
     found, todo = {state}, [state]
     while todo:
         here = todo.pop()
@@ -372,7 +383,7 @@ def reached_inside(automaton: Automaton, state: int) -> set[int]:
 
 
 class _Chunks:
-    """Collects edges, and creates nodes."""
+    """Collects the edges of a graph in parts, and gives numbers to new nodes."""
 
     def __init__(self, nodes: int) -> None:
         self.nodes = nodes
@@ -394,7 +405,7 @@ class _Chunks:
 
 
 def _sessions(problem: Problem, present: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Return the transactions of each session in order."""
+    """Return the transactions of each session, in session order."""
     session = problem.native.session[present]
     order = np.argsort(session, kind="stable")
     (cuts,) = np.nonzero(np.diff(session[order]))
@@ -402,7 +413,10 @@ def _sessions(problem: Problem, present: NDArray[np.int64]) -> list[NDArray[np.i
 
 
 def _last_finished(problem: Problem, members: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return for each member the index of the last finished member before it; -1 means T0."""
+    """Return for each member of a session the index of the last finished member before it.
+
+    If there is none, the value is -1, which stands for T0.
+    """
     finished = problem.native.unfinished[members] == 0
     places = np.where(finished, np.arange(len(members)), -1)
     return np.concatenate([[-1], np.maximum.accumulate(places)[:-1]])
@@ -411,7 +425,10 @@ def _last_finished(problem: Problem, members: NDArray[np.int64]) -> NDArray[np.i
 def _immediate(
     chunks: _Chunks, problem: Problem, members: NDArray[np.int64], step: Step, states: int
 ) -> None:
-    """Add session edges between neighbours only, because the automaton can repeat the step."""
+    """Add the edges of a step of ``so`` between neighbours in a session only.
+
+    They suffice because the automaton can repeat the step.
+    """
     q, r = step
     last = _last_finished(problem, members)
     before = np.where(last < 0, problem.native.n, members[last])
@@ -421,9 +438,10 @@ def _immediate(
 def _chain(
     chunks: _Chunks, problem: Problem, members: NDArray[np.int64], step: Step, states: int
 ) -> None:
-    """Add edges for all session pairs in linear size.
+    """Add edges for a step of ``so`` that connect all pairs of a session, in linear number.
 
-    Each member has an edge into a chain of nodes, from which edges lead to all later members.
+    The edges lead through a chain of new nodes, one for each member. Each node has an edge to its
+    member, and each finished member has an edge to the node of the next member.
     """
     q, r = step
     entry = chunks.fresh(len(members)) + np.arange(len(members))
@@ -437,21 +455,22 @@ def _chain(
 def _end_times(
     chunks: _Chunks, problem: Problem, present: NDArray[np.int64], step: Step, states: int
 ) -> None:
-    """Add edges for all pairs of real time in linear size.
+    """Add edges for a step of ``rt`` that connect all its pairs, in linear number.
 
-    Each transaction has an edge into a chain of the times at which transactions end, and an edge
-    from the last of these times before it began.
+    The edges lead through a chain of new nodes, one for each time at which transactions end. Each
+    transaction has an edge to the node of its own end, and an edge from the node of the last end
+    before it began.
     """
     native, (q, r) = problem.native, step
     ended = present[native.unfinished[present] == 0]
     ends = native.end[ended]
     session = native.session[present]
-    if len(native.slack) and len(set(session.tolist())) == 1:  # one session, one clock
+    if len(native.slack) and len(set(session.tolist())) == 1:  # one session has only one clock
         ends = np.where(ends == UNKNOWN_END, ends, ends - native.slack[session[0]])
     times, place = np.unique(ends, return_inverse=True)
-    chain = chunks.fresh(len(times) + 1) + np.arange(len(times) + 1)  # the first node is T0's
+    chain = chunks.fresh(len(times) + 1) + np.arange(len(times) + 1)  # T0 has the first node
     chunks.add(chain[:-1], chain[1:])
     chunks.add([native.n * states + q], chain[:1])
     chunks.add(ended * states + q, chain[place + 1])
-    entry = np.searchsorted(times, native.begin[present], side="left")  # ends strictly before
+    entry = np.searchsorted(times, native.begin[present], side="left")  # only strictly earlier ends
     chunks.add(chain[entry], present * states + r)

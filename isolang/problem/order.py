@@ -1,4 +1,4 @@
-"""List anomalies that contradict every version order, and so violate even specs without ``rf``."""
+"""Finds list anomalies that violate even specifications without ``rf``: no version order fits."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from isolang.problem.problem import Problem
 
 
 def find_order_contradiction(problem: Problem) -> Anomaly | None:
-    """Return the first anomaly that makes ``vo`` contradictory, so that no ``ww`` contains it.
+    """Return the first anomaly that makes ``vo`` contradictory; then no ``ww`` can contain ``vo``.
 
-    Such an anomaly violates every specification that uses ``ww``, even one that judges no reads
-    (PL-1). Not every list anomaly does, because ``ww`` does not depend on the order of the elements
-    of one transaction. If a single list read shows the contradiction, the result is a split append,
-    even if the read has other anomalies.
+    Such an anomaly violates every specification that uses ``ww``, even a specification that has no
+    condition on reads (PL-1). Other list anomalies do not violate all of them, because ``ww`` does
+    not depend on the order of elements that one transaction appended. If a single list read shows
+    the contradiction, the result is a split append, even if the read has other anomalies.
     """
     history = problem.history
     keys = history.columns.op_key
-    longest: dict[int, tuple[int, list[int]]] = {}  # key -> the longest list read, and its order
+    longest: dict[int, tuple[int, list[int]]] = {}  # for each key, its longest list read and order
     for op in _list_reads(problem.anomalies()):
         order = [history.transaction_of(append) for append in shown_order(history, op)]
         txn = history.transaction_of(op)
@@ -41,10 +41,10 @@ def find_order_contradiction(problem: Problem) -> Anomaly | None:
 
 
 def _list_reads(anomalies: Iterable[Anomaly]) -> Iterator[int]:
-    """Yield once each list read that may contradict another list read, or itself.
+    """Yield, without duplicates, the list reads that may contradict each other or themselves.
 
-    Every other list is a prefix of the longest list of its key, whose read is yielded if any read
-    of the key is.
+    The list of every read that is not yielded is a prefix of the longest list of its key. If any
+    read of a key is yielded, the read of the longest list is yielded too.
     """
     seen: set[int] = set()
     for anomaly in anomalies:

@@ -1,12 +1,12 @@
-"""The hyper-polygraph of a history: known edges, and open choices, after a stage of pruning.
+"""The hyper-polygraph of a history: its known edges and open choices after a stage of pruning.
 
-Every encoding of event graphs starts from it. The stages are:
+Every encoding of event graphs starts from the polygraph. The stages of pruning are:
 
 * ``none``: only the facts of the history are known. Each external read chooses among its
   candidates, even if it has only one. Each pair of writers of a key may come in either order.
-* ``known``: the facts and their direct consequences are known. A read with one candidate reads
-  from it, the orders that list reads show are closed transitively, and anti-dependencies follow.
-* ``fixpoint``: every conclusion of the native engine from paths of known edges is known.
+* ``known``: the facts and their direct consequences are known. The only candidate of a read is its
+  source, the orders that list reads show are closed transitively, and anti-dependencies follow.
+* ``fixpoint``: everything that the native engine concludes from paths of known edges is known.
 """
 
 from __future__ import annotations
@@ -39,18 +39,19 @@ class Polygraph(Struct, frozen=True, kw_only=True):
     """The input of an encoding. Writers are indices into ``Problem.native.writer_*``.
 
     Attributes:
-        graph: the event graph, which has the edges of each choice.
+        graph: the event graph, which gives the edges of each choice.
         prune: the stage of pruning.
         contradiction: whether pruning found that no choice satisfies the axioms; the other fields
-            are then unused.
+            then have no meaning.
         known: int32[m, 2]; the edges that are present under every choice.
-        source: int32[reads]; the source of each read if it is settled, or -1.
-        choice_read: int32[k]; the reads without a settled source, one entry for each candidate.
-        choice_writer: int32[k]; the candidates of these reads.
-        settled: int32[s, 2]; pairs (before, after) of writers of one key. Pairs of T0, which comes
-            first, are left out.
+        source: int32[reads]; the writer that each read reads from, or -1 if its source is open.
+        choice_read: int32[k]; the reads whose source is open, with one entry for each candidate.
+        choice_writer: int32[k]; for each entry of ``choice_read``, the candidate writer.
+        settled: int32[s, 2]; the pairs of writers of one key of which the first certainly precedes
+            the second. Pairs with T0 are left out, because T0 precedes all writers.
         open: int32[p, 2]; the pairs of writers of one key that may come in either order.
-        inclusion: uint8[n + 1]; as in the problem, but pruning may include optional transactions.
+        inclusion: uint8[n + 1]; the status of each transaction as in the problem, except for
+            optional transactions that pruning included.
     """
 
     graph: EventGraph
@@ -66,17 +67,17 @@ class Polygraph(Struct, frozen=True, kw_only=True):
 
     @property
     def problem(self) -> Problem:
-        """The problem that the polygraph was built from."""
+        """The problem from which the polygraph was built."""
         return self.graph.problem
 
     def reduced(self, edges: Ints) -> Ints:
-        """Return edges with the same reachability as some edges, without most redundant ones."""
+        """Return the given edges without most of those that other edges imply by transitivity."""
         from isolang import _native
 
         return _native.reduced_edges(self.graph.nodes, edges)
 
     def choosing_reads(self) -> NDArray[np.intp]:
-        """Return the reads without a settled source, whether or not they have candidates."""
+        """Return the reads whose source is open, whether or not they have candidates."""
         if not self.graph.uses_reads:
             return np.zeros(0, np.intp)
         (reads,) = np.nonzero(self.source < 0)
@@ -90,16 +91,16 @@ def build_polygraph(
     *,
     until: float | None = None,
 ) -> Polygraph:
-    """Return the polygraph of a problem after a stage of pruning.
+    """Build the polygraph of a problem, and prune it up to a stage.
 
     Args:
-        problem: a problem without intrinsic anomalies, which the caller has handled.
+        problem: a problem whose intrinsic anomalies the caller has handled.
         automata: one automaton for each check.
         prune: the stage of pruning.
         until: the time of ``time.perf_counter`` at which to give up; ``None`` for no limit.
 
     Raises:
-        TimeoutError: the time is past ``until``.
+        TimeoutError: if the time ``until`` has passed.
     """
     graph = build_event_graph(problem, automata)
     if prune == "fixpoint":
@@ -134,16 +135,16 @@ def build_polygraph(
 
 
 def pairs_of(problem: Problem) -> int:
-    """Return the number of pairs of writers of one key."""
+    """Return how many pairs of writers write the same key."""
     writers = np.diff(problem.native.key_start).astype(np.int64)
     return int((writers * (writers - 1) // 2).sum())
 
 
 def clauses_of(polygraph: Polygraph) -> int:
-    """Estimate the number of clauses of an encoding.
+    """Estimate how many clauses an encoding of the polygraph has.
 
-    The estimate has one clause for each open pair, and one for each candidate of a read and each
-    writer of the read's key.
+    The estimate is one clause for each open pair of writers, and one clause for each combination of
+    a read's candidate with a writer of the same key.
     """
     native = polygraph.problem.native
     writers = np.diff(native.key_start).astype(np.int64)
@@ -153,7 +154,10 @@ def clauses_of(polygraph: Polygraph) -> int:
 
 
 def _only_candidates(problem: Problem, alive: NDArray[np.bool_]) -> Ints:
-    """Return for each read of an included transaction its only candidate; -1 for other reads."""
+    """Return for each read its candidate, if it has only one and its transaction is included.
+
+    The value is -1 for all other reads.
+    """
     native = problem.native
     reads = len(native.read_txn)
     of_read = np.repeat(np.arange(reads), np.diff(native.candidate_start))[alive]
@@ -165,12 +169,16 @@ def _only_candidates(problem: Problem, alive: NDArray[np.bool_]) -> Ints:
 
 
 def shown_orders(problem: Problem) -> Ints:
-    """Return the transitive closure of the orders that list reads show, without T0."""
+    """Return the transitive closure of the version orders that list reads show.
+
+    The result has pairs of writers; pairs that begin with T0 are left out.
+    """
     native = problem.native
     after: dict[int, set[int]] = defaultdict(set)
     for a, b in zip(native.vo_before.tolist(), native.vo_after.tolist(), strict=True):
         after[a].add(b)
-    reach: dict[int, int] = {}  # writer -> the later ones, as bits relative to its key's first
+    # For each writer, a bit mask of the later writers of its key; bit 0 is the key's first writer.
+    reach: dict[int, int] = {}
     first_of = native.key_start.tolist()
     pairs: list[tuple[int, int]] = []
     for a in _latest_first(after):
@@ -185,7 +193,7 @@ def shown_orders(problem: Problem) -> Ints:
 
 
 def _latest_first(after: dict[int, set[int]]) -> list[int]:
-    """Return the writers that precede other writers, each one after all that it precedes."""
+    """Return the writers that precede other writers; each comes after all writers it precedes."""
     done: dict[int, None] = {}
     for start in after:
         stack = [start]
@@ -200,7 +208,11 @@ def _latest_first(after: dict[int, set[int]]) -> list[int]:
 
 
 def _of_settled_reads(graph: EventGraph, source: Ints, settled: Ints) -> list[Ints]:
-    """Return the ``wr`` edges of settled reads, and their ``rw`` edges to settled later writers."""
+    """Return the edges that follow from reads with a settled source.
+
+    These are their ``wr`` edges, and their ``rw`` edges to writers that certainly come later than
+    the source.
+    """
     reads = np.flatnonzero(source >= 0).astype(np.int32)
     u, v, _ = graph.wr(source[reads], reads)
     edges = [np.stack((u, v), axis=1)]
@@ -214,9 +226,12 @@ def _of_settled_reads(graph: EventGraph, source: Ints, settled: Ints) -> list[In
 def later_writers(
     problem: Problem, writers: Ints, settled: Ints
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return the pairs (index in ``writers``, later writer) of writers that certainly come later.
+    """Return, for each given writer, the writers of its key that certainly come later.
 
-    T0's writer precedes all other writers of its key.
+    T0 precedes all other writers of a key.
+
+    Returns:
+        Two arrays of equal length: indices into ``writers``, and the later writers.
     """
     native = problem.native
     order = np.argsort(settled[:, 0], kind="stable")
@@ -236,7 +251,11 @@ def later_writers(
 def spread(
     start: NDArray[np.integer], end: NDArray[np.integer]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return all numbers of some ranges, each with the index of its range (the indices first)."""
+    """Return the numbers in all ranges from ``start`` to ``end`` (exclusive).
+
+    Returns:
+        Two arrays of equal length: for each number the index of its range, and the number.
+    """
     length = (end - start).astype(np.int64)
     place = np.repeat(np.arange(len(length)), length)
     offset = np.arange(len(place)) - np.repeat(np.cumsum(length) - length, length)
@@ -280,7 +299,7 @@ def _read_of_candidates(problem: Problem) -> Ints:
 
 
 def _other_pairs(problem: Problem, settled: Ints, until: float | None) -> Ints:
-    """Return the pairs of writers of one key that are not settled; T0's pairs are left out."""
+    """Return the pairs of writers of one key that are not in ``settled``, without pairs of T0."""
     native = problem.native
     count = len(native.writer_txn)
     known = distinct(settled.min(axis=1).astype(np.int64) * count + settled.max(axis=1))
@@ -329,7 +348,7 @@ def _fixpoint(graph: EventGraph, until: float | None) -> Polygraph:
 
 
 def _with_nodes_of(graph: EventGraph, nodes: int, version_base: int) -> EventGraph:
-    """Return the graph with the engine's numbers for auxiliary nodes and version nodes."""
+    """Return the graph with the numbers that the engine gives auxiliary and version nodes."""
     if graph.version_base < 0:
         return replace(graph, nodes=nodes)
     writers = len(graph.order_node)

@@ -1,4 +1,4 @@
-"""The neutral problem of one history, which every encoding starts from."""
+"""The problem of a history, from which every encoding starts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 
 class InclusionStatus(IntEnum):
-    """The status of a transaction in ``Problem.native.inclusion``: whether the axioms judge it."""
+    """The status of a transaction in ``Problem.native.inclusion``: whether the axioms apply to it.
+
+    An optional transaction is included if and only if an included transaction takes it as a source.
+    With ``build_problem(unread=True)``, it may be included even if no transaction reads from it.
+    """
 
     OUT = 0
     IN = 1
@@ -28,12 +32,12 @@ class InclusionStatus(IntEnum):
 
 
 class Problem(Struct, frozen=True, kw_only=True):
-    """The facts of a history, and the choices that it leaves open, for every level and encoding.
+    """The facts of a history and the choices that it leaves open, for every level and encoding.
 
     Attributes:
-        history: the history.
-        native: the columns, as read-only numpy views; ``native/core/problem.hpp`` describes each
-            of them.
+        history: the history that the problem was built from.
+        native: the facts and choices, as read-only numpy views of columns, which
+            ``native/core/problem.hpp`` describes.
     """
 
     history: History
@@ -43,8 +47,8 @@ class Problem(Struct, frozen=True, kw_only=True):
         """Return the intrinsic anomalies of included transactions, in the order of the history.
 
         Args:
-            kind: the kind to return; ``None`` for all kinds.
-            limit: the maximum number of anomalies to return; ``None`` for no limit.
+            kind: the kind of anomalies to return; ``None`` for all kinds.
+            limit: the greatest number of anomalies to return; ``None`` for no limit.
         """
         rows = self.native.anomalies
         if kind is not None:
@@ -52,28 +56,28 @@ class Problem(Struct, frozen=True, kw_only=True):
         return [anomaly_of_row(row) for row in rows[:limit].tolist()]
 
     def anomaly_counts(self) -> dict[AnomalyKind, int]:
-        """Return the number of anomalies of included transactions, for each kind that occurs."""
+        """Return, for each kind that occurs, how many anomalies included transactions have."""
         import numpy as np
 
         counts = np.bincount(self.native.anomalies[:, 0], minlength=len(AnomalyKind))
         return {kind: int(counts[kind]) for kind in AnomalyKind if counts[kind]}
 
     def fits_one_total_order(self, *, sessions: bool, real_time: bool) -> bool:
-        """Return whether the included transactions fit in a total order, for some version orders.
+        """Return whether some total order of the included transactions fits the history.
 
-        In that order each external read comes after one of its candidates. The time is linear
-        except for sorting by time, and the GIL is released.
+        In such an order, each external read comes after one of its candidates. The test takes
+        linear time, except for sorting by time, and releases the GIL.
 
         Args:
-            sessions: whether the order extends session order.
-            real_time: whether the order extends real time.
+            sessions: whether the order must extend session order.
+            real_time: whether the order must extend real time.
         """
         from isolang._native import fits_one_total_order
 
         return fits_one_total_order(self.native, sessions=sessions, real_time=real_time)
 
     def ignored(self) -> tuple[str, ...]:
-        """Return phrases, with counts, about parts of the history that constrain nothing."""
+        """Return phrases about parts of the history that constrain nothing, with their counts."""
         phrases = []
         if count := self.native.ignored_failed_ops:
             one, many = "operation that failed itself", "operations that failed themselves"
@@ -94,27 +98,28 @@ def build_problem(
     each_read: bool = False,
     rows: NDArray[np.int32] | None = None,
 ) -> Problem:
-    """Run the pre-pass over a history and return its neutral problem.
+    """Run the pre-pass over a history, and return the problem that it builds.
 
-    The time is linear, and the GIL is released.
+    The pre-pass takes linear time and releases the GIL.
 
     Args:
         history: the history.
-        unread: whether an indeterminate transaction that no transaction reads from is optional,
-            too. Otherwise it is excluded, which is right for specifications that are closed under
-            sub-histories.
+        unread: whether an indeterminate transaction is optional even if no transaction reads from
+            it. Otherwise such a transaction is excluded, which is right for specifications that are
+            closed under sub-histories.
         each_read: whether each external read chooses its source separately. Otherwise reads of a
             transaction that return the same version of a key share one choice.
-        rows: if not ``None``, the rows that implicit predicate reads returned are omitted where
-            they have several candidates, except these: predicate reads and keys, ascending; -1 is
-            for every key.
+        rows: the returned rows to keep, as pairs of a predicate read and a key in ascending order,
+            where key -1 means every key. All other rows that implicit predicate reads returned are
+            omitted if they have several candidates. If ``rows`` is ``None``, no row is omitted.
 
     Raises:
-        HistoryError: the columns contradict each other.
-        UnsupportedError: the problem cannot express the history: a key used as a register and as a
-            list; a list element that several transactions appended; a list order that only an
-            indeterminate transaction shows. If the history has anomalies as well, these decide
-            every spec that judges reads, and ``native.refusal`` has the reason instead.
+        HistoryError: if the columns contradict each other.
+        UnsupportedError: if the problem cannot express the history, because a key is used both as a
+            register and as a list, several transactions appended one list element, or only an
+            indeterminate transaction shows an order of a list. If the history also has anomalies,
+            the function returns without this error, because the anomalies decide every
+            specification with a condition on reads; ``native.refusal`` then has the reason.
     """
     from isolang._native import NotExpressible
     from isolang._native import build_problem as build

@@ -1,4 +1,4 @@
-"""The remaining time of encodings and solvers."""
+"""The time that encodings and solvers have before the deadline."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import time
 
 
 def remaining_seconds(until: float | None) -> float | None:
-    """Return the seconds until a time of ``time.perf_counter``; ``None`` without a limit.
+    """Return the number of seconds until a deadline, or ``None`` if ``until`` is ``None``.
+
+    Args:
+        until: the deadline as a time of ``time.perf_counter``; ``None`` if the time is unlimited.
 
     Raises:
-        TimeoutError: the time has passed.
+        TimeoutError: if the deadline has passed.
     """
     if until is None:
         return None

@@ -1,11 +1,11 @@
-"""Lists all outcomes of a program: the values that its reads may return, whatever the level.
+"""Lists all outcomes of a program: the values that its reads could return at any level.
 
-An external read returns the initial value or a write of another transaction, even if that
-transaction aborts or overwrites the write itself; a read of a key that its transaction wrote
-returns that write. A level then allows some of these outcomes.
+An external read returns the initial value, or a value that another transaction wrote, even if that
+transaction aborts or overwrites the value itself. A read of a key that its own transaction has
+written returns the last such write. Each level allows some of these outcomes.
 
 ASSUMPTION: no value comes out of thin air. Each value is computed from values that were computed
-before, so ``a = r(x) w(y, a) || b = r(y) w(x, b)`` has the outcome 0, 0 alone.
+before, so ``a = r(x) w(y, a) || b = r(y) w(x, b)`` has the only outcome 0, 0.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from isolang.programs.syntax import (
 )
 
 MOST: Final = 100_000
-"""The greatest number of combinations of sources that are tried."""
+"""The maximum number of combinations of sources that are tried."""
 
 _OPERATORS: Final[Mapping[str, Callable[[int, int], Any]]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul,
@@ -44,18 +44,18 @@ _OPERATORS: Final[Mapping[str, Callable[[int, int], Any]]] = {
 }  # fmt: skip
 
 Source: TypeAlias = tuple[int, int] | None
-"""A transaction and the number of its write of the key, from 0, or ``None`` for initial values."""
+"""A transaction and its n-th write of the key, counted from 0; ``None`` for the initial value."""
 
 
 class ExecutedOperation(Struct, frozen=True):
-    """An operation of an outcome.
+    """An operation in an outcome.
 
     Attributes:
-        kind: ``r`` or ``w``.
-        key: the key.
-        value: the value that it returned or wrote.
-        name: the program's name for a read; may be empty.
-        own: whether it reads a write of its own transaction.
+        kind: ``r`` for a read, or ``w`` for a write.
+        key: the key that it read or wrote.
+        value: the value that the read returned, or that was written.
+        name: the name that the program gives to the read; empty if it gives none.
+        own: whether the operation is a read of a key that its transaction had written.
     """
 
     kind: str
@@ -66,18 +66,19 @@ class ExecutedOperation(Struct, frozen=True):
 
 
 class ExecutedTransaction(Struct, frozen=True):
-    """A transaction of an outcome."""
+    """A transaction in an outcome: its operations, and whether it aborted."""
 
     operations: tuple[ExecutedOperation, ...]
     aborted: bool = False
 
 
 class _Trace:
-    """A transaction, executed as far as the values of its reads are known.
+    """A transaction that is executed as far as the values of its reads are known.
 
-    An unknown value is ``None``, and so is each value that is computed from it. A condition on an
-    unknown value ends the trace for now. A write of a constant has its value even before the reads
-    that precede it, so two transactions may read from each other at levels that allow this.
+    An unknown value is ``None``, and so is every value that is computed from it. At a condition on
+    an unknown value, the trace ends for now. If a write writes a constant, its value is known even
+    before the reads that precede it. Therefore two transactions may read from each other, which
+    some levels allow.
     """
 
     def __init__(
@@ -85,22 +86,22 @@ class _Trace:
     ) -> None:
         self.operations: list[tuple[str, str, int | None, str, bool]] = []
         self.writes: dict[str, list[int | None]] = {}
-        self.reads: list[str] = []  # the keys of its external reads
-        self.open = ""  # the key of the first read without a source
-        self.waits = False  # whether a condition has no value yet
+        self.reads: list[str] = []  # the keys of the external reads, in order
+        self.open = ""  # the key of the first read whose source is not chosen
+        self.waits = False  # whether the trace ends at a condition on an unknown value
         self.aborted = False
-        self.refused = False  # whether a read returned a forbidden value
+        self.refused = False  # whether a read returned a value that the program excludes
         self._initial, self._values = initial, values
         self._named: dict[str, int | None] = {}
         self._run(steps)
 
     @property
     def ended(self) -> bool:
-        """Return whether the trace has no further step, or no further step that can be run now."""
+        """Return whether no further step can be executed, at least for now."""
         return bool(self.open) or self.waits or self.aborted
 
     def done(self) -> ExecutedTransaction:
-        """Return the executed transaction, all of whose values are known."""
+        """Return the executed transaction; all its values must be known."""
         operations = [
             ExecutedOperation(kind, key, value, name, own)
             for kind, key, value, name, own in self.operations
@@ -142,8 +143,8 @@ class _Trace:
             self.reads.append(step.key)
         if step.expected is not None and value is not None:
             expected = step.expected
-            # The trace continues. Without its writes, their readers would lose values, and perhaps
-            # this read would, too; but traces must only grow.
+            # The trace continues, because traces must only grow: if its later writes disappeared,
+            # their readers would lose values, and perhaps this read would lose its value, too.
             self.refused |= value != (
                 self._initial.get(step.key, 0) if expected == "nil" else expected
             )
@@ -152,7 +153,7 @@ class _Trace:
 
 
 class _NotYetError(Exception):
-    """The exception for a value that is still unknown."""
+    """Raised if a value is needed that is still unknown."""
 
 
 _Known = TypeVar("_Known")
@@ -166,11 +167,11 @@ def _known(compute: Callable[[], _Known]) -> _Known | None:
 
 
 def explore(program: Program, *, most: int = MOST) -> list[tuple[ExecutedTransaction, ...]]:
-    """Return all outcomes, each once, sorted by the values that their reads return.
+    """Return each outcome of a program once, sorted by the values that the reads return.
 
     Args:
-        program: the program.
-        most: the greatest number of combinations of sources to try.
+        program: the program, which must not be a template.
+        most: the maximum number of combinations of sources to try.
 
     Raises:
         ProgramError: if there are more combinations.
@@ -208,15 +209,15 @@ def explore(program: Program, *, most: int = MOST) -> list[tuple[ExecutedTransac
                 todo += [(*chosen[:t], (*chosen[t], one), *chosen[t + 1 :]) for one in sources]
                 break
         else:
-            # A value that is unknown now will never be known: its source does not happen, or
-            # depends on it.
+            # A value that is still unknown never becomes known: its source does not happen, or
+            # depends on the value itself.
             if not any(map(_unknown, traces)):
                 found[tuple(trace.done() for trace in traces)] = None
     return sorted(found, key=_order)
 
 
 def _unknown(trace: _Trace) -> bool:
-    """Return whether a value is unknown, or a condition waits for an unknown value."""
+    """Return whether any value in a trace is still unknown."""
     return any(value is None for _, _, value, _, _ in trace.operations)
 
 
@@ -225,10 +226,10 @@ def _run(
     initial: Mapping[str, int],
     chosen: Sequence[Sequence[Source]],
 ) -> list[_Trace]:
-    """Return each transaction, executed as far as its sources have values.
+    """Execute each transaction as far as the values of its sources are known.
 
-    SOUND BECAUSE a trace only grows as values become known, so the result does not depend on the
-    order in which they become known.
+    SOUND BECAUSE a trace only grows when values become known. Therefore the result does not depend
+    on the order in which they become known.
     """
     values: list[list[int | None]] = [[None] * len(sources) for sources in chosen]
     while True:
@@ -251,7 +252,7 @@ def _run(
 
 
 def _writes(steps: Sequence[Step]) -> Iterator[tuple[str, int]]:
-    """Yield each key, with the greatest number of writes of the key in the transaction."""
+    """Yield each key that a transaction may write, and how often it writes the key at most."""
     counts: dict[str, int] = {}
     for step in steps:
         if isinstance(step, WriteStep):
@@ -270,7 +271,7 @@ def _order(outcome: Sequence[ExecutedTransaction]) -> tuple[object, ...]:
 
 
 def evaluate(value: Value, named: Mapping[str, int | None]) -> int:
-    """Return the value of an expression, given the values of the reads.
+    """Return the value of an expression, given the values of the named reads.
 
     Raises:
         KeyError: if the expression depends on a read that did not happen.
@@ -292,7 +293,7 @@ def evaluate(value: Value, named: Mapping[str, int | None]) -> int:
 
 
 def holds(condition: Condition, named: Mapping[str, int | None]) -> bool:
-    """Return whether a condition holds; see :func:`evaluate`."""
+    """Return whether a condition holds, given the values of the reads (see :func:`evaluate`)."""
     match condition:
         case Compared():
             left, right = evaluate(condition.left, named), evaluate(condition.right, named)
@@ -305,7 +306,7 @@ def holds(condition: Condition, named: Mapping[str, int | None]) -> bool:
 
 
 def satisfies(outcome: Sequence[ExecutedTransaction], condition: Condition) -> bool:
-    """Return whether an outcome satisfies a condition, or false if a named read did not happen."""
+    """Return whether an outcome satisfies a condition; false if a named read did not happen."""
     named = {op.name: op.value for one in outcome for op in one.operations if op.name}
     try:
         return holds(condition, named)

@@ -1,8 +1,8 @@
-"""Finds the outcomes of a program that each level allows, with a verdict and a proof for each.
+"""Finds out which outcomes of a program each level allows, with a verdict and a proof.
 
-An outcome becomes a history of the values that clients saw. A level allows the outcome iff the
-history satisfies the level, which the checker of histories decides and certifies. This module
-itself knows no level.
+An outcome is turned into a history, which contains the values that clients saw. A level allows the
+outcome if and only if this history satisfies the level. The check for histories decides that and
+certifies it; this module itself knows nothing about levels.
 """
 
 from __future__ import annotations
@@ -72,22 +72,22 @@ class OutcomeTable(Struct, frozen=True, kw_only=True):
     seconds: float
 
     def of_target(self, target: ExistsCondition) -> list[Outcome]:
-        """Return the outcomes that satisfy a condition."""
+        """Return all outcomes that satisfy an ``exists`` condition."""
         return [one for one in self.outcomes if satisfies(one.transactions, target.condition)]
 
     def standing_of(self, target: ExistsCondition, level: int) -> Standing:
-        """Return whether a level allows some outcome that satisfies a condition."""
+        """Return whether a level allows any outcome that satisfies an ``exists`` condition."""
         found = {standing(one.verdicts[level]) for one in self.of_target(target)}
         return "allowed" if "allowed" in found else "unknown" if "unknown" in found else "forbidden"
 
     @property
     def decided(self) -> bool:
-        """Return whether no verdict is unknown."""
+        """Return whether every verdict says that its outcome is either allowed or forbidden."""
         return not any(isinstance(v, Unknown) for one in self.outcomes for v in one.verdicts)
 
 
 def standing(verdict: Verdict) -> Standing:
-    """Return whether a verdict says that the level allows or forbids the outcome."""
+    """Return whether the level allows or forbids an outcome, according to the verdict."""
     match verdict:
         case Valid():
             return "allowed"
@@ -107,14 +107,14 @@ def outcomes(
     most: int = MOST,
     progress: Callable[[str], object] = lambda phase: None,
 ) -> OutcomeTable:
-    """List the outcomes of a program, and check each by several levels.
+    """List the outcomes of a program, and check each outcome at several levels.
 
     Args:
-        program: the program.
-        levels: the names of the levels and their routes.
-        options: the options of the checks; the timeout is for each verdict.
-        most: the greatest number of combinations of sources to try.
-        progress: called with the phase as it begins.
+        program: the program, which must not be a template.
+        levels: the name of each level, and the route that decides it.
+        options: the options for the checks; the timeout is the time limit for each verdict.
+        most: the maximum number of combinations of sources to try.
+        progress: a function that is called with the name of each phase before it begins.
 
     Raises:
         ProgramError: if the program has too many outcomes.
@@ -167,7 +167,7 @@ def outcomes(
 
 
 def _reads(transactions: Sequence[ExecutedTransaction]) -> Iterator[tuple[str, int]]:
-    """Yield reads by their name in the program, or as transaction and key: ``T1.x``, ``T1.x.2``."""
+    """Yield the name of each read (``T1.x`` or ``T1.x.2`` if the program gives none) and value."""
     for t, one in enumerate(transactions, 1):
         seen: dict[str, int] = {}
         for op in one.operations:
@@ -177,7 +177,7 @@ def _reads(transactions: Sequence[ExecutedTransaction]) -> Iterator[tuple[str, i
 
 
 def _columns(rows: Sequence[Outcome]) -> tuple[str, ...]:
-    """Return the names of all reads, sorted by transaction and program order."""
+    """Return the names of all reads, in the order of transactions and of the program."""
     places: dict[str, tuple[int, int]] = {}
     for row in rows:
         for t, one in enumerate(row.transactions):
@@ -192,9 +192,9 @@ def _history(
     transactions: Sequence[ExecutedTransaction],
     number: int,
 ) -> tuple[bytes, History]:
-    """Return the history that the clients saw, as EDN, and as it is read from this EDN.
+    """Return the history that the clients saw in an outcome, and the EDN that contains it.
 
-    The history as read is checked, so certificates are about the file.
+    The history is read back from this EDN, so certificates are about the file.
     """
     written: dict[str, set[int]] = {}
     for one in transactions:
@@ -220,9 +220,10 @@ def _history(
 
 
 def _op(op: ExecutedOperation, initial: int, written: dict[str, set[int]]) -> tuple[Any, ...]:
-    """Return an operation for a history in which the initial value is nil.
+    """Return an operation for a history, in which the initial value of a key is nil.
 
-    If a transaction writes the initial value, too, a read of it returned one of the two.
+    If a transaction writes a value that equals the initial value, a read of this value may have
+    returned the initial value or the written value.
     """
     if op.kind == "w" or op.own or op.value != initial:
         return op.kind, op.key, op.value
@@ -232,13 +233,13 @@ def _op(op: ExecutedOperation, initial: int, written: dict[str, set[int]]) -> tu
 
 
 def save(table: OutcomeTable, folder: Path) -> list[Path]:
-    """Save the history of each outcome, and a certificate and a picture for each level.
+    """Save the history of each outcome, and for each level a certificate and a picture.
 
-    The picture of a forbidden outcome shows why the outcome is forbidden. The picture of an allowed
-    outcome shows the dependencies of its witness, if it has any.
+    The picture for a forbidden outcome shows why the level forbids it. The picture for an allowed
+    outcome shows the dependencies in its witness, if there are any.
 
     Returns:
-        The paths of the files.
+        The paths of all files that were written.
 
     Raises:
         ProgramError: if a file cannot be written.
@@ -271,5 +272,5 @@ def save(table: OutcomeTable, folder: Path) -> list[Path]:
 
 
 def file_name(level: str) -> str:
-    """Return the stem of a level's file names: the last part of its path, with safe characters."""
+    """Return a level's name for use in file names, without folders and special characters."""
     return "".join(c if c.isalnum() or c in "-_" else "-" for c in Path(level).stem) or "level"

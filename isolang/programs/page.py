@@ -1,4 +1,4 @@
-"""Writes the table of outcomes for pages and papers, in HTML and LaTeX."""
+"""Writes the table of outcomes in HTML for web pages, and in LaTeX for papers."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _CLASSES: Final = {"allowed": "valid", "forbidden": "invalid", "unknown": "unkno
 
 
 def cell(verdict: Verdict) -> str:
-    """Return the table cell of a verdict: its standing, or the anomaly of a forbidden outcome."""
+    """Return the text for a verdict in the table: the anomaly, if the outcome is forbidden."""
     return verdict.violation.anomaly if isinstance(verdict, Invalid) else standing(verdict)
 
 
 def values(table: OutcomeTable, outcome: Outcome) -> list[str]:
-    """Return the values of the reads by column, or ``-`` for a read that did not happen."""
+    """Return the value of each read for the table; ``-`` for a read that did not happen."""
     return [str(outcome.reads.get(name, "-")) for name in table.reads]
 
 
 def aborts(table: OutcomeTable) -> bool:
-    """Return whether a transaction aborts in some outcome, for which the table needs a column."""
+    """Return whether any transaction aborts in any outcome, so that the table needs a column."""
     return any(one.aborted for one in table.outcomes)
 
 
 def aborted(outcome: Outcome) -> str:
-    """Return the transactions that aborted, as text."""
+    """Return the names of the aborted transactions as text."""
     return " ".join(f"T{t}" for t in outcome.aborted)
 
 
 def program_lines(table: OutcomeTable) -> Iterator[str]:
-    """Yield the lines of the program, one for each transaction."""
+    """Yield the program as text, with one transaction per line."""
     number = 0
     for session, own in enumerate(table.program.texts, 1):
         for written in own:
@@ -52,7 +52,7 @@ def program_lines(table: OutcomeTable) -> Iterator[str]:
 
 
 def html(table: OutcomeTable) -> str:
-    """Return the page, with the table first and then each outcome with its history and proof."""
+    """Return the web page: first the table, and then each outcome with its history and proof."""
     program = table.program
     title = f"{program.name}: {program.title}" if program.title else program.name
     lines = "\n".join(text(line) for line in program_lines(table))
@@ -142,7 +142,7 @@ _ESCAPES: Final = str.maketrans(
 
 
 def latex(table: OutcomeTable) -> str:
-    r"""Return a ``tabular`` with ``\checkmark`` (amssymb) in each cell for an allowed outcome."""
+    r"""Return the table as a ``tabular``, with ``\checkmark`` (amssymb) for an allowed outcome."""
     columns = [*table.reads, *(["aborted"] if aborts(table) else [])]
     lines = [f"% {line}" for line in map(visible, program_lines(table))]
     lines.append(rf"\begin{{tabular}}{{{'r' * len(columns)}{'l' * len(table.levels)}}}")
@@ -164,5 +164,5 @@ def _row(cells: list[str]) -> str:
 
 
 def escaped(value: str) -> str:
-    """Return LaTeX code that prints the text unchanged."""
+    """Return LaTeX code that prints a text as it is."""
     return visible(value).translate(_ESCAPES)

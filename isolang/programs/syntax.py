@@ -1,17 +1,17 @@
-"""The syntax of programs: the parts of a program, and the parser.
+"""Defines and parses the syntax of programs.
 
-A program is a few sessions, separated by ``||``; a session is a few transactions, separated by
-``->``; a transaction is a sequence of steps::
+A program consists of a few sessions, which are separated by ``||``. A session consists of a few
+transactions, which are separated by ``->``. A transaction is a sequence of steps::
 
     program lost-update "Berenson et al. 1995, P4"
     init x = 100
     a = r(x) w(x, a + 20) || b = r(x) w(x, b + 30)
     exists a = 100 and b = 100 "lost update"
 
-Without loops, a program has finitely many outcomes.
+Programs do not have loops, so each program has only finitely many outcomes.
 
-A template is a program of one transaction with parameters, which keys name in brackets. A file has
-any number of templates::
+A template is a program of one transaction with parameters, which appear in the brackets of keys. A
+file can contain any number of templates::
 
     program Withdraw(c, d) where c != d
     a = r(savings[c].balance) if a >= 10 { u(savings[d].balance, .balance + 10) }
@@ -37,29 +37,29 @@ DEEPEST: Final = 30
 
 
 class ProgramError(IsolangError):
-    """The error for a program that cannot be read, or that has too many outcomes to list."""
+    """The error that a program cannot be parsed, or has too many outcomes to list."""
 
 
 class Number(Struct, frozen=True):
-    """A constant."""
+    """A constant number."""
 
     value: int
 
 
 class Variable(Struct, frozen=True):
-    """The value of a read, by the name that the program gives it."""
+    """The value of a read or of a parameter, by its name in the program."""
 
     name: str
 
 
 class Column(Struct, frozen=True):
-    """The value that a column of the row had before the one statement that updates the row."""
+    """The value that a column of a row had before the statement that updates the row."""
 
     name: str
 
 
 class Computed(Struct, frozen=True):
-    """A value that is computed from two others."""
+    """A value that is computed from two other values."""
 
     op: Operator
     left: Value
@@ -70,19 +70,19 @@ Value: TypeAlias = Number | Variable | Column | Computed
 
 
 class AnyRow(Struct, frozen=True):
-    """``*`` in the place of an argument: all rows that a condition selects."""
+    """The argument ``*``, which means all rows that some condition selects."""
 
 
 Argument: TypeAlias = Number | Variable | AnyRow
 
 
 class RowKey(Struct, frozen=True):
-    """``relation[arguments].(columns)``, a key of a template.
+    """A key of a template: ``relation[arguments].(columns)``.
 
     Attributes:
-        relation: the name of the relation.
+        relation: the name of the relation (table).
         arguments: the values that identify the row.
-        columns: the columns; empty for the whole row.
+        columns: the names of the columns; empty if the key means the whole row.
     """
 
     relation: str
@@ -109,14 +109,14 @@ Condition: TypeAlias = Compared | Combined
 
 
 class ReadStep(Struct, frozen=True):
-    """``name = r(key)``, or ``r(key, expected)``, which restricts outcomes to that value.
+    """A read: ``name = r(key)``, or ``r(key, expected)`` to list only outcomes with that value.
 
     Attributes:
-        key: the key.
-        name: the name of the variable, or empty if there is none.
-        expected: the value that the read must return: ``"nil"`` for the initial value, or ``None``
-            for any value.
-        row: what the key means in a template.
+        key: the key as the program writes it.
+        name: the name of the variable that holds the value; empty if there is none.
+        expected: the value that the read must return, or ``"nil"`` for the initial value; ``None``
+            if it may return any value.
+        row: the parsed key, if the program is a template.
     """
 
     key: str
@@ -126,7 +126,7 @@ class ReadStep(Struct, frozen=True):
 
 
 class WriteStep(Struct, frozen=True):
-    """``w(key, value)``."""
+    """A write: ``w(key, value)``."""
 
     key: str
     value: Value
@@ -134,12 +134,12 @@ class WriteStep(Struct, frozen=True):
 
 
 class UpdateStep(Struct, frozen=True):
-    """``u(key, value, …)``: one statement that reads the row and writes it.
+    """An update: ``u(key, value, …)``, one statement that both reads and writes a row.
 
     Attributes:
-        key: the key.
-        values: the values; the columns that they mention are read, too.
-        row: what the key means.
+        key: the key as the program writes it.
+        values: the new values; the columns that occur in them are read, too.
+        row: the parsed key.
     """
 
     key: str
@@ -148,21 +148,21 @@ class UpdateStep(Struct, frozen=True):
 
 
 class InsertStep(Struct, frozen=True):
-    """``insert(key)``: the row comes into being."""
+    """An insert: ``insert(key)``, which creates the row."""
 
     key: str
     row: RowKey
 
 
 class DeleteStep(Struct, frozen=True):
-    """``delete(key)``: the row ends."""
+    """A delete: ``delete(key)``, which removes the row."""
 
     key: str
     row: RowKey
 
 
 class If(Struct, frozen=True):
-    """``if condition { … } else { … }``."""
+    """A conditional: ``if condition { … } else { … }``."""
 
     condition: Condition
     then: tuple[Step, ...]
@@ -171,14 +171,14 @@ class If(Struct, frozen=True):
 
 
 class AbortStep(Struct, frozen=True):
-    """``abort``: the transaction ends, and none of its writes take effect."""
+    """An ``abort``, which ends the transaction so that none of its writes take effect."""
 
 
 Step: TypeAlias = ReadStep | WriteStep | UpdateStep | InsertStep | DeleteStep | If | AbortStep
 
 
 class ExistsCondition(Struct, frozen=True, kw_only=True):
-    """``exists condition "title"``: the question whether some outcome satisfies the condition."""
+    """The question ``exists condition "title"``: does any outcome satisfy the condition?"""
 
     condition: Condition
     text: str
@@ -209,7 +209,7 @@ class Program(Struct, frozen=True, kw_only=True):
     different: tuple[tuple[str, str], ...] = ()
 
     def transactions(self) -> Iterator[tuple[int, tuple[Step, ...]]]:
-        """Yield the transactions in order, each with the number of its session."""
+        """Yield the transactions in order, each with the index of its session."""
         for number, own in enumerate(self.sessions):
             for steps in own:
                 yield number, steps
@@ -240,16 +240,16 @@ def load_program(path: str | Path) -> Program:
     """Read a program from a file.
 
     Raises:
-        ProgramError: if the file cannot be read or parsed. The message has the line and the column.
+        ProgramError: if the file cannot be read or parsed. The message names the line and column.
     """
     return parse_program(_text_of(Path(path)), str(path))
 
 
 def load_templates(path: str | Path) -> tuple[Program, ...]:
-    """Read the templates of a file; see :func:`parse_templates`.
+    """Read the templates in a file (see :func:`parse_templates`).
 
     Raises:
-        ProgramError: if the file cannot be read or parsed. The message has the line and the column.
+        ProgramError: if the file cannot be read or parsed. The message names the line and column.
     """
     return parse_templates(_text_of(Path(path)), str(path))
 
@@ -264,11 +264,11 @@ def _text_of(path: Path) -> str:
 
 
 def parse_program(text: str, file: str = "<text>") -> Program:
-    """Parse a program.
+    """Parse a program that is not a template.
 
     Args:
-        text: the program.
-        file: the name of the program in messages.
+        text: the text of the program.
+        file: the file name to use in error messages.
 
     Raises:
         ProgramError: if the text does not follow the syntax.
@@ -281,11 +281,11 @@ def parse_program(text: str, file: str = "<text>") -> Program:
 
 
 def parse_templates(text: str, file: str = "<text>") -> tuple[Program, ...]:
-    """Parse programs with parameters, or one program without.
+    """Parse templates, or a single program without parameters.
 
     Args:
-        text: the templates, each with its header.
-        file: the name of the text in messages.
+        text: the templates, each of which begins with its header.
+        file: the file name to use in error messages.
 
     Raises:
         ProgramError: if the text does not follow the syntax.
@@ -395,7 +395,7 @@ class _Parser:
             raise self._error(at, f"{what} belongs to templates, which have no outcomes", hint)
 
     def _header(self) -> tuple[str, str, tuple[tuple[str, str], ...]]:
-        """Return the name, the title and the pairs of different parameters; set the parameters."""
+        """Parse the header: set the parameters, and return the name, title and different pairs."""
         name, different = self._name("the program's name"), []
         if self._next.text == "(":
             self._template_only(self._next.start, "a parameter")
@@ -441,7 +441,7 @@ class _Parser:
         while self._accept("init"):
             while self._next.kind == "name" and self._tokens[self._at + 1].text == "=":
                 if self._tokens[self._at + 2].text == "r":
-                    break  # the first step of a transaction: a = r(x)
+                    break  # this is the first step of a transaction: a = r(x)
                 key = self._name("a key")
                 self._need("=")
                 initial[key] = self._integer()
@@ -490,7 +490,7 @@ class _Parser:
         return steps, " ".join(text.split())
 
     def _sequence(self, known: set[str], depth: int) -> tuple[Step, ...]:
-        """Return the steps before any other token; ``known`` are the variables with a value."""
+        """Parse as many steps as follow; ``known`` contains the variables that have a value."""
         if depth > DEEPEST:
             raise self._error(self._next.start, f"more than {DEEPEST} conditions in one another")
         steps: list[Step] = []
@@ -520,7 +520,7 @@ class _Parser:
             self._need(",")
             value = self._value(frozenset(known), 0)
             while row is not None and row.columns and self._accept(","):
-                self._value(frozenset(known), 0)  # one for each column
+                self._value(frozenset(known), 0)  # there is a value for each column
             self._need(")")
             return WriteStep(key, value, row)
         if self._accept("r"):
@@ -547,7 +547,7 @@ class _Parser:
         self._template_only(token.start, f"`{token.text}(…)`")
         self._need("(")
         key, row = self._key(known)
-        assert row is not None  # the text may be a template
+        assert row is not None  # the parser accepts templates here
         if token.text == "u":
             self._need(",")
             values = [self._value(frozenset(known), 0, row)]
@@ -562,7 +562,7 @@ class _Parser:
         return (InsertStep if token.text == "insert" else DeleteStep)(key, row)
 
     def _key(self, known: set[str]) -> tuple[str, RowKey | None]:
-        """Parse a key: a name, and in a template ``relation[arguments].(columns)``."""
+        """Parse a key: a name, or in a template ``relation[arguments].(columns)``."""
         start = self._next.start
         relation = self._name("a key")
         arguments: list[Argument] = []
@@ -617,7 +617,7 @@ class _Parser:
     # --- values and conditions ---
 
     def _value(self, known: frozenset[str], depth: int, row: RowKey | None = None) -> Value:
-        """Parse a value; ``row`` is the row whose columns it may mention."""
+        """Parse a value, which may contain the columns of ``row`` unless ``row`` is ``None``."""
         left = self._product(known, depth, row)
         while self._next.text in ("+", "-"):
             op: Operator = "+" if self._take().text == "+" else "-"
@@ -676,7 +676,7 @@ class _Parser:
         return Compared(op, left, self._value(known, depth))
 
     def _in_parentheses(self, known: frozenset[str], depth: int) -> Condition | None:
-        """Parse ``(condition)``, or return ``None`` and read nothing if it is a value."""
+        """Parse ``(condition)``; if it is a value instead, return ``None`` and parse nothing."""
         level = 0
         for at in range(self._at, len(self._tokens)):
             level += {"(": 1, ")": -1}.get(self._tokens[at].text, 0)

@@ -1,9 +1,9 @@
-"""Writes a verdict as one HTML file: the argument, the timeline and the graph, side by side.
+"""Writes a verdict as one HTML file with the argument, the timeline and the graph.
 
-``contents.py`` gathers the data of a page as records; ``columns.py`` packs the history; ``html.py``
-puts both into the template. ``page/`` contains the template, the style and the scripts, which the
-browser runs unchanged, without a build step. ``vendor/`` contains the only library that the scripts
-use.
+``contents.py`` gathers the data of a page as records, ``columns.py`` packs the history, and
+``html.py`` puts both into the template. ``page/`` contains the template, the style and the scripts.
+The browser runs the scripts unchanged, without a build step. ``vendor/`` contains the only library
+that the scripts use.
 """
 
 from isolang.report.course import course_of

@@ -1,4 +1,4 @@
-"""Advice on what a database engineer can do about a verdict."""
+"""Gives advice on what a database engineer can do about a verdict."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from isolang.language.vocabulary import MOMENTS, OF_STATEMENTS
 if TYPE_CHECKING:
     from isolang.verdict import Verdict
 
-# For each anomaly, the database levels that forbid it, and what an application can do if the
-# database is not changed.
+# For each anomaly, the levels of databases that forbid it, and what an application can do if the
+# level of the database stays the same.
 _BY_ANOMALY: Final = {
     "lost update": (
         "Parallel snapshot isolation, snapshot isolation and serializability forbid a lost update; "
@@ -116,7 +116,7 @@ _CLOCKS: Final = frozenset((*MOMENTS, *OF_STATEMENTS))
 
 
 def advice(verdict: Verdict) -> tuple[str, ...]:
-    """Return what a database engineer can do about a verdict, in paragraphs."""
+    """Return paragraphs on what a database engineer can do about a verdict."""
     from isolang.verdict import Invalid, Unknown
 
     if isinstance(verdict, Unknown):

@@ -1,4 +1,4 @@
-"""Describes how long a transaction was open, and how many others committed meanwhile."""
+"""Describes how long a transaction was open, and how many others committed in this time."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 
-_MANY: Final = 10  # without a clock, fewer other transactions give no sentence
+_MANY: Final = 10  # without a clock, at least this many transactions must have committed meanwhile
 
 
 def age_of(history: History, txn: int) -> str:
-    """Return how long a transaction was open, and how many others committed meanwhile.
+    """Return how long a transaction was open, and how many other transactions committed meanwhile.
 
     Args:
-        history: the history.
+        history: the history that contains the transaction.
         txn: the number of the transaction.
 
     Returns:
-        The end of a sentence, ``open for 1.07 s while 2,340 others committed``; It has no seconds
-        if the times are not nanoseconds of a clock. It is empty if few transactions committed
-        meanwhile, or if the history has no times.
+        The end of a sentence, such as ``open for 1.07 s while 2,340 others committed``. The seconds
+        are omitted if the times are not those of a clock. The text is empty if few transactions
+        committed meanwhile, or if the history has no times.
     """
     columns = history.columns
     if not columns.has_time or not 0 <= txn < columns.transactions():

@@ -1,4 +1,4 @@
-"""Draws curves over two logarithmic axes, such as time against size."""
+"""Draws charts with curves and two logarithmic axes, such as time against size."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Final
 
 from isolang.report.picture import FAINT, Box, Line, Picture, Point, Shape, Words, width_of
 
-# Colours that colour-blind people can tell apart (M. Okabe, K. Ito, 2002), and that are dark enough
-# for lines.
+# Colours that colour-blind people can distinguish (M. Okabe, K. Ito, 2002), and that are dark
+# enough for lines.
 _COLOURS: Final = ("#0072b2", "#c04a00", "#00795a", "#8a5d00", "#a8437f", "#3a6ea5", "#1b1f24")
 _CORNERS: Final = ((4, 45.0), (3, -90.0), (4, 0.0), (3, 90.0), (12, 0.0), (5, -90.0), (6, 0.0))
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BELOW = 430.0, 300.0, 62.0, 14.0, 44.0
@@ -20,10 +20,10 @@ def chart(curves: Mapping[str, Sequence[Point]], *, title: str, across: str, up:
     """Draw curves, each with its own colour and marker.
 
     Args:
-        curves: the points of each curve, which have positive coordinates, by the name of the curve.
-        title: the title of the picture.
-        across: the quantity of the horizontal axis.
-        up: the quantity of the vertical axis.
+        curves: the points of each curve by the name of the curve; all coordinates are positive.
+        title: the title of the chart.
+        across: the text of the horizontal axis.
+        up: the text of the vertical axis.
     """
     points = [point for curve in curves.values() for point in curve] or [(1.0, 1.0)]
     low_x, high_x = _powers([x for x, _ in points])
@@ -70,7 +70,7 @@ def chart(curves: Mapping[str, Sequence[Point]], *, title: str, across: str, up:
 
 
 def _powers(values: Sequence[float]) -> tuple[int, int]:
-    """Return the exponents of the powers of ten below and above all values."""
+    """Return two exponents such that all values are between these powers of ten."""
     logs = [math.log10(max(1e-9, value)) for value in values]
     low, high = math.floor(min(logs)), math.ceil(max(logs))
     return (low, high) if high > low else (low, low + 1)

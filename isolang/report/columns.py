@@ -1,8 +1,8 @@
 """Packs a history for a page, as columns of small numbers and tables of keys and values.
 
-If a list read is a prefix of the longest list that was read of its key, it is stored as such a
-prefix. Then it takes two numbers, however long it is. Long values are cut, and their length is
-added.
+If the list that a read returned is a prefix of the longest list of its key, only the length of the
+prefix is stored, so a long list does not take more space than a short one. Long values are cut, and
+their length is added.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 Ints: TypeAlias = NDArray[np.signedinteger[Any]]
 
 LONGEST_VALUE: Final = 1024
-"""The greatest number of characters of a value that a page shows in full."""
+"""A page shows values with at most this many characters in full."""
 
 MOST_TRANSACTIONS: Final = 200_000
-"""The greatest number of transactions on a page. Of a longer history, the page shows a part and
-says so.
+"""A page shows at most this many transactions. If the history has more, the page shows only a part
+of the history, with a remark.
 """
 
 _STATUS_OF: Final = {c.COMMITTED: "c", c.ABORTED: "a", c.INDETERMINATE: "m", c.INITIAL: "i"}
@@ -36,44 +36,47 @@ _KIND_OF: Final = {
 
 
 class Columns(Struct, frozen=True, kw_only=True):
-    """A history, or a part of one, in the form that a page needs.
+    """A history, or a part of a history, in the form that a page needs.
 
     Attributes:
-        of: the number of transactions in the whole history.
-        numbers: for each transaction of the page, its number in the whole history, or empty if the
+        of: how many transactions the whole history has.
+        numbers: for each transaction of the page, its number in the whole history; empty if the
             page has all transactions.
-        labels: the name of each transaction in messages, or empty if they are T1, T2 and so on.
+        labels: the name of each transaction in messages; empty if the names are T1, T2 and so on.
         sessions: the name of each session.
-        session: for each transaction, its session as an index of ``sessions``, or -1 for the
-            initial transaction.
-        status: a letter for each transaction: committed, aborted, indeterminate (m), initial.
-        begin: when each transaction began, or empty if the history has no times.
-        end: when each transaction ended, or ``None`` if this is unknown.
-        first: the number of each transaction's first operation, and the count of operations.
+        session: for each transaction, its session as an index of ``sessions``; -1 for the initial
+            transaction.
+        status: for each transaction, a letter: c (committed), a (aborted), m (indeterminate) or i
+            (initial).
+        begin: the time at which each transaction began, counted from the first begin; empty if the
+            history has no times.
+        end: the time at which each transaction ended; ``None`` if it is unknown.
+        first: for each transaction, the index of its first operation; a last entry marks the end of
+            the operations.
         place: the place of each transaction in its file.
-        file: the file of each transaction, an index of ``files``, or empty if there is only one.
+        file: the file of each transaction as an index of ``files``; empty for a single file.
         files: the names of the files.
-        unit: what a place counts: ``line``, ``byte`` or ``record``.
-        kind: a letter for each operation: r, w, a (append), l (a read of a list), d (a delete), s
-            (a read that says only which values it did or did not see).
-        key: the key of each operation, an index of ``keys``.
-        value: the value of each operation, as an index of ``values``, or of ``lists`` for a read of
-            a list, or -1 if the value is unknown.
-        failed: the operations that failed.
-        statements: for each predicate read, its first operation, the operation after its last one,
-            and the predicate.
-        sent: the time from the beginning of its transaction until each operation was sent, or
-            ``None`` if this is unknown. The column is empty if no operation has times of the
-            transactions' clock.
-        took: the time until the answer to each operation.
-        commit: the time from the beginning of each transaction until it sent COMMIT.
+        unit: the unit of places: ``line``, ``byte`` or ``record``.
+        kind: for each operation, a letter: r (read), w (write), a (append), l (read of a list), d
+            (delete) or s (set-read).
+        key: the key of each operation as an index of ``keys``.
+        value: the value of each operation as an index of ``values`` (for a read of a list, of
+            ``lists``); -1 if the value is unknown.
+        failed: the indices of the operations that failed.
+        statements: for each predicate read, the index of its first operation, the index after its
+            last operation, and the predicate.
+        sent: for each operation, the time from the begin of its transaction until it was sent;
+            ``None`` if it is unknown. The column is empty if no operation has times by the clock of
+            the transactions.
+        took: for each operation, the time from its request to its answer.
+        commit: for each transaction, the time from its begin until it sent COMMIT.
         place_of: the place of each operation in its file.
-        keys: the keys, as text.
-        values: the values, as text.
-        lists: the lists that were read, each as a prefix ``[n]`` of the longest list of its key, or
-            as the values in the list.
-        longest: for each key of which lists were read, its longest list, as indices of ``values``.
-        rows: for operations on the rows of a watched application, the columns of the row, as text.
+        keys: the keys as text.
+        values: the values as text.
+        lists: the lists that were read, each as the length of a prefix of the longest list of its
+            key, or as indices of ``values``.
+        longest: for each key of which lists were read, its longest list as indices of ``values``.
+        rows: for operations on the rows of a recorded application, the columns of the row as text.
     """
 
     of: int
@@ -110,8 +113,8 @@ def pack(history: History, *, around: tuple[int, ...] = ()) -> Columns:
 
     Args:
         history: the history that was checked.
-        around: the transactions that the page must show. If the history is too long for a page, the
-            page keeps the transactions that are nearest to these in the file.
+        around: the numbers of transactions that the page must show. If the history is too long for
+            a page, the page shows the transactions that are nearest to these in the file.
     """
     columns = history.columns
     total = columns.transactions()
@@ -163,7 +166,7 @@ def pack(history: History, *, around: tuple[int, ...] = ()) -> Columns:
 
 
 def _rows(history: History, ops: Ints) -> dict[int, str]:
-    """Return the recorded rows of operations, by the position of each operation in the page."""
+    """Return the recorded rows of operations, by the indices of the operations in the page."""
     if not history.remarks():
         return {}
     rows = ((i, history.remark(op).row) for i, op in enumerate(ops.tolist()))
@@ -175,14 +178,14 @@ def _plain(labels: tuple[str, ...]) -> bool:
 
 
 def cut(text: str) -> str:
-    """Return a text unchanged, or cut and with its length if it is too long for a page."""
+    """Return a text; if it is too long for a page, return its beginning with its length."""
     if len(text) <= LONGEST_VALUE:
         return text
     return f"{text[: LONGEST_VALUE // 4]}… ({len(text):,} characters)"
 
 
 def _kept(total: int, around: tuple[int, ...]) -> Ints:
-    """Return the transactions that the page shows, in the order of the file."""
+    """Return the numbers of the transactions that the page shows, in the order of the file."""
     if total <= MOST_TRANSACTIONS:
         return np.arange(total)
     centres = np.array([t for t in around if 0 <= t < total] or [0])
@@ -191,7 +194,7 @@ def _kept(total: int, around: tuple[int, ...]) -> Ints:
 
 
 def _renumbered(column: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct numbers of a column, and the column of their indices."""
+    """Return the different numbers of a column, and for each entry its index among them."""
     distinct, places = np.unique(column, return_inverse=True)
     return distinct, places
 
@@ -199,7 +202,7 @@ def _renumbered(column: Ints) -> tuple[Ints, Ints]:
 def _values(
     history: History, ops: Ints, kind: Ints, key: Ints
 ) -> tuple[list[str], list[int], list[list[int] | int], dict[int, list[int]]]:
-    """Return the table of values, the value of each operation, the lists, and the longest ones."""
+    """Return the columns ``values``, ``value``, ``lists`` and ``longest``."""
     columns = history.columns
     value = np.asarray(columns.op_value)[ops]
     numbers: dict[int | str, int] = {}
@@ -241,7 +244,7 @@ def _values(
 
 
 def _times(history: History, txns: Ints) -> tuple[list[int], list[int | None]]:
-    """Return when each transaction began and ended, counted from the first beginning."""
+    """Return the times at which transactions began and ended, counted from the first begin."""
     columns = history.columns
     if not columns.has_time:
         return [], []
@@ -256,7 +259,7 @@ def _times(history: History, txns: Ints) -> tuple[list[int], list[int | None]]:
 def _moments(
     history: History, txns: Ints, ops: Ints
 ) -> tuple[list[int | None], list[int | None], list[int | None]]:
-    """Return when operations and COMMIT were sent, if the transactions' clock measured it."""
+    """Return the columns ``sent``, ``took`` and ``commit``."""
     columns = history.columns
     if not (columns.has_time and columns.has_operation_times):
         return [], [], []
@@ -267,7 +270,7 @@ def _moments(
     known = (sent != c.UNKNOWN_BEGIN) & (began[owner] != c.UNKNOWN_BEGIN)
     ended = np.asarray(columns.txn_end)[owner]
     if (known & ((sent < began[owner]) | (sent > ended))).any():
-        return [], [], []  # the operations were measured with another clock
+        return [], [], []  # the times of operations are those of another clock
 
     def after(moment: Ints, start: Ints, there: NDArray[np.bool_]) -> list[int | None]:
         return [
@@ -284,7 +287,7 @@ def _moments(
 
 
 def _statements(history: History, ops: Ints) -> list[tuple[int, int, str]]:
-    """Return the predicate reads, with the positions of their operations in the page."""
+    """Return the column ``statements``."""
     columns = history.columns
     if not len(columns.statement_start):
         return []

@@ -1,4 +1,4 @@
-"""Gathers the data of a page about a verdict, as records that become JSON in the page."""
+"""Gathers the data of a page about a verdict, in records that the page contains as JSON."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ _LONGEST_PART: Final = 1_000_000  # in characters
 
 
 class Axioms(Struct, frozen=True, kw_only=True):
-    """The text of the level, and the check that fails.
+    """The text of the specification, and the check that is violated.
 
     Attributes:
-        name: the name of the level.
-        title: its title.
-        source: the origin of its text.
+        name: the name of the specification.
+        title: the title of the specification.
+        source: where the text of the specification comes from.
         sha256: the hash of all its texts.
-        texts: pairs of file and text, the main file first.
-        file: the file of the failing check, or empty if none failed.
-        line: the line of the failing check, from 1.
-        check: the name of the failing check.
+        texts: pairs of a file and its text, with the main file first.
+        file: the file that contains the violated check; empty if no check is violated.
+        line: the line of the violated check, counted from 1; 0 for none.
+        check: the name of the violated check; empty for none.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Axioms(Struct, frozen=True, kw_only=True):
 
 
 class LatticeNode(Struct, frozen=True, kw_only=True):
-    """The verdict on one level of the library, and the place of the level in the drawing."""
+    """A level of the library in a drawing: its verdict, and the place of its box."""
 
     name: str
     title: str
@@ -68,14 +68,15 @@ class LatticeNode(Struct, frozen=True, kw_only=True):
 
 
 class LatticeDrawing(Struct, frozen=True, kw_only=True):
-    """The lattice of the levels, as the page draws it.
+    """The drawing of the lattice of levels on a page.
 
     Attributes:
         width: the width of the drawing.
         height: the height of the drawing.
-        levels: the levels, each with its centre.
-        lines: the direct implications, as the points of curves.
-        folded: whether levels without session order are omitted, since their verdicts are the same.
+        levels: the levels, each with the centre of its box.
+        lines: for each direct implication, the points of a curve.
+        folded: whether levels without session order are omitted, because they have the same
+            verdicts as the levels with session order.
     """
 
     width: float
@@ -90,24 +91,24 @@ class Contents(Struct, frozen=True, kw_only=True):
 
     Attributes:
         tool: the name and version of the program that wrote the page.
-        history: the history as the user named it.
+        history: the history by the name that the user gave.
         outcome: the outcome of the verdict.
-        reason: the anomaly and its meaning, or why the verdict is unknown.
+        reason: the anomaly and its meaning, or why the verdict is unknown; empty if valid.
         certified: whether an independent checker accepted the proof.
-        certified_reason: which one, or why none did.
-        certificate: the hash of the certificate, or empty if there is none.
-        advice: what a database engineer can do about it, one sentence each.
+        certified_reason: which checker accepted the proof, or why no checker did.
+        certificate: the hash of the certificate; empty if there is none.
+        advice: paragraphs on what a database engineer can do about the verdict.
         facts: facts about the input, as names and values.
         statistics: the costs of the verdict, as names and values.
-        spec: the level.
-        violation: the violation as in docs/output.md, whose edges also have the numbers of their
-            transactions and operations; ``None`` unless the verdict is invalid.
-        part: the smallest invalid part that was found in a short time, as EDN.
-        relations: how to draw the edges of each relation.
-        columns: the history.
-        order: an order of the transactions of a valid history that explains it.
-        levels: the verdicts of the levels of the library, if requested.
-        course: the course of the run, if isocheck recorded the history.
+        spec: the text of the specification, and the violated check.
+        violation: the violation in the form of docs/output.md, whose edges also have the numbers of
+            their transactions and operations; ``None`` unless the verdict is invalid.
+        part: the smallest invalid part that a short search found, as EDN; empty for none.
+        relations: for each relation, how to draw its edges.
+        columns: the packed history.
+        order: an order of the transactions that explains a valid history; ``None`` for none.
+        levels: the verdicts on the levels of the library; ``None`` if they were not requested.
+        course: the course of the run; ``None`` if isocheck did not record the history.
     """
 
     tool: str
@@ -139,15 +140,17 @@ def contents(
     certificate: str = "",
     statements: Mapping[str, Sequence[str]] | None = None,
 ) -> Contents:
-    """Gather what a page shows.
+    """Gather the data that a page about a verdict shows.
 
     Args:
         verdict: a result of ``check``.
-        name: the name of the history; by default its own name.
-        levels: a result of ``levels_of``, for a picture of the levels.
-        course: the course of a recorded run, from ``course_of``.
-        certificate: the hash of the certificate, if the verdict was read from one.
-        statements: the statements that transactions of the violation sent, by their names.
+        name: the name of the history on the page; by default the name that the history has.
+        levels: a result of ``levels_of``, if the page draws the levels; otherwise ``None``.
+        course: a result of ``course_of``, if the run was recorded; otherwise ``None``.
+        certificate: the hash of the certificate, if the verdict was read from a certificate;
+            otherwise empty.
+        statements: the statements that transactions of the violation sent to the database, by the
+            names of the transactions; ``None`` if they are not known.
     """
     from isolang.output.records import json_text, report_of
     from isolang.verdict import Invalid, Unknown, Valid
@@ -209,7 +212,7 @@ def _part(verdict: Invalid) -> str:
 
 
 def _cut(value: Any) -> Any:
-    """Return a value in which every text that is too long for a page is cut."""
+    """Return a copy of a value in which each text that is too long for a page is cut."""
     if isinstance(value, str):
         return cut(value)
     if isinstance(value, dict):
@@ -218,7 +221,7 @@ def _cut(value: Any) -> Any:
 
 
 def _facts(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the facts about the input, and about how it was understood."""
+    """Yield facts about the input and its interpretation, as names and values."""
     read = report["input"]
     yield "format", read["format"]
     yield "files", ", ".join(read["files"]) or report["history"]
@@ -236,7 +239,7 @@ def _facts(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _statistics(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the costs of the verdict."""
+    """Yield the costs of the verdict, as names and values."""
     if report["solver"]:
         yield "solver", report["solver"]
         yield "encoding", report["encoding"] or ""
@@ -294,7 +297,7 @@ def _standings(levels: Levels | None) -> LatticeDrawing | None:
 
 
 def _number_edges(violation: dict[str, Any], history: History) -> None:
-    """Add transaction numbers to the edges, and to operations their place in the transaction."""
+    """Add the numbers of transactions, and the places of operations inside them, to all edges."""
     for txn in violation["transactions"]:
         start = history.operations_of(txn["number"]).start
         for op in txn["operations"]:
@@ -312,7 +315,7 @@ def _number_edges(violation: dict[str, Any], history: History) -> None:
 
 
 def _behind(history: History, edge: dict[str, Any]) -> dict[str, Any]:
-    """Return the ``wr`` edge from the writer of the version that an ``rw`` edge is about."""
+    """Return the ``wr`` edge from the writer of the version that an ``rw`` edge's reader saw."""
     read, _, write = edge["operations"]
     writer, reader = history.transaction_of(write), edge["ends"][0]
     joins = [op - history.operations_of(t).start for t, op in ((writer, write), (reader, read))]
@@ -328,7 +331,7 @@ def _behind(history: History, edge: dict[str, Any]) -> dict[str, Any]:
 
 
 def _joined(history: History, txn: int, edge: dict[str, Any], place: str) -> int:
-    """Return the place of an edge's operation in its transaction, or -1 if there is none."""
+    """Return the place inside a transaction of the operation that an edge joins; -1 for none."""
     match place:
         case "first":
             return 0
@@ -340,7 +343,7 @@ def _joined(history: History, txn: int, edge: dict[str, Any], place: str) -> int
 
 
 def _operation(history: History, txn: int, key: str, kind: str) -> int:
-    """Return the place in a transaction of its first read, or last write, of a key; -1 for none."""
+    """Return the place of a transaction's first read, or last write, of a key; -1 for none."""
     columns = history.columns
     writes = (c.WRITE, c.APPEND)
     found = [
@@ -353,7 +356,7 @@ def _operation(history: History, txn: int, key: str, kind: str) -> int:
 
 
 def _edges(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield all edges of an argument, including those of its lemmas and cases."""
+    """Yield all edges of an argument, including the edges of its lemmas and cases."""
     match node["kind"]:
         case "argument":
             for lemma in node["lemmas"]:

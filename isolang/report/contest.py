@@ -1,4 +1,4 @@
-"""Writes the page of ``isocheck solvers``, with time against size and a table of all runs."""
+"""Writes the page of ``isocheck solvers``, with a chart of times and a table of all runs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def html(rows: Sequence[ContestRow], picture: Picture, *, messages: Sequence[str
     """Return the page with the results of all runs.
 
     Args:
-        rows: the results of the runs.
+        rows: the result of each run.
         picture: the chart of time against size.
-        messages: the messages about disagreements.
+        messages: the messages about pairs that disagree.
     """
     spec = rows[0].spec if rows else ""
     histories = len({row.history for row in rows})

@@ -1,4 +1,4 @@
-"""Reads the course of a recorded run: throughput, latency, outcomes and faults over time."""
+"""Computes the course of a recorded run: throughput, latency, outcomes and faults over time."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 _BINS: Final = 120
-_LEAST: Final = 0.1  # the seconds of one bin
+_LEAST: Final = 0.1  # an interval has at least this many seconds
 _OUTCOMES: Final = ("ok", "fail", "info")
-# Recorders write these fields before any value, because a value may contain any text.
+# Recorders write these fields before all values, because a value may contain any text.
 _EVENT: Final = re.compile(rb"^\{[^[\"]*?:type :(invoke|ok|fail|info)\b[^[\"]*?:process (-?\d+)\b")
 _FAULT: Final = re.compile(
     rb":process :nemesis\b.*?:f :([\w-]+)|:f :([\w-]+).*?:process :nemesis\b"
@@ -23,7 +23,7 @@ _TIME: Final = re.compile(rb"^\{[^[\"]*?:time (\d+)")
 
 
 class Fault(Struct, frozen=True, kw_only=True):
-    """A fault, and the second of the run at which it was injected."""
+    """A fault that the run injected, with the time since the start of the run in seconds."""
 
     at: float
     name: str
@@ -33,17 +33,17 @@ class Course(Struct, frozen=True, kw_only=True):
     """The course of a run, divided into equal intervals.
 
     Attributes:
-        seconds: the seconds of the whole run.
-        stretch: the seconds of one interval.
-        committed: by interval, the committed transactions that ended in it.
-        aborted: by interval, the aborted transactions that ended in it.
-        maybe: by interval, the indeterminate transactions that ended in it.
-        median: by interval, the median latency of its committed transactions in milliseconds, or
-            ``None`` if there are none.
-        slow: by interval, the 95th percentile of these latencies.
+        seconds: the length of the whole run in seconds.
+        stretch: the length of one interval in seconds.
+        committed: for each interval, how many committed transactions ended in it.
+        aborted: for each interval, how many aborted transactions ended in it.
+        maybe: for each interval, how many indeterminate transactions ended in it.
+        median: for each interval, the median latency of its committed transactions in milliseconds;
+            ``None`` if none ended in it.
+        slow: for each interval, the 95th percentile of these latencies.
         faults: the faults in the order of time.
-        about: facts about the run, as names and values: the database and its version, level,
-            workload, seed, and the command that repeats the run.
+        about: facts about the run, as names and values, such as the database and its version, the
+            level, the workload, the seed, and the command that repeats the run.
     """
 
     seconds: float
@@ -58,13 +58,13 @@ class Course(Struct, frozen=True, kw_only=True):
 
 
 def course_of(path: Path) -> Course | None:
-    """Read the course of a run from the history that a recorder wrote.
+    """Compute the course of a run from the history that a recorder wrote.
 
     Args:
-        path: an EDN file with one event per line, and ``:time`` in nanoseconds.
+        path: an EDN file with one event per line, in which ``:time`` is in nanoseconds.
 
     Returns:
-        The course, or ``None`` if no event has a time.
+        The course; ``None`` if no event has a time.
 
     Raises:
         OSError: if the file cannot be read.
@@ -123,7 +123,7 @@ def course_of(path: Path) -> Course | None:
 
 
 def _named(about: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield the facts about a run from the first lines of its recorded history."""
+    """Yield facts about a run from the first lines of its recorded history."""
     if not about:
         return
     version, *parts = about[0].split("; ")

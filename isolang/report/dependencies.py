@@ -1,4 +1,4 @@
-"""Draws the dependencies in a witness, which show why a history satisfies a level."""
+"""Draws the dependencies of a witness, which show why a history satisfies a level."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from isolang.report.picture import Picture
 from isolang.verdict import Valid
 
 MOST = 20
-"""The greatest number of transactions in a picture. A larger picture is not readable."""
+"""The largest number of transactions in a picture, because larger pictures cannot be read."""
 
 
 def dependencies(verdict: Valid) -> Picture | None:
     """Draw the sources, version orders and sessions of a witness.
 
-    Edges join the neighbours in each version order and in each session, and each reader to the next
-    writer after the writer that it read from. A read without an edge returned the initial state.
+    Edges join neighbours in version orders and in sessions. They also join each reader to the
+    writer that it read from, and to the next writer in the version order. A read without an edge
+    from a writer returned the initial state.
 
     Returns:
-        The picture, or ``None`` if the witness is of another kind or the history is too large.
+        The picture; ``None`` if the witness consists of relations, or if the history is too large.
     """
     history, witness = verdict.history, verdict.witness
     if not isinstance(witness, Witness) or history.t0 > MOST:

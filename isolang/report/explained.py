@@ -1,4 +1,4 @@
-"""Writes the page of a specification: each check as an automaton, with a forbidden history."""
+"""Writes the page about a specification: each check as an automaton, with a forbidden history."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ _RADIUS: Final = 17.0
 
 
 class Apart(Struct, frozen=True, kw_only=True):
-    """A weaker level, with the history that separates it from the specification.
+    """A weaker level, with a history that separates it from the specification.
 
     Attributes:
         weaker: the name of the weaker level.
-        half: whether the weaker level implies the specification.
+        half: the answer to the question whether the weaker level implies the specification, with
+            the separating history.
     """
 
     weaker: str
@@ -53,9 +54,10 @@ def html(
 
     Args:
         found: the explanation of the specification.
-        texts: the texts of the specification, by file.
-        examples: for each check, a history that only this check forbids, or why there is none.
-        apart: the next weaker levels of the library.
+        texts: the texts of the specification by file.
+        examples: for each check, a history that only this check forbids, or why no such history
+            is shown.
+        apart: the next weaker levels of the library, with separating histories.
     """
     title = f"{found.name}: {found.title}" if found.title else found.name
     body = [f"<h1>{text(title)}</h1>", _facts(found)]
@@ -156,7 +158,7 @@ def _apart(name: str, one: Apart) -> Iterator[str]:
 
 
 def _decided(found: Explained) -> Iterator[str]:
-    """Yield the automata of the engine if they differ from those of the checks."""
+    """Yield the automata of the engine, if they differ from the automata of the checks."""
     own = [check.event_graph for check in found.checks]
     graphs = [graph for graph in found.graphs if graph not in own]
     if not graphs:
@@ -177,14 +179,15 @@ def _decided(found: Explained) -> Iterator[str]:
 
 
 def sentence(value: str) -> str:
-    """Return a sentence as HTML, in which text between backticks becomes code."""
+    """Return a sentence as HTML, in which texts between backticks become code."""
     return re.sub("`([^`]*)`", r"<code>\1</code>", text(value))
 
 
 def automaton(graph: Graph) -> Picture:
-    """Draw an automaton: its states in a row, forward moves above it and backward ones below.
+    """Draw an automaton.
 
-    Words begin and end in state q0, which has two rings.
+    The states are in a row, with forward moves above the row and backward moves below it. Words
+    begin and end in state q0, which has two rings.
     """
     moves: dict[tuple[int, int], list[str]] = {}
     for relation, steps in graph.steps.items():

@@ -1,7 +1,7 @@
 """Draws figures for papers: the cycle or the tree of cases of a violation, and the lattice.
 
-Relations have different dashes and labels as well as different colours, so a figure can also be
-printed without colour.
+Relations differ not only by their colours, but also by their dashes and labels. Therefore figures
+can be printed without colours.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ if TYPE_CHECKING:
 _MARGIN, _GAP, _STEP = 16.0, 14.0, 22.0
 _LINE = 14.0  # the distance between two lines of text
 _NARROWEST = 380.0
-_OPERATIONS = 6  # the most operations in the box of a transaction
-_LONGEST = 34  # the most characters of an operation or a key
+_OPERATIONS = 6  # the box of a transaction shows at most this many operations
+_LONGEST = 34  # an operation or a key has at most this many characters
 
 
 class Drawn(NamedTuple):
-    """A part of a picture, whose top left corner is at 0, 0."""
+    """A part of a picture, with its top left corner at (0, 0)."""
 
     width: float
     height: float
@@ -61,7 +61,7 @@ class Drawn(NamedTuple):
 
 
 def figure(verdict: Verdict) -> Picture:
-    """Draw why a history violates a level: the cycle, or the tree of cases.
+    """Draw the cycle, or the tree of cases, that shows why a history violates a level.
 
     Raises:
         OptionError: if the verdict is not invalid, because there is nothing to draw.
@@ -79,7 +79,7 @@ def figure_of(violation: Violation, level: str, *, key: bool = True) -> Picture:
     Args:
         violation: the violation to draw.
         level: the name of the specification, for the picture's title.
-        key: whether to add a legend of the lines below the drawing.
+        key: whether to add a legend for the lines and boxes below the drawing.
     """
     views = {view.number: view for view in violation.transactions}
     parts = [_argument(violation.argument, views)]
@@ -107,7 +107,7 @@ def moved_into_sight(shapes: Sequence[Box | Line | Shape | Words], title: str) -
 
 
 def _argument(argument: ArgumentView, views: dict[int, TransactionView]) -> Drawn:
-    """Return the drawing of an argument, with the conclusion first and its lemmas below."""
+    """Return the drawing of an argument, with its conclusion and its lemmas."""
     match argument.conclusion:
         case CycleView() as cycle:
             drawn = _cycle(cycle, views)
@@ -122,7 +122,7 @@ def _argument(argument: ArgumentView, views: dict[int, TransactionView]) -> Draw
     width = max(drawn.width, _NARROWEST)
     lemmas = [_text(_lemma(lemma), width) for lemma in argument.lemmas]
     below = _stacked(lemmas, gap=4)
-    # Lemmas are drawn first if cases use them, and last if they only comment on a cycle.
+    # Lemmas are drawn above the conclusion if its cases use them, otherwise below it.
     if isinstance(argument.conclusion, SplitView):
         return _stacked([below, drawn], gap=_GAP)
     return _stacked([drawn, below], gap=_GAP)
@@ -130,7 +130,7 @@ def _argument(argument: ArgumentView, views: dict[int, TransactionView]) -> Draw
 
 def _split(split: SplitView, views: dict[int, TransactionView]) -> Drawn:
     """Return the drawing of the cases, as branches of a tree that grows downwards."""
-    if len(split.cases) == 1:  # a single case needs no assumption
+    if len(split.cases) == 1:  # the assumption of a single case is not drawn
         inner = _argument(split.cases[0].argument, views)
         head = _text(f"{split.cases[0].assumption}:", max(inner.width, _NARROWEST))
         return _stacked([head, inner], gap=_GAP)
@@ -152,7 +152,7 @@ def _split(split: SplitView, views: dict[int, TransactionView]) -> Drawn:
 
 
 def _lemma(lemma: LemmaView) -> str:
-    """Return a lemma as text, with the cycle that would exist otherwise."""
+    """Return a lemma as a sentence, with the cycle that would exist otherwise."""
     start = f"({lemma.number}) {lemma.text}"
     match lemma.reason:
         case PlainReason() as reason:
@@ -188,7 +188,7 @@ def _sentence(text: str, because: Sequence[int]) -> str:
 
 
 class _Node(NamedTuple):
-    """The box of a transaction, given by its centre."""
+    """The box of a transaction; ``x`` and ``y`` are its centre."""
 
     x: float
     y: float
@@ -214,7 +214,7 @@ def _node(number: int, name: str, views: dict[int, TransactionView]) -> _Node:
 
 
 def _cycle(cycle: CycleView, views: dict[int, TransactionView]) -> Drawn:
-    """Return the drawing of a cycle: its transactions in order, and its edges."""
+    """Return the drawing of a cycle, with its transactions in order."""
     return _graph({edge.ends[0]: edge.source for edge in cycle.edges}, cycle.edges, views)
 
 
@@ -224,12 +224,12 @@ def drawn_graph(
     views: Sequence[TransactionView],
     title: str,
 ) -> Picture:
-    """Draw transactions and edges the edges between the transactions.
+    """Draw transactions around an ellipse, and the edges between them.
 
     Args:
-        names: the names of the transactions, by number, in their order around the ellipse.
-        edges: between them.
-        views: the contents of the boxes, of which T0 has none.
+        names: the names of the transactions by number, in their order around the ellipse.
+        edges: the edges between these transactions.
+        views: the views with the contents of the boxes; T0 has no view.
         title: the title of the picture.
     """
     return _framed(_graph(names, edges, {view.number: view for view in views}), visible(title))
@@ -263,7 +263,7 @@ def _graph(
 
 
 def _spot(points: Sequence[Point], taken: Sequence[Point]) -> Point:
-    """Return the place of an edge's label: the middle, unless another label is there already."""
+    """Return the place of an edge's label: the middle of the edge, unless another label is near."""
     spots = [on_curve(points, t) for t in (0.5, 0.36, 0.64, 0.22, 0.78)]
     free = ((x, y) for x, y in spots if all(abs(x - a) > 34 or abs(y - b) > 16 for a, b in taken))
     return next(free, spots[0])
@@ -279,7 +279,7 @@ def _named(edge: EdgeView) -> str:
 
 
 def _box(node: _Node) -> Iterator[Box | Line | Words]:
-    """Return the shapes of a transaction's box, whose outline shows the outcome."""
+    """Yield the shapes of a transaction's box, whose outline shows the transaction's status."""
     x, y = node.x - node.width / 2, node.y - node.height / 2
     yield Box(
         x=x,
@@ -299,7 +299,7 @@ def _box(node: _Node) -> Iterator[Box | Line | Words]:
 
 
 def _placed(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> dict[int, _Node]:
-    """Return boxes around an ellipse that is just large enough for them and the labels."""
+    """Place boxes around an ellipse that is just large enough for the boxes and the labels."""
     count = len(nodes)
     first = -math.pi / 2 - math.pi / max(count, 1)
     angles = [first + 2 * math.pi * i / max(count, 1) for i in range(count)]
@@ -315,7 +315,7 @@ def _placed(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> dict[int, _No
 
 
 def _roomy(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> bool:
-    """Return whether no two boxes are too near, and each label fits between its boxes."""
+    """Return whether all boxes are far enough apart, and each label fits between its boxes."""
     for a, b in combinations(nodes.values(), 2):
         across = abs(a.x - b.x) - (a.width + b.width) / 2
         down = abs(a.y - b.y) - (a.height + b.height) / 2
@@ -333,7 +333,7 @@ def _roomy(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> bool:
 
 
 def _ways(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> Iterator[tuple[Point, ...]]:
-    """Yield the path of each edge; edges between the same two transactions are bent apart."""
+    """Yield the path of each edge; edges between the same transactions are bent differently."""
     together: dict[frozenset[int], int] = {}
     for edge in edges:
         together[frozenset(edge.ends)] = together.get(frozenset(edge.ends), 0) + 1
@@ -359,7 +359,7 @@ def _ways(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> Iterator[tuple[
 
 
 def _border(node: _Node, towards: Point) -> Point:
-    """Return where a line from the centre of a box towards a point leaves the box."""
+    """Return the point where a line from the centre of a box towards a point leaves the box."""
     dx, dy = towards[0] - node.x, towards[1] - node.y
     scale = min(
         (node.width / 2 + 1.5) / max(1e-9, abs(dx)), (node.height / 2 + 1.5) / max(1e-9, abs(dy))
@@ -383,20 +383,20 @@ _MEANS: Final = {
 }
 
 
-_HIGH: Final = 24.0  # the sizes of a level's box
+_HIGH: Final = 24.0  # the height of a level's box
 
 
 def placed_levels(
     names: Collection[str],
 ) -> tuple[float, float, dict[str, tuple[float, float, float]], tuple[tuple[Point, ...], ...]]:
-    """Return the places of the levels in the drawing, with the strongest level at the top.
+    """Place the boxes of levels in a drawing, with the strongest level at the top.
 
     Args:
-        names: the names of the levels.
+        names: the names of the levels to draw.
 
     Returns:
-        The width and height of the drawing, the centre and the width of each level's box, and the
-        curves between the boxes.
+        The width and the height of the drawing; for each level, the centre and the width of its
+        box; and the curves between the boxes.
     """
     from isolang.language.hierarchy import among
     from isolang.report.layers import Node, layers
@@ -426,11 +426,11 @@ def placed_levels(
     return total, _HIGH + step * (len(rows) - 1), places, tuple(lines)
 
 
-_LEGEND: Final = 240.0  # the longest line of this text
+_LEGEND: Final = 240.0  # the width to which lines of the legend are broken
 
 
 def lattice(levels: Levels) -> Picture:
-    """Draw the verdicts of the library's levels, with the strongest level at the top."""
+    """Draw the levels of the library with their verdicts, and the strongest level at the top."""
     total, _, at, lines = placed_levels(levels.worth_listing())
     shapes: list[Box | Line | Shape | Words] = [
         Line(points=points, line="#a5acb5", thick=1) for points in lines
@@ -464,7 +464,7 @@ def lattice(levels: Levels) -> Picture:
 
 
 def _key(violation: Violation) -> Drawn:
-    """Return the legend for the lines and boxes that the drawing contains."""
+    """Return the legend, which explains the lines and boxes that occur in the drawing."""
     edges = [edge for _, cycle in violation.cycles() for edge in cycle.edges]
     used = {edge.relation.partition("[")[0] for edge in edges}
     shapes: list[Box | Line | Shape | Words] = []
@@ -484,7 +484,7 @@ def _key(violation: Violation) -> Drawn:
 def _text(
     text: str, width: float, *, size: float = 10.5, bold: bool = False, colour: str = INK
 ) -> Drawn:
-    """Return a text, broken into lines of about this width."""
+    """Return the drawing of a text, which is broken into lines of about this width."""
     text = " ".join(
         word if len(word) <= 60 else f"{word[:40]}…" for word in visible(text).split(" ")
     )
@@ -499,7 +499,7 @@ def _text(
 
 
 def _stacked(parts: Sequence[Drawn], *, gap: float) -> Drawn:
-    """Return the parts placed below each other and aligned at the left."""
+    """Return the drawing of parts below each other, aligned on the left."""
     parts = [part for part in parts if part.shapes]
     shapes: list[Box | Line | Shape | Words] = []
     y = 0.0
@@ -510,7 +510,7 @@ def _stacked(parts: Sequence[Drawn], *, gap: float) -> Drawn:
 
 
 def _row(nodes: Sequence[_Node]) -> Drawn:
-    """Return the boxes placed side by side, in rows of limited width."""
+    """Return the drawing of boxes side by side, in rows of limited width."""
     shapes: list[Box | Line | Shape | Words] = []
     x = y = tallest = 0.0
     for node in nodes:
@@ -523,7 +523,7 @@ def _row(nodes: Sequence[_Node]) -> Drawn:
 
 
 def _fitted(shapes: Sequence[Box | Line | Shape | Words]) -> Drawn:
-    """Return the shapes moved such that their top left corner is at 0, 0."""
+    """Return the drawing of shapes, moved such that their top left corner is at (0, 0)."""
     points: list[Point] = []
     for shape in shapes:
         match shape:

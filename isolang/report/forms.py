@@ -1,7 +1,7 @@
-"""Other forms of a verdict: Graphviz, Mermaid, Perfetto, JUnit, SARIF, and a bug report.
+"""Writes verdicts in other forms: Graphviz, Mermaid, Perfetto, JUnit, SARIF, and a bug report.
 
-Each function takes a verdict, or the result of a command, and returns text. ``FORMS`` lists the
-functions for a single verdict.
+Each function takes a verdict, or the result of a command, and returns a text. ``FORMS`` lists the
+functions that take a single verdict.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def graph_of(verdict: Verdict) -> MultiDiGraph[int]:
-    """Return the graph of a violation, or a graph without nodes for any other verdict."""
+    """Return the graph of a violation; if the verdict is not invalid, a graph without nodes."""
     import networkx as nx
 
     from isolang.verdict import Invalid
@@ -36,7 +36,7 @@ def graph_of(verdict: Verdict) -> MultiDiGraph[int]:
 
 
 def dot(verdict: Verdict) -> str:
-    """Return the graph of the violation for Graphviz."""
+    """Return the graph of a violation as a text for Graphviz."""
     graph = graph_of(verdict)
     lines = ["digraph violation {", '  node [shape=box, fontname="sans-serif"];']
     for number, node in graph.nodes(data=True):
@@ -56,7 +56,7 @@ def dot(verdict: Verdict) -> str:
 
 
 def mermaid(verdict: Verdict) -> str:
-    """Return the graph of the violation as a Mermaid flow chart for Markdown pages."""
+    """Return the graph of a violation as a Mermaid flow chart for Markdown pages."""
     graph = graph_of(verdict)
     lines = ["flowchart LR"]
     for number, node in graph.nodes(data=True):
@@ -70,7 +70,7 @@ def mermaid(verdict: Verdict) -> str:
 
 
 def graphml(verdict: Verdict) -> str:
-    """Return the graph of the violation as GraphML for Gephi, yEd and other programs."""
+    """Return the graph of a violation as GraphML for Gephi, yEd and other programs."""
     import networkx as nx
 
     graph = graph_of(verdict)
@@ -82,10 +82,11 @@ def graphml(verdict: Verdict) -> str:
 
 
 def perfetto(verdict: Verdict) -> str:
-    """Return the history as Chrome's trace events, with transactions as slices and edges as flows.
+    """Return the history as trace events of Chrome, which viewers such as Perfetto can open.
 
-    A viewer of such traces can open it. Times are those of the history, in microseconds from its
-    first event. If the history has no times, places in the file are used instead.
+    Transactions are slices, and the edges of a violation are flows. Times are in microseconds since
+    the first event of the history. If the history has no times, places in the file are used
+    instead.
     """
     columns = pack(verdict.history)
     events: list[dict[str, Any]] = [
@@ -117,7 +118,7 @@ def perfetto(verdict: Verdict) -> str:
     for flow, (a, b, edge) in enumerate(_edges(graph_of(verdict)), 1):
         ends = [place.get(n, -1) if place else n for n in (a, b)]
         if not all(0 <= end < len(spans) and columns.session[end] >= 0 for end in ends):
-            continue  # T0 is in no row
+            continue  # T0 does not belong to a row
         name = f"{edge['relation']} {edge['key']}".strip()
         for phase, end, moment in (("s", ends[0], 1), ("f", ends[1], 0)):
             events.append(
@@ -136,11 +137,11 @@ def perfetto(verdict: Verdict) -> str:
 
 
 def markdown(verdict: Verdict, *, command: str = "") -> str:
-    """Return a bug report: the argument, the smallest part, and the command to repeat the check.
+    """Return a bug report in Markdown, with the argument and the smallest invalid part.
 
     Args:
         verdict: a result of ``check``.
-        command: the command that gives this verdict again.
+        command: the command that repeats the check, which is added to the report; empty for none.
     """
     from isolang.report.contents import contents
 
@@ -171,7 +172,7 @@ def markdown(verdict: Verdict, *, command: str = "") -> str:
 
 
 def markdown_of_report(report: Report) -> str:
-    """Return a report that has no verdict, such as for a file that cannot be read."""
+    """Return, in Markdown, a report without a verdict, such as for a file that cannot be read."""
     lines = [f"**{report.verdict.upper()}** {_code(report.history)} {_prose(report.spec)}"]
     if report.reason:
         lines += ["", _prose(report.reason)]
@@ -179,15 +180,15 @@ def markdown_of_report(report: Report) -> str:
 
 
 def _caveats(caveats: Sequence[str]) -> list[str]:
-    """Return the caveats of a verdict as a list that begins with an empty line."""
+    """Return caveats as the lines of a Markdown list, after an empty line."""
     return ["", *(f"* {_prose(one)}" for one in caveats)] if caveats else []
 
 
-_LONGEST, _ENDS = 24, 4  # this many edges at each end of a longer cycle are listed
+_LONGEST, _ENDS = 24, 4  # of a cycle with more than _LONGEST edges, _ENDS at each end are listed
 
 
 def _argument(node: Mapping[str, Any], depth: int) -> Iterator[str]:
-    """Yield an argument as a list: its lemmas, the cases of a split, the edges of cycles."""
+    """Yield the lines of a Markdown list of the lemmas, cases and edges of an argument."""
     item = f"{'  ' * depth}* "
     match node["kind"]:
         case "argument":
@@ -222,13 +223,13 @@ def _because(node: Mapping[str, Any]) -> str:
 
 
 def _called(op: Mapping[str, str]) -> str:
-    """Return an operation, with the line of the application that ran it."""
+    """Return an operation, with the line of the application that ran it if the line is known."""
     where = f" {_code(op['caller'])}" if op["caller"] else ""
     return _code(op["text"]) + where
 
 
 def junit(reports: Iterable[tuple[Report, str]]) -> str:
-    """Return reports as a JUnit file: a test case for each history and level.
+    """Return reports as a JUnit file, with a test case for each history and specification.
 
     Args:
         reports: the reports, each with its text, which becomes the body of a failure.
@@ -261,8 +262,8 @@ def junit(reports: Iterable[tuple[Report, str]]) -> str:
 def sarif(reports: Iterable[tuple[Report, str]]) -> str:
     """Return reports as SARIF 2.1.0, with each violation at the lines that caused it.
 
-    These are lines of the application if the recording has them, and otherwise lines of the
-    history. A valid verdict that means less than it says is a note.
+    The lines are those of the application, if the recording has them; otherwise they are lines of
+    the history. A valid verdict with caveats becomes a note.
 
     Args:
         reports: the reports, each with its text.
@@ -302,10 +303,10 @@ def sarif(reports: Iterable[tuple[Report, str]]) -> str:
 
 
 def sarif_of_lint(findings: Iterable[Mapping[str, Any]]) -> str:
-    """Return the findings of ``spec lint`` as SARIF 2.1.0, which forges show next to the lines.
+    """Return the findings of ``spec lint`` as SARIF 2.1.0, which forges show next to source lines.
 
     Args:
-        findings: the objects of docs/schema/spec-lint.json.
+        findings: the findings as objects of the form that docs/schema/spec-lint.json describes.
     """
     results = []
     for finding in findings:
@@ -354,16 +355,16 @@ FORMS: Final[Mapping[str, Callable[[Verdict], str]]] = {
     "mermaid": mermaid,
     "perfetto": perfetto,
 }
-"""The function that returns the text of one verdict, for each name of ``--output``."""
+"""For each name that ``--output`` takes, the function that returns a verdict in this form."""
 
 _STATUS: Final = {"c": "committed", "a": "aborted", "m": "maybe", "i": "initial"}
 
 
 def _edges(graph: MultiDiGraph[int]) -> list[tuple[int, int, dict[str, Any]]]:
-    """Return the edges of an argument, each only once even if several cycles have it."""
+    """Return the edges of an argument; an edge of several cycles occurs only once."""
     seen: dict[tuple[int, int, str, str], tuple[int, int, dict[str, Any]]] = {}
     for a, b, data in graph.edges(data=True):
-        # The conclusion comes last, and its version of an edge is the one that is kept.
+        # Because the conclusion comes last, the data of its edges replace those of earlier steps.
         seen[a, b, data["relation"], data["key"]] = (a, b, data)
     return list(seen.values())
 
@@ -386,7 +387,7 @@ def _operation(columns: Columns, op: int) -> str:
 
 
 def _visible_lines(text: str) -> str:
-    """Return a text with escapes for characters that a terminal would obey, but line breaks."""
+    """Return a text with invisible characters escaped, except line breaks."""
     return "\n".join(map(visible, text.split("\n")))
 
 
@@ -398,26 +399,27 @@ def _quoted(text: str) -> str:
 
 
 def _entities(text: str) -> str:
-    """Return a text for a label of Mermaid, in which only entities are safe."""
+    """Return a text for a label in Mermaid, with special characters as entities."""
     return "".join(
         c if c.isalnum() or c in " .,-_" else f"#{ord(c)};" for c in _visible_lines(cut(text))
     )
 
 
 def _xml_text(text: str) -> str:
-    """Return a text for XML, in which hidden characters are escaped because XML forbids most."""
+    """Return a text for XML, with invisible characters escaped, because XML forbids most."""
     return re.sub("[\ufffe\uffff]", lambda found: f"\\u{ord(found[0]):04x}", _visible_lines(text))
 
 
 _MARKUP: Final = re.compile(r"[\\`*_{}\[\]<>#|~&!]")
-_OPENING: Final = re.compile(r"^(\d*)([-+.)=])")  # starts of a list, a rule or a heading
+_OPENING: Final = re.compile(r"^(\d*)([-+.)=])")  # the start of a list, a rule or a heading
 _LINKED: Final = re.compile(r"://|www\.|@|mailto:|xmpp:", re.IGNORECASE)
 
 
 def _prose(text: str) -> str:
-    """Return a text escaped for a paragraph, a list or a cell of Markdown.
+    """Return a text escaped for a paragraph, a list or a table cell of Markdown.
 
-    Escapes do not prevent that addresses and names after ``@`` become links, but code does.
+    If the text contains an address or a name after ``@``, it is written as code, because escapes
+    would not prevent that these become links.
     """
     if _LINKED.search(text):
         return _cell(_code(text))
@@ -425,12 +427,12 @@ def _prose(text: str) -> str:
 
 
 def _longest_run(text: str) -> int:
-    """Return the length of the longest sequence of backticks."""
+    """Return the length of the longest sequence of backticks in a text."""
     return max(map(len, re.findall("`+", text)), default=0)
 
 
 def _code(text: str) -> str:
-    """Return a text as code, between more backticks than the text has in a row."""
+    """Return a text as code, between more backticks than occur in a row in the text."""
     shown = visible(text)
     ticks = "`" * (1 + _longest_run(shown))
     pad = " " if shown.startswith("`") or shown.endswith("`") or not shown.strip() else ""
@@ -438,5 +440,5 @@ def _code(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return code for a cell of a table, where a bar would end the cell even inside code."""
+    """Return code for a cell of a table, with bars escaped, because a bar would end the cell."""
     return text.replace("|", "\\|")

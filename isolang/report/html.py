@@ -1,8 +1,8 @@
-"""The page: a template, its style, its scripts and the contents, in one file.
+"""Writes the page about a verdict: a template, its style, its scripts and the data, in one file.
 
-The page loads nothing, and its content security policy forbids it to load anything. The policy
-allows the style and the script by their hashes, and nothing else. The contents are data in a block
-of JSON, in which ``<`` is written as an escape. The scripts put them into the page only as text.
+The page loads no other files, and its content security policy forbids it to load any. The policy
+allows only the style and the script, by their hashes. The data are a block of JSON, in which ``<``
+is escaped. The scripts insert the data into the page only as text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from isolang.report.course import Course
     from isolang.verdict import Verdict
 
-# The order matters, because each script uses the definitions of earlier ones.
+# The order matters, because each script uses definitions of earlier scripts.
 _SCRIPTS: Final = (
     "vendor/dagre-3.1.3.min.js",
     "page/model.js",
@@ -49,18 +49,18 @@ def page(
     certificate: str = "",
     statements: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
-    """Return the page of a verdict.
+    """Return the page about a verdict.
 
     Args:
         verdict: a result of ``check``.
-        name: the name of the history, which is by default its own name.
+        name: the name of the history on the page; by default the name that the history has.
         levels: a result of ``levels_of``, to draw which levels of the library the history
-            satisfies.
-        course: the course of a recorded run, from ``course_of``.
-        certificate: the hash of the certificate, if the verdict was read from a certificate and not
-            decided now. If so, nothing else is decided for the page either.
+            satisfies; ``None`` for no such drawing.
+        course: a result of ``course_of``, if the run was recorded; otherwise ``None``.
+        certificate: the hash of the certificate, if the verdict was read from a certificate. If so,
+            no further verdicts are computed for the page.
         statements: the statements that transactions of a violation sent to the database, by the
-            names of the transactions.
+            names of the transactions; ``None`` if they are not known.
 
     Returns:
         The text of an HTML file that needs no other file.
@@ -81,7 +81,7 @@ def page(
 
 
 def save_page(text: str, path: Path) -> str:
-    """Write a page to a file, and create its folder if necessary.
+    """Write a page to a file, and create the folder of the file if necessary.
 
     Returns:
         The name of the file.
@@ -100,7 +100,7 @@ def save_page(text: str, path: Path) -> str:
 
 @cache
 def _frame() -> tuple[str, str]:
-    """Return the parts of the page before and after the contents."""
+    """Return the parts of the page before and after its data."""
     here = files("isolang.report")
     style = (here / "page/style.css").read_text("utf-8")
     script = "\n".join((here / name).read_text("utf-8") for name in _SCRIPTS)

@@ -1,4 +1,4 @@
-"""Writes the lattice of levels as a page, for Graphviz, and as a drawing."""
+"""Writes the lattice of levels as a page in Markdown, for Graphviz, and as a drawing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ROW, _CHARACTER, _GAP, _BOX = 74, 8.2, 34, 30
 
 
 def svg(found: Lattice) -> str:
-    """Return the lattice as SVG, the strongest levels at the top, with a history on each edge."""
+    """Return the lattice as SVG, with the strongest levels at the top and histories at edges."""
     rows, ways = layers([same[0] for same in found.order.classes], found.order.edges)
 
     def wide(node: Node) -> float:
@@ -79,7 +79,7 @@ def svg(found: Lattice) -> str:
 
 
 def dot(found: Lattice) -> str:
-    """Return the lattice for Graphviz."""
+    """Return the lattice as a text for Graphviz."""
     lines = ["digraph levels {", "  node [shape=box, style=rounded];"]
     lines += [f'  "{same[0]}" [tooltip="{" = ".join(same)}"];' for same in found.order.classes]
     lines += [

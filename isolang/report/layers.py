@@ -1,4 +1,4 @@
-"""Arranges the nodes of an acyclic graph in rows, such that all edges lead downwards."""
+"""Arranges the nodes of an acyclic graph in rows such that all edges lead downwards."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from itertools import pairwise
 from typing import TypeAlias
 
 Node: TypeAlias = tuple[str, str, int]
-"""A name, an empty text and a row, or the two ends of an edge that passes a row, and the row."""
+"""A node (its name, an empty text, its row), or a place where an edge crosses a row (the names of
+both ends, the row)."""
 
 
 def layers(
     names: Sequence[str], edges: Sequence[tuple[str, str]]
 ) -> tuple[list[list[Node]], dict[tuple[str, str], list[Node]]]:
-    """Return the nodes in rows, each below its predecessors, and the path of each edge by row.
+    """Arrange nodes in rows such that each node is below its predecessors.
 
-    An edge that passes a row gets a place in the row, because it must not run through another node.
+    If an edge crosses a row, it gets a place in this row, so it does not run through another node.
     Nodes that an edge joins are moved near each other (K. Sugiyama and others, 1981).
+
+    Returns:
+        The rows from top to bottom; and for each edge, its nodes and places from row to row.
     """
     depth: dict[str, int] = {}
 

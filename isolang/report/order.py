@@ -1,4 +1,4 @@
-"""Finds an order of the transactions that explains a valid history, using its witness."""
+"""Finds an order of the transactions that explains a valid history, from the witness."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 
 LONGEST: Final = 50_000
-"""The greatest number of transactions that are listed in order. A longer list is not readable."""
+"""At most this many transactions are listed in order, because longer lists cannot be read."""
 
 
 class Order(Struct, frozen=True, kw_only=True):
     """An order of transactions that explains a valid history.
 
     Attributes:
-        kind: ``serial`` if running them one after the other gives every read its value; ``commit``
-            if each transaction only comes after the transactions that it read from or overwrote, as
-            under snapshot isolation.
-        sessions: whether the order keeps the order of every session.
-        txns: the transactions that took effect.
+        kind: ``serial`` if each read returns its value when the transactions run one after the
+            other in this order; ``commit`` if the order only puts each transaction after those that
+            it read from or overwrote, as under snapshot isolation.
+        sessions: whether the order agrees with session order.
+        txns: the transactions that took effect, in order.
     """
 
     kind: Literal["serial", "commit"]
@@ -40,7 +40,10 @@ class Order(Struct, frozen=True, kw_only=True):
 
 
 def order_of(verdict: Valid) -> Order | None:
-    """Return the strongest order that the witness shows, or ``None`` if none or too long."""
+    """Return the strongest order that the witness shows.
+
+    Return ``None`` if the witness shows no order, or if the history has too many transactions.
+    """
     from isolang.certify.proofs import Witness
 
     if verdict.history.columns.transactions() > LONGEST:
@@ -66,7 +69,11 @@ def order_of(verdict: Valid) -> Order | None:
 
 
 def _effective(history: History, witness: Witness) -> list[int]:
-    """Return the transactions that took effect: committed, read from, or in a version order."""
+    """Return the transactions that took effect in a witness.
+
+    These are the committed transactions, and those that a read has as its source or that occur in a
+    version order.
+    """
     there = np.asarray(history.columns.txn_status) == c.COMMITTED
     sources = witness.source[witness.source >= 0]
     for txns in (sources[sources < history.t0], witness.order_txn):
@@ -87,7 +94,10 @@ def _session_order(history: History) -> Iterator[tuple[int, int]]:
 def _dependencies(
     history: History, witness: Witness
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]], list[tuple[int, int]]]:
-    """Return the edges ``wr``, ``ww`` and ``rw``, the latter two only to the next version."""
+    """Return the edges of ``wr``, of ``ww`` and of ``rw``.
+
+    Edges of ``ww`` and ``rw`` lead only to the writer of the next version.
+    """
     columns, t0 = history.columns, history.t0
     start, writers = witness.order_start.tolist(), witness.order_txn.tolist()
     following: list[dict[int, int]] = []
@@ -115,7 +125,7 @@ def _dependencies(
 def _sorted(
     history: History, txns: list[int], edges: Iterable[tuple[int, int]]
 ) -> list[int] | None:
-    """Return a topological order, by begin times if possible, or ``None`` if there is a cycle."""
+    """Return a topological order that follows begin times if possible; ``None`` for a cycle."""
     place = {txn: i for i, txn in enumerate(txns)}
     successors: dict[int, list[int]] = {}
     waiting = dict.fromkeys(txns, 0)

@@ -1,7 +1,6 @@
-"""Pictures made of a few shapes, written as SVG without a library, or as PNG and PDF by matplotlib.
+"""Defines pictures of simple shapes, and writes them as SVG, or with matplotlib as PNG and PDF.
 
-The unit of length is a point, and the origin is at the top left. The background is white, as in
-papers.
+Lengths are in points, and the origin is at the top left. The background is white, as in papers.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ Point: TypeAlias = tuple[float, float]
 INK: Final = "#1b1f24"
 FAINT: Final = "#57606a"
 KINDS: Final = (".svg", ".png", ".pdf")
-"""The endings that the name of a picture's file may have."""
+"""The suffixes that the name of a picture's file may have."""
 
 _SANS: Final = ("Helvetica", "Arial", "Liberation Sans", "DejaVu Sans", "sans-serif")
 _MONO: Final = ("DejaVu Sans Mono", "Menlo", "Consolas", "monospace")
-_DOTS: Final = 220  # dots per inch of a PNG
-# The widths of characters of DejaVu Sans, the widest of these fonts, as shares of the font size.
+_DOTS: Final = 220  # the resolution of a PNG in dots per inch
+# Characters that are narrow or wide in DejaVu Sans, the widest font that pictures use.
 _NARROW, _WIDE = "iljtfrI.,:;'|!()[] ", "mwMW@%→—"
 
 
 class Box(Struct, frozen=True, kw_only=True):
-    """A rectangle with round corners, given by its top left corner."""
+    """A rectangle with round corners; ``x`` and ``y`` are its top left corner."""
 
     x: float
     y: float
@@ -48,7 +47,7 @@ class Box(Struct, frozen=True, kw_only=True):
 
 
 class Line(Struct, frozen=True, kw_only=True):
-    """A line or a curve, given by two end points and the control points between them."""
+    """A line or a Bézier curve: two end points, and control points between them."""
 
     points: tuple[Point, ...]
     line: str = FAINT
@@ -64,7 +63,7 @@ class Shape(Struct, frozen=True, kw_only=True):
 
 
 class Words(Struct, frozen=True, kw_only=True):
-    """A line of text, given by its anchor on the base line."""
+    """A line of text; ``x`` and ``y`` are its anchor on the base line."""
 
     x: float
     y: float
@@ -77,13 +76,13 @@ class Words(Struct, frozen=True, kw_only=True):
 
 
 class Picture(Struct, frozen=True, kw_only=True):
-    """A picture, which consists of shapes in the order of drawing.
+    """A picture, which consists of shapes.
 
     Attributes:
-        title: what the picture shows, for people who cannot see it.
+        title: a text that says what the picture shows, for people who cannot see it.
         width: the width in points.
         height: the height in points.
-        shapes: the shapes, the ones in the background first.
+        shapes: the shapes in the order in which they are drawn, with the background first.
     """
 
     title: str
@@ -93,7 +92,7 @@ class Picture(Struct, frozen=True, kw_only=True):
 
 
 def width_of(text: str, size: float = 11, *, bold: bool = False, mono: bool = False) -> float:
-    """Return an estimate of the width of a text that is at least the real width."""
+    """Return an estimate of the width of a text, which is never less than the real width."""
 
     def one(character: str) -> float:
         if unicodedata.east_asian_width(character) in "WF":
@@ -111,7 +110,7 @@ _TIP: Final = 8.0
 
 
 def tip(end: Point, before: Point, colour: str) -> Shape:
-    """Return the head of an arrow that leads from one point to another."""
+    """Return the head of an arrow that ends at ``end`` and comes from ``before``."""
     dx, dy = end[0] - before[0], end[1] - before[1]
     length = max(1e-9, (dx * dx + dy * dy) ** 0.5)
     dx, dy = dx / length, dy / length
@@ -122,7 +121,7 @@ def tip(end: Point, before: Point, colour: str) -> Shape:
 
 
 def on_curve(points: Sequence[Point], t: float) -> Point:
-    """Return the point of a line or curve at t, from 0 to 1 (P. de Casteljau)."""
+    """Return the point at parameter t, between 0 and 1, of a Bézier curve (P. de Casteljau)."""
     now = list(points)
     while len(now) > 1:
         now = [
@@ -132,7 +131,7 @@ def on_curve(points: Sequence[Point], t: float) -> Point:
 
 
 def svg(picture: Picture) -> str:
-    """Return the picture as an SVG file, which embeds no fonts."""
+    """Return the text of an SVG file with the picture; fonts are not embedded."""
     width, height = (f"{x:.0f}" for x in (picture.width, picture.height))
     sans, mono = (", ".join(f"'{f}'" if " " in f else f for f in names) for names in (_SANS, _MONO))
     lines = [
@@ -180,7 +179,7 @@ def _dashed(dash: Sequence[float]) -> str:
 
 
 def save_picture(picture: Picture, path: str | Path) -> str:
-    """Write a picture to a file, in the format of its name (``KINDS``).
+    """Write a picture to a file, in the format that the suffix of its name selects (``KINDS``).
 
     Returns:
         The name of the file.
@@ -204,10 +203,11 @@ def save_picture(picture: Picture, path: str | Path) -> str:
 
 
 def require_kind(path: str | Path) -> None:
-    """Check that a picture can be written to a file of this name.
+    """Check that a picture can be written to a file with this name.
 
     Raises:
-        OptionError: if the name has another ending.
+        OptionError: if the suffix of the name is not in ``KINDS``, or if matplotlib is needed for
+            it but not installed.
     """
     from importlib.util import find_spec
 
@@ -225,7 +225,7 @@ def require_kind(path: str | Path) -> None:
 
 
 def _painted(picture: Picture, stream: IO[bytes], kind: str) -> None:
-    """Draw a picture with matplotlib, where one unit is a point."""
+    """Draw a picture with matplotlib and write it to a stream."""
     import logging
     import warnings
 
@@ -247,7 +247,7 @@ def _painted(picture: Picture, stream: IO[bytes], kind: str) -> None:
         _paint(axes, shape, order + 2, fonts)
     logging.getLogger("fontTools").setLevel(logging.ERROR)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # matplotlib draws a box for a character that no font has
+        warnings.simplefilter("ignore")  # about characters that no font has, which become boxes
         figure.savefig(
             stream,
             format=kind,
@@ -263,7 +263,7 @@ def _paint(
     from matplotlib.patches import FancyBboxPatch, PathPatch, Polygon
     from matplotlib.path import Path as Way
 
-    # For matplotlib, the lengths of dashes are multiples of the line's width.
+    # In matplotlib, the lengths of dashes are multiples of the width of the line.
     match shape:
         case Box():
             patch: Any = FancyBboxPatch(
@@ -314,5 +314,5 @@ _HIDDEN: Final = re.compile(
 
 
 def visible(text: str) -> str:
-    """Return a text with escapes for invisible characters and for those that reorder text."""
+    """Return a text with escapes for invisible characters and for characters that reorder text."""
     return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -1,4 +1,4 @@
-"""Writes pages of tables and pictures: one file without network access, secured by hashes."""
+"""Writes pages of tables and pictures: one file that loads no other files, secured by hashes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from isolang.report.picture import Picture, svg, visible
 
 
 def plain_page(title: str, body: str, *, script: str = "", refresh: int = 0) -> str:
-    """Return a page that has this body.
+    """Return a page with a title and a body.
 
     Args:
         title: the title of the page.
-        body: the HTML of the body, in which the caller has escaped all foreign text with
+        body: the HTML of the body. The caller must have escaped all texts from the input with
             :func:`text`.
-        script: the name of a script in ``page/``, or empty for no script.
-        refresh: the seconds after which the page reloads itself, or 0 for never.
+        script: the name of a script in ``page/``; empty for no script.
+        refresh: after how many seconds the page reloads itself; 0 for never.
     """
     style = (files("isolang.report") / "page/plain.css").read_text("utf-8")
     code = (files("isolang.report") / f"page/{script}").read_text("utf-8") if script else ""
@@ -36,7 +36,7 @@ def plain_page(title: str, body: str, *, script: str = "", refresh: int = 0) -> 
 
 
 def hashed(code: str) -> str:
-    """Return the hash by which a content security policy allows a script or a style."""
+    """Return the hash with which a content security policy allows a script or a style."""
     digest = hashlib.sha256(code.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
@@ -47,7 +47,7 @@ def text(value: str) -> str:
 
 
 def figure(picture: Picture, *, caption: str = "") -> str:
-    """Return a picture as HTML."""
+    """Return a picture, with its caption if there is one, as HTML."""
     below = f"<figcaption>{text(caption)}</figcaption>" if caption else ""
     return f'<figure class="wide">{svg(picture)}{below}</figure>'
 
@@ -57,8 +57,8 @@ def table(heads: list[str], rows: list[list[str]], *, numbers: frozenset[int] = 
 
     Args:
         heads: the heads of the columns.
-        rows: the texts of the cells.
-        numbers: the columns of numbers.
+        rows: for each row, the texts of its cells.
+        numbers: the indices of the columns that contain numbers.
     """
     head = "".join(f'<th scope="col"><button>{text(name)}</button></th>' for name in heads)
     body = "".join(

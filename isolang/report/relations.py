@@ -1,6 +1,6 @@
-"""The colours, dashes and words that all pictures use for relations.
+"""Defines the colours, dashes and words that all pictures use for relations.
 
-The vocabulary defines the colour and the words of each relation.
+The colour and the words of a relation come from the vocabulary.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ class Style(Struct, frozen=True):
     """The style of the edges of a relation.
 
     Attributes:
-        colour: the colour on a white ground.
-        dash: the lengths of dashes and gaps in turn, or empty for a solid line.
-        meaning: the meaning of an edge from a first transaction to a second one.
+        colour: the colour on a white background.
+        dash: the lengths of dashes and gaps in turn; empty for a solid line.
+        meaning: the meaning of an edge from one transaction to another, in words.
     """
 
     colour: str = "#1b1f24"
@@ -34,7 +34,7 @@ COLOURS: Final[Mapping[Colour, str]] = {
     "order": "#57606a",
     "time": "#8250df",
 }
-"""The colours on a white background; ``page/style.css`` has others for a dark background."""
+"""The colours on a white background; ``page/style.css`` has the colours on a dark background."""
 
 RELATIONS: Final[Mapping[str, Style]] = {
     word.name: Style(COLOURS[word.colour], word.dash, word.between("the first", "the second"))
@@ -50,8 +50,8 @@ class Drawing(Struct, frozen=True, kw_only=True):
     Attributes:
         colour: the name of the colour in the classes and variables of ``page/style.css``.
         dash: the lengths of dashes and gaps in turn.
-        long: the text of the legend.
-        late: whether edges enter a transaction at its end.
+        long: the text in the legend.
+        late: whether edges enter a transaction at its end instead of its begin.
     """
 
     colour: Colour
@@ -73,5 +73,5 @@ DRAWINGS: Final[dict[str, Drawing]] = {
 
 
 def style_of(relation: str) -> Style:
-    """Return the style of a relation, or of a part of one, such as ``rt[W,R]``."""
+    """Return the style of a relation, or of a part of a relation such as ``rt[W,R]``."""
     return RELATIONS.get(relation_of(relation), Style())

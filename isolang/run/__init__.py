@@ -1,10 +1,13 @@
 """Runs workloads on real databases, and judges the histories that they record.
 
-An adapter of a database imports the modules of this folder: ``target`` has the protocols that an
-adapter implements, ``adapter`` its base classes, ``operation`` the operations of transactions,
-``outcome`` the meaning of errors, and ``address`` the user's name of a database. ``settings`` has
-the options of a run. The folders, from the bottom up: ``marks`` that runs leave in a database,
-``record`` for what clients did, ``drivers`` of known packages and ``servers`` that isocheck starts;
-``sql`` and ``families`` of databases, and their ``targets``; ``workloads``; ``play``, ``judge``,
-and on top ``litmus`` and ``survey``.
+An adapter for a database imports the modules in this folder: ``target`` defines the protocols that
+adapters implement, ``adapter`` their base classes, ``operation`` the operations of transactions,
+``outcome`` how transactions end and what errors mean, and ``address`` how users name a database.
+``settings`` defines the options of a run.
+
+The folders, from the bottom to the top: ``marks`` leaves marks of a run in a database, ``record``
+records what clients did, ``drivers`` supports known client packages, and ``servers`` starts
+servers. ``sql`` and ``families`` provide base classes for the adapters in ``targets``.
+``workloads`` defines the transactions, ``play`` plays them, and ``judge`` judges their history.
+``litmus`` plays litmus tests, and ``survey`` runs all workloads at all levels.
 """

@@ -1,4 +1,4 @@
-"""Provides the base classes of adapters, with defaults for a database without special features."""
+"""Provides base classes for adapters; their defaults suit a database without special features."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 def package(name: str, extra: str) -> Any:
-    """Import the client package of a database.
+    """Import the Python package through which clients use a database.
 
     Args:
         name: the name of the package.
-        extra: the extra of isolang that installs the package.
+        extra: the optional dependency group of isolang that installs the package.
 
     Raises:
         NoDriverError: the package is not installed.
@@ -37,10 +37,10 @@ def package(name: str, extra: str) -> Any:
 
 @contextmanager
 def connecting(address: Address) -> Iterator[None]:
-    """Turn any error of a connection attempt into a one-line error with its reason.
+    """Turn any error of a connection attempt into a one-line error that states the reason.
 
     Raises:
-        TargetError: the attempt failed.
+        TargetError: the connection could not be opened.
     """
     try:
         yield
@@ -53,10 +53,10 @@ def connecting(address: Address) -> Iterator[None]:
 
 
 class BaseTarget:
-    """A database that isocheck does not start, and in which a run leaves no data.
+    """A database that isocheck does not start, and in which a run leaves no data behind.
 
     Attributes:
-        alone: whether no other process can use the database, whatever its address is.
+        alone: whether no other process can ever use the database, whatever the address is.
     """
 
     alone: ClassVar[bool] = False
@@ -71,31 +71,31 @@ class BaseTarget:
         self._turns = count()
 
     def place(self, *, direct: bool) -> Address:
-        """Return the address to connect to: for clients each node in turn, otherwise the first."""
+        """Return the address to connect to: each node in turn; with ``direct`` the first node."""
         return self.address.node(0 if direct else next(self._turns))
 
     @property
     def shared(self) -> bool:
-        """Return whether isocheck did not create the database, so that others may use it."""
+        """Return whether others may use the database, because isocheck did not create it."""
         return not self.alone and bool(self.address.host or self.address.database)
 
     def start(self) -> None:
         """Do nothing, because isocheck starts no server."""
 
     def classify(self, error: BaseException, phase: Phase) -> Failure:
-        """Return ``maybe`` for an error at COMMIT, unless COMMIT rolled back; else ``aborted``."""
+        """Return ``maybe`` for an error at COMMIT that may have committed, else ``aborted``."""
         refused = isinstance(error, RolledBack)
         return "aborted" if phase == "statement" or refused else "maybe"
 
     def remove(self) -> None:
-        """Do nothing, because a run leaves no data."""
+        """Do nothing, because a run leaves no data behind."""
 
     def clean(self) -> list[str]:
-        """Return an empty list, because no run can have left anything."""
+        """Return an empty list, because no killed run can have left data behind."""
         return []
 
     def hang_up(self) -> None:
-        """Do nothing, because the target has no open connection."""
+        """Do nothing, because the target itself has no open connection."""
 
     def close(self) -> None:
         """Remove what ``setup`` created."""
@@ -103,32 +103,32 @@ class BaseTarget:
 
 
 class Marked(BaseTarget):
-    """A database in which a run leaves a mark if other processes may use it.
+    """A database in which a run leaves a mark, if other processes may use the database.
 
     Attributes:
-        owner: the run's name in the mark; empty until ``setup`` chooses one.
+        owner: the name of the run in the mark; empty until ``setup`` chooses a name.
     """
 
     owner = ""
     _owned: Ownership | None = None
 
     def own(self, connect: Callable[[], Marks]) -> None:
-        """Start a thread that keeps a sign of life in the mark of this run.
+        """Start a thread that regularly renews the mark of this run, as a sign of life.
 
         Args:
-            connect: a function that opens a connection to the mark for this thread.
+            connect: a function that opens the connection through which the thread writes the mark.
         """
         self._owned = Ownership(self.owner, connect)
 
     def ownership(self, *, now: bool = False) -> Owned:
-        """Return whether the tables still belong to this run; without a mark they do."""
+        """Return whether the tables still belong to this run; tables without a mark always do."""
         if self._owned is None:
             return "ours"
         known = not now or self._owned.check()
         return "lost" if self._owned.lost else "ours" if known else "unknown"
 
     def disown(self) -> bool:
-        """End the sign of life; return whether this run may still remove the tables.
+        """Stop renewing the mark, and return whether this run may still remove the tables.
 
         Raises:
             Exception: the mark cannot be read.
@@ -137,7 +137,7 @@ class Marked(BaseTarget):
         return owned is None or owned.end_with_a_look()
 
     def forsake(self) -> None:
-        """End the sign of life without reading the mark."""
+        """Stop renewing the mark, without reading it."""
         owned, self._owned = self._owned, None
         if owned is not None:
             owned.end()
@@ -147,13 +147,13 @@ class Served(BaseTarget):
     """A database whose server isocheck starts if the address names no host.
 
     Attributes:
-        server: the server that isocheck started, or ``None`` if there is none.
-        cluster: the started cluster, whose first node is ``server``, or ``None`` if there is none.
-        partitions: whether the network between nodes can be cut.
+        server: the server that isocheck started; ``None`` if it started none.
+        cluster: the started cluster, whose first node is ``server``; ``None`` if there is no
+            cluster.
+        partitions: whether isocheck can cut the network between the nodes.
         proxied: whether clients connect through a proxy.
-        runs_as: the user that runs the started server, if isocheck runs as root and that user
-            exists.
-        spoken_by: the package that clients need, and the extra that installs it; empty if clients
+        runs_as: the user that runs the server, if isocheck runs as root and this user exists.
+        spoken_by: the package that clients need and the extra that installs it; empty if clients
             need no package.
     """
 
@@ -167,15 +167,15 @@ class Served(BaseTarget):
 
     @property
     def shared(self) -> bool:
-        """Return whether isocheck did not start the server, so that others may use it."""
+        """Return whether other processes may use the server, because isocheck did not start it."""
         return bool(self.address.host)
 
     def start(self) -> None:
-        """Start the server if the address names no host, and connect once."""
+        """Start a server if the address names no host; then check that the server responds."""
         if not self.address.host:
             self._require_no_name()
             if self.spoken_by:
-                package(*self.spoken_by)  # raises an error before a server starts in vain
+                package(*self.spoken_by)  # raises an error before a server is started
             from isolang.run.servers.server import Server
 
             self.server = Server(self.name, self.runs_as)
@@ -185,7 +185,7 @@ class Served(BaseTarget):
         super().start()
 
     def _require_no_name(self) -> None:
-        """Check that the address does not name a part of a server that already runs.
+        """Check that the address names no database and no user, which a new server does not have.
 
         Raises:
             TargetError: the address names a database or a user.
@@ -200,28 +200,29 @@ class Served(BaseTarget):
             )
 
     def start_server(self, server: Server) -> None:
-        """Start the server, by :mod:`isolang.run.servers`."""
+        """Start the server, by the module for it in :mod:`isolang.run.servers`."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Stop a started server and discard its data; otherwise remove what ``setup`` created."""
+        """Stop a server that was started and discard its data, or remove what ``setup`` created."""
         if self.server is None:
             super().close()
             return
-        self.hang_up()  # a server that shuts down waits for its clients
+        self.hang_up()  # a server waits for its clients before it shuts down
         if self.cluster is not None:
             self.cluster.stop()
         self.server.stop()
 
 
 class BaseClient:
-    """A connection that is always usable and has no optional feature.
+    """A connection that can always be used again and has no optional feature.
 
     Attributes:
-        row_version: the database's name of the last version that was read or written; ``None`` if
-            the database reports none.
-        installed: the database's names of the versions that the last COMMIT created, by key.
-        transaction_name: the database's name of the committed transaction; ``None`` if unknown.
+        row_version: the name that the database gives to the version read or written last; ``None``
+            if the database reports none.
+        installed: for each key, the database's name for the version that the last COMMIT created.
+        transaction_name: the database's name for the committed transaction; ``None`` if it is
+            unknown.
     """
 
     row_version: Any = None
@@ -229,38 +230,38 @@ class BaseClient:
     transaction_name: Any = None
 
     def resolve(self) -> Outcome:
-        """Return ``maybe``, because the outcome of the transaction cannot be found out."""
+        """Return ``maybe``, because there is no way to find out how the transaction ended."""
         return "maybe"
 
     def waits(self) -> bool | None:
-        """Return ``None``, because it is unknown whether a statement waits for a transaction."""
+        """Return ``None``, because nothing reveals whether a statement waits for a transaction."""
         return None
 
     def usable(self) -> bool:
-        """Return true, because the connection can begin another transaction."""
+        """Return true, because the connection can always begin another transaction."""
         return True
 
     def close(self) -> None:
         """Do nothing, because there is nothing to close."""
 
-    # isocheck plays no workload that needs a feature that the target ``lacks``.
+    # These methods are never called: isocheck skips workloads that need what the target ``lacks``.
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
-        """Raise an error, because range reads are not supported."""
+        """Raise an error, because the database cannot read ranges of keys."""
         raise NotImplementedError
 
     def select(self, low: int, high: int) -> dict[str, Any]:
-        """Raise an error, because range reads are not supported."""
+        """Raise an error, because the database cannot read ranges of values."""
         raise NotImplementedError
 
     def change(self, low: int, high: int, value: int) -> list[str]:
-        """Raise an error, because range updates are not supported."""
+        """Raise an error, because the database cannot update ranges of values."""
         raise NotImplementedError
 
     def savepoint(self) -> None:
-        """Raise an error, because savepoints are not supported."""
+        """Raise an error, because the database has no savepoints."""
         raise NotImplementedError
 
     def rollback_to_savepoint(self) -> None:
-        """Raise an error, because savepoints are not supported."""
+        """Raise an error, because the database has no savepoints."""
         raise NotImplementedError

@@ -1,6 +1,6 @@
-"""Parses addresses of databases: a name such as ``postgres``, or a URL in SQLAlchemy's syntax.
+"""Parses the address of a database: a name such as ``postgres``, or a URL as in SQLAlchemy.
 
-``my_adapter.py:MyDatabase`` names a class in a file. The rest of a URL may follow the class:
+``my_adapter.py:MyDatabase`` names a class in a file. The rest of a URL may follow the class name:
 ``my_adapter.py:MyDatabase://me@host/db?size=3``.
 """
 
@@ -18,21 +18,21 @@ from isolang.errors import TargetError
 
 
 class Address(Struct, frozen=True, kw_only=True):
-    """A target as the user named it: ``postgres``, or a URL in the syntax of SQLAlchemy.
+    """A database as the user named it: ``postgres``, or a URL in the syntax of SQLAlchemy.
 
     Attributes:
-        kind: the part before ``:``, without the name of a driver (``mysql+pymysql``); for an
-            adapter in a file, the file and the class: ``my_adapter.py:MyDatabase``.
-        user: the user in the URL; empty if there is none.
-        password: the password in the URL, which is never shown.
-        host: a name or an address; or the path of a server's socket, which begins with ``/``:
+        kind: the part before ``:``, without the driver's name (``mysql`` for ``mysql+pymysql``);
+            for an adapter in a file, the file and the class: ``my_adapter.py:MyDatabase``.
+        user: the user name in the URL; empty if there is none.
+        password: the password in the URL, which reports never contain; empty if there is none.
+        host: a host name or IP address, or the path of a server's socket, which begins with ``/``:
             ``postgresql:///db?host=/run/postgresql``, ``mysql:///db?unix_socket=/run/mysqld.sock``.
         port: the port in the URL; ``None`` if there is none.
-        nodes: host and port of each node, if the URL has several hosts with commas between;
+        nodes: the host and port of each node, if the URL lists several hosts, separated by commas;
             ``host`` and ``port`` are then those of the first node.
         database: the name of the database; for a file, its path; for ``exec``, the command; for
             ``sqlalchemy``, the whole URL, with its password.
-        options: the options after ``?``.
+        options: the options after ``?``, as a mapping from names to values.
     """
 
     kind: str
@@ -46,7 +46,7 @@ class Address(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Parse an address.
+        """Parse an address from the text that the user typed.
 
         Raises:
             TargetError: the text is neither a name nor a URL.
@@ -71,7 +71,7 @@ class Address(Struct, frozen=True, kw_only=True):
             raise TargetError(f"{kind}: not a URL (got no '//' after {kind + ':'!r}); {_URL}")
         options = dict(parse_qsl(parts.query))
         host = parts.hostname or ""
-        if "%" in host:  # a path, whose case urlsplit has changed
+        if "%" in host:  # a path: urlsplit has changed its letters to lower case
             host = unquote(parts.netloc.rpartition("@")[2].partition(":")[0])
         named = _SOCKETS.get(kind, "")
         if (named == "host" and not host) or options.get(named, "").startswith("/"):
@@ -88,14 +88,14 @@ class Address(Struct, frozen=True, kw_only=True):
         )
 
     def node(self, number: int) -> Address:
-        """Return the address of a node; numbers past the last node wrap around."""
+        """Return the address of a node; after the last node, the numbers wrap around."""
         if not self.nodes:
             return self
         host, port = self.nodes[number % len(self.nodes)]
         return replace(self, host=host, port=port, nodes=())
 
     def __str__(self) -> str:
-        """Return the address without its secrets."""
+        """Return the address as text, without its password and other secrets."""
         socket = self.host if self.host.startswith("/") else ""
         every = self.nodes or (("" if socket else self.host, self.port),)
         where = ",".join(host + ("" if port is None else f":{port}") for host, port in every)
@@ -118,16 +118,16 @@ _SOCKETS: Final = {
     "postgres": "host", "postgresql": "host", "mariadb": "unix_socket", "mysql": "unix_socket",
     "redis": "unix_socket",
 }  # fmt: skip
-"""The options that name the socket of a running server, as in SQLAlchemy."""
+"""For each kind, the option that names the socket of a running server, as in SQLAlchemy."""
 
-_WHOLE: Final = ("exec", "sqlalchemy")  # kinds of addresses whose rest is not parsed
+_WHOLE: Final = ("exec", "sqlalchemy")  # kinds of addresses that are not parsed further
 _PASSWORD: Final = re.compile(r"(?<=[^:/?#@]):[^@/]*(?=@)|(?<=//):[^@/]*(?=@)")
-_SECRET: Final = re.compile(r"pass|pwd|secret|token|key", re.IGNORECASE)  # secret options
+_SECRET: Final = re.compile(r"pass|pwd|secret|token|key", re.IGNORECASE)  # options not to show
 _OPTION: Final = re.compile(r"(?<=[?&])(password|passwd|pwd)=[^&]*&?")
 
 
 def _nodes(rest: str) -> tuple[str, tuple[tuple[str, int | None], ...]]:
-    """Return the URL with only the first of several hosts, and the host and port of each node.
+    """Split the host list of a URL: return the URL with the first host only, and all nodes.
 
     Raises:
         ValueError: a port is not a number.

@@ -1,8 +1,8 @@
-"""Defines the operations of a workload's transactions, independent of any database.
+"""Defines the operations that a workload's transactions consist of, for any database.
 
-A *program* is one transaction. It is a tuple of operations if all are known in advance. Otherwise
+A *program* is one transaction. It is a tuple if all its operations are known in advance. Otherwise
 it is a *conversation*: a generator that receives the result of each operation before it yields the
-next one, so that writes can depend on earlier reads.
+next operation. Its writes can therefore depend on earlier reads.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from msgspec.structs import replace
 from isolang.history.values import Keyword, Literal
 
 DELETED: Final = Keyword("deleted")
-"""The value of a row that does not exist: a delete writes this value, and a read returns it."""
+"""The value of a row that does not exist: a delete writes this value, and reads can return it."""
 
 
 class Read(Struct, frozen=True):
-    """Read a row. The result is its value, ``None`` (as loaded), a list, or ``DELETED``."""
+    """Read a row. The result is a number, a list, ``None`` (initial) or ``DELETED`` (no row)."""
 
     key: str
 
 
 class Several(Struct, frozen=True):
-    """The result of a read of a key that has several rows; each row is recorded as a read."""
+    """The result of reading a key that has several rows; each row is recorded as a read."""
 
     values: tuple[Any, ...]
 
 
 class Write(Struct, frozen=True):
-    """Update a row. The result is whether the row exists."""
+    """Update a row. The result is true if the row exists."""
 
     key: str
     value: int
@@ -48,17 +48,18 @@ class Append(Struct, frozen=True):
 
 
 class Insert(Struct, frozen=True):
-    """Insert a row. The transaction fails if the row exists already."""
+    """Insert a row. The transaction fails if the row already exists."""
 
     key: str
     value: int
 
 
 class Swap(Struct, frozen=True):
-    """Write a key if its value is the expected one, by one statement if the database has one.
+    """Compare and set: write a key if its value is the expected one.
 
-    The result is whether the key was written. A transaction with a swap has no other operation,
-    because the write takes effect at once.
+    This is a single statement if the database has a statement for it. The result is true if the key
+    was written. A transaction with a swap has no other operation, because the write takes effect
+    immediately.
     """
 
     key: str
@@ -67,13 +68,13 @@ class Swap(Struct, frozen=True):
 
 
 class Delete(Struct, frozen=True):
-    """Delete a row. The result is whether the row existed."""
+    """Delete a row. The result is true if the row existed."""
 
     key: str
 
 
 class Scan(Struct, frozen=True):
-    """Read neighbouring rows by one statement. The result maps keys to values."""
+    """Read the rows of neighbouring keys by one statement. The result maps keys to values."""
 
     keys: tuple[str, ...]
 
@@ -81,7 +82,8 @@ class Scan(Struct, frozen=True):
 class Select(Struct, frozen=True):
     """Read the rows whose values are in a range, by one statement. The result maps keys to values.
 
-    Workloads with this operation load no rows, and record a missing row as such, not as a value.
+    Workloads with this operation begin without rows, or with rows whose value is NULL. They record
+    a missing row as missing instead of as the value ``DELETED``.
     """
 
     low: int
@@ -101,13 +103,13 @@ class Change(Struct, frozen=True):
 
 
 class Wait(Struct, frozen=True):
-    """Keep the transaction open until this many other transactions have ended."""
+    """Keep the transaction open until ``transactions`` other transactions have ended."""
 
     transactions: int
 
 
 class Abort(Struct, frozen=True):
-    """Roll back the transaction."""
+    """Roll back the transaction on purpose."""
 
 
 class Undone(Struct, frozen=True):
@@ -122,20 +124,20 @@ Operation: TypeAlias = (
 Program: TypeAlias = tuple[Operation, ...] | Generator[Operation, Any, None]
 
 Recorded: TypeAlias = tuple[str, Any, Any]
-"""A recorded operation: ``("r", key, value)``, ``("w", key, value)``, ``("append", key, value)``,
-``("insert", key, row)``, ``("delete", key, None)``, or ``("rp", predicate, rows)`` with a literal
-and a dictionary."""
+"""An operation in a history: ``("r", key, value)``, ``("w", key, value)``,
+``("append", key, value)``, ``("insert", key, row)``, ``("delete", key, None)``, or ``("rp",
+predicate, rows)`` with a literal and a dictionary."""
 
 _BOUND: Final = re.compile(r"[<>]= :value (-?\d+)")
 
 
 def between(low: int, high: int) -> Literal:
-    """Return the predicate that a row's value is in a range; it is recorded in place of a key."""
+    """Return the predicate "the value is from ``low`` to ``high``", which is recorded as a key."""
     return Literal(f"[:between :value {low} {high}]")
 
 
 def bounds_of(predicate: str) -> tuple[int, int]:
-    """Return the range of a predicate that :func:`between` made."""
+    """Return the bounds of the range in a predicate that :func:`between` made."""
     low, high = _BOUND.findall(predicate)
     return int(low), int(high)
 
@@ -144,13 +146,13 @@ def conversation(
     program: Generator[Operation, Any, None],
     change: Callable[[Operation], tuple[Operation, ...]],
 ) -> Generator[Operation, Any, None]:
-    """Return a conversation that replaces each operation of another one.
+    """Replace each operation of a conversation by other operations.
 
     Args:
-        program: the conversation, which receives the result of the last replacement of each
-            operation.
-        change: a function that returns the replacements of an operation; an empty tuple ends the
-            conversation.
+        program: the conversation to change. For each of its operations, it receives the result of
+            the last operation that replaces it.
+        change: a function that returns the operations that replace an operation; if it returns an
+            empty tuple, the conversation ends.
     """
     result: Any = None
     while True:
@@ -168,13 +170,13 @@ def conversation(
 def with_savepoints(
     program: Program, random: Random, share: float, value: Iterator[int]
 ) -> Program:
-    """Return the program with an undone write before a share of its updates and appends.
+    """Return a program in which some updates and appends follow an undone write.
 
     Args:
         program: the program to change.
-        random: the source of the random choice of updates and appends.
-        share: the share of the updates and appends, from 0 to 1.
-        value: an iterator over the values of the undone writes.
+        random: the random number generator that chooses these updates and appends.
+        share: which share of the updates and appends follow an undone write, from 0 to 1.
+        value: an iterator that yields the values for the undone writes.
     """
 
     def undone(operation: Operation) -> tuple[Operation, ...]:
@@ -186,7 +188,7 @@ def with_savepoints(
 
 
 def only_reads(program: Program) -> Program:
-    """Return the program for a client that may only read: each write becomes a read of its key."""
+    """Return a program for a client that may not write: each write becomes a read of its key."""
 
     def reading(operation: Operation) -> tuple[Operation, ...]:
         match operation:

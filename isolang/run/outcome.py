@@ -1,9 +1,9 @@
-"""Defines the outcomes of transactions: whether a transaction that raised may have been applied.
+"""Defines how transactions end, and whether a failed transaction may still have been applied.
 
-A *driver* (:mod:`isolang.run.drivers`) knows how to commit so that a COMMIT that rolled back raises
-an error, how to roll back for certain, and what an error means. The recorder commits a connection
-without a driver by the connection's ``commit``; every error from then on leaves the outcome
-unknown.
+A *driver* (:mod:`isolang.run.drivers`) knows how to commit such that a COMMIT that rolled back
+raises an error, how to roll back reliably, and what an error means. If a connection has
+no driver, the recorder commits by the connection's ``commit``, and every error from then on leaves
+the outcome unknown.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Outcome: TypeAlias = Literal["committed", "aborted", "maybe"]
 """How a transaction ended, as far as its client knows."""
 
 Failure: TypeAlias = Literal["aborted", "maybe"]
-"""The outcome of a transaction that raised an error: certainly not applied, or unknown."""
+"""The outcome of a transaction that failed: ``aborted`` if it certainly had no effect."""
 
 Phase: TypeAlias = Literal["statement", "commit"]
-"""The time of an error: before COMMIT was sent in an explicit transaction, or later."""
+"""When an error occurred: ``statement`` if no COMMIT was sent yet, ``commit`` otherwise."""
 
 
 class Connection(Protocol):
@@ -40,28 +40,30 @@ class Connection(Protocol):
 
 
 class RolledBack(Exception):  # noqa: N818 - an answer of the server, not a fault
-    """The server rolled back at COMMIT, and raised no error."""
+    """The server rolled the transaction back at COMMIT without raising an error."""
 
 
 class BadAnswer(HistoryError):  # noqa: N818 - an answer, though none that a history can hold
-    """The response does not answer the request, or its value cannot be recorded."""
+    """A response that does not fit the request, or has a value that no history can hold."""
 
 
 class Autocommit(Exception):  # noqa: N818 - a state of the connection, not a fault
-    """The connection had no explicit transaction, so each statement committed by itself."""
+    """The connection had no explicit transaction, so each statement committed on its own."""
 
 
 class Driver(Struct, frozen=True, kw_only=True):
-    """The way in which a database's connections commit and roll back, and what their errors mean.
+    """A driver: how connections to a database commit and roll back, and what their errors mean.
 
     Attributes:
         commit: a function that commits, or raises an error and leaves no transaction open; it
             raises :class:`RolledBack` if the server rolled back without an error.
-        rollback: a function that makes sure that the open transaction is never applied; it raises
-            an error if it cannot, for example because the connection has an implicit transaction.
-        classify: a function that returns what an error means.
+        rollback: a function that ensures that the open transaction is never applied; it raises an
+            error if it cannot ensure that, for example because the connection has an implicit
+            transaction.
+        classify: a function that returns whether a transaction that failed with an error certainly
+            aborted, or may have committed.
         resolve: a function that queries the server for the outcome of a transaction whose COMMIT
-            ended in an unclear error; ``None`` if the server cannot report that.
+            failed with an unclear error; ``None`` if the server cannot report the outcome.
     """
 
     commit: Callable[[Any], object]
@@ -71,12 +73,12 @@ class Driver(Struct, frozen=True, kw_only=True):
 
 
 def commit(connection: Connection) -> None:
-    """Commit by the method of the connection."""
+    """Commit the open transaction by the connection's own method."""
     connection.commit()
 
 
 def roll_back(connection: Any) -> None:
-    """Roll back a connection; if that fails, close it.
+    """Roll back the open transaction; if that fails, close the connection.
 
     SOUND BECAUSE: by PEP 249, connections begin with autocommit off. If a connection is closed or
     lost before COMMIT was sent, the server rolls its transaction back.
@@ -90,7 +92,7 @@ def roll_back(connection: Any) -> None:
 
 
 def roll_back_or_close(connection: Any) -> None:
-    """Roll back; if that fails, close the connection, so that the server rolls back."""
+    """Roll back; if that fails, close the connection, which makes the server roll back."""
     try:
         connection.rollback()
     except Exception:
@@ -98,17 +100,17 @@ def roll_back_or_close(connection: Any) -> None:
 
 
 def classify(error: BaseException, phase: Phase) -> Failure:
-    """Return what an error means for an unknown database."""
+    """Return ``maybe`` for an error at COMMIT that may have committed, else ``aborted``."""
     return "aborted" if phase == "statement" or isinstance(error, RolledBack) else "maybe"
 
 
 async def commit_later(connection: Any) -> None:
-    """Commit by the method of the asynchronous connection."""
+    """Commit the open transaction by the asynchronous connection's own method."""
     await connection.commit()
 
 
 async def roll_back_later(connection: Any) -> None:
-    """Roll back an asynchronous connection as :func:`roll_back` does.
+    """Roll back the open transaction of an asynchronous connection, as :func:`roll_back` does.
 
     Raises:
         Autocommit: the connection is in autocommit mode.
@@ -119,7 +121,7 @@ async def roll_back_later(connection: Any) -> None:
 
 
 async def roll_back_or_close_later(connection: Any) -> None:
-    """Roll back; if that fails, close the connection, so that the server rolls back."""
+    """Roll back; if that fails, close the connection, which makes the server roll back."""
     try:
         await connection.rollback()
     except Exception:
@@ -141,7 +143,7 @@ _HOMES: Final = {
 
 
 def driver_of(connection: object) -> Driver:
-    """Return the driver of a connection, chosen by the package of its type.
+    """Return the driver for a connection, chosen by the package that defines its type.
 
     Raises:
         IsolangError: the connection has no ``commit``.
@@ -158,13 +160,13 @@ def driver_of(connection: object) -> Driver:
 
 
 def commits_later(connection: object) -> bool:
-    """Return whether ``commit`` or ``rollback`` is a coroutine, which must be awaited."""
+    """Return whether the connection's ``commit`` or ``rollback`` must be awaited."""
     methods = (getattr(connection, name, None) for name in ("commit", "rollback"))
     return any(iscoroutinefunction(method) for method in methods)
 
 
 def refuse(connection: object, how: str, hint: str) -> NoReturn:
-    """Raise the error that a connection cannot be committed in the way it is used.
+    """Raise an error that says why the recorder cannot commit a connection.
 
     Raises:
         IsolangError: always.

@@ -1,4 +1,4 @@
-"""The options of runs and litmus tests, each declared once."""
+"""Declares the options for runs and litmus tests, each of them once."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from isolang.declared import COUNT, NUMBER, SEED, SHARE, About, CheckedOptions
 from isolang.options import LIMITS, LONGEST
 
 DATABASE: Final = "The database"
-"""The panel of the help that has the options of the database."""
+"""The help panel that lists the options about the database."""
 SIZE: Final = "Size"
-"""The panel of the help that has the size of a run."""
+"""The help panel that lists the options about the size of a run."""
 
 RandomSeed: TypeAlias = Annotated[int, About("Of all random choices.", "N", bounds=SEED)]
 TablePrefix: TypeAlias = Annotated[
@@ -20,11 +20,11 @@ TablePrefix: TypeAlias = Annotated[
 ]
 Distribution: TypeAlias = Literal["uniform", "zipfian", "hotspot", "exponential"]
 Access: TypeAlias = Literal["index", "scan"]
-"""The way rows are found: by the primary key, or by a column without an index."""
+"""How statements find rows: by the primary key, or by a column that has no index."""
 
 Update: TypeAlias = Literal["update", "upsert", "insert"]
-"""The way rows are written: by UPDATE; by the dialect's INSERT that updates; by UPDATE, and INSERT
-if the row does not exist."""
+"""How statements write rows: by UPDATE; by the dialect's INSERT that updates existing rows; or by
+UPDATE, followed by INSERT if the row does not exist."""
 
 
 class Shape(CheckedOptions, frozen=True, kw_only=True):

@@ -41,20 +41,19 @@ __all__ = [
 
 
 Owned: TypeAlias = Literal["ours", "lost", "unknown"]
-"""The state of ownership: whether tables still belong to the run that created them."""
+"""Whether the tables still belong to the run that created them, as far as the run knows."""
 
 
 class Level(Struct, frozen=True, kw_only=True):
     """An isolation level of a database.
 
     Attributes:
-        name: the database's name of the level, in lower case.
+        name: the name that the database gives to the level, in lower case.
         claims: the specification that the database claims to satisfy at the level.
-        says: the way in which the adapter selects the level: the SQL, or the mode of the
-            connection.
-        promise: the quoted sentence of the documentation that ``claims`` formalizes; empty if the
-            level's name is enough.
-        source: the place of that sentence in the documentation.
+        says: how the adapter selects the level: the SQL statement, or the mode of the connection.
+        promise: the sentence of the documentation that ``claims`` formalizes, as a quotation; empty
+            if the name of the level already says what is promised.
+        source: where that sentence is in the documentation.
     """
 
     name: str
@@ -67,40 +66,40 @@ class Level(Struct, frozen=True, kw_only=True):
 class Client(Protocol):
     """A connection that runs the transactions of one session.
 
-    Operations are called between ``begin`` and ``commit`` or ``rollback``, by one thread at a time.
-    An exception means that the transaction cannot continue.
+    The methods for operations are called between ``begin`` and ``commit`` or ``rollback``, by one
+    thread at a time. An exception means that the transaction cannot continue.
     """
 
     def begin(self, level: str) -> None:
-        """Begin a transaction at a level of the target."""
+        """Begin a transaction; ``level`` is the name of one of the target's levels."""
         ...
 
     def read(self, key: str) -> Any:
-        """Return the value of a row: ``None`` as loaded, a list, or ``DELETED`` for no row."""
+        """Return a row's value: a number, a list, ``None`` (initial) or ``DELETED`` (no row)."""
         ...
 
     def write(self, key: str, value: int) -> bool:
-        """Update a row; return false if the row does not exist."""
+        """Update a row, and return true; if the row does not exist, return false."""
         ...
 
     def append(self, key: str, value: int) -> bool:
-        """Append to the list of a row; return false if the row does not exist."""
+        """Append to the list in a row, and return true; if the row does not exist, return false."""
         ...
 
     def insert(self, key: str, value: int) -> None:
-        """Insert a row."""
+        """Insert a row; raise an error if the row already exists."""
         ...
 
     def delete(self, key: str) -> bool:
-        """Delete a row; return false if the row does not exist."""
+        """Delete a row, and return true; if the row does not exist, return false."""
         ...
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
-        """Return the rows with keys from ``low`` to ``high``, read by one statement."""
+        """Return the rows with keys from ``low`` to ``high``, which one statement reads."""
         ...
 
     def select(self, low: int, high: int) -> dict[str, Any]:
-        """Return the rows with values from ``low`` to ``high``, read by one statement."""
+        """Return the rows with values from ``low`` to ``high``, which one statement reads."""
         ...
 
     def change(self, low: int, high: int, value: int) -> list[str]:
@@ -112,25 +111,25 @@ class Client(Protocol):
         ...
 
     def rollback_to_savepoint(self) -> None:
-        """Undo all changes since the savepoint, and keep the transaction open."""
+        """Undo all changes since the savepoint, but keep the transaction open."""
         ...
 
     def commit(self) -> None:
-        """Commit; raise ``RolledBack`` if the server rolled back without an error."""
+        """Commit the transaction; raise ``RolledBack`` if the server silently rolled it back."""
         ...
 
     def rollback(self) -> None:
-        """Make sure that the transaction is never applied, or raise an error."""
+        """Ensure that the transaction is never applied; raise an error if that is impossible."""
         ...
 
     def resolve(self) -> Outcome:
-        """Return the outcome of a transaction whose COMMIT ended in an unclear error."""
+        """Find out how a transaction ended whose COMMIT failed with an unclear error."""
         ...
 
     def waits(self) -> bool | None:
-        """Return whether the statement waits for a transaction; ``None`` if that is unknown.
+        """Return whether a statement is waiting for another transaction; ``None`` if unknown.
 
-        The caller is a different thread than the one that sent the statement.
+        This method is called in a different thread than the statement.
         """
         ...
 
@@ -145,31 +144,32 @@ class Client(Protocol):
 
 @runtime_checkable
 class Swapping(Protocol):
-    """A client whose database can compare and set by one statement."""
+    """A client whose database can compare and set a value by a single statement."""
 
     def swap(self, key: str, expected: int | None, value: int) -> bool:
-        """Write a key if its value is the expected one; return false if it is not.
+        """Write a key and return true if its value is the expected one; otherwise return false.
 
-        The write takes effect at once. Between request and response, ``rollback`` raises an error.
+        The write takes effect immediately. If the response has not arrived, ``rollback`` raises an
+        error.
         """
         ...
 
 
 @runtime_checkable
 class ReportsLevel(Protocol):
-    """A client whose database reports the level of the open transaction."""
+    """A client whose database reports at which level the open transaction runs."""
 
     def isolation(self) -> str:
-        """Return the target's name of the level; empty if the database does not report it."""
+        """Return the level's name; return an empty string if the database does not report it."""
         ...
 
 
 @runtime_checkable
 class Transacting(Protocol):
-    """A client that runs whole transactions, not single operations."""
+    """A client that runs a whole transaction by one call instead of its operations one by one."""
 
     def transact(self, level: str, operations: Sequence[Recorded]) -> list[Any]:
-        """Run a transaction; return the result of each operation (any value for a write).
+        """Run a transaction, and return one result per operation; results of writes are ignored.
 
         Raises:
             Exception: the transaction aborted, or its outcome is unknown; ``classify`` decides
@@ -180,48 +180,49 @@ class Transacting(Protocol):
 
 @runtime_checkable
 class Accounting(Protocol):
-    """A target whose database reports the versions that were read and written, and their order.
+    """A target whose database reports which versions were read and written, and in which order.
 
     Attributes:
-        tells_versions: whether to report the versions; it must be set before ``start``.
-        ordered: whether the versions that its clients report are integers in version order.
+        tells_versions: whether clients report versions; it must be set before ``start``.
+        ordered: whether the reported versions are integers that grow in version order.
     """
 
     tells_versions: bool
     ordered: ClassVar[bool]
 
     def account(self, path: Path) -> tuple[str, ...]:
-        """Add to a recorded history what the database knows, after all clients have ended.
+        """Complete a recorded history with what the database knows, after all clients have ended.
 
         Args:
-            path: the file of the history.
+            path: the file that contains the history.
 
         Returns:
-            Remarks for the user, one phrase each.
+            Remarks for the user; each remark is a phrase.
 
         Raises:
-            TargetError: the database has lost this information.
+            TargetError: the database does not have this information any more.
         """
         ...
 
 
 class Target(Protocol):
-    """A database to be tested.
+    """A database that a run tests.
 
     Attributes:
         name: the name of the database in reports.
-        address: the address that the user wrote.
-        tokens: whether a transaction that writes also writes its own token, by which ``resolve``
-            finds its outcome. The first writer of the token decides: either the transaction, or the
-            client that resolves it, after which the transaction can never commit.
+        address: the address as the user wrote it.
+        tokens: whether each transaction that writes also writes a token of its own, by which
+            ``resolve`` finds its outcome. The first writer of the token decides: if it is the
+            transaction itself, the transaction has committed; if it is the client that resolves it,
+            the transaction can never commit.
         lists: the keys that hold lists; they must be set before ``start``.
-        levels: the isolation levels of the database, the default first.
+        levels: the isolation levels of the database; the first level is the default.
         mixes: the specification by which to judge a run whose transactions have different levels;
-            empty if a level of the library does that, ``None`` if a transaction cannot choose its
-            level.
-        lacks: the missing features: ``range reads``, of keys and of values; ``savepoints``; clients
-            in several ``processes``; ``rows`` that are inserted and deleted; ``conversations``,
-            whose writes depend on what they read.
+            empty if a level of the library can judge such a run, ``None`` if transactions cannot
+            choose their levels.
+        lacks: the features that the database does not have: ``range reads``, by keys and by values;
+            ``savepoints``; clients in several ``processes``; ``rows`` that are inserted and
+            deleted; ``conversations``, in which writes depend on earlier reads.
     """
 
     name: ClassVar[str]
@@ -233,7 +234,7 @@ class Target(Protocol):
     lists: frozenset[str]
 
     def start(self) -> None:
-        """Start a server if the address names none; otherwise connect once.
+        """Start a server if the address names no host; otherwise check that the server responds.
 
         Raises:
             TargetError: the database cannot be reached; the message says what to do.
@@ -241,14 +242,14 @@ class Target(Protocol):
         ...
 
     def version(self) -> str:
-        """Return the database's name and version, as it reports them."""
+        """Return the name and version that the database reports."""
         ...
 
     def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
-        """Create the tables, and a row for each key: NULL in a register, an empty list.
+        """Create the tables with a row for each key: NULL for a register, an empty list for a list.
 
         Raises:
-            TargetError: a table exists already, or may not be created.
+            TargetError: a table already exists, or the user may not create it.
         """
         ...
 
@@ -257,11 +258,11 @@ class Target(Protocol):
         ...
 
     def classify(self, error: BaseException, phase: Phase) -> Failure:
-        """Return what an error of a client means for its transaction."""
+        """Return whether a transaction that failed with this error certainly aborted."""
         ...
 
     def statement(self, operation: str, key: str, value: object) -> str:
-        """Return the statement that the client sent for a recorded operation, to show it."""
+        """Return the statement that a client sent for a recorded operation, for explanations."""
         ...
 
     def remove(self) -> None:
@@ -269,45 +270,46 @@ class Target(Protocol):
         ...
 
     def clean(self) -> list[str]:
-        """Remove what killed runs have left, without ``start``; return the removed names."""
+        """Remove the tables of killed runs, without ``start``; return the names of these tables."""
         ...
 
     def close(self) -> None:
-        """Remove what ``setup`` created, and stop what ``start`` started."""
+        """Remove what ``setup`` created, and stop the server that ``start`` started."""
         ...
 
 
 @runtime_checkable
 class Owning(Protocol):
-    """A target that marks its tables if other runs may remove them, and notices if they do.
+    """A target that marks its tables, and notices if another run removes them.
 
     Attributes:
-        owner: the run's name in the mark; empty until ``setup`` chooses one.
+        owner: the name of the run in the mark; empty until ``setup`` chooses a name.
     """
 
     owner: str
 
     @property
     def shared(self) -> bool:
-        """Return whether other processes may use the database."""
+        """Return whether processes other than this run may use the database."""
         ...
 
     def ownership(self, *, now: bool = False) -> Owned:
         """Return whether the tables that ``setup`` created still belong to this run.
 
         Args:
-            now: whether to read the mark now, instead of returning the last known state.
+            now: true to read the mark now, false to return the last known state.
         """
         ...
 
 
 @runtime_checkable
 class Serving(Protocol):
-    """A target that starts a server if the address names no host.
+    """A target that starts its own server if the address names no host.
 
     Attributes:
-        server: the started server; ``None`` before ``start``.
-        proxied: whether clients connect through a proxy; it must be set before ``start``.
+        server: the server that was started; ``None`` before ``start``.
+        proxied: whether clients connect through a proxy, so that faults can delay or cut
+            connections; it must be set before ``start``.
     """
 
     server: Server | None
@@ -316,11 +318,11 @@ class Serving(Protocol):
 
 @runtime_checkable
 class Clustered(Protocol):
-    """A target that may start several servers.
+    """A target that can start several servers, which form a cluster.
 
     Attributes:
-        cluster: the started servers; ``None`` before ``start``, and if there is only one server.
-        partitions: whether the network between its nodes can be cut.
+        cluster: the started servers; ``None`` before ``start``, or if there is only one server.
+        partitions: whether isocheck can cut the network between the nodes.
     """
 
     cluster: Cluster | None
@@ -329,7 +331,7 @@ class Clustered(Protocol):
 
 @runtime_checkable
 class Promoting(Protocol):
-    """A target whose standby can replace its primary server.
+    """A target whose standby can take the place of its primary server.
 
     Attributes:
         standby: whether to start a standby; it must be set before ``start``.
@@ -344,7 +346,7 @@ class Promoting(Protocol):
 
 @runtime_checkable
 class Replicated(Protocol):
-    """A target that can start a standby of its server.
+    """A target that can start a standby of its primary server.
 
     Attributes:
         standby: whether to start a standby; it must be set before ``start``.
@@ -353,5 +355,5 @@ class Replicated(Protocol):
     standby: bool
 
     def connect_standby(self) -> Client:
-        """Open a connection to the standby, which supports everything except writes."""
+        """Open a connection to the standby, which accepts everything except writes."""
         ...

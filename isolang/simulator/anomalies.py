@@ -1,16 +1,16 @@
-"""Defines the bugs of the simulated database: each plants one certain anomaly in the traffic.
+"""Defines the bugs of the simulated database, each of which surely plants one anomaly.
 
-A fault that only may go wrong (a check that is skipped now and then) gives histories that may be
-valid or invalid. Therefore a bug consists of its own transactions, in sessions with traffic before
-and after, on two keys that no other transaction uses, with values that no other transaction writes.
-The cycle among them needs no other transaction, so the levels in ``weakest`` fail whatever the
-traffic does.
+A fault that only sometimes does harm, such as a check that is skipped now and then, gives histories
+that may be valid or invalid. Therefore a bug consists of its own transactions. They are in sessions
+with other transactions before and after them, they use two keys that no other transaction uses, and
+they write values that no other transaction writes. The cycle among them needs no other transaction.
+Therefore the levels in ``weakest`` are violated, whatever the other transactions do.
 
-The other levels hold, as far as the rule guarantees them, because at these instants the planted
+All other levels that the rule guarantees are still satisfied, because at these instants the planted
 transactions are those of a weaker database: the transactions of one anomaly all begin before one of
 them takes effect (or, if *in sequence*, each begins after the previous one was answered), no other
 transaction begins or ends meanwhile, replicas know all earlier transactions, and the arguments of
-:mod:`isolang.simulator.rules` hold at these instants, too.
+:mod:`isolang.simulator.rules` hold at these instants too.
 """
 
 from __future__ import annotations
@@ -21,22 +21,23 @@ from msgspec import Struct
 
 R, W = False, True
 X, Y = 0, 1
-NIL = 0  # the initial state
+NIL = 0  # the value of a read that returns the initial state
 
 Operation = tuple[bool, int, int]
 
 
 class Bug(Struct, frozen=True, kw_only=True):
-    """A planted anomaly.
+    """A bug that plants one anomaly.
 
     Attributes:
-        name: the value of ``--bug``.
+        name: the name that ``--bug`` takes.
         title: the transactions of the anomaly, in the notation of ``docs/anomalies.md``.
         strongest: the strongest levels that the transactions alone satisfy.
         weakest: the weakest levels that the transactions violate; they also violate all stronger
             levels.
-        transactions: for each transaction, its session (from 0), whether it aborts, and its
-            operations: whether it writes, the key, and the value (0 for the initial state).
+        transactions: for each transaction, its session (counted from 0), whether it aborts, and its
+            operations. An operation says whether it writes, and has a key and a value (0 for the
+            initial state).
         concurrent: whether all transactions begin before one of them takes effect; otherwise they
             run in sequence.
         clock_ahead: whether the clock of the first session runs ahead, so that the recorded times
@@ -53,7 +54,7 @@ class Bug(Struct, frozen=True, kw_only=True):
 
     @property
     def sessions(self) -> int:
-        """The number of sessions that the transactions use."""
+        """The number of sessions that the transactions run in."""
         return 1 + max(session for session, _, _ in self.transactions)
 
 

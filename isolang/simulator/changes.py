@@ -1,4 +1,4 @@
-"""Changes reads of histories, so that they are probably invalid, without an obvious refutation."""
+"""Changes reads of a history, so it is probably invalid but has no obvious refutation."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ if TYPE_CHECKING:
 
 
 def change_reads(history: History, count: int, *, seed: int = 0) -> History:
-    """Change the value of some reads of registers to another value that a transaction wrote last.
+    """Change the values of some reads of registers to values that other transactions wrote.
 
-    The new value is the last write of some committed transaction. The changed history may still
-    satisfy a level, for example if another write of the value is a possible source, too. No read
-    becomes an intrinsic anomaly (thin air, aborted, intermediate, own writes), so a refutation of
-    the result needs an order.
+    The new value of a read is the value of some committed transaction's last write of the key. The
+    changed history may still satisfy a level, for example if another write of the value is also a
+    possible source. No read becomes an intrinsic anomaly (thin air, aborted, intermediate, own
+    writes). Therefore a refutation of the changed history needs version orders.
 
     Args:
         history: a history of registers, which is not changed itself.
-        count: the number of reads to change; fewer are changed if fewer have another possible
-            value.
+        count: how many reads to change. If fewer reads have another possible value, only these are
+            changed.
         seed: the seed of the random choice.
 
     Returns:
-        A copy of the history without its truth, and with a note that counts the changes.
+        A copy of the history with changed reads, without its truth, and with a note that says how
+        many reads were changed.
     """
     import numpy as np
 
@@ -38,7 +39,7 @@ def change_reads(history: History, count: int, *, seed: int = 0) -> History:
     rng = random.Random(seed)
     last: dict[
         int, Counter[int]
-    ] = {}  # by key, the number of committed transactions that write each value last
+    ] = {}  # by key, how many committed transactions write each value last
     finals: dict[int, dict[int, int]] = {}
     external = []
     for txn in np.flatnonzero(columns.txn_status == c.COMMITTED).tolist():
@@ -61,7 +62,7 @@ def change_reads(history: History, count: int, *, seed: int = 0) -> History:
         if (txn, key) in touched:
             continue
         touched.add((txn, key))
-        # The reads of one key before an own write see one version, so all of them would change.
+        # A transaction's reads of a key before its own write see the same version, so all change.
         same = [
             other
             for other in history.operations_of(txn)
@@ -69,7 +70,7 @@ def change_reads(history: History, count: int, *, seed: int = 0) -> History:
         ]
         if len(same) > 1:
             continue
-        sources = last.get(key, Counter()) - Counter([finals[txn].get(key, -1)])  # not own writes
+        sources = last.get(key, Counter()) - Counter([finals[txn].get(key, -1)])  # no own write
         others = sorted(value for value in sources if value != int(columns.op_value[op]))
         if others:
             changed[op] = rng.choice(others)

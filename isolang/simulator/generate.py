@@ -1,4 +1,4 @@
-"""Provides ``generate``, which runs a workload on the simulated database."""
+"""Generates a history by running a workload on the simulated database."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def generate(workload: Workload, *, timeout: float | None = None) -> SimulatedHi
         timeout: the time limit in seconds; ``None`` for no limit.
 
     Returns:
-        The history, with its truth, and with begin and end times in events of the simulation. Keys
-        are numbers from 0, and values are numbers from 1. A read of nil returned the initial state.
+        The history with its truth. Begin and end times count events of the simulation. Keys are
+        numbered from 0, and values from 1. A read of nil returned the initial state.
 
     Raises:
         HistoryError: the options contradict each other.
-        TimeoutError: the simulation exceeded the timeout.
+        TimeoutError: the simulation took longer than the timeout.
     """
     from isolang import _native
 

@@ -1,12 +1,12 @@
 """Defines the rules of the simulated database, each with a proof that it guarantees its level.
 
 Time is a counter of events. A transaction begins at b, takes effect at c and is answered at e,
-where b < c < e and all times are different. Its writes become versions of their keys at c. So the
-order of c is the version order ``ww`` and the arbitration ``ar`` of every argument below, and the
-rule determines what the transaction reads. The next transaction of a session begins after the e of
-the last one.
+where b < c < e and all times are different. Its writes become versions of their keys at c.
+Therefore all arguments use the order of the times c as the version order ``ww`` and as the
+arbitration ``ar``. The rule determines what a transaction reads. The next transaction of a session
+begins after the answer e to the previous transaction.
 
-Each argument uses the definitions in ``docs/levels.md``. *Not …* names an anomaly that the rule
+The arguments use the definitions in ``docs/levels.md``. *Not …* names an anomaly that the rule
 permits. A history may have this anomaly by chance, or because :mod:`isolang.simulator.anomalies`
 plants it.
 """
@@ -30,14 +30,15 @@ RuleName: TypeAlias = Literal[
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """A rule for the reads of transactions, and the level that it guarantees.
+    """A rule for what transactions read, and the level that the rule guarantees.
 
     Attributes:
-        name: the value of ``--rule``.
+        name: the name that ``--rule`` takes.
         level: the strongest level that every history under the rule satisfies.
-        reads: the native mechanism of reads (``Reads`` in ``native/simulator/workload.hpp``).
-        exclusive: whether no snapshot is older than the newest version of a key that its
-            transaction writes.
+        reads: the mechanism by which reads choose versions (``Reads`` in
+            ``native/simulator/workload.hpp``).
+        exclusive: whether the snapshot of a transaction contains the newest version of each key
+            that the transaction writes.
         stale: whether a snapshot may be older than the begin of its transaction.
         causal: whether replicas learn of transactions in causal order.
         argument: the proof that the rule guarantees the level, and in general no stronger level.

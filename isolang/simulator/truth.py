@@ -1,4 +1,4 @@
-"""States the truth of a generated history: the levels that it satisfies and violates."""
+"""Derives the truth of a generated history: the levels that it satisfies and violates."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ LEVELS: Final = (
     "pl-2",
     "pl-1",
 )
-"""The levels that a truth covers, the strongest first."""
+"""The levels that a truth is about, the strongest level first."""
 
 
 def implied(level: str) -> frozenset[str]:
-    """Return a level, and all of :data:`LEVELS` that it implies.
+    """Return the levels in :data:`LEVELS` that a level implies, including the level itself.
 
     >>> sorted(implied("cc"))
     ['cc', 'pl-1', 'pl-2', 'ra', 'rc']
@@ -40,12 +40,12 @@ def implied(level: str) -> frozenset[str]:
 
 
 class Planted(Struct, frozen=True, kw_only=True):
-    """The place of a planted anomaly.
+    """A planted anomaly and its place in the history.
 
     Attributes:
         bug: the name of the bug in :data:`isolang.simulator.BUGS`.
-        transactions: the names of the transactions, in the order of the bug's description.
-        keys: the numbers of the keys x and y, if the anomaly uses both.
+        transactions: the names of the planted transactions, in the order of the bug's description.
+        keys: the numbers of the keys that the anomaly uses: x, and y if it uses two keys.
         violates: the weakest levels that the anomaly violates.
     """
 
@@ -60,10 +60,11 @@ class Truth(Struct, frozen=True, kw_only=True):
 
     Attributes:
         rule: the name of the database's rule.
-        satisfies: the levels that the history satisfies by construction, the strongest first. It
-            may satisfy a stronger level by chance, which is then in neither tuple.
+        satisfies: the levels that the history satisfies by construction, the strongest level first.
+            The history may satisfy a stronger level by chance; such a level is neither in
+            ``satisfies`` nor in ``violates``.
         violates: the levels that the history violates because of planted anomalies.
-        planted: the planted anomalies, with their places.
+        planted: the planted anomalies with their places.
     """
 
     rule: str
@@ -75,9 +76,9 @@ class Truth(Struct, frozen=True, kw_only=True):
     def of(cls, rule: str, planted: Sequence[Planted]) -> Truth:
         """Derive the truth from the rule and the planted anomalies.
 
-        SOUND BECAUSE: a level is satisfied if both the rule and each anomaly, among the instants of
-        the simulation, satisfy the level (:mod:`isolang.simulator.anomalies`). It is violated as
-        soon as one anomaly violates it.
+        SOUND BECAUSE: a level is satisfied if the rule satisfies it and each anomaly, at its
+        instants of the simulation, satisfies it too (:mod:`isolang.simulator.anomalies`). A level
+        is violated if at least one anomaly violates it.
         """
         holds = set(implied(RULES[rule].level))
         fails: set[str] = set()
@@ -93,11 +94,11 @@ class Truth(Struct, frozen=True, kw_only=True):
         )
 
     def verdict(self, level: str) -> bool | None:
-        """Return whether a level holds, or ``None`` if the construction does not determine that."""
+        """Return whether the history satisfies a level; ``None`` if the truth does not say."""
         return True if level in self.satisfies else False if level in self.violates else None
 
     def sentences(self) -> tuple[str, ...]:
-        """Return the truth as sentences."""
+        """Return sentences for people that state the truth."""
         sentences = [f"simulated under the rule {self.rule}: satisfies {', '.join(self.satisfies)}"]
         if self.violates:
             sentences.append(f"violates {', '.join(self.violates)}")
@@ -109,15 +110,15 @@ class Truth(Struct, frozen=True, kw_only=True):
         return tuple(sentences)
 
     def named_as_in(self, written: History, read: History) -> Truth:
-        """Return the truth with the names that planted transactions have after a round trip.
+        """Return the truth with the names that transactions have after writing and reading a file.
 
-        A format may number transactions anew. Planted transactions are identified by their
+        A format may number transactions differently. Planted transactions are identified by their
         operations on their keys, which no other transaction uses. Transactions that the format
-        leaves out keep their names.
+        cannot express keep their names.
 
         Args:
-            written: the history of this truth.
-            read: the same history as read from its file.
+            written: the history that this truth is about.
+            read: the same history after it was read from its file.
         """
         name_of = {written.name_of(txn): txn for txn in range(written.t0)}
         planted = []
@@ -133,7 +134,7 @@ class Truth(Struct, frozen=True, kw_only=True):
         return replace(self, planted=tuple(planted))
 
     def as_json(self) -> dict[str, Any]:
-        """Return the truth as a JSON object, for a file next to the history."""
+        """Return the truth as a JSON object, which is saved in a file next to the history."""
         return {
             "rule": self.rule,
             "argument": RULES[self.rule].argument,
@@ -153,7 +154,7 @@ class Truth(Struct, frozen=True, kw_only=True):
 
 
 def _done(history: History, txn: int, keys: Collection[str]) -> tuple[str, ...]:
-    """Return a transaction's operations on some keys, with nil for any initial state."""
+    """Return a transaction's operations on some keys as text, with nil for the initial state."""
     texts = []
     for op in history.operations_of(txn):
         if history.key(int(history.columns.op_key[op])) in keys:
@@ -167,10 +168,10 @@ def _ordered(levels: Iterable[str]) -> tuple[str, ...]:
 
 
 class SimulatedHistory(History, frozen=True, kw_only=True):
-    """A generated history.
+    """A history from the simulator, with its truth.
 
     Attributes:
-        truth: the truth of the history by construction.
+        truth: the levels that the history satisfies and violates by construction.
     """
 
     truth: Truth

@@ -1,1 +1,1 @@
-"""Back ends, one file each: a problem in, a model or a refutation out."""
+"""The solvers, one module each: each takes a problem, and returns a model or a refutation."""

@@ -1,27 +1,32 @@
-"""A topological order under edge additions and removals (Pearce and Kelly, 2006), in Python."""
+"""A topological order that is kept while edges are added and removed (Pearce and Kelly, 2006)."""
 
 from __future__ import annotations
 
 
 class AcyclicOrder:
-    """An acyclic graph whose edges have literals; the last edges can be removed again."""
+    """An acyclic graph whose edges have literals, and whose latest edges can be removed."""
 
     def __init__(self, nodes: int) -> None:
-        """Make a graph without edges."""
+        """Create a graph with this number of nodes and no edges."""
         self._place = list(range(nodes))
         self._out: list[list[tuple[int, int]]] = [[] for _ in range(nodes)]
         self._into: list[list[int]] = [[] for _ in range(nodes)]
         self._added: list[tuple[int, int]] = []
 
     def edges(self) -> int:
-        """Return the number of edges."""
+        """Return how many edges the graph has."""
         return len(self._added)
 
     def add(self, u: int, v: int, literal: int) -> list[int] | None:
-        """Add an edge unless it would close a cycle.
+        """Add the edge from u to v, unless it would close a cycle.
+
+        Args:
+            u: the node that the edge leaves.
+            v: the node that the edge enters.
+            literal: the literal under which the edge exists; 0 if it always exists.
 
         Returns:
-            ``None`` if the edge was added; otherwise the literals of the cycle, without 0.
+            ``None`` if the edge was added; otherwise the literals of the cycle's edges, without 0.
         """
         place = self._place
         if place[u] >= place[v]:
@@ -38,16 +43,18 @@ class AcyclicOrder:
         return None
 
     def shrink(self, edges: int) -> None:
-        """Remove the last edges until ``edges`` of them are left. The order stays valid."""
+        """Remove the latest edges until ``edges`` edges remain; the topological order is kept."""
         while len(self._added) > edges:
             u, v = self._added.pop()
             self._out[u].pop()
             self._into[v].pop()
 
     def _ahead(self, start: int, target: int) -> tuple[list[int], list[int] | None]:
-        """Return the nodes that are reached before the target's place, and ``None``.
+        """Search for a path from ``start`` to ``target``.
 
-        If there is a path to the target, return no nodes, and the literals of the path.
+        Returns:
+            If no path exists, the nodes reached from ``start`` whose place is before the target's,
+            and ``None``. If a path exists, an empty list, and the literals of the path's edges.
         """
         if start == target:
             return [], []

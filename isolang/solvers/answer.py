@@ -1,4 +1,4 @@
-"""The answers of solvers, to formulas and to the histories that were encoded as formulas."""
+"""The answers of solvers to formulas, and to the histories that were encoded as formulas."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ Cause: TypeAlias = Literal[
 
 
 class Solution(Struct, frozen=True, kw_only=True):
-    """The answer of a solver to a formula; at the deadline it raises ``TimeoutError`` instead.
+    """A solver's answer to a formula. A solver without an answer raises ``TimeoutError`` instead.
 
     Attributes:
-        satisfiable: whether there is an assignment.
-        values: int8[variables + 1]; the value of each variable, 0 or 1 (entry 0 is unused), if the
-            formula is satisfiable.
-        core: the rows of ``Formula.reads`` that contradict the rest of an unsatisfiable formula;
-            ``None`` if the solver gives no core.
-        statistics: the solver's counts by name, with ``conflicts`` if it counts them.
+        satisfiable: whether some assignment satisfies the formula.
+        values: int8[variables + 1]; if the formula is satisfiable, the value of each variable,
+            which is 0 or 1. Entry 0 is unused.
+        core: if the formula is unsatisfiable, the rows of ``Formula.reads`` that contradict the
+            rest of the formula; ``None`` if the solver gives no core.
+        statistics: what the solver counted, by name; ``conflicts`` is one of the names if the
+            solver counts conflicts.
     """
 
     satisfiable: bool
@@ -45,10 +46,11 @@ class Solution(Struct, frozen=True, kw_only=True):
 
 
 class Unproved(Struct, frozen=True, kw_only=True):
-    """The claim, without a proof, that a history has no model.
+    """A solver's claim that a history has no model, without a proof.
 
     Attributes:
-        core: the read operations that contradict the writes; ``None`` if they are not known.
+        core: the read operations that contradict the writes; ``None`` if the solver does not say
+            which reads contradict them.
     """
 
     core: tuple[int, ...] | None = None
@@ -58,8 +60,8 @@ class Undecided(Struct, frozen=True, kw_only=True):
     """The outcome of a solver that did not decide whether a history has a model.
 
     Attributes:
-        cause: the kind of reason.
-        reason: the reason as a sentence.
+        cause: the kind of reason why nothing was decided, for programs.
+        reason: the reason as a sentence, for users.
     """
 
     cause: Cause
@@ -67,13 +69,14 @@ class Undecided(Struct, frozen=True, kw_only=True):
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """The answer of an encoding with a solver to a history.
+    """The result of a solver for a history that an encoding translated to its input.
 
     Attributes:
         result: a model (a witness, or the relations that the specification quantifies over), a
             refutation, an unproved claim that no model exists, or why nothing was decided.
-        statistics: the solver's counts by name.
-        formula: the formula that was solved, if the history was encoded as one.
+        statistics: what the solver counted, by name.
+        formula: the formula that the solver got; ``None`` if the history was not encoded as a
+            formula.
         work: how many times the native engine polled its budget.
     """
 
@@ -84,23 +87,24 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     @property
     def outcome(self) -> Literal["valid", "invalid", "unknown"]:
-        """The verdict, if the checker accepts the proof."""
+        """The verdict that follows if the checker accepts the proof."""
         if isinstance(self.result, Undecided):
             return "unknown"
         return "valid" if isinstance(self.result, Witness | Relations) else "invalid"
 
 
-# The work of a conflict in an empty formula, and how many clauses and edges add 1 to that work.
+# A conflict in an empty formula takes the first number of units of work. Each further `_SIZE`
+# clauses and edges of the formula add one unit.
 _CONFLICT, _SIZE = 300, 20
 
 
 def conflicts_for(work: int, formula: Formula) -> int:
-    """Return the number of conflicts that correspond to an amount of work; 0 for no limit."""
+    """Return how many conflicts correspond to a limit of work; for both, 0 means no limit."""
     return max(1, work // _of_conflict(formula)) if work else 0
 
 
 def work_of(solution: Solution, formula: Formula) -> int:
-    """Return the work that a solution took."""
+    """Return how much work a solution took, which is estimated from its number of conflicts."""
     return int(solution.statistics.get("conflicts", 0)) * _of_conflict(formula)
 
 

@@ -1,4 +1,4 @@
-"""The clauses of a formula with a selector per read, for solvers that give cores."""
+"""Adds a selector to the clause of each read, for solvers that return cores of assumptions."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ if TYPE_CHECKING:
 
 
 def with_selectors(formula: Formula) -> tuple[Ints, list[int]]:
-    """Add a new variable to the clause of each read, which the clause needs as an assumption.
+    """Add a new variable, the selector, to the clause of each read.
+
+    The clause applies only if the solver assumes the selector.
 
     Returns:
-        The clauses, with a 0 after each one, and the selector of each row of ``Formula.reads``.
+        The clauses in one array, with a 0 after each clause, and the selector for each row of
+        ``Formula.reads``.
     """
     (ends,) = np.nonzero(formula.clauses == 0)
     starts = np.concatenate([np.zeros(1, np.int64), ends[:-1] + 1])[: len(ends)]

@@ -1,4 +1,4 @@
-"""clingo: clauses as integrity constraints over free atoms, with its own acyclicity check."""
+"""The solver clingo, with clauses as integrity constraints and with its own acyclicity check."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def solve(
     """Solve a formula whose theory is ``acyclicity`` or ``none``.
 
     Raises:
-        TimeoutError: the time is past ``until`` (of ``time.perf_counter``), or the work is used up.
+        TimeoutError: if the time ``until`` of ``time.perf_counter`` has passed, or the work is used
+            up.
     """
     import clingo
 

@@ -1,4 +1,4 @@
-"""The native engine, which decides a history by pruning with clocks and then CDCL over a graph."""
+"""The native engine, which prunes a history's choices with clocks and then runs CDCL on a graph."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from isolang import _native
     from isolang.language.classify.automaton import Automaton
 
-# Between these two loads, models and refutations are both hard to find (docs/hard-region.md).
+# A history whose `load` is between these two values is hard, because both models and refutations
+# are hard to find (docs/hard-region.md).
 HARD = (0.4, 1.5)
 
 
@@ -31,36 +32,36 @@ def solve(
     threads: int = 1,
     work: int = 0,
 ) -> Answer:
-    """Decide a problem; the caller has already handled its intrinsic anomalies.
+    """Decide a problem whose intrinsic anomalies the caller has already handled.
 
     Args:
-        columns: the history's columns.
-        problem: the neutral problem of the history.
+        columns: the columns of the history.
+        problem: the problem of the history.
         automata: one automaton for each check.
         seconds: the limit of wall-clock time; ``None`` for no limit.
-        seed: breaks ties between variables; equal seeds give equal runs.
-        clock_bytes: the memory for the reachability clocks; with less memory, the pruning is weaker
-            and the search takes longer.
-        search_bytes: the memory for the clauses with their proofs, and the states, that searches
-            keep.
+        seed: the seed for ties between variables; equal seeds give equal runs.
+        clock_bytes: the greatest memory for the reachability clocks, in bytes. With less memory,
+            the engine prunes fewer choices and the search takes longer.
+        search_bytes: the greatest memory, in bytes, for the states that searches keep, and for the
+            learned clauses with their proofs.
         strategy: one of ``_native.strategies()``. ``cdcl`` runs only that search. Another name runs
             that search first, to its end. ``auto`` runs all searches in turns, and runs CDCL before
             pruning ends if a short search is likely.
-        threads: the number of threads that may work on the history, at least one; the answer and
-            its proof do not depend on it.
+        threads: the number of threads that may work on the history, at least one. The answer and
+            its proof do not depend on this number.
         work: how many times the search may poll its budget, which it does some millions of times a
             second; 0 for no limit. With one thread, equal runs end after equal work.
-        progress: called now and then with the current phase of the search.
+        progress: a function that is called from time to time with the current phase of the search.
         presolve: whether to look first for a model of stronger checks, which most histories have.
 
     Returns:
         A witness or a refutation, with statistics.
 
     Raises:
-        isolang._native.OutOfTime: a limit of time or work was reached (a ``TimeoutError``).
-        isolang._native.OutOfMemory: the searches use ``search_bytes`` and have found no answer (a
+        isolang._native.OutOfTime: if a limit of time or work is reached (a ``TimeoutError``).
+        isolang._native.OutOfMemory: if the searches have used ``search_bytes`` without an answer (a
             ``MemoryError``).
-        MemoryError: the process cannot get more memory.
+        MemoryError: if the process cannot get more memory.
     """
     from isolang import _native
 
@@ -80,7 +81,7 @@ def solve(
     )
     found: Witness | Refutation
     if "refutation" in result:
-        # The native core uses numbers of checks; the rest of the package uses their names.
+        # The native core numbers the checks, and the rest of the package uses their names.
         found = Refutation.of(
             [
                 ("cycle", automata[step[1]].check, step[2]) if step[0] == "cycle" else step
@@ -93,10 +94,10 @@ def solve(
 
 
 def looks_at_each_read(automata: Sequence[Automaton]) -> bool:
-    """Return whether some check looks at a transaction's reads one by one.
+    """Return whether some check distinguishes repeated reads of a key in one transaction.
 
-    If so, the engine rebuilds the problem unless it was already built with ``each_read``, which
-    keeps repeated reads apart.
+    If so, the engine needs a problem that was built with ``each_read``, and builds it again if it
+    was not.
     """
     return any(
         one.sites in ("statements", "operations") or "earlier wr" in one.direct for one in automata
@@ -104,10 +105,11 @@ def looks_at_each_read(automata: Sequence[Automaton]) -> bool:
 
 
 def load(problem: _native.Problem) -> float:
-    """Return how hard a history is: the constraint of its reads over the freedom of its sessions.
+    """Return how much the reads of a history constrain its order, relative to its freedom.
 
-    This is the sum over all reads of -ln(share of the key's writers that the read may read from),
-    divided by ln(number of interleavings of the sessions).
+    The load is the sum over all reads of -ln(share of the key's writers that are candidates of the
+    read), divided by ln(number of interleavings of the sessions). ``HARD`` says for which loads a
+    history is hard to decide.
     """
     from isolang import _native
 

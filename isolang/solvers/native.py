@@ -1,4 +1,4 @@
-"""The engine's solver of clauses with an acyclic graph, for any encoding."""
+"""The native solver for clauses and acyclic graphs, without the rest of the engine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def solve(
     """Solve a formula whose theory is ``acyclicity`` or ``none``.
 
     Raises:
-        TimeoutError: the time is past ``until`` (of ``time.perf_counter``), or the work is used up.
+        TimeoutError: if the time ``until`` of ``time.perf_counter`` has passed, or the work is used
+            up.
     """
     from isolang import _native
 

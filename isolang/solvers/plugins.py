@@ -1,9 +1,9 @@
 """Loads encodings and solvers from other packages and from files of the user.
 
-Other packages add encodings and solvers by entry points of the groups ``isolang.encodings`` and
+Other packages add encodings and solvers by entry points in the groups ``isolang.encodings`` and
 ``isolang.solvers``, whose objects are rows of the registries. A file adds its rows when it is run:
-``ENCODINGS["mine"] = Encoding(...)``. An environment variable has the names of the files, from
-which the solver processes load them, too.
+``ENCODINGS["mine"] = Encoding(...)``. An environment variable lists these files, because processes
+that run a solver must load them, too.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from isolang.encodings.registry import ENCODINGS, Encoding
 from isolang.errors import SolverError
 
 VARIABLE: Final = "ISOLANG_PLUGINS"
-"""The environment variable with the plugin files, which are separated as in ``PATH``."""
+"""The environment variable that lists the plugin files, separated like the folders in ``PATH``."""
 _HINT = 'hint: `ENCODINGS["mine"] = Encoding(...)`, docs/adding-an-encoding.md'
 
 
 def add_file(path: str) -> None:
-    """Load the encodings and solvers of a file, in this process and all that it starts later.
+    """Load the encodings and solvers of a file, in this process and in all processes it starts.
 
     Raises:
-        SolverError: the file cannot be run, adds nothing, or replaces an existing row.
+        SolverError: if the file cannot be run, adds nothing, or replaces an existing row.
     """
     whole = str(Path(path).resolve())
     known = os.environ.get(VARIABLE, "").split(os.pathsep)
@@ -39,10 +39,10 @@ def add_file(path: str) -> None:
 
 @cache
 def load_plugins() -> None:
-    """Load the files that the environment names, and the entry points of other packages.
+    """Load the plugin files that ``VARIABLE`` lists, and the entry points of other packages.
 
     Raises:
-        SolverError: a file or an entry point cannot be loaded.
+        SolverError: if a file or an entry point cannot be loaded.
     """
     for path in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
         _load_file(path)
@@ -78,7 +78,7 @@ def _load_file(path: str) -> None:
     if spec is None or spec.loader is None or not Path(path).is_file():
         raise SolverError(f"{path}: no plugin (got no Python file, expected FILE.py)")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # the module in which the rows name their functions
+    sys.modules[name] = module  # the rows refer to functions by the name of this module
     try:
         spec.loader.exec_module(module)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""pySMT: integers, bit-vectors or plain clauses, with any SMT solver that it finds."""
+"""The solvers that pySMT finds, for formulas over integers, bit-vectors, or clauses alone."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from isolang.encodings.formula import Formula
 
 _LOGIC = {"difference": "QF_IDL", "bitvector": "QF_BV", "none": "QF_BOOL"}
-# The logics in files, because SMT-LIB has no logic of Booleans alone.
+# The logics that files declare. They differ for clauses, because SMT-LIB has no logic with Booleans
+# alone.
 _SMTLIB_LOGIC = {**_LOGIC, "none": "QF_UF"}
 
 
 @cache
 def _found() -> dict[str, Any]:
-    """Return the classes of the solvers that pySMT finds, once, as the search is slow."""
+    """Return the classes of the solvers that pySMT finds; the search is slow, so it runs once."""
     from pysmt.environment import Environment
 
     return dict(Environment().factory.all_solvers())
@@ -34,10 +35,15 @@ def names() -> list[str]:
 
 
 def terms(formula: Formula, environment: Any) -> tuple[list[Any], list[Any]]:
-    """Return a formula as pySMT terms of an environment.
+    """Translate a formula to terms of pySMT.
+
+    Args:
+        formula: the formula.
+        environment: the environment of pySMT that the terms belong to.
 
     Returns:
-        The assertions, and the symbol of each variable, from 1 (entry 0 is ``True``).
+        The assertions, and the symbol of each variable by its number. Variables are numbered from
+        1, and entry 0 is ``True``.
     """
     from pysmt.typing import BVType
 
@@ -62,7 +68,7 @@ def terms(formula: Formula, environment: Any) -> tuple[list[Any], list[Any]]:
 
 
 def to_smtlib(formula: Formula) -> str:
-    """Return a formula in SMT-LIB 2."""
+    """Return the text of a formula in SMT-LIB 2."""
     from io import StringIO
 
     from pysmt.environment import Environment
@@ -95,11 +101,13 @@ def solve(
 ) -> Solution:
     """Solve a formula whose theory is ``difference``, ``bitvector`` or ``none``.
 
-    pySMT passes limits only to Z3.
+    The limits apply only to Z3, because pySMT cannot pass limits to other solvers.
 
     Raises:
-        TimeoutError: the time is past ``until`` (of ``time.perf_counter``), or the work is used up.
-        SolverError: pySMT finds no SMT solver, or the one named does not know the theory.
+        TimeoutError: if the time ``until`` of ``time.perf_counter`` has passed, or the work is used
+            up.
+        SolverError: if pySMT finds no SMT solver, or the solver called ``name`` does not know the
+            theory.
     """
     from pysmt.environment import Environment
     from pysmt.exceptions import NoLogicAvailableError, SolverReturnedUnknownResultError
@@ -109,7 +117,7 @@ def solve(
     if not found:
         raise SolverError("pysmt: it finds no SMT solver; hint: pip install z3-solver")
     name = name or ("z3" if "z3" in found else min(found))
-    # Z3 detects the logic itself, and is slower when it is named.
+    # Z3 detects the logic itself, and is slower if it is given one.
     logic_name = "QF_UFLIRA" if name == "z3" else _LOGIC[formula.theory]
     try:
         logic = get_closer_logic(found[name].LOGICS, convert_logic_from_string(logic_name))
@@ -132,7 +140,7 @@ def solve(
                 satisfiable = solver.solve()
             except SolverReturnedUnknownResultError:
                 raise TimeoutError from None
-            statistics = counts(solver.z3) if name == "z3" else {}  # pySMT itself counts nothing
+            statistics = counts(solver.z3) if name == "z3" else {}  # pySMT gives no statistics
             if not satisfiable:
                 return Solution(satisfiable=False, statistics=statistics)
             values = np.zeros(formula.variables + 1, np.int8)

@@ -1,4 +1,4 @@
-"""The solvers with their capabilities, and the pairs of an encoding and a solver."""
+"""The table of all solvers with what they can do, and the choice of an encoding and a solver."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from isolang.language.classify.plan import Route
     from isolang.solvers.answer import Solution
 
-#: The native engine's own encoding, which makes variables on demand and always prunes.
+#: The native engine's own encoding, which creates variables only when needed and always prunes.
 EVENT_GRAPH: Final = "event-graph"
-#: The native solver: with its own encoding the whole engine, else only its clauses and its graph.
+#: The native solver. With its own encoding, it is the whole engine; with other encodings, it is
+#: only the engine's solver for clauses and acyclic graphs.
 NATIVE: Final = "native"
 
 
@@ -29,17 +30,18 @@ class Solver(Struct, frozen=True, kw_only=True):
     """A solver, or a library of several solvers.
 
     Attributes:
-        name: the name that users type.
-        module: the module of its ``solve`` function.
-        theories: the theories that it can solve, the best one first.
-        package: the Python package that it needs; empty if it needs none.
-        extra: the extra that installs it (``pip install isolang[extra]``); empty for a core
-            dependency.
-        cores: whether it returns the reads that an unsatisfiable formula needs.
-        incremental: whether it continues from its state when clauses are added.
-        deadline: ``yes`` if it stops at the deadline; otherwise when, or for which solver, it does.
-        parts: whether ``name:part`` chooses one of several solvers.
-        progress: whether it reports progress.
+        name: the name by which users choose the solver.
+        module: the module that has the solver's ``solve`` function.
+        theories: the theories that the solver supports, beginning with the most suitable one.
+        package: the Python package that the solver needs; empty if it needs no package.
+        extra: the extra that installs the package (``pip install isolang[extra]``); empty if the
+            package is a core dependency.
+        cores: whether the solver says which reads make a formula unsatisfiable.
+        incremental: whether the solver continues from its state when clauses are added.
+        deadline: ``yes`` if the solver stops at the deadline, ``between rounds`` if it may stop
+            only between two calls, ``z3 only`` if it stops only if its part is Z3.
+        parts: whether the name stands for several solvers, of which ``name:part`` chooses one.
+        progress: whether the solver reports its progress.
     """
 
     name: str
@@ -60,7 +62,7 @@ class Solver(Struct, frozen=True, kw_only=True):
 
     @property
     def missing(self) -> str:
-        """The error message for a solver that is not installed."""
+        """The error message for a solver that is not installed, with the command to install it."""
         what = f"isolang[{self.extra}]" if self.extra else self.package
         return f"not installed; pip install '{what}'"
 
@@ -74,19 +76,19 @@ class Solver(Struct, frozen=True, kw_only=True):
         progress: Callable[[str], object] | None = None,
         work: int = 0,
     ) -> Solution:
-        """Solve a formula of one of the solver's theories; this imports its package.
+        """Import the solver's package, and solve a formula in one of the solver's theories.
 
         Args:
             formula: the formula to solve.
             until: the time of ``time.perf_counter`` at which to stop; ``None`` for no limit.
-            seed: breaks ties.
-            part: the solver to use, if this one has ``parts``.
-            progress: called now and then with the current phase.
-            work: the limit of work, as ``isolang.limits.Work`` counts it; 0 for no limit. It has no
-                effect on solvers that cannot be limited in this way.
+            seed: the seed for ties.
+            part: which of several solvers to use, if this solver has ``parts``.
+            progress: a function that is called from time to time with the current phase.
+            work: the limit of work, as ``isolang.limits.Work`` counts it; 0 for no limit. The limit
+                has no effect on solvers that do not support it.
 
         Raises:
-            TimeoutError: the time is past ``until``, or the work is used up.
+            TimeoutError: if the time ``until`` has passed, or the work is used up.
         """
         function: Callable[..., Solution] = import_module(self.module).solve
         more: dict[str, object] = {"name": part} if part else {}
@@ -127,14 +129,14 @@ SOLVERS: Final[dict[str, Solver]] = {
 
 
 class Pair(Struct, frozen=True, order=True):
-    """An encoding, a solver (``sat``, or ``sat:glucose4``), and a stage of pruning."""
+    """The names of an encoding, a solver (``sat`` or ``sat:glucose4``), and a stage of pruning."""
 
     encoding: str
     solver: str
     prune: str
 
     def __str__(self) -> str:
-        """Return the pair as users type it: ``encoding/solver/prune``."""
+        """Return the three names as users type them: ``encoding/solver/prune``."""
         return f"{self.encoding}/{self.solver}/{self.prune}"
 
     @property
@@ -144,7 +146,7 @@ class Pair(Struct, frozen=True, order=True):
 
     @property
     def of_specification(self) -> bool:
-        """Return whether the encoding starts from a specification as it is written."""
+        """Return whether the encoding starts from the text of a specification, not an automaton."""
         return not self.is_engine and ENCODINGS[self.encoding].of == "specification"
 
     def shares_with(self, other: Pair) -> bool:
@@ -158,10 +160,12 @@ ENGINE: Final = Pair(EVENT_GRAPH, NATIVE, "fixpoint")
 
 
 def solver_of(name: str) -> tuple[Solver, str]:
-    """Return the solver of a name such as ``sat:glucose4``, and its part; ``""`` without one.
+    """Return the solver with a name such as ``sat:glucose4``, and the part after the colon.
+
+    The part is empty if the name has no colon.
 
     Raises:
-        SolverError: no solver has the name, or the solver is not installed.
+        SolverError: if no solver has the name, or the solver is not installed.
     """
     base, _, part = name.partition(":")
     if base not in SOLVERS:
@@ -180,13 +184,16 @@ def solver_of(name: str) -> tuple[Solver, str]:
 
 
 def theory_of(encoding: str, solver: Solver) -> Theory | None:
-    """Return the theory in which a solver takes an encoding; ``None`` if there is none."""
+    """Return the theory in which an encoding is given to a solver.
+
+    If the encoding has no theory that the solver supports, return ``None``.
+    """
     makers = ENCODINGS[encoding].makers
     return next((theory for theory in solver.theories if theory in makers), None)
 
 
 def applicable(route: Route | None = None) -> tuple[str, ...]:
-    """Return the encodings that apply to a specification, the native engine's own first.
+    """Return the encodings that apply to a specification, beginning with the engine's own.
 
     Args:
         route: the route of the specification; ``None`` if all encodings apply.
@@ -203,18 +210,20 @@ def starts_from_polygraph(encoding: str) -> bool:
 
 
 def stages_of(encoding: str) -> tuple[str, ...]:
-    """Return the stages of pruning that are possible before an encoding."""
+    """Return the stages to which a polygraph may be pruned before an encoding."""
     if encoding == EVENT_GRAPH:
         return ("fixpoint",)
     return PRUNE if starts_from_polygraph(encoding) else ("none",)
 
 
 def fitting(route: Route | None = None, *, installed: bool = True) -> Iterator[tuple[str, str]]:
-    """Yield all pairs (encoding, solver) that fit, with those of plugins; the engine's own first.
+    """Yield the encodings that apply to a specification, each with every solver that supports it.
+
+    Plugins are included. The engine with its own encoding comes first.
 
     Args:
         route: the route of the specification; ``None`` if all encodings apply.
-        installed: whether to leave out solvers that are not installed.
+        installed: whether to yield only solvers that are installed.
     """
     load_plugins()
     for encoding in applicable(route):
@@ -233,7 +242,7 @@ def choose_pair(
     *,
     route: Route | None = None,
 ) -> tuple[Pair, str]:
-    """Choose a pair; replace each ``auto`` by a choice.
+    """Choose an encoding, a solver and a stage of pruning for each argument that is ``auto``.
 
     Args:
         encoding: the name of an encoding, or ``auto``.
@@ -242,11 +251,11 @@ def choose_pair(
         route: the route of the specification; ``None`` if all encodings apply.
 
     Returns:
-        The pair, and a sentence with the reason for the choice, which is empty if there was none.
+        The pair, and the reasons for the choices. The text is empty if no choice needs a reason.
 
     Raises:
-        SolverError: there is no such pair, its solver is not installed, or the pair does not apply
-            to the specification.
+        SolverError: if there is no such pair, its solver is not installed, or the pair does not
+            apply to the specification.
     """
     if encoding not in ("auto", EVENT_GRAPH, *ENCODINGS):
         load_plugins()
@@ -298,10 +307,11 @@ def choose_pair(
 
 
 def take_encoding(encoding: str, prune: str, route: Route) -> tuple[Encoding, str]:
-    """Return the encoding of a name, and the stage of pruning before it.
+    """Return the encoding with this name, and the stage to which to prune before it.
 
     Raises:
-        SolverError: no encoding has the name, or the encoding does not apply to the specification.
+        SolverError: if no encoding has the name, or the encoding does not apply to the
+            specification.
     """
     if encoding not in ENCODINGS:
         load_plugins()
@@ -326,7 +336,7 @@ def _require_stage(prune: str, stages: Sequence[str]) -> None:
 
 
 def _stage(encoding: str, prune: str) -> str:
-    """Return the stage of pruning before an encoding; for ``auto``, its last stage."""
+    """Return the stage to which to prune before an encoding; ``auto`` means the furthest stage."""
     stages = stages_of(encoding)
     if prune == "auto":
         return stages[-1]

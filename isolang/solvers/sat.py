@@ -1,7 +1,7 @@
-"""python-sat: any of its solvers, CaDiCaL by default; acyclicity by a clause per cycle found.
+"""The solvers of python-sat, of which CaDiCaL is the default.
 
-The edges of each model are searched for cycles. Each cycle becomes a clause, and the solver
-continues until a model has no cycle or no further model exists.
+These solvers know no graphs. Therefore this module searches the edges of each model for cycles, and
+adds a clause for each cycle, until a model has no cycle or no further model exists.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from isolang.encodings.formula import Formula
 
 DEFAULT = "cadical195"
-# kissat aborts the process when clauses are added after a solve.
+# kissat aborts the process if clauses are added after a call of its `solve`.
 UNUSABLE = ("kissat",)
 
 
 def names() -> list[str]:
-    """Return the names in python-sat of its solvers that can be used here."""
+    """Return the names that python-sat gives the solvers that this module can use."""
     from pysat.solvers import SolverNames
 
     every = {n: aliases for n, aliases in vars(SolverNames).items() if not n.startswith("_")}
@@ -46,12 +46,13 @@ def solve(
 ) -> Solution:
     """Solve a formula whose theory is ``acyclicity`` or ``none``.
 
-    The function checks the deadline between two calls of the SAT solver; a timer interrupts those
-    solvers that can be interrupted (CaDiCaL cannot). Lingeling and CryptoMiniSat cannot be limited
-    to ``work``.
+    The function checks the deadline between two calls of the SAT solver. A timer also interrupts
+    the solver, if it can be interrupted (CaDiCaL cannot). Lingeling and CryptoMiniSat ignore
+    ``work`` because their conflicts cannot be limited.
 
     Raises:
-        TimeoutError: the time is past ``until`` (of ``time.perf_counter``), or the work is used up.
+        TimeoutError: if the time ``until`` of ``time.perf_counter`` has passed, or the work is used
+            up.
     """
     from pysat.solvers import Solver
 
@@ -61,12 +62,12 @@ def solve(
     counted: dict[str, float] = {}
     with Solver(name=name) as solver:
         top = formula.variables + len(selectors)
-        if top:  # by this clause all variables have a value in a model
+        if top:  # with this clause, every variable has a value in a model
             solver.append_formula([[top, -top]])
         solver.append_formula(split_clauses(clauses))
         while True:
             rounds += 1
-            # A round visits each edge; the rest of the work is for conflicts.
+            # Each round costs one unit for each variable and edge. The rest is for conflicts.
             rest = work - rounds * (formula.variables + len(formula.edges))
             budget = conflicts_for(rest, formula) - int(counted.get("conflicts", 0))
             if work and (rest <= 0 or budget <= 0):
@@ -89,7 +90,7 @@ def solve(
             remaining_seconds(until)
             cycles += len(found)
             for clause in found:
-                if not clause:  # a cycle of edges that are always there
+                if not clause:  # the cycle consists of edges that are always present
                     return Solution(satisfiable=False, core=(), statistics=statistics)
                 solver.add_clause(clause)
 
@@ -135,19 +136,23 @@ def _counts(solver: Any) -> dict[str, float]:
 
 
 class _Graph:
-    """The edges of a formula, which are searched for cycles under several assignments."""
+    """The edges of a formula, in which cycles are searched for under several assignments."""
 
     def __init__(self, formula: Formula) -> None:
         self._nodes = formula.nodes
         self._formula = formula
 
     def cycles(self, values: Any) -> Iterator[list[int]]:
-        """Yield a clause for each cycle found; no node is on two of these cycles."""
+        """Yield a clause that forbids a cycle, for some cycles that have no node in common.
+
+        Args:
+            values: the assignment, which determines the edges that are present.
+        """
         edges = self._formula.edges[self._formula.present(values)]
         edges = edges[np.argsort(edges[:, 0], kind="stable")]
         start = np.searchsorted(edges[:, 0], np.arange(self._nodes + 1)).tolist()
         heads, literals = edges[:, 1].tolist(), edges[:, 2].tolist()
-        state = bytearray(self._nodes)  # 0: new, 1: on the path, 2: done
+        state = bytearray(self._nodes)  # for each node: 0 if new, 1 if on the path, 2 if finished
         place = [0] * self._nodes
         for root in range(self._nodes):
             if state[root]:

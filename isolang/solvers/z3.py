@@ -1,4 +1,4 @@
-"""Z3: bit-vectors, integers, and acyclicity through a user propagator."""
+"""The solver Z3, for bit-vectors and integers, and for acyclicity through a user propagator."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from isolang.encodings.formula import Formula
 
 
-# Z3's resource count also includes propagation, unlike its count of conflicts.
+# How many units of work one unit of Z3's resource count is worth. The resource count includes
+# propagation, unlike the count of conflicts.
 _WORK_PER_RESOURCE = 6
 
 
@@ -24,16 +25,17 @@ def solve(
     """Solve a formula of any theory.
 
     Raises:
-        TimeoutError: the time is past ``until`` (of ``time.perf_counter``), or the work is used up.
+        TimeoutError: if the time ``until`` of ``time.perf_counter`` has passed, or the work is used
+            up.
     """
     import z3
 
     context = new_context()
-    # The general solver would preprocess, which does not help here.
+    # Z3's general solver would preprocess the formula, which does not make these formulas easier.
     solver = z3.SimpleSolver(ctx=context)
     solver.set("random_seed", seed % (1 << 31))
     if formula.theory == "difference":
-        solver.set("arith.solver", 1)  # the default one is much slower on differences
+        solver.set("arith.solver", 1)  # the default is much slower for difference logic
     # The formula is passed as text, because building terms one by one from Python is much slower.
     solver.from_string(_text(formula))
     selectors = {f"read{row}": row for row in range(len(formula.reads))}
@@ -65,19 +67,23 @@ def solve(
 
 
 def new_context() -> Any:
-    """Return a new context; each formula has its own, because earlier solves could change a run."""
+    """Return a new Z3 context.
+
+    Each formula needs its own context, because earlier formulas in the same context could change
+    how Z3 searches.
+    """
     import z3
 
     return z3.Context()
 
 
 def resources(work: int) -> int:
-    """Return the limit of Z3's resource count for an amount of work; 0 for no limit."""
+    """Return the limit of Z3's resource count for a limit of work; both are 0 for no limit."""
     return min(-(-work // _WORK_PER_RESOURCE), (1 << 32) - 1)
 
 
 def _text(formula: Formula) -> str:
-    """Return the formula in SMT-LIB 2; a selector implies the clause of each read."""
+    """Return the formula in SMT-LIB 2, in which a selector ``read…`` implies each read's clause."""
 
     def term(literal: int) -> str:
         return f"v{literal}" if literal > 0 else f"(not v{-literal})"
@@ -101,7 +107,7 @@ def _text(formula: Formula) -> str:
 
 
 def counts(solver: Any) -> dict[str, float]:
-    """Return the counts of a Z3 solver, by name."""
+    """Return how many conflicts and decisions a Z3 solver reports, by name."""
     statistics = solver.statistics()
     names = {"conflicts", "decisions", "sat conflicts", "sat decisions"}
     return {
@@ -113,7 +119,7 @@ def counts(solver: Any) -> dict[str, float]:
 
 @cache
 def _propagator() -> Any:
-    """Return the class of propagators, which can be made only if Z3 is installed."""
+    """Return the class of propagators; it is created here because that requires Z3."""
     import z3
 
     from isolang.solvers.acyclic_order import AcyclicOrder
@@ -140,7 +146,7 @@ def _propagator() -> Any:
                 self.add(true[variable])
 
         def release(self) -> None:
-            """Drop the references to the solver, as Z3's module keeps propagators until the end."""
+            """Drop all references to the solver, because Z3 keeps propagators until the end."""
             self.solver = self.fixed = self._order = None
             self._true, self._edges, self._variable = [], {}, {}
 

@@ -1,6 +1,6 @@
-"""Tools for tests of databases and applications: assertions, the pytest plugin, interleavings.
+"""Provides tools for testing databases and applications: assertions, a pytest plugin, and more.
 
-``assertion`` raises an error if a history does not satisfy a level. ``isolation`` has the object
-that the plugin's fixture of that name passes to a test, and ``pytest_plugin`` registers the
-fixture.
+:mod:`isolang.testing.assertion` raises an error if a history does not satisfy a level.
+:mod:`isolang.testing.pytest_plugin` defines the fixture ``isolation``, whose value is an object of
+:mod:`isolang.testing.isolation`.
 """

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class IsolationError(AssertionError):
-    """A history does not satisfy the asserted level; the message is the whole explanation.
+    """A history does not satisfy the asserted level; the message contains the full explanation.
 
     Attributes:
         verdict: the verdict on the history, which is invalid or unknown.
@@ -24,11 +24,11 @@ class IsolationError(AssertionError):
         self.verdict = verdict
 
     def __reduce__(self) -> tuple[type[AssertionError], tuple[str]]:
-        return AssertionError, (str(self),)  # other processes need only the message
+        return AssertionError, (str(self),)  # another process needs only the message
 
 
 class UndecidedError(IsolationError):
-    """The check could not decide whether the history satisfies the level; the test fails."""
+    """The check could not decide whether the history satisfies the asserted level."""
 
 
 def assert_level(
@@ -38,16 +38,16 @@ def assert_level(
     timeout: float | None = None,
     memory: float | None = None,
 ) -> Valid:
-    """Check a history, and raise an error unless it is valid.
+    """Check that a history satisfies a level, and raise an error if it does not.
 
     Args:
-        history: the history, or the file that contains it.
-        level: the level, in each form that ``check`` accepts.
-        timeout: the seconds after which the verdict is unknown.
-        memory: the memory limit in megabytes.
+        history: the history, or the path of the file that contains it.
+        level: the level, in any form that :func:`isolang.check` accepts.
+        timeout: the seconds after which the verdict is unknown; ``None`` means no limit.
+        memory: the memory limit in megabytes; ``None`` for the default limit.
 
     Returns:
-        The verdict, with its witness.
+        The valid verdict, with its witness.
 
     Raises:
         IsolationError: the history is invalid.
@@ -74,7 +74,7 @@ def assert_level(
 
 
 def accept(verdict: Verdict) -> Valid:
-    """Return a valid verdict, and raise an error for any other verdict.
+    """Return the verdict if it is valid, and raise an error if it is not.
 
     Raises:
         IsolationError: the verdict is invalid.

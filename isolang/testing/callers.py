@@ -1,4 +1,4 @@
-"""Finds the line of the application that sent a statement: the nearest frame outside libraries."""
+"""Finds the line of the application that sent a statement, for messages."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ _SESSION: Final = "sqlalchemy/orm/session.py"
 
 
 def caller() -> str:
-    """Return ``file:line`` of the nearest frame outside the libraries; empty if there is none.
+    """Return the ``file:line`` of the innermost frame that does not belong to a library.
 
-    The path is relative to the working directory if the file lies in it. ``(flush)`` after it says
-    that SQLAlchemy sends then what was assigned earlier.
+    Return an empty string if all frames belong to libraries. If the file is below the working
+    directory, its path is relative to that directory. If SQLAlchemy is sending changes that the
+    application assigned earlier, ``(flush)`` is appended.
     """
     flush = ""
     for frame in _frames():
@@ -40,9 +41,10 @@ def caller() -> str:
 
 
 def _frames() -> Iterator[FrameType]:
-    """Yield the frames of the caller, and the frames of the greenlets that wait for it.
+    """Yield the frames of the current greenlet, and then those of the greenlets that wait for it.
 
-    SQLAlchemy runs the synchronous code of an asynchronous engine in a separate greenlet.
+    The outer greenlets matter because SQLAlchemy runs the code of an asynchronous engine in a
+    separate greenlet.
     """
     greenlet = sys.modules.get("greenlet")
     waiting = greenlet.getcurrent() if greenlet is not None else None

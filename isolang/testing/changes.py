@@ -1,4 +1,4 @@
-"""Shows a row to users: the columns that a transaction read, or that it changed."""
+"""Formats the rows that a transaction read or changed, for explanations."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct, field
 
-LONGEST: Final = 40  # characters of a shown value; queries fetch no more
-_MOST: Final = 8  # columns of a row to show
+LONGEST: Final = 40  # the largest number of characters of a value to fetch and to show
+_MOST: Final = 8  # the largest number of columns of a row to show
 _PLAIN: Final = re.compile(r"[\w.:+/@ -]+")
 
 Row: TypeAlias = Mapping[str, str]
-"""The values of a row as text, by column, without the columns of the key."""
+"""The values of a row as text, by column name, without the columns of the primary key."""
 
 
 class SeenRow(Struct, frozen=True, kw_only=True):
-    """The row of an operation, as far as it is known.
+    """The known columns of the row that an operation read or wrote.
 
     Attributes:
-        row: the columns of the row that was read, or of the row after a write.
-        before: for a write, the columns that the transaction had seen before.
-        named: for a write, the columns that it sets; empty if they are not known.
+        row: the values that the operation read, or the values after the write.
+        before: the values that the transaction had seen before the write; empty for a read.
+        named: the names of the columns that the write sets; empty for a read, and if the names are
+            not known.
     """
 
     row: Row
@@ -30,26 +31,28 @@ class SeenRow(Struct, frozen=True, kw_only=True):
     named: Collection[str] = ()
 
     def changed(self) -> list[str]:
-        """Return the columns that a write is known to have changed."""
+        """Return the names of the columns that the write is known to have changed."""
         return [name for name, value in self.row.items() if self.before.get(name, value) != value]
 
 
 def read_text(seen: SeenRow, first: Collection[str] = ()) -> str:
-    """Return the text of a row that was read.
+    """Return the columns of a row that was read, as text for an explanation.
 
     >>> read_text(SeenRow(row={"name": "a", "balance": "100"}), ["balance"])
     '{balance: 100, name: a}'
 
     Args:
         seen: the row that was read.
-        first: the columns to show first, because they matter most.
+        first: the names of the columns to show first.
     """
     names = sorted(seen.row, key=lambda name: name not in first)
     return _shown([f"{name}: {seen.row[name]}" for name in names])
 
 
 def written_text(seen: SeenRow) -> str:
-    """Return the text of a changed row: the columns that differ from the row seen before.
+    """Return the columns that a write changed, as text for an explanation.
+
+    If the columns that differ from the row seen before are not known, show all written columns.
 
     >>> row, before = {"name": "a", "balance": "90"}, {"name": "a", "balance": "100"}
     >>> written_text(SeenRow(row=row, before=before))
@@ -68,7 +71,7 @@ def written_text(seen: SeenRow) -> str:
 
 
 def value_text(value: object) -> str:
-    """Return the text of a column's value; no value of an application makes this fail.
+    """Return a column's value as short text; this never fails, whatever the value is.
 
     >>> value_text("a, b"), value_text(None), value_text(2.5)
     ('"a, b"', 'null', '2.5')
@@ -77,9 +80,9 @@ def value_text(value: object) -> str:
         return "null"
     try:
         text = str(value)
-    except Exception:  # a class of the application may raise any error
+    except Exception:  # ``__str__`` of an application's class may raise any error
         text = f"a {type(value).__name__}"
-    # Text that no file can contain must not keep the outcome out of the file.
+    # Escape characters that cannot be encoded, or the history could not be written.
     text = text[:LONGEST].encode(errors="backslashreplace").decode()
     text = text if len(text) < LONGEST else text[: LONGEST - 1] + "…"
     if _PLAIN.fullmatch(text.removesuffix("…")) and text == text.strip():

@@ -1,6 +1,6 @@
-"""Parses the condition of a statement: the columns that it compares with one or several values.
+"""Finds the columns that the condition of a SQL statement compares with literal values.
 
-The input is a list of tokens. A condition that is not certain yields no columns.
+The input is a list of tokens. If it is not certain what a condition means, no column is returned.
 """
 
 from __future__ import annotations
@@ -16,7 +16,17 @@ _CAST: Final = re.compile(r"(?:::[\w\"(),. ]+)?")
 
 
 def split(tokens: Sequence[str], begin: int, end: int, at: str = ",") -> Iterator[tuple[int, int]]:
-    """Yield the range of each part of a list; parentheses and their content stay together."""
+    """Split a list of tokens at separators outside parentheses.
+
+    Args:
+        tokens: the tokens of the whole statement.
+        begin: the position of the first token of the list.
+        end: the position after the last token of the list.
+        at: the separator. The AND of BETWEEN is not a separator.
+
+    Yields:
+        The positions at which each part of the list begins and ends.
+    """
     depth = 0
     between = False
     for n in range(begin, end):
@@ -34,7 +44,16 @@ def split(tokens: Sequence[str], begin: int, end: int, at: str = ",") -> Iterato
 
 
 def sought(tokens: Sequence[str], alias: str) -> tuple[frozenset[str], dict[str, int]]:
-    """Return the columns that a condition equates to one value, or limits to several values."""
+    """Find the columns that a condition restricts to literal values.
+
+    Args:
+        tokens: the tokens of the condition.
+        alias: the name of the table in the statement.
+
+    Returns:
+        The columns that the condition equates to one literal (``column = 1``), and for each column
+        in a list (``column IN (1, 2)``) the number of different literals in the list.
+    """
     equal: set[str] = set()
     among: dict[str, int] = {}
     for part in conjuncts(list(tokens)):
@@ -57,7 +76,10 @@ def sought(tokens: Sequence[str], alias: str) -> tuple[frozenset[str], dict[str,
 
 
 def conjuncts(tokens: list[str]) -> Iterator[list[str]]:
-    """Yield the conjuncts of a condition; yield nothing if they are not certain."""
+    """Yield the parts of a condition that AND connects, each as a list of tokens.
+
+    Yield nothing if OR or CASE occurs outside parentheses, because then a part need not hold.
+    """
     while tokens and tokens[0] == "(" and _closing(tokens) == len(tokens) - 1:
         tokens = tokens[1:-1]
     parts = list(split(tokens, 0, len(tokens), "and"))
@@ -71,7 +93,7 @@ def conjuncts(tokens: list[str]) -> Iterator[list[str]]:
 
 
 def _closing(tokens: Sequence[str]) -> int:
-    """Return the position of the parenthesis that closes the first token."""
+    """Return the position of the parenthesis that closes the parenthesis at position 0."""
     depth = 0
     for n, one in enumerate(tokens):
         depth += (one == "(") - (one == ")")
@@ -81,7 +103,7 @@ def _closing(tokens: Sequence[str]) -> int:
 
 
 def _outside(tokens: Sequence[str]) -> Iterator[str]:
-    """Yield the tokens outside all parentheses."""
+    """Yield the tokens outside all parentheses, and each outermost closing parenthesis."""
     depth = 0
     for one in tokens:
         depth += (one == "(") - (one == ")")
@@ -90,7 +112,14 @@ def _outside(tokens: Sequence[str]) -> Iterator[str]:
 
 
 def column_of(tokens: Sequence[str], alias: str) -> str:
-    """Return the name of a column of the table, or an empty text for any other expression."""
+    """Return the column of the table that an expression names, without quotes.
+
+    Return an empty string if the expression is not just a column of the table.
+
+    Args:
+        tokens: the tokens of the expression.
+        alias: the name of the table in the statement.
+    """
     names, dots = tokens[::2], tokens[1::2]
     if not names or len(tokens) % 2 == 0 or set(dots) - {"."}:
         return ""
@@ -102,7 +131,7 @@ def column_of(tokens: Sequence[str], alias: str) -> str:
 
 
 def _is_value(tokens: Sequence[str]) -> bool:
-    """Return whether the tokens are a literal, perhaps with a sign and a cast."""
+    """Return whether the tokens are a literal, optionally with a minus sign and a cast."""
     first = int(tokens[:1] == ["-"])
     literal = tokens[first] if len(tokens) > first else ""
     if not (literal[:1] in ("'", *"0123456789") and literal):
@@ -110,5 +139,5 @@ def _is_value(tokens: Sequence[str]) -> bool:
     cast = tokens[first + 1 :]
     tests = {"is", "isnull", "notnull"} & {
         one.lower() for one in cast
-    }  # of the expression before it
+    }  # tests of the literal, such as IS NULL
     return not tests and _CAST.fullmatch("".join(cast)) is not None

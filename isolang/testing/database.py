@@ -1,4 +1,4 @@
-"""Plays interleavings of small transactions on a real database, to be judged one by one."""
+"""Plays interleavings of small transactions on a real database, and records their histories."""
 
 from __future__ import annotations
 
@@ -25,18 +25,19 @@ if TYPE_CHECKING:
 
 
 class Interleaving(Struct, frozen=True):
-    """A few transactions with an order of their steps.
+    """A few transactions, and the order in which their steps run.
 
     Attributes:
-        programs: the operations of each transaction, without its last step, COMMIT.
-        schedule: the index of the transaction that does each step.
+        programs: the operations of each transaction. COMMIT is left out, although it is the last
+            step of each transaction.
+        schedule: for each step, the index of the transaction that runs it.
     """
 
     programs: tuple[tuple[Operation, ...], ...]
     schedule: tuple[int, ...]
 
     def __str__(self) -> str:
-        """Return one line for each step, with its transaction and operation."""
+        """Return the steps as text, one line for each step with its transaction and operation."""
         remaining = [iter((*map(_shown, program), "commit")) for program in self.programs]
         lines = [f"T{number + 1}  {next(remaining[number])}" for number in self.schedule]
         return "\n".join(lines)
@@ -54,11 +55,11 @@ def _shown(operation: Operation) -> str:
 
 
 class Database:
-    """A database that runs interleavings. It is a context manager.
+    """A database on which a test plays interleavings, as a context manager.
 
     Attributes:
-        level: the level of the database, with the specification that it claims.
-        played: the outcome of each transaction of the last interleaving.
+        level: the isolation level of the database, with the specification that it claims.
+        played: the outcome of each transaction in the last interleaving; empty before the first.
 
     >>> from isolang.run.operation import Read, Write
     >>> with Database("memory", level="read committed") as database:
@@ -74,9 +75,9 @@ class Database:
         """Choose a database without starting anything.
 
         Args:
-            target: a name (isocheck then starts the server) or a URL, as in docs/run.md.
-            level: the level of the database; by default its first level.
-            keys: the keys of the rows that transactions read and write.
+            target: a name or a URL, as in docs/run.md. For a name, isocheck starts the server.
+            level: the isolation level of the database; if empty, the first level of the target.
+            keys: the keys of the rows that the transactions read and write.
 
         Raises:
             TargetError: the database or the level does not exist.
@@ -89,17 +90,17 @@ class Database:
         self.played: tuple[Played, ...] = ()
 
     def start(self) -> None:
-        """Start or reach the server, and create the tables.
+        """Start the server or connect to it, and create the tables.
 
         Raises:
-            TargetError: the server cannot be reached or the tables cannot be created; the message
-                says what to do.
+            TargetError: the server cannot be reached, or the tables cannot be created; the message
+                says how to solve the problem.
         """
         self._target.start()
         self._target.setup(self.keys, ())
 
     def close(self) -> None:
-        """Remove the tables, and stop a server that isocheck started."""
+        """Remove the tables; if isocheck has started the server, stop it."""
         self._target.close()
 
     def __enter__(self) -> Self:
@@ -114,18 +115,18 @@ class Database:
         self.close()
 
     def play(self, interleaving: Interleaving) -> History:
-        """Run an interleaving on keys whose values are 0, and then read all keys.
+        """Set all keys to 0, run an interleaving, and then read all keys.
 
-        Each transaction has its own connection. A transaction that waits for another one continues
-        as soon as that transaction has ended.
+        Each transaction has its own connection. If a transaction is blocked by another transaction,
+        it continues as soon as that transaction has ended.
 
         Returns:
-            The recorded history: a transaction that writes 0 to each key, the transactions of the
-            interleaving, and a transaction that reads every key.
+            The recorded history, which has a transaction that writes 0 to each key, then the
+            transactions of the interleaving, and finally a transaction that reads every key.
 
         Raises:
-            TargetError: the rows could not be set or read.
-            IsolangError: the run cannot continue.
+            TargetError: the keys could not be set to 0, or could not be read.
+            IsolangError: the interleaving cannot be run to its end.
         """
         with tempfile.TemporaryDirectory(prefix="isocheck-") as folder:
             path = Path(folder, "interleaving.edn")

@@ -1,4 +1,7 @@
-"""Records what an unchanged Django application does on PostgreSQL; keys are named by its models."""
+"""Records the transactions of a Django application on PostgreSQL, without changes to its code.
+
+Keys in the history are named by the application's models.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,16 @@ if TYPE_CHECKING:
 
 
 def watch(isolation: Isolation, using: str = "default", *, versions: bool = False) -> DriverWatch:
-    """Record what the application does on one of its databases, until the test ends.
+    """Record the application's transactions on one of its databases, until the test ends.
 
     Args:
-        isolation: the fixture of the test.
-        using: the alias of the database.
-        versions: whether to read the database's log, as in
+        isolation: the fixture ``isolation`` of the test.
+        using: Django's alias for the database.
+        versions: whether to read the log of the database too, as in
             :meth:`isolang.testing.isolation.Isolation.watch_psycopg`.
 
     Returns:
-        The watch; its ``unseen`` counts what could not be recorded.
+        The watch, whose ``unseen`` counts what it could not record.
 
     Raises:
         IsolangError: the database is not PostgreSQL through psycopg 3, or cannot be reached.

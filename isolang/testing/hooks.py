@@ -1,4 +1,4 @@
-"""Replaces methods of a library's public classes for a while."""
+"""Replaces methods of a library's public classes temporarily, so that calls can be recorded."""
 
 from __future__ import annotations
 
@@ -9,32 +9,33 @@ from typing import Any, TypeAlias
 from isolang.run.record.steps import awaited, driven
 
 Steps: TypeAlias = Generator[Callable[[], Any], Any, Any]
-"""The steps around a replaced call: a generator that yields calls and receives their results.
+"""A generator that runs instead of a method: it yields functions to call and receives the results.
 
-The same generator serves coroutines, whose results are awaited.
+The same generator can run as a coroutine, which awaits the result of each call.
 """
 
 
 class Hooks:
-    """The replaced methods of classes, with the originals to restore."""
+    """Replaces methods of classes, and keeps the original methods until they are restored."""
 
     def __init__(self) -> None:
         self._replaced: list[tuple[type, str, Any]] = []
 
     @property
     def active(self) -> bool:
-        """Return whether methods are replaced now."""
+        """Return whether any method is replaced at present."""
         return bool(self._replaced)
 
     def around(
         self, owner: type, name: str, steps: Callable[..., Steps], *, awaits: bool = False
     ) -> None:
-        """Replace a method by a generator that takes the original method and its arguments.
+        """Replace a method by the steps of a generator.
 
         Args:
             owner: the class that has the method.
             name: the name of the method.
-            steps: the generator function that replaces the method.
+            steps: the generator function, which receives the original method and the arguments of
+                the call.
             awaits: whether the method is a coroutine function.
         """
         original = getattr(owner, name)
@@ -50,7 +51,7 @@ class Hooks:
         self._replace(owner, name, then if awaits else now)
 
     def before(self, owner: type, name: str, note: Callable[..., None]) -> None:
-        """Make a method call a function with the same arguments first."""
+        """Replace a method by one that first calls ``note`` with the same arguments."""
         original = getattr(owner, name)
 
         @wraps(original)

@@ -1,4 +1,4 @@
-"""Provides the fixture ``isolation`` of tests: it records, runs workloads, and asserts a level."""
+"""Implements the fixture ``isolation``, which records transactions and asserts their level."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _T = TypeVar("_T")
 
 
 class Isolation:
-    """The recordings of one test.
+    """The value of the fixture ``isolation``: records the transactions of one test.
 
     Attributes:
-        seed: the seed of all random choices of the test.
-        level: the level that the mark of the test asserts; empty without a mark.
-        judged: the verdicts so far.
+        seed: the seed of all random choices in the test.
+        level: the level that the mark of the test asserts; empty if the test has no mark.
+        judged: the verdicts on the recorded histories so far.
     """
 
     def __init__(
@@ -53,15 +53,16 @@ class Isolation:
         keep: str | os.PathLike[str] | None = None,
         allow_unseen: bool | Collection[str] = False,
     ) -> None:
-        """Prepare the recordings, without creating a file.
+        """Store the settings; no file is created before something is recorded.
 
         Args:
             folder: the folder for the recorded histories.
             seed: the seed of all random choices.
-            level: the level to assert if ``assert_level`` names none.
-            timeout: the time limit of each verdict, in seconds.
-            allow_unseen: what ``assert_level`` accepts if it does not say.
-            keep: a folder for the judged history, its certificate and its page.
+            level: the level that :meth:`assert_level` asserts by default.
+            timeout: the default time limit for each verdict, in seconds.
+            allow_unseen: the default of the argument ``allow_unseen`` of :meth:`assert_level`.
+            keep: the folder in which each checked history is kept, with its certificate and its
+                page; ``None`` to keep nothing.
         """
         self.folder = Path(folder)
         self.seed = seed
@@ -80,17 +81,17 @@ class Isolation:
         self._ending = ExitStack()
         self._servers = ExitStack()
         self._watches: list[SqlAlchemyWatch | DriverWatch] = []
-        self._transactions = 0  # how many have ended
+        self._transactions = 0  # the number of transactions that have ended
         self._calls: list[AppCall] = []
         self._setup: Callable[[], object] | None = None
-        self._psycopg: tuple[str, dict[str, Any]] | None = None  # how psycopg is watched
-        self._log_watch: DriverWatch | None = None  # the watch that reads the log of its database
+        self._psycopg: tuple[str, dict[str, Any]] | None = None  # the arguments of watch_psycopg
+        self._log_watch: DriverWatch | None = None  # the watch that reads the database's log
 
     # --- recording ---
 
     @property
     def recorder(self) -> Recorder:
-        """The recorder of this test, which is created at its first use."""
+        """The recorder of this test, which is created when it is first used."""
         from isolang.run.record.recorder import Recorder
 
         with self._lock:
@@ -109,20 +110,22 @@ class Isolation:
         plan: Sequence[Recorded] = (),
         driver: Driver | None = None,
     ) -> RecordedTransaction:
-        """Record one transaction, as ``Recorder.transaction`` does.
+        """Record one transaction, like ``Recorder.transaction``.
 
         Args:
-            connection: the connection to commit; without one, the block must commit itself.
-            session: the session of the transaction; by default the session of the thread.
-            plan: the operations, if known in advance, as in ``Recorder.transaction``.
-            driver: the driver of the connection, as in ``Recorder.transaction``.
+            connection: the connection to commit at the end of the block; ``None`` if the block
+                commits the transaction itself.
+            session: the session of the transaction; by default the session of this thread.
+            plan: the operations of the transaction, if they are known in advance, as in
+                ``Recorder.transaction``.
+            driver: the driver for the connection, as in ``Recorder.transaction``.
         """
         from isolang.run.outcome import driver_of
         from isolang.run.record.recorder import RecordedTransaction
         from isolang.testing.callers import caller
 
         class Paused(RecordedTransaction):
-            """A transaction that pauses after each read, so that others run in between."""
+            """A transaction that pauses after each read, which lets other transactions run."""
 
             # `self` is the Isolation of the test.
             def read(paused, key: Any, value: Any, version: Any = None) -> None:  # noqa: N805
@@ -140,7 +143,7 @@ class Isolation:
 
     @property
     def session(self) -> int:
-        """The number of this thread's session."""
+        """The number of the session that transactions of this thread belong to."""
         if not hasattr(self._here, "session"):
             self._here.session = next(self._sessions)
         number: int = self._here.session
@@ -148,7 +151,7 @@ class Isolation:
 
     @property
     def random(self) -> Random:
-        """The random number generator of this thread, which depends on the seed."""
+        """The random number generator of this thread, which the seed determines."""
         if not hasattr(self._here, "random"):
             self._here.random = Random(f"{self.seed}/{self.session}")
         one: Random = self._here.random
@@ -165,24 +168,27 @@ class Isolation:
         """Call functions concurrently, each in its own threads, round by round.
 
         Args:
-            functions: the functions, which record what they do or use a watched database.
+            functions: the functions to call, which record their transactions or use a watched
+                database.
             times: the number of rounds; in each round, all calls begin together.
             clients: the number of threads for each function.
-            pause: the longest random time in seconds that a recorded transaction waits after each
-                read, so that other transactions interleave.
-            ignoring: the errors by which the database refuses a transaction; calls may raise them.
+            pause: the longest time in seconds that a recorded transaction waits after each read.
+                The waits are random and let other transactions interleave.
+            ignoring: the exceptions that calls may raise because the database rolled back a
+                transaction.
 
         Returns:
-            The number of calls that raised an ignored error.
+            The number of calls that raised an exception of ``ignoring``.
 
         Raises:
-            Exception: the first other error that a call raised.
+            Exception: a call raised another exception; the first such exception is raised again.
         """
         callers = [function for function in functions for _ in range(clients)]
         together = threading.Barrier(len(callers))
         refused = count()
         raised: list[BaseException] = []
-        numbers = [next(self._sessions) for _ in callers]  # only the seed matters
+        # Sessions are numbered before the threads start, so only the seed decides random choices.
+        numbers = [next(self._sessions) for _ in callers]
 
         def call(function: Callable[[], object], number: int) -> None:
             self._here.session, self._here.pause = number, pause
@@ -222,22 +228,23 @@ class Isolation:
         transactions: int | None = None,
         clients: int = 10,
     ) -> History:
-        """Run a workload of ``isocheck run`` on a database.
+        """Run a workload of ``isocheck run`` on a database, and record its history.
 
         Args:
-            target: a name or a URL, as in docs/run.md; for a name, isocheck starts a server.
-            level: the level of the database; by default its first level.
-            workload: the name of the workload.
-            seconds: the length of the run.
-            transactions: the number of transactions after which the run ends early.
+            target: a name or a URL, as in docs/run.md. For a name, isocheck starts a server.
+            level: the isolation level of the database; if empty, the first level of the target.
+            workload: the name of the workload; ``auto`` runs several workloads in turn.
+            seconds: the length of the run in seconds.
+            transactions: the number of transactions after which the run ends early; ``None`` means
+                no limit.
             clients: the number of concurrent clients.
 
         Returns:
-            The recorded history, which is judged when a level is asserted, or at the end by the
-            mark.
+            The recorded history. It is checked by the next call of :meth:`assert_level`, or at the
+            end of the test if the test is marked.
 
         Raises:
-            IsolangError: the workload cannot be run; the message says what to do.
+            IsolangError: the workload cannot be run; the message says how to solve the problem.
         """
         from isolang.run.play.runner import run
         from isolang.run.settings import Settings
@@ -262,17 +269,19 @@ class Isolation:
         return load_history(recorded.path)
 
     def server(self, target: str = "postgres") -> str:
-        """Start a database server of this test, which is removed when the test ends.
+        """Start a database server for this test, which is removed when the test ends.
 
         Args:
-            target: the database: ``postgres``.
+            target: the name of the database system, which must be ``postgres``.
 
         Returns:
-            Its URL, for ``psycopg.connect``, ``asyncpg.connect`` and, with a driver in its scheme,
-            SQLAlchemy. The database is empty, and listens on a socket in a temporary folder.
+            The URL of the server for ``psycopg.connect`` and ``asyncpg.connect``, and for
+            SQLAlchemy if a driver is added to the scheme. The database is empty, and the server
+            listens on a socket in a temporary folder.
 
         Raises:
-            IsolangError: the database is another one, or its programs are not installed.
+            IsolangError: another database system is requested, or the programs of PostgreSQL are
+                not installed.
         """
         from isolang.run.targets import target_named
 
@@ -290,17 +299,18 @@ class Isolation:
         self._waiting.add(path)
 
     def watch(self, engine: Engine, mapped: registry) -> SqlAlchemyWatch:
-        """Record what an application does through SQLAlchemy on PostgreSQL, until the test ends.
+        """Record an application's transactions through SQLAlchemy, until the test ends.
 
         Args:
-            engine: the engine of the application, which uses psycopg.
-            mapped: the registry of its classes: ``Base.registry``.
+            engine: the engine of the application, for PostgreSQL with the driver psycopg.
+            mapped: the registry of the application's classes, such as ``Base.registry``.
 
         Returns:
-            The watch; its ``unseen`` counts what could not be recorded.
+            The watch, whose ``unseen`` counts what it could not record.
 
         Raises:
-            IsolangError: the engine is for another database or driver.
+            IsolangError: the engine uses another database or driver, or another watch was begun in
+                this test.
         """
         from isolang.testing.passive import SqlAlchemyWatch
 
@@ -318,23 +328,26 @@ class Isolation:
         versions: bool = False,
         **parameters: Any,
     ) -> DriverWatch:
-        """Record what an application does through psycopg on PostgreSQL, until the test ends.
+        """Record an application's transactions through psycopg, until the test ends.
 
-        All statements through psycopg 3 are seen, synchronous or not, also those of Django and
-        SQLAlchemy.
+        The watch sees all statements that this process sends through psycopg 3, with synchronous
+        and asynchronous connections. This includes the statements of Django and SQLAlchemy.
 
         Args:
-            conninfo: the database, as ``psycopg.connect`` takes it.
-            names: the names of tables in the history, if they differ from those in the database.
-            versions: whether to read from the database's log the versions and their order, and the
-                writes of clients that are not watched (docs/versions.md says what to grant).
-            parameters: further arguments of ``psycopg.connect``.
+            conninfo: the PostgreSQL database, as a connection string for ``psycopg.connect``.
+            names: for each table that has another name in the history, that name by the name of the
+                table in the database.
+            versions: whether to read the log of the database. The log contains the order of
+                versions and the writes of clients that are not watched. docs/versions.md states the
+                privileges that this needs.
+            parameters: further arguments for ``psycopg.connect``.
 
         Returns:
-            The watch; its ``unseen`` counts what could not be recorded.
+            The watch, whose ``unseen`` counts what it could not record.
 
         Raises:
-            IsolangError: the database cannot be reached, or does not keep such a log.
+            IsolangError: the database cannot be reached, or ``versions`` is true and the database
+                does not keep a log with the needed contents.
         """
         from isolang.testing.through_psycopg import Psycopg
 
@@ -349,10 +362,10 @@ class Isolation:
         versions: bool = False,
         **parameters: Any,
     ) -> DriverWatch:
-        """Record what an application does through asyncpg on PostgreSQL, until the test ends.
+        """Record an application's transactions through asyncpg, until the test ends.
 
-        The arguments, the result and the errors are those of :meth:`watch_psycopg`, because the
-        watch itself connects through psycopg.
+        The arguments, the result and the exceptions are the same as for :meth:`watch_psycopg`,
+        because the watch itself connects through psycopg.
         """
         from isolang.testing.through_asyncpg import Asyncpg
 
@@ -388,7 +401,7 @@ class Isolation:
         return watch
 
     def unseen(self) -> Unseen:
-        """Return the counts of all that the watches of this test did not record, with examples."""
+        """Return how many things of each kind the watches did not record, with examples."""
         from isolang.observe.unseen import Unseen
 
         every = Unseen()
@@ -399,15 +412,15 @@ class Isolation:
     # --- foreseeing ---
 
     def setup(self, function: Callable[[], object]) -> None:
-        """Call a function that prepares the database, now and before each played prediction.
+        """Call a function that prepares the database, now and before each prediction is played.
 
-        Call it before the test watches anything.
+        A test must call ``setup`` before it watches anything.
         """
         self._setup = function
         function()
 
     def call(self, function: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
-        """Call a function of the application, and note the call, so that it can be made again."""
+        """Call a function of the application, and remember the call for :meth:`foresee`."""
         from isolang.testing.foreseen import AppCall
 
         begin = self._transactions
@@ -423,17 +436,19 @@ class Isolation:
         self._refused.ended(session, outcome, operations)
 
     def foresee(self, level: str, *, against: str = "", most: int = 10) -> Foreseen:
-        """Predict what the calls of this test could have done at a weaker level, and play it.
+        """Predict violations that the calls of this test allow at a weaker level, and play them.
 
         This ends the watches of the test.
 
         Args:
-            level: ``read committed`` or ``repeatable read``, on PostgreSQL.
-            against: the level that the test satisfies; by default that of the mark, or ``ser``.
-            most: the greatest number of predictions to play.
+            level: the weaker level of PostgreSQL, ``read committed`` or ``repeatable read``.
+            against: the level that the test satisfies and that each prediction violates. If empty,
+                it is the level of the mark, or ``ser`` if the test has no mark.
+            most: the largest number of predictions to play.
 
         Raises:
-            IsolangError: the test made no calls, prepared nothing, or does not watch psycopg.
+            IsolangError: the test has not used :meth:`call`, :meth:`setup` or
+                :meth:`watch_psycopg`.
         """
         from isolang.testing.foreseen import foresee
 
@@ -458,7 +473,7 @@ class Isolation:
 
     @contextmanager
     def again(self, folder: Path) -> Iterator[Isolation]:
-        """Record another execution into a folder, watching psycopg as this one does."""
+        """Watch psycopg with the same arguments, and record another execution into a folder."""
         assert self._psycopg is not None
         other = Isolation(folder, seed=self.seed, timeout=self.timeout)
         conninfo, options = self._psycopg
@@ -469,7 +484,7 @@ class Isolation:
             other.close()
 
     def server_name(self) -> str:
-        """Return the name and version of the PostgreSQL that psycopg is watched on."""
+        """Return the name and version of the PostgreSQL server that is watched, for messages."""
         import psycopg
 
         assert self._psycopg is not None
@@ -492,19 +507,22 @@ class Isolation:
         timeout: float | None = None,
         allow_unseen: bool | Collection[str] | None = None,
     ) -> list[Valid]:
-        """Check that everything that this test has recorded satisfies a level.
+        """Check that all histories that this test has recorded satisfy a level.
 
         Args:
-            level: a level of the library, or a file; by default the level of the mark.
-            timeout: the seconds for each history; by default the timeout of the mark.
-            allow_unseen: the kinds of unseen things with which a history may be valid (names of
-                ``isolang.observe.unseen.KINDS``); ``True`` accepts all kinds, and that no committed
-                transaction has a recorded read or write; by default what the mark says.
+            level: the name of a level in the library, or the path of a specification; if empty, the
+                level of the mark.
+            timeout: the time limit for each history, in seconds; by default the timeout of the
+                mark.
+            allow_unseen: the kinds of unrecorded things that do not prevent a valid verdict, as
+                names in ``isolang.observe.unseen.KINDS``. ``True`` allows all kinds, and also that
+                no committed transaction has a recorded read or write. By default, the value in the
+                mark.
 
         Raises:
             IsolationError: a history violates the level.
-            UndecidedError: a verdict is unknown, also because something was unseen.
-            IsolangError: nothing was recorded or observed, or no level is named.
+            UndecidedError: a verdict is unknown, for example because something was not recorded.
+            IsolangError: nothing was recorded or observed, or no level is given.
         """
         __tracebackhide__ = True
         from msgspec.structs import replace
@@ -549,10 +567,14 @@ class Isolation:
         return accepted
 
     def _with_versions(self, path: Path) -> Path:
-        """Return the history, with predicate reads, or with what the database's log adds.
+        """Return the file to check for a recorded history.
+
+        For the test's own recording, this is a new file to which the watches have added predicate
+        reads, or versions and writes from the database's log. Other histories are returned
+        unchanged.
 
         Raises:
-            IsolangError: the log has ended.
+            IsolangError: the watch no longer reads the database's log.
         """
         if not self._is_own(path):
             return path
@@ -567,14 +589,15 @@ class Isolation:
         return into
 
     def _is_own(self, path: Path) -> bool:
-        """Return whether a file is the test's own recording and not the history of a workload."""
+        """Return whether a file is the test's own recording; other files are from workloads."""
         return self._recorder is not None and path == self._recorder.path
 
     def _require_observations(self, histories: Sequence[History]) -> None:
-        """Check that there was an observation that could have violated the level.
+        """Check that some history contains an operation, without which no level can be violated.
 
         Raises:
-            IsolangError: no transaction that may have committed read or wrote anything.
+            IsolangError: no transaction with a recorded operation has committed or may have
+                committed.
         """
         if any(observes(history) for history in histories):
             return
@@ -590,7 +613,7 @@ class Isolation:
         )
 
     def close(self) -> None:
-        """Stop all watches, and close the recorder."""
+        """Stop all watches and servers, and close the recorder."""
         self._ending.close()
         self._servers.close()
         if self._recorder is not None:
@@ -598,7 +621,11 @@ class Isolation:
 
 
 def _twice(name: str) -> IsolangError:
-    """Return the error that two watches would record the same transactions."""
+    """Return the error for a second watch that would record the same transactions again.
+
+    Args:
+        name: the method that begins the second watch.
+    """
     return IsolangError(
         f"{name}: something is watched already (got isolation.watch and another watch, which would "
         "record each transaction twice; expected one of them)"
@@ -606,7 +633,7 @@ def _twice(name: str) -> IsolangError:
 
 
 def observes(history: History) -> bool:
-    """Return whether a transaction that committed, or may have committed, has an operation."""
+    """Return whether some transaction that committed or may have committed has an operation."""
     from isolang.history.columns import ABORTED
 
     columns = history.columns
@@ -615,16 +642,17 @@ def observes(history: History) -> bool:
 
 
 def worst(errors: Sequence[AssertionError]) -> AssertionError:
-    """Return the first error of an invalid verdict, or the first error if there is none."""
+    """Return the first error about an invalid verdict; if all are unknown, the first error."""
     from isolang.testing.assertion import UndecidedError
 
     return next((one for one in errors if not isinstance(one, UndecidedError)), errors[0])
 
 
 def keep(verdict: Verdict, path: Path, folder: Path) -> None:
-    """Save a history, its certificate and its page in a folder.
+    """Save a history, the certificate of its verdict and a page about it in a folder.
 
-    Files with the same names from an earlier run are replaced.
+    Files of an earlier run that have the same names are replaced. An unknown verdict has no
+    certificate.
     """
     from shutil import copyfile
     from tempfile import TemporaryDirectory
@@ -643,5 +671,5 @@ def keep(verdict: Verdict, path: Path, folder: Path) -> None:
 
 
 def folder_of(test: str) -> str:
-    """Return a name for the folder of a test, from its node id."""
+    """Return a folder name for a test, made from the test's node id."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", test).strip("-.") or "test"

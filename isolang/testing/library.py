@@ -1,4 +1,4 @@
-"""Defines the interface of libraries through which applications connect to PostgreSQL."""
+"""Defines the interface between a watch and a library through which applications use PostgreSQL."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from isolang.testing.driver import DriverWatch
 
 State: TypeAlias = Literal["idle", "open", "failed", "unknown"]
-"""The state of a connection's transaction; ``unknown`` if the connection is closed or busy."""
+"""The state of the transaction on a connection; ``unknown`` if the connection is closed or busy."""
 
 
 class Sent(Protocol):
-    """A statement of the application, with the way in which its library sends it.
+    """A statement that the application sends, and the call of the library that sends it.
 
     Attributes:
-        connection: the connection over which it is sent.
-        text: the text of the statement, without its values; empty if it is not known.
+        connection: the connection over which the statement is sent.
+        text: the statement with placeholders for its values; empty if it is not known.
     """
 
     connection: Any
@@ -27,81 +27,98 @@ class Sent(Protocol):
 
     @property
     def first_only(self) -> bool:
-        """Return whether the application receives only the first of several rows."""
+        """Return whether the application receives only the first row of the result."""
         ...
 
     @property
     def send(self) -> Callable[[], Any]:
-        """The call of the application."""
+        """A function that sends the statement as the application called the library."""
         ...
 
     def literal(self) -> str:
-        """Return the statement with a literal for each value; empty if a value has no literal."""
+        """Return the statement with a literal in place of each value.
+
+        Return an empty string if some value cannot be written as a literal.
+        """
         ...
 
     def ask(self, query: str, *values: object) -> Steps:
-        """Send a query of the watch, made of parts of :meth:`literal`, and return its rows."""
+        """Send a query for the watch, and return its rows.
+
+        Args:
+            query: the query, which may contain parts of the text that :meth:`literal` returned.
+            values: the values for the placeholders in the query.
+        """
         ...
 
     def count(self, result: Any) -> int | None:
-        """Return how many rows the application received; ``None`` if that is unknown."""
+        """Return how many rows the application received; ``None`` if the number is not known."""
         ...
 
     def output_rows(self, result: Any, width: int) -> tuple[list[str], list[list[Any]] | None]:
         """Return the rows that the application received from a SELECT of ``width`` columns.
 
         Returns:
-            The names of the columns, if they are known, and the rows as :meth:`returning` has them.
+            The names of the columns, or an empty list if they are not known; and the rows in the
+            same form as from :meth:`returning`.
         """
         ...
 
     def hidden(self, selected: str) -> Steps:
-        """Send a write that returns rows to the watch but not to the application.
+        """Send a write with a RETURNING clause whose rows only the watch receives.
+
+        Args:
+            selected: the columns of the RETURNING clause.
 
         Returns:
-            The result for the application, and the rows: each value as text, or ``None``.
+            The result for the application, which is the same as without the clause; and the
+            returned rows, in which each value is text, or ``None`` for NULL.
         """
         ...
 
     def returning(self) -> Steps:
-        """Send a write that returns rows to the application.
+        """Send a write of the application that has its own RETURNING clause.
 
         Returns:
-            The result for the application, and the rows: each value as the server reads it, or
-            ``None`` (also if its spelling is not known); ``None`` if no row is known.
+            The result for the application, and the rows that it received. Each value is written as
+            the server reads it. ``None`` stands for NULL, for a value that cannot be written so,
+            and, in place of the rows, for unknown rows.
         """
         ...
 
 
 class Library(Protocol):
-    """A library that can be watched.
+    """A library whose connections a watch can record.
 
     Attributes:
-        name: the name of the method that watches the library.
+        name: the name of the method of ``Isolation`` that watches the library.
     """
 
     name: str
 
     def hook(self, hooks: Hooks, watch: DriverWatch) -> None:
-        """Make the public methods of the library report to the watch."""
+        """Replace the library's public methods by methods that report to the watch."""
         ...
 
     def place(self, connection: Any) -> tuple[Any, ...]:
-        """Return host, port and database as libpq has them; empty if the connection is closed."""
+        """Return the host, port and database of a connection, as libpq represents them.
+
+        Return an empty tuple if the connection is closed.
+        """
         ...
 
     def state(self, connection: Any) -> State:
-        """Return the state of the transaction of a connection."""
+        """Return the state of the transaction on a connection."""
         ...
 
     def begins(self, connection: Any) -> bool:
-        """Return whether a statement begins a transaction if none is open."""
+        """Return whether the next statement begins a transaction if no transaction is open."""
         ...
 
     def pipelined(self, connection: Any) -> bool:
-        """Return whether statements are sent before earlier statements are answered."""
+        """Return whether the connection sends statements before earlier results have arrived."""
         ...
 
     def refused(self, result: Any) -> bool:
-        """Return whether the result of a COMMIT says that the server rolled back."""
+        """Return whether the result of a COMMIT shows that the server rolled back instead."""
         ...

@@ -1,7 +1,7 @@
-"""Observes the transactions of an application and the versions that they write.
+"""Collects the observed operations of an application's transactions, and the written versions.
 
-What cannot be observed is left out of the history and counted, never guessed, because a history
-with fewer operations accuses no database wrongly.
+Operations that cannot be observed are left out of the history and counted. They are never guessed,
+because a history that lacks operations never accuses a correct database.
 """
 
 from __future__ import annotations
@@ -22,12 +22,15 @@ if TYPE_CHECKING:
     from isolang.run.operation import Recorded
     from isolang.run.record.recorder import Recorder
 
-HALF: Final = 2**31  # numbers of transactions are compared modulo 2**32
-FIRST: Final = 3  # smaller numbers stand for "before everything"
+HALF: Final = 2**31  # PostgreSQL compares transaction numbers modulo 2**32
+FIRST: Final = 3  # smaller numbers stand for versions that are older than all transactions
 
 
 def key_of(table: str, values: Sequence[object]) -> str:
-    """Return the name of a row in the history, which is unique: its table and primary key."""
+    """Return the key of a row in the history: its table and the values of its primary key.
+
+    Different rows get different keys.
+    """
     shown = [str(value) for value in values]
     if len(shown) > 1:
         shown = [one.replace("%", "%25").replace("/", "%2F") for one in shown]
@@ -35,32 +38,44 @@ def key_of(table: str, values: Sequence[object]) -> str:
 
 
 class WrittenVersions:
-    """The versions of rows that watched transactions have written."""
+    """The versions of rows that watched transactions have written.
+
+    Args:
+        all_known: whether the history will also get the writes of clients that are not watched,
+            from the database's log.
+
+    Attributes:
+        before: the number of the oldest transaction that ran when the watch began; ``None`` until
+            it is known.
+    """
 
     def __init__(self, *, all_known: bool = False) -> None:
-        self._all_known = all_known  # whether the log has the writers that are not watched
-        self.before: int | None = None  # the oldest transaction that ran when the watch began
+        self._all_known = all_known
+        self.before: int | None = None
         self._written: set[tuple[str, int]] = set()
 
     def wrote(self, key: str, version: int) -> None:
-        """Note that a watched transaction wrote a version."""
+        """Record that a watched transaction wrote a version of a row."""
         self._written.add((key, version))
 
     def forget(self, written: Iterable[tuple[str, int]]) -> None:
-        """Remove written versions, because their transaction has no known operations any more."""
+        """Remove written versions, because the operations of their transaction were removed."""
         self._written.difference_update(written)
 
     def value(
         self, key: str, version: int, *, after: int | None = None
     ) -> tuple[int | None] | tuple[()]:
-        """Return the value of a version in a tuple, which is empty if the writer is not known.
+        """Return the value that stands for a version in the history, in a tuple.
+
+        The tuple contains ``None`` for a version that was written before the watch began. It is
+        empty if the history has no writer of the version.
 
         Args:
             key: the key of the row.
-            version: the number of the version.
-            after: the number of the reading transaction, if it may have written unrecognised
-                versions. A version with a later number may be its own, because a write behind a
-                savepoint has a later number.
+            version: the number of the transaction that wrote the version, as in ``xmin``.
+            after: the number of the reading transaction, if it may have written versions that the
+                watch did not recognise. A version with a later number may be its own, because a
+                write after a savepoint gets a later number.
         """
         if (key, version) in self._written:
             return (version,)
@@ -79,9 +94,9 @@ class ObservedTransaction:
         self._versions = versions
         self.operations: list[Recorded] = []
         self.number: int | None = None  # the number of the transaction, once it is known
-        self.unclear = False  # whether it may have unrecognised writes
+        self.unclear = False  # whether the watch may not have recognised some of its writes
         self.committing = False
-        self.alone = False  # whether the server commits its only statement at once
+        self.alone = False  # whether it is one statement in autocommit mode
         self.failed = False
         self._own: dict[str, Any] = {}  # the last written value of each row
         self._remarks: list[tuple[str, SeenRow | None]] = []  # caller and row of each operation
@@ -105,21 +120,21 @@ class ObservedTransaction:
     def read(
         self, key: str, value: Any, seen: SeenRow | None = None, *, table: str = "", number: int = 0
     ) -> bool:
-        """Note a read, with the columns that are known of the row.
+        """Add a read of a row, and return whether it was added.
 
-        SOUND BECAUSE: a transaction sees its own write of a key, so a different version belongs to
-        another row: in a snapshot that is kept, a row that other transactions have deleted since
-        remains next to the row that was inserted again.
+        A read is not added if the transaction has written another version with the same key.
+
+        SOUND BECAUSE: a transaction sees its own write of a key, so the different version belongs
+        to another row. In a snapshot of the whole transaction, a row that other transactions have
+        deleted stays visible next to the row that this transaction inserted with the same key.
 
         Args:
             key: the key of the row.
             value: the value that was read.
-            seen: the columns of the row.
-            table: the table of the row in the history, if its conditions may be recorded.
+            seen: the known columns of the row; ``None`` if no column is known.
+            table: the table of the row in the history, if conditions on this table may be recorded;
+                otherwise empty.
             number: the number of the version.
-
-        Returns:
-            Whether the read was noted: a version next to the transaction's own version is not.
         """
         if self._own.get(key, value) != value:
             return False
@@ -150,14 +165,15 @@ class ObservedTransaction:
         step: Wrote | None = None,
         where: str = "",
     ) -> None:
-        """Note a write with the known columns of the row; merge consecutive writes of one value.
+        """Add a write of a row; if the last write of the row has the same value, merge the two.
 
         Args:
             key: the key of the row.
             value: the written value.
-            seen: the columns of the row.
-            step: the write in more detail, without its caller, if conditions may be recorded.
-            where: the ``file:line`` of the application, if it is not that of the current call.
+            seen: the known columns of the row; ``None`` if no column is known.
+            step: the write with more details, if conditions on the table may be recorded. Its
+                caller and text are filled in.
+            where: the ``file:line`` of the application; if empty, that of the current call.
         """
         if step is not None:
             known = [
@@ -182,7 +198,7 @@ class ObservedTransaction:
         self._statements.append(self.statement)
 
     def _rows(self) -> Iterator[str]:
-        """Yield the row of each operation as text; empty if the row is not known."""
+        """Yield the row of each operation as text; yield an empty string if it is not known."""
         changed = {
             key: seen.changed()
             for (name, key, _), (_, seen) in zip(self.operations, self._remarks, strict=True)
@@ -195,15 +211,15 @@ class ObservedTransaction:
                 yield written_text(seen) if name == "w" else read_text(seen, changed.get(key, ()))
 
     def savepoint(self, name: str) -> None:
-        """Note a savepoint, and the operations before it."""
+        """Record a savepoint, and how many operations precede it."""
         self._savepoints.append((name, len(self.operations), len(self.steps)))
 
     def release(self, name: str) -> None:
-        """Remove a savepoint and those within it, so that their names may be used again."""
+        """Remove a savepoint and all later savepoints, whose names may be used again."""
         del self._savepoints[self._index(name) :]
 
     def roll_back_to(self, name: str) -> None:
-        """Remove the operations after a savepoint, but keep the savepoint."""
+        """Remove all operations after a savepoint, and keep the savepoint itself."""
         index = self._index(name)
         _, operations, steps = self._savepoints[index] if self._savepoints else ("", 0, 0)
         del self.operations[operations:]
@@ -214,12 +230,12 @@ class ObservedTransaction:
         del self._savepoints[index + 1 :]
 
     def _index(self, name: str) -> int:
-        """Return the index of the last savepoint with a name, or 0 if there is none."""
+        """Return the index of the last savepoint with this name; if there is none, return 0."""
         found = [n for n, (one, _, _) in enumerate(self._savepoints) if one == name]
         return found[-1] if found else 0
 
     def clear(self) -> list[tuple[str, Any]]:
-        """Remove all operations, and return the written keys and values."""
+        """Remove all operations, and return the key and value of each removed write."""
         written = [(key, value) for name, key, value in self.operations if name == "w"]
         self.operations.clear()
         self.steps.clear()
@@ -229,13 +245,17 @@ class ObservedTransaction:
         return written
 
     def announce(self) -> None:
-        """Record the operations in the history; COMMIT is sent next."""
+        """Write the operations to the history, because COMMIT is sent next."""
         self.committing = True
         self._record()
         self._t.announce()
 
     def end(self, error: BaseException | None) -> Trace:
-        """Record the outcome in the history, and the operations if they are not recorded yet."""
+        """Write the outcome to the history, and the operations if they are not written yet.
+
+        Args:
+            error: the exception with which the transaction ended; ``None`` if it succeeded.
+        """
         if not self.committing:
             self._record()
         self._t.__exit__(None if error is None else type(error), error, None)
@@ -256,9 +276,9 @@ class ObservedTransaction:
 
 
 def _since(seen: SeenRow | None, before: Row) -> SeenRow | None:
-    """Return a written row with the columns that the transaction had seen before the write."""
+    """Add the columns that the transaction had seen before a write to the written row."""
     return None if seen is None else replace(seen, before={**seen.before, **before})
 
 
 def _nothing(connection: object) -> None:
-    """Do nothing, because the application commits and rolls back itself."""
+    """Do nothing, because the application itself commits and rolls back."""

@@ -1,7 +1,8 @@
-"""Runs calls of an application one statement at a time, through psycopg 3.
+"""Runs calls of an application that uses psycopg 3 one statement at a time.
 
-Each call has a thread of its own. Before each statement, and before COMMIT, it waits until it may
-go on. It runs at a given isolation level, whatever level the application requests.
+Each call runs in its own thread. Before each statement and before COMMIT, the call waits until it
+is allowed to continue. Its transactions run at a given isolation level, even if the application
+requests another level.
 """
 
 from __future__ import annotations
@@ -13,19 +14,20 @@ from typing import Any, Final
 from isolang.testing.hooks import Hooks, Steps
 
 _HERE: Final = threading.local()
-_WAIT: Final = 5.0  # seconds in which a call that nothing blocks comes to its next statement
+# The seconds after which a call that has not reached its next statement is considered blocked.
+_WAIT: Final = 5.0
 
 
 class PacedCall:
-    """A call in a thread of its own.
+    """A call that runs in its own thread, one statement at a time.
 
     Attributes:
-        error: the exception that the call raised.
-        level: the level of its transactions, a ``psycopg.IsolationLevel``.
+        error: the exception that the call raised; ``None`` if it has raised no exception.
+        level: the isolation level of the call's transactions, a ``psycopg.IsolationLevel``.
     """
 
     def __init__(self, call: Callable[[], object], level: Any) -> None:
-        """Start the call; it waits before its first statement."""
+        """Start the call in a thread, and wait until it has reached its first statement."""
         self.error: BaseException | None = None
         self.level = level
         self.inside = False  # whether a statement of the call is running
@@ -48,7 +50,7 @@ class PacedCall:
             self._changed.notify_all()
 
     def wait(self) -> None:
-        """Wait, in the thread of the call, until its next statement is allowed."""
+        """Block the thread of the call until its next statement is allowed."""
         with self._changed:
             self._waiting = True
             self._changed.notify_all()
@@ -63,7 +65,7 @@ class PacedCall:
             )
 
     def step(self, seconds: float = _WAIT) -> bool:
-        """Run one statement; return whether it ended within some seconds."""
+        """Allow one statement, and return whether the statement ended within some seconds."""
         with self._changed:
             if self._ended:
                 return True
@@ -72,7 +74,7 @@ class PacedCall:
         return self._until_it_waits(seconds)
 
     def finish(self, seconds: float = _WAIT) -> bool:
-        """Run all other statements; return whether the call ended within some seconds."""
+        """Allow all remaining statements, and return whether the call ended within some seconds."""
         with self._changed:
             self._all = True
             self._changed.notify_all()
@@ -80,9 +82,9 @@ class PacedCall:
 
 
 class Paced:
-    """Makes psycopg wait before the statements of paced calls, while its block runs.
+    """A context manager that makes psycopg wait before each statement of a paced call.
 
-    It must be entered after the watches, whose own statements must not wait.
+    It must be entered after the watches, because their own statements must not wait.
     """
 
     def __init__(self) -> None:
@@ -151,7 +153,7 @@ def _gated(connection: Any, original: Any, *args: Any, **options: Any) -> Steps:
 
 
 def _set_level(connection: Any, call: PacedCall) -> None:
-    """Set the level of the next transaction, unless one is running."""
+    """Set the isolation level of the next transaction, unless a transaction is open."""
     idle = connection.info.transaction_status.name == "IDLE"
     if idle and connection.isolation_level != call.level:
         connection.isolation_level = call.level

@@ -1,10 +1,10 @@
-"""Records an unchanged application's transactions on PostgreSQL, through SQLAlchemy.
+"""Records the transactions of an application that uses SQLAlchemy on PostgreSQL, unchanged.
 
-PostgreSQL's system column ``xmin`` names the transaction that wrote the version of a row. A watched
-engine selects ``xmin`` with every mapped object, so that a read names the version that it saw.
-After each flush it queries the ``xmin`` of the written rows. This number is the value of the row in
-the history. What cannot be seen is left out of the history and counted, never guessed, because a
-history with fewer operations accuses no database wrongly.
+PostgreSQL's system column ``xmin`` contains the number of the transaction that wrote a version of a
+row. A watched engine selects ``xmin`` with every mapped object, which shows the version that a read
+returned. After each flush, it queries the ``xmin`` of the written rows. This number is the value of
+the row in the history. Operations that cannot be seen are left out of the history and counted. They
+are never guessed, because a history that lacks operations never accuses a correct database.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
     from isolang.run.record.recorder import Recorder
 
-_XMIN: Final = "isolang_xmin"  # the attribute of mapped objects
-_ASSIGNED: Final = "isolang_assigned"  # the information of objects on their last assignment
+_XMIN: Final = "isolang_xmin"  # the attribute of mapped objects that contains xmin
+_ASSIGNED: Final = "isolang_assigned"  # where an object stores the line of its last assignment
 _GONE: Final = Keyword("deleted")
-_OBJECTS: Final = "isolang_objects"  # the execution option of statements that read objects
-_OWN: Final = "isolang_own"  # the execution option of the watch's statements
+_OBJECTS: Final = "isolang_objects"  # an execution option: whether a SELECT reads whole objects
+_OWN: Final = "isolang_own"  # an execution option: whether a statement is the watch's own
 _PARAMETER: Final = re.compile(r"%\((\w+)\)s")
 _SAVEPOINT: Final = re.compile(
     r"\s*(?:savepoint|(rollback)\s+(?:(?:work|transaction)\s+)?to(?:\s+savepoint)?)\s+([^\s;]+)",
@@ -53,15 +53,15 @@ _SAVEPOINT: Final = re.compile(
 
 
 class SqlAlchemyWatch:
-    """A watch of an engine. It is a context manager.
+    """A context manager that records the transactions of a SQLAlchemy engine.
 
     Attributes:
-        unseen: the number of things that were not recorded, by kind: rows of writers that are not
-            watched, statements that read columns instead of objects, bulk statements.
+        unseen: the number of things that were not recorded, by kind, such as rows of writers that
+            are not watched, statements that read columns instead of objects, and bulk statements.
     """
 
     def __init__(self, engine: Engine, mapped: registry, recorder: Recorder) -> None:
-        """Choose an engine; see :func:`isolang.testing.isolation.Isolation.watch`."""
+        """Store the engine; see :meth:`isolang.testing.isolation.Isolation.watch`."""
         self.engine = engine
         self.recorder = recorder
         self.unseen = Unseen(caller)
@@ -73,10 +73,10 @@ class SqlAlchemyWatch:
         self._unique: dict[tuple[str, ...], list[frozenset[str]]] = {}
 
     def __enter__(self) -> Self:
-        """Begin to watch.
+        """Begin to record.
 
         Raises:
-            IsolangError: the engine is not one of PostgreSQL through psycopg.
+            IsolangError: the engine is not for PostgreSQL with the driver psycopg.
         """
         from sqlalchemy import event
         from sqlalchemy.orm import Session
@@ -86,7 +86,7 @@ class SqlAlchemyWatch:
             raise IsolangError(
                 f"watch: not such an engine (got {got}, expected postgresql+psycopg)"
             )
-        # An asynchronous engine can be queried only where its sessions run.
+        # An asynchronous engine can be queried only in the event loop of its sessions.
         self._versions.before = None if self.engine.dialect.is_async else self._oldest()
         self._listeners = [
             (Session, "after_begin", self._begin),
@@ -112,13 +112,13 @@ class SqlAlchemyWatch:
                 (mapper, "after_update", self._updated),
                 (mapper, "after_delete", self._delete),
             ]
-        self.engine.clear_compiled_cache()  # statements in the cache do not select xmin
+        self.engine.clear_compiled_cache()  # cached statements do not select xmin
         for listener in self._listeners:
             event.listen(*listener)
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop watching; transactions that are still open are not recorded."""
+        """Stop recording; transactions that are still open are not recorded."""
         from sqlalchemy import event
 
         for listener in self._listeners:
@@ -127,21 +127,21 @@ class SqlAlchemyWatch:
 
     @property
     def all_unseen(self) -> Unseen:
-        """The counts of what was not recorded."""
+        """The value of :attr:`unseen`, under the name that all kinds of watches have."""
         return self.unseen
 
     def close(self, path: Path, into: Path | None) -> Path:
-        """Return the history as it is: this watch does not keep the conditions of statements."""
+        """Return the history unchanged, because this watch records no conditions of statements."""
         return path
 
     # --- transactions ---
 
     def _oldest(self) -> int:
-        """Return the number of the oldest running transaction, as in ``xmin``.
+        """Return the number of the oldest running transaction, in the form of ``xmin``.
 
-        The query needs a separate connection: all connections of the pool may be in use, and in a
-        transaction that begins the query would be the first statement, before which alone a level
-        can be set.
+        The query needs a separate connection for two reasons. All connections of the pool may be in
+        use. And in a transaction of the application, the query would be the first statement, after
+        which the isolation level can no longer be set.
         """
         pool = self.engine.pool.recreate()
         try:
@@ -159,9 +159,9 @@ class SqlAlchemyWatch:
         if connection.engine.pool is not self.engine.pool or connection in self._open:
             return
         if self._versions.before is None:
-            # SOUND BECAUSE: nothing is read or written before the first result is kept. So a
-            # version that is older than any of the results was written before everything that is
-            # watched.
+            # SOUND BECAUSE: no watched transaction reads or writes before the first result is
+            # stored. If a version is older than this result, it was therefore written before all
+            # watched transactions.
             oldest = self._oldest()
             if self._versions.before is None:
                 self._versions.before = oldest
@@ -176,7 +176,7 @@ class SqlAlchemyWatch:
         one = self._open.get(connection)
         if one is None:
             return
-        # PostgreSQL rolls back at the COMMIT of a failed transaction, without an error.
+        # At the COMMIT of a failed transaction, PostgreSQL rolls back and reports no error.
         info = connection.connection.driver_connection.info  # type: ignore[union-attr]
         one.failed = info.transaction_status.name == "INERROR"
         one.announce()
@@ -199,7 +199,7 @@ class SqlAlchemyWatch:
             one.end(context.original_exception)
 
     def _statement(self, connection: Connection, cursor: Any, statement: str, *_: object) -> None:
-        # SQLAlchemy's events for savepoints do not have their names.
+        # SQLAlchemy's events for savepoints do not contain the names of the savepoints.
         found = _SAVEPOINT.match(statement)
         if found is not None and connection in self._open:
             back, name = found.groups()
@@ -226,7 +226,7 @@ class SqlAlchemyWatch:
         context: Any,
         *_: Any,
     ) -> None:
-        """Count a SELECT that may have missed rows; loaded objects report their rows themselves."""
+        """Count a SELECT that may have missed rows; :meth:`_load` records the rows it found."""
         options = getattr(context, "execution_options", {})
         if connection not in self._open or options.get(_OWN) or not _asks(statement):
             return
@@ -235,14 +235,14 @@ class SqlAlchemyWatch:
             return
         expected, skips = lookup(_PARAMETER.sub(r"'\1'", statement), self._keys)
         if skips:
-            return  # the result does not reveal the rows that were skipped
+            return  # the result does not show which rows were skipped
         if expected is None:
             self.unseen.note(CONDITIONS, statement)
         elif 0 <= cursor.rowcount < expected:
             self.unseen.note(NOT_FOUND, statement)
 
     def _keys(self, table: str) -> list[frozenset[str]]:
-        """Return the columns of each key of a table, by the table's name as it is written."""
+        """Return the columns of each unique key of a table, which is named as in the statement."""
         return self._unique.get(tuple(map(raw, table.split("."))), [])
 
     def _load(self, target: Any, context: Any) -> None:
@@ -270,7 +270,7 @@ class SqlAlchemyWatch:
         from sqlalchemy import inspect
         from sqlalchemy.orm import object_session
 
-        # After the update, values that an expression of the database set are unknown.
+        # After the update, the values that the database computed are no longer loaded.
         one, session = self._open.get(connection), object_session(target)
         if one and session and session.is_modified(target, include_collections=False):
             one.updating[inspect(target)] = _seen(target)
@@ -294,11 +294,11 @@ class SqlAlchemyWatch:
         table = mapper.base_mapper.local_table
         values = mapper.primary_key_from_instance(target)
         where = [c == value for c, value in zip(mapper.primary_key, values, strict=True)]
-        # A savepoint has its own number, so only the row shows which number wrote it.
+        # A write after a savepoint has another number than its transaction, so the row is queried.
         query = select(table.c.xmin).where(and_(*where))
         found = connection.execute(query, execution_options={_OWN: True}).scalars().all()
         if len(found) != 1:
-            # A snapshot that is kept also contains rows that other transactions have deleted since.
+            # A snapshot of a whole transaction also contains rows that others have deleted since.
             self.unseen.note("deleted", _key(target))
             return
         key, version = _key(target), int(found[0])
@@ -312,7 +312,7 @@ class SqlAlchemyWatch:
 
 
 class _Open(ObservedTransaction):
-    """A transaction of the application, with its session of the ORM."""
+    """A transaction of the application, with the ORM session that runs it."""
 
     def __init__(self, session: Session, number: Hashable, recorder: Recorder) -> None:
         super().__init__(number, recorder)
@@ -321,7 +321,7 @@ class _Open(ObservedTransaction):
 
 
 def _assigned(target: Any, value: Any, old: Any, initiator: Any) -> None:
-    """Note the line that assigns a value, which a flush writes later."""
+    """Store the line that assigns an attribute, because a later flush sends the write."""
     from sqlalchemy import inspect
 
     inspect(target).info[_ASSIGNED] = caller()
@@ -335,9 +335,9 @@ def _key(target: Any) -> str:
 
 
 def _seen(target: Any) -> SeenRow:
-    """Return the values of an object: those that were loaded, and those set since.
+    """Return the loaded values of an object, and the values that were assigned since.
 
-    The function reads only loaded attributes, and loads nothing.
+    The function reads only attributes that are already loaded, so it sends no query.
     """
     from sqlalchemy import inspect
 
@@ -362,12 +362,12 @@ def _asks(statement: str) -> bool:
 
 
 def _parts(table: Any) -> tuple[str, ...]:
-    """Return the name of a table, with its schema if it has one."""
+    """Return the schema and the name of a table, or only the name if no schema is declared."""
     return (table.schema, table.name) if table.schema else (table.name,)
 
 
 def _unique(table: Any) -> list[frozenset[str]]:
-    """Return the columns of each key of a table, as far as its classes declare them."""
+    """Return the columns of each unique key that the application declares for a table."""
     from sqlalchemy import Column, PrimaryKeyConstraint, UniqueConstraint
 
     unique = [
@@ -386,7 +386,7 @@ def _unique(table: Any) -> list[frozenset[str]]:
 
 
 def _map_xmin(mapper: Mapper[Any]) -> None:
-    """Map ``xmin`` to each object; CREATE TABLE does not contain it, as every table has it."""
+    """Add ``xmin`` as an attribute of mapped objects; CREATE TABLE leaves out system columns."""
     from sqlalchemy import Column, FetchedValue, String
 
     table: Any = mapper.local_table

@@ -1,6 +1,6 @@
-"""Provides the pytest fixture and the mark ``isolation``, which docs/pytest.md shows.
+"""Provides the pytest fixture ``isolation`` and the mark of the same name (docs/pytest.md).
 
-The plugin imports everything but pytest only when a test uses the fixture.
+The plugin imports isolang only when a test uses the fixture, so other tests are not slowed down.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MARK: Final = (
     "all); with foresee, its calls are played at that level as they could have run"
 )
 _KNOWN: Final = {"level", "timeout", "allow_unseen", "foresee"}
-_TRANSACTIONS: Final = "isolation transactions"  # the name of a property of a test
+_TRANSACTIONS: Final = "isolation transactions"  # the name of a property in a test's report
 _UNSEEN: Final = "isolation unseen: "
 _FORESEEN: Final = "isolation foreseen"
 _IDLE: Final = "isolation nothing observed"
@@ -30,7 +30,7 @@ _ISOLATION: Final = pytest.StashKey["Isolation"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the command-line options."""
+    """Declare the command-line options and the ini option of the plugin."""
     group = parser.getgroup("isolation", "isolation levels")
     group.addoption(
         "--isolation-report",
@@ -54,7 +54,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the mark, and choose the seed once for all workers of pytest-xdist."""
+    """Declare the mark, and choose one seed for all workers of pytest-xdist."""
     config.addinivalue_line("markers", _MARK)
     seed = config.getoption("isolation_seed")
     if seed is None:
@@ -74,7 +74,7 @@ def pytest_configure_node(node: Any) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Check that a mark is complete and that its test has the fixture."""
+    """If a test has the mark, check the mark's arguments, and that the test uses the fixture."""
     mark = item.get_closest_marker("isolation")
     if mark is None:
         return
@@ -118,7 +118,10 @@ def isolation(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator
 
 
 def _asserted(item: Any) -> tuple[str, float, bool | Collection[str]]:
-    """Return the level, the timeout and ``allow_unseen`` of the mark."""
+    """Return the level, the timeout and ``allow_unseen`` that the mark of a test states.
+
+    If the test has no mark, return the defaults. If the mark is wrong, fail the test.
+    """
     mark = item.get_closest_marker("isolation")
     if mark is None:
         return "", 60.0, False
@@ -139,7 +142,7 @@ def _asserted(item: Any) -> tuple[str, float, bool | Collection[str]]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Run a test; if it is marked, judge what it recorded and has not judged itself."""
+    """Run a test; if the test is marked, check the histories that it has not checked itself."""
     skipping = _unknown(item.config) == "skip"
     try:
         result = yield
@@ -170,17 +173,17 @@ def _judge(one: Isolation) -> None:
         message = str(error)
     else:
         return
-    pytest.fail(message, pytrace=False)  # outside the handler, to hide the cause
+    pytest.fail(message, pytrace=False)  # after the handler, or pytest would print the cause too
 
 
 def _foreseen(item: pytest.Item) -> str:
-    """Return the level at which the mark foresees; empty if at none."""
+    """Return the level in the mark's argument ``foresee``; empty if the argument is not given."""
     mark = item.get_closest_marker("isolation")
     return "" if mark is None else str(mark.kwargs.get("foresee", ""))
 
 
 def _foresee(item: pytest.Item, one: Isolation, level: str) -> None:
-    """Fail if the database shows that the calls of a test can violate its level at another one."""
+    """Play predictions at a weaker level, and fail the test if one violates the asserted level."""
     __tracebackhide__ = True
     from isolang.errors import IsolangError
 
@@ -205,7 +208,10 @@ def _unknown(config: pytest.Config) -> str:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Report the seed and the folder of the evidence if a test fails."""
+    """Add the verdicts and the unseen things to the report of a test.
+
+    If the test failed, also add the seed and the folder with the history.
+    """
     report = yield
     one = item.stash.get(_ISOLATION, None)
     if one is not None and call.when == "call":
@@ -227,7 +233,7 @@ def pytest_runtest_makereport(
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print how many tests and transactions were judged, and what the watches did not record."""
+    """Print how many tests and transactions were checked, and what the watches did not record."""
     properties = [
         dict(report.user_properties)
         for reports in terminalreporter.stats.values()

@@ -1,8 +1,8 @@
-"""Records what refused transactions read of other sessions' writes.
+"""Finds out whether rolled-back transactions read, or failed to read, writes of other sessions.
 
-A history does not contain the reads of refused transactions, because no level restricts them. But a
-read that returned or missed a write of another session is evidence that the test could have
-violated a level.
+A history does not contain the reads of rolled-back transactions, because no level restricts them.
+But if such a read returned or missed a write of another session, sessions did interact, and the
+test could have violated a level.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 
 
 class Refused:
-    """The writers of versions, and the versions that rolled-back transactions read."""
+    """Collects the writes of all transactions, and the reads of rolled-back transactions."""
 
     def __init__(self) -> None:
-        self._writers: defaultdict[str, set[Hashable]] = defaultdict(set)  # of each key
+        # The sessions that wrote each key, and the sessions that wrote each value of each key.
+        self._writers: defaultdict[str, set[Hashable]] = defaultdict(set)
         self._written: defaultdict[tuple[str, str], set[Hashable]] = defaultdict(set)
         self._reads: set[tuple[Hashable, str, str]] = set()
 
     def ended(self, session: Hashable, outcome: Outcome, operations: Sequence[Recorded]) -> None:
-        """Note an ended transaction."""
+        """Store the reads of a transaction that was rolled back, or the writes of any other one."""
         for name, key, value in operations:
             if outcome == "aborted" and name == "r":
                 self._reads |= {(session, repr(key), one) for one in _parts(value)}
@@ -34,7 +35,10 @@ class Refused:
                 self._written[repr(key), repr(value)].add(session)
 
     def observed(self) -> bool:
-        """Return whether a rolled-back transaction read, or missed, a write of another session."""
+        """Return whether a rolled-back transaction read or missed a write of another session.
+
+        A read misses a write if it returns the initial state of a key that another session wrote.
+        """
         return any(
             (self._written[key, value] if value else self._writers[key]) - {session}
             for session, key, value in self._reads
@@ -42,7 +46,7 @@ class Refused:
 
 
 def _parts(value: object) -> Iterator[str]:
-    """Yield the values that a read returned; yield an empty text for the initial state."""
+    """Yield each value that a read returned, as text; yield an empty string if it found nothing."""
     if value is None or value == []:
         yield ""
     elif isinstance(value, list | tuple):

@@ -1,7 +1,7 @@
-"""Finds the rows that a statement of an application reads or writes, by queries to PostgreSQL.
+"""Builds the queries by which a watch finds the rows that an application's statement accesses.
 
-The functions return queries, or interpret their results. A watch sends a query over the connection
-of the application, in the same transaction as the application's statement.
+Other functions of this module interpret the results. A watch sends these queries to PostgreSQL over
+the application's connection, in the same transaction as the application's statement.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _OUTPUT_COLUMN: Final = re.compile(
 
 
 class WatchedTable(Struct, frozen=True, kw_only=True):
-    """A table whose rows can be identified.
+    """A table whose rows a watch can identify by their primary key.
 
     Attributes:
         name: the name of the table in the history, without the schema if that is ``public``.
@@ -48,19 +48,19 @@ class WatchedTable(Struct, frozen=True, kw_only=True):
     quoted: tuple[str, ...] = ()
 
     def key(self, values: Sequence[str]) -> str:
-        """Return the name of a row in the history."""
+        """Return the key in the history of the row with these primary key values."""
         return key_of(self.name, values)
 
     def selected(self, alias: str, *, row: bool = False, old: bool = False) -> str:
-        """Return the columns to select as text: the transaction, ``xmin`` and the primary key.
+        """Return the SQL expressions for the transaction number, ``xmin`` and the primary key.
 
-        SOUND BECAUSE: the ``xmin`` of a row that was written behind a savepoint is not the number
-        of its transaction, so the number is selected separately.
+        SOUND BECAUSE: if a row was written after a savepoint, its ``xmin`` is not the number of the
+        transaction, so the number is selected separately.
 
         Args:
             alias: the name of the table in the statement.
-            row: whether to select the beginnings of the other columns, and the cells, too.
-            old: whether to select ``xmin`` and the cells of the row that a write replaced.
+            row: whether to add the beginnings of the other columns, and the comparable cells.
+            old: whether to add ``xmin`` and the comparable cells of the row that a write replaced.
         """
         named = [f"{alias}.{one}::text" for one in ("xmin", *self.columns)]
         columns = [f"left({alias}.{one}::text, {LONGEST})" for one in self.others if row]
@@ -76,14 +76,16 @@ class WatchedTable(Struct, frozen=True, kw_only=True):
 
 
 class Version(Struct, frozen=True):
-    """A version of a row.
+    """A version of a row, as a query of :meth:`WatchedTable.selected` returns it.
 
     Attributes:
-        number: the number of the transaction that wrote it, or of the part behind a savepoint.
-        seen: the columns of the row, as far as they were selected.
-        cells: the columns that isolang can compare, by name.
-        old: the number of the version that a write replaced; ``None`` if there was none.
-        old_cells: its columns.
+        number: the number of the transaction that wrote the version, or of the subtransaction if
+            the write came after a savepoint.
+        seen: the columns of the row that were selected.
+        cells: the values that isolang can compare, by column.
+        old: the number of the version that the write replaced; ``None`` if it is not known or the
+            write replaced no version.
+        old_cells: the comparable values of the replaced version, by column.
     """
 
     number: int
@@ -125,15 +127,22 @@ def table_of(answer: Sequence[Sequence[Any]], names: Mapping[str, str]) -> Watch
 
 
 def matching(statement: Statement, table: WatchedTable, *, row: bool = False) -> str:
-    """Return the query for the rows that match the condition of a SELECT."""
+    """Return the query for the rows of a table that match the condition of a SELECT.
+
+    Args:
+        statement: the SELECT.
+        table: the table that it reads.
+        row: whether to select the other columns too, as in :meth:`WatchedTable.selected`.
+    """
     return f"SELECT {table.selected(statement.alias, row=row)} FROM {statement.source}"
 
 
 def versions(rows: Sequence[Sequence[Any]], table: WatchedTable) -> dict[str, Version | None]:
-    """Return the version of each row, by its key, from rows of :meth:`WatchedTable.selected`.
+    """Return the version of each row in a result of :meth:`WatchedTable.selected`, by its key.
 
-    SOUND BECAUSE: a key that has two rows has no version here. In a snapshot that is kept there can
-    be two rows: one that other transactions have deleted since, and one that was inserted after it.
+    SOUND BECAUSE: if two rows have the same key, the version of the key is ``None``. A snapshot of
+    a whole transaction can contain two such rows: one that other transactions have deleted since,
+    and one that this transaction inserted afterwards.
     """
     found: dict[str, Version | None] = {}
     for _, xmin, *values in rows:
@@ -158,7 +167,11 @@ def _cells(table: WatchedTable, text: str | None) -> dict[str, Any]:
 
 
 def transaction_of(rows: Sequence[Sequence[Any]]) -> int | None:
-    """Return the number of the transaction in a result; ``None`` if it has written nothing."""
+    """Return the transaction number in a result of :meth:`WatchedTable.selected`.
+
+    Return ``None`` if the result is empty, or if the transaction has no number yet because it has
+    written nothing.
+    """
     return None if not rows or rows[0][0] is None else int(rows[0][0]) % 2**32
 
 
@@ -168,16 +181,17 @@ def returned_keys(
     rows: Sequence[Sequence[Any]],
     names: Sequence[str] = (),
 ) -> str | None:
-    """Return the query, by key, for the rows that the application received.
+    """Return a query for the rows that the application received, selected by their primary keys.
 
     Args:
         statement: the statement that returned the rows.
         table: the table of the statement.
-        rows: the values as the server reads them, at least one row; ``None`` is an unknown value.
-        names: the names of their columns, if the statement returns all columns.
+        rows: the received rows, at least one. Each value is written as the server reads it;
+            ``None`` stands for an unknown value.
+        names: the names of the columns of the rows, if the statement returns all columns.
 
     Returns:
-        The query; ``None`` if the rows do not contain the whole key.
+        The query; ``None`` if the rows do not contain all columns of the primary key.
     """
     output = [_output_column(one, statement.alias) for one in statement.returned]
     if output == ["*"]:
@@ -199,7 +213,10 @@ def returned_keys(
 
 
 def _output_column(text: str, alias: str) -> str:
-    """Return the table's column that a member of a list names, or an empty text for any other."""
+    """Return the column of the table that an output expression names, without quotes.
+
+    Return ``*`` for all columns, and an empty string for every other expression.
+    """
     if text in ("*", f"{alias}.*"):
         return "*"
     found = _OUTPUT_COLUMN.fullmatch(text)

@@ -1,4 +1,4 @@
-"""Queries the watched database over a separate connection of the watch."""
+"""Connects to the watched database once, and reads its address, version and oldest transaction."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from weakref import WeakSet
 from isolang.errors import IsolangError
 
 OWN_CONNECTIONS: Final[WeakSet[Any]] = WeakSet()
-"""The connections of watches, which no watch records."""
+"""The connections that watches have opened themselves, which no watch records."""
 
 
 class WatchedServer(NamedTuple):
-    """A database server, at the moment at which a watch begins.
+    """A database server as it was when a watch began.
 
     Attributes:
-        place: host, port and database.
-        oldest: the number of its oldest running transaction.
-        version: its version, such as 180006.
+        place: the host, the port and the name of the database.
+        oldest: the number of the oldest transaction that was running.
+        version: the version number of the server, such as 180006 for PostgreSQL 18.6.
     """
 
     place: tuple[Any, ...]
@@ -26,7 +26,12 @@ class WatchedServer(NamedTuple):
 
 
 def connected(name: str, conninfo: str, parameters: dict[str, Any]) -> WatchedServer:
-    """Return the server of a database.
+    """Connect to a database once, and return what the watch must know about its server.
+
+    Args:
+        name: the name of the watch, for messages.
+        conninfo: the connection string for ``psycopg.connect``.
+        parameters: further arguments for ``psycopg.connect``.
 
     Raises:
         IsolangError: the database cannot be reached.

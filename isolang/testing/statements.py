@@ -1,7 +1,8 @@
-"""Parses the few kinds of SQL statements whose rows a watch can identify; all others are unseen.
+"""Parses the kinds of SQL statements for which a watch can identify the accessed rows.
 
-Only a statement on one table is recognised, with a condition that depends only on the row. A
-statement that may mean something else is not recognised.
+A statement is recognised only if it accesses one table and if its condition depends only on the
+row. If it is not certain what a statement means, it is not recognised, and the watch counts it as
+unseen.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ _ENDS: Final = frozenset({"group", "having", "order", "limit", "offset", "fetch"
 _COMPLEX: Final = frozenset(
     {"join", "union", "intersect", "except", "with", "tablesample", "lateral", "only", "exists"}
 )
-# The words that may precede a parenthesis: words of the language, and functions of values only.
+# The words that may precede a parenthesis: keywords, and functions that depend only on their
+# arguments.
 _PLAIN: Final = frozenset({"in", "any", "all", "and", "or", "not", "where", "between", "like"}) | {
     "upper", "lower", "length", "abs", "coalesce", "cast", "varchar", "char", "numeric", "decimal",
 }  # fmt: skip
@@ -40,17 +42,19 @@ _NOT_ALIASES: Final = _ENDS | {
 
 
 class Statement(Struct, frozen=True, kw_only=True):
-    """A statement on one table.
+    """A recognised statement, which accesses one table.
 
     Attributes:
         kind: the command of the statement.
-        table: the name of the table, as it is written.
-        alias: the name of the table in the statement.
-        source: for a SELECT, the table, the alias and the condition, as they are written.
-        equal: columns that the condition equates to one value each; no other row matches.
-        among: for each column that must be one of several values, the number of these values.
-        cut: whether matching rows may be left out, by LIMIT, OFFSET, FETCH or SKIP LOCKED.
-        skips: whether SKIP LOCKED leaves out rows that other transactions have locked.
+        table: the name of the table, as written in the statement.
+        alias: the alias of the table in the statement, or else the name of the table.
+        source: for a SELECT, the text after FROM, with the table, the alias and the condition.
+        equal: the columns that must be equal to one literal in every matching row.
+        among: for each column that must be one of several literals, the number of these literals.
+        cut: whether the result may lack matching rows, because of LIMIT, OFFSET, FETCH or SKIP
+            LOCKED.
+        skips: whether the result may lack rows that other transactions have locked, because of SKIP
+            LOCKED.
         sums: whether the result is one row that is computed from all matching rows.
         lock: how a SELECT locks rows against writers.
         returned: the expressions that the application receives for each row, as they are written.
@@ -75,13 +79,15 @@ class Statement(Struct, frozen=True, kw_only=True):
     upserts: bool = False
 
     def looked_up(self, keys: Collection[frozenset[str]]) -> int | None:
-        """Return how many rows the condition selects by a whole key; ``None`` for other conditions.
+        """Return the largest number of rows that can match, if it follows from a unique key.
 
-        SOUND BECAUSE: no two rows have the same key. A statement that finds as many rows has found
-        all of them, and the rest of the condition was decided by these rows.
+        Return ``None`` if the condition does not restrict all columns of a unique key to literals.
+
+        SOUND BECAUSE: no two rows have the same key. If a statement finds this number of rows, no
+        further row can match, whatever the rest of the condition is.
 
         Args:
-            keys: the keys of the table, each as the names of its columns.
+            keys: the unique keys of the table, each as the names of its columns.
         """
         if any(key <= self.equal for key in keys):
             return 1
@@ -92,7 +98,7 @@ class Statement(Struct, frozen=True, kw_only=True):
 
 
 class _Text:
-    """The tokens of a statement, with their positions."""
+    """A statement, split into tokens whose positions in the text are known."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -109,7 +115,11 @@ class _Text:
         return tuple(map(_unmarked, self._parts[begin:end]))
 
     def table(self, at: int) -> tuple[str, str, int] | None:
-        """Return the name of a table, its alias, and the position after them."""
+        """Parse the name of a table and its alias, from the token at a position on.
+
+        Return the name, the alias and the position of the token after them; ``None`` if no name
+        begins at the position. If the table has no alias, its name is returned as the alias.
+        """
         begin, tokens = at, self.tokens
         if at >= len(tokens) or not NAME.fullmatch(tokens[at]):
             return None
@@ -175,9 +185,9 @@ def _select(cut: _Text) -> Statement | None:
     if at < end and words[at] != "where":
         return None
     for word, after in pairwise(words[at:end]):
-        # SOUND BECAUSE: without other functions, only the version of a row decides whether the row
-        # matches. A row that matches before and after the statement therefore matches in its
-        # snapshot, too.
+        # SOUND BECAUSE: no functions are used except those in ``_PLAIN``, so it depends only on the
+        # version of a row whether the row matches. If a row matches before and after the statement,
+        # it therefore also matches in the snapshot of the statement.
         if after == "(" and NAME.fullmatch(word) and word not in _PLAIN:
             return None
     rest = words[end:]
@@ -192,8 +202,8 @@ def _select(cut: _Text) -> Statement | None:
         among=among,
         cut=bool({"limit", "offset", "fetch", "skip"} & set(rest)),
         skips="skip" in rest,
-        # SOUND BECAUSE: a list that begins with an aggregate is computed from all rows. Other
-        # expressions in the list, such as those by which rows are grouped, would need GROUP BY.
+        # SOUND BECAUSE: if the list begins with an aggregate, its value is computed from all rows.
+        # If the list had other expressions with columns, the statement would need GROUP BY.
         sums=words[1] in _SUMS and words[2] == "(" and not {"over", "group"} & set(words),
         lock=_lock(strengths),
         returned=tuple(_listed(cut, 1, begin - 1)),
@@ -209,15 +219,16 @@ def _lock(strengths: Collection[str]) -> Lock:
 
 
 def lookup(text: str, keys: Callable[[str], Collection[frozenset[str]]]) -> tuple[int | None, bool]:
-    """Parse the condition of a SELECT, which may join other tables by their keys.
+    """Parse the condition of a SELECT, which may join other tables by their unique keys.
 
     Args:
         text: the text of the SELECT, in which values are literals.
-        keys: a function that returns the keys of a table, by its name as it is written.
+        keys: a function that returns the unique keys of a table, whose name is written as in the
+            SELECT.
 
     Returns:
-        The number of rows that the condition selects by a whole key, or ``None``; and whether the
-        SELECT skips locked rows.
+        The result of :meth:`Statement.looked_up` for the first table, or ``None`` if the SELECT is
+        not recognised; and whether the SELECT skips locked rows.
     """
     skips = _SKIPS.search(text) is not None
     cut = _cut(text)
@@ -241,7 +252,10 @@ def lookup(text: str, keys: Callable[[str], Collection[frozenset[str]]]) -> tupl
 
 
 def _on(cut: _Text, begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the range of each JOIN, up to the next JOIN."""
+    """Yield the positions at which each JOIN clause begins and ends.
+
+    The words before the next JOIN, such as LEFT, are included in the range of the previous clause.
+    """
     joins = [n for n in range(begin, end) if cut.words[n] == "join"]
     starts = [begin, *joins[1:]]
     for n, start in enumerate(starts):
@@ -253,10 +267,17 @@ def _on(cut: _Text, begin: int, end: int) -> Iterator[tuple[int, int]]:
 def _joins(
     cut: _Text, begin: int, end: int, keys: Callable[[str], Collection[frozenset[str]]]
 ) -> bool:
-    """Return whether a JOIN selects one row of its table by a whole key."""
+    """Return whether a JOIN clause finds at most one row, because it equates a whole unique key.
+
+    Args:
+        cut: the statement.
+        begin: the position of the first token of the clause.
+        end: the position after the last token of the clause.
+        keys: a function that returns the unique keys of a table.
+    """
     words = cut.words
     while end > begin and words[end - 1] in ("left", "inner", "outer"):
-        end -= 1  # these words belong to the next JOIN
+        end -= 1  # these words belong to the next JOIN clause
     at = next((n for n in range(begin, end) if words[n] == "join"), end)
     if set(words[begin:at]) - {"left", "inner", "outer"}:
         return False
@@ -280,7 +301,8 @@ def _write(cut: _Text) -> Statement | None:
     if at == 2 and words[1:2] != [_WRITES[words[0]]]:
         return None
     named = cut.table(at)
-    # SOUND BECAUSE: the server reports the written rows. A subquery would only be read.
+    # SOUND BECAUSE: the server reports only the rows that were written. Statements with a subquery,
+    # which also read rows, are therefore not recognised.
     if named is None or {"select", "using"} & set(words) or words[1:].count("from") > at - 1:
         return None
     returned: tuple[str, ...] = ()
@@ -304,7 +326,7 @@ def _write(cut: _Text) -> Statement | None:
 
 
 def _set(cut: _Text) -> Iterator[str]:
-    """Yield the columns that an UPDATE sets, one by one or as a list in parentheses."""
+    """Yield the columns that an UPDATE sets, either alone or in a list in parentheses."""
     begin = cut.words.index("set") + 1 if "set" in cut.words else len(cut.words)
     end = cut.words.index("where") if "where" in cut.words else len(cut.words)
     for first, last in split(cut.tokens, begin, end):
@@ -315,6 +337,6 @@ def _set(cut: _Text) -> Iterator[str]:
 
 
 def _listed(cut: _Text, begin: int, end: int) -> Iterator[str]:
-    """Yield the members of a list, as they are written."""
+    """Yield the members of a list that commas separate, as written."""
     for first, last in split(cut.tokens, begin, end):
         yield cut.between(first, last)

@@ -1,4 +1,4 @@
-"""Provides ``check_target``, the self-test of an adapter, for the test suite of its author."""
+"""Provides ``check_target``, by which authors of adapters run the self-test in their own tests."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ if TYPE_CHECKING:
 def check_target(
     target: str, level: str = "", *, prefix: str = "isocheck_"
 ) -> tuple[AdapterCheck, ...]:
-    """Check that the recordings of a database's adapter are correct.
+    """Check that an adapter records correct histories.
 
     ``isocheck run TARGET --selftest`` does the same on the command line.
 
     Args:
-        target: the target as for ``isocheck run``: ``"my_adapter.py:MyDatabase"``, or a URL.
-        level: the level of the target to test; by default every level.
-        prefix: the beginning of the tables' names.
+        target: the target, as for ``isocheck run``: ``"my_adapter.py:MyDatabase"``, or a URL.
+        level: the isolation level at which the adapter is tested; if empty, every level.
+        prefix: the text with which the names of the created tables begin.
 
     Returns:
-        The result of each check; none failed.
+        The result of each check, none of which failed.
 
     Raises:
-        AssertionError: a check failed; the message names all that did.
+        AssertionError: a check failed; the message lists all failed checks.
         TargetError: the database cannot be reached, or does not have the level.
 
     >>> found = check_target("memory", "serializable")

@@ -1,7 +1,8 @@
-"""Watches the connections, pools, transactions and statements of an application with asyncpg.
+"""Connects a watch to asyncpg: connections, pools, transactions and statements of an application.
 
-asyncpg begins and ends transactions by statements, which the watch sees like those of the
-application. A statement with values is prepared, so the queries of the watch get the same values.
+asyncpg begins and ends transactions by statements, and the watch sees these statements like those
+of the application. Statements with values are prepared statements, so the watch passes the same
+values to its own queries.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _SPELT: Final = (int, str, UUID, Decimal, date)
 
 
 class Asyncpg:
-    """The library asyncpg; see :class:`isolang.testing.library.Library`."""
+    """Implements :class:`isolang.testing.library.Library` for asyncpg."""
 
     name = "watch_asyncpg"
 
@@ -45,7 +46,7 @@ class Asyncpg:
         self.failed: WeakSet[Any] = WeakSet()  # the connections whose transaction has failed
 
     def hook(self, hooks: Hooks, watch: DriverWatch) -> None:
-        """Make the public methods of asyncpg report to the watch.
+        """Replace the public methods of asyncpg by methods that report to the watch.
 
         Raises:
             IsolangError: asyncpg is not installed.
@@ -74,18 +75,21 @@ class Asyncpg:
         hooks.before(Connection, "terminate", watch.closed)
 
     def place(self, connection: Any) -> tuple[Any, ...]:
-        """Return host, port and database as libpq has them; empty if the connection is closed."""
+        """Return the host, port and database of a connection, as libpq represents them.
+
+        Return an empty tuple if the connection is closed.
+        """
         if connection.is_closed():
             return ()
-        # asyncpg has no public name for them.
+        # asyncpg has no public attributes for these values.
         address, database = connection._addr, connection._params.database
-        if isinstance(address, str):  # a socket such as /run/postgresql/.s.PGSQL.5432
+        if isinstance(address, str):  # a path such as /run/postgresql/.s.PGSQL.5432
             folder, _, name = address.rpartition("/")
             address = (folder, int(name.rpartition(".")[2]))
         return (*address[:2], database)
 
     def state(self, connection: Any) -> State:
-        """Return the state of the transaction of a connection."""
+        """Return the state of the transaction on a connection."""
         if connection.is_closed():
             return "unknown"
         if not connection.is_in_transaction():
@@ -93,7 +97,7 @@ class Asyncpg:
         return "failed" if connection in self.failed else "open"
 
     def begins(self, connection: Any) -> bool:
-        """Return false, because only ``BEGIN`` begins a transaction."""
+        """Return false, because with asyncpg only ``BEGIN`` begins a transaction."""
         return False
 
     def pipelined(self, connection: Any) -> bool:
@@ -109,7 +113,7 @@ class Asyncpg:
     ) -> Steps:
         call = partial(original, connection, query, *values, **options)
         if query == connection.get_reset_query():
-            return (yield call)  # a pool resets the connection before the next use
+            return (yield call)  # the pool resets the connection before it is used again
         sent = _Sent(self, name, connection, query, values, options, call)
         return (yield from self._watch.statement(sent))
 
@@ -138,7 +142,7 @@ class Asyncpg:
 
 
 class _Sent(Struct):
-    """A statement of the application; see :class:`isolang.testing.library.Sent`."""
+    """Implements :class:`isolang.testing.library.Sent` for a call of asyncpg."""
 
     library: Asyncpg
     name: str
@@ -151,16 +155,16 @@ class _Sent(Struct):
 
     @property
     def first_only(self) -> bool:
-        """Return whether the application receives only the first of several rows."""
+        """Return whether the application receives only the first row of the result."""
         return self.name in _ONE
 
     @property
     def send(self) -> Callable[[], Awaitable[Any]]:
-        """The call of the application."""
+        """A function that sends the statement as the application called asyncpg."""
         return partial(self._done, self.call)
 
     async def _done(self, call: Callable[[], Awaitable[Any]]) -> Any:
-        """Return the result of a call; note whether the transaction has failed."""
+        """Await a call and return its result; remember whether the transaction has failed."""
         from asyncpg import PostgresError
 
         try:
@@ -169,12 +173,15 @@ class _Sent(Struct):
             if not self.connection.is_closed() and self.connection.is_in_transaction():
                 self.library.failed.add(self.connection)
             raise
-        if result in ("BEGIN", "ROLLBACK"):  # also ROLLBACK TO a savepoint
+        if result in ("BEGIN", "ROLLBACK"):  # ROLLBACK TO a savepoint has the same result
             self.library.failed.discard(self.connection)
         return result
 
     def literal(self) -> str:
-        """Return the statement with a literal for each value: a mark with the value's number."""
+        """Return the statement with a literal that contains the value's number for each value.
+
+        Return an empty string if a number has no value.
+        """
         numbers = {int(n) for n in _PARAMETER.findall(self.text) if n}
         if not numbers <= set(range(1, len(self.values) + 1)):
             return ""
@@ -196,7 +203,10 @@ class _Sent(Struct):
         return found
 
     def count(self, result: Any) -> int | None:
-        """Return how many rows the application received; ``None`` if the value may be a NULL."""
+        """Return how many rows the application received.
+
+        Return ``None`` if ``fetchval`` returned ``None``, which means NULL or no row.
+        """
         if self.name == "fetchval" and result is None:
             return None
         if self.name == "execute":
@@ -204,7 +214,7 @@ class _Sent(Struct):
         return len(result) if self.name == "fetch" else int(result is not None)
 
     def output_rows(self, result: Any, width: int) -> tuple[list[str], list[list[Any]] | None]:
-        """Return the rows that the application received; unfetched columns are unknown."""
+        """Return the rows that the application received, with ``None`` for unfetched columns."""
         if self.name == "execute":
             return [], None
         if self.name == "fetchval":
@@ -218,7 +228,7 @@ class _Sent(Struct):
         return list(found[0].keys()) if found else [], _as_text(found)
 
     def hidden(self, selected: str) -> Steps:
-        """Send the write with ``RETURNING``, and return the result as without it, and the rows."""
+        """Send the write with a RETURNING clause whose rows only the watch receives."""
         query = f"{self.text.strip().removesuffix(';')} RETURNING {selected}"
         found, status = yield from self._fetch(query)
         if self.prepared is not None:
@@ -226,7 +236,7 @@ class _Sent(Struct):
         return {"execute": status, "fetch": []}.get(self.name), found
 
     def returning(self) -> Steps:
-        """Send the write, and fetch all returned rows, even if the application uses only one."""
+        """Send the write, and fetch all returned rows, even if the application gets only one."""
         found, status = yield from self._fetch(self.text)
         first = found[0] if found else None
         if self.prepared is not None:
@@ -238,7 +248,7 @@ class _Sent(Struct):
         return result, _as_text(found)
 
     def _fetch(self, query: str) -> Steps:
-        """Return the rows of a query, and the status that ``execute`` returns."""
+        """Return the rows of a query, and the status text that ``execute`` returns for it."""
         options = {k: self.options[k] for k in ("timeout", "record_class") if k in self.options}
         prepare = partial(self.connection.prepare, query, **options)
         statement = yield partial(self._done, prepare)
@@ -248,5 +258,5 @@ class _Sent(Struct):
 
 
 def _as_text(found: Sequence[Any]) -> list[list[Any]]:
-    """Return the values that PostgreSQL can read as text; ``None`` in place of other values."""
+    """Return rows with ``None`` in place of values whose text PostgreSQL may not accept."""
     return [[one if isinstance(one, _SPELT) else None for one in row] for row in found]

@@ -1,4 +1,4 @@
-"""Watches what an application does through psycopg 3, synchronously or not."""
+"""Connects a watch to psycopg 3, with synchronous and asynchronous connections."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _LATER: Final = {"__enter__": "__aenter__", "__exit__": "__aexit__"}
 
 
 class Psycopg:
-    """The library psycopg; see :class:`isolang.testing.library.Library`."""
+    """Implements :class:`isolang.testing.library.Library` for psycopg 3."""
 
     name = "watch_psycopg"
 
     def hook(self, hooks: Hooks, watch: DriverWatch) -> None:
-        """Make the public methods of psycopg report to the watch."""
+        """Replace the public methods of psycopg by methods that report to the watch."""
         import psycopg
 
         def around(owner: str, name: str, steps: Any) -> None:
@@ -47,26 +47,29 @@ class Psycopg:
         around("Transaction", "__exit__", partial(self._exit, watch))
 
     def place(self, connection: Any) -> tuple[Any, ...]:
-        """Return host, port and database; empty if the connection is closed."""
+        """Return the host, port and database of a connection; empty if it is closed."""
         if connection.closed:
             return ()
         info = connection.info
         return (info.host, info.port, info.dbname)
 
     def state(self, connection: Any) -> State:
-        """Return the state of the transaction of a connection."""
+        """Return the state of the transaction on a connection."""
         return _STATES.get(connection.info.transaction_status.name, "unknown")
 
     def begins(self, connection: Any) -> bool:
-        """Return whether a statement begins a transaction."""
+        """Return whether a statement begins a transaction, which it does without autocommit."""
         return not connection.autocommit
 
     def pipelined(self, connection: Any) -> bool:
-        """Return whether the connection is in a block ``pipeline()``."""
+        """Return whether the connection is in pipeline mode."""
         return bool(connection.pgconn.pipeline_status)
 
     def refused(self, result: Any) -> bool:
-        """Return false, because only the state before COMMIT shows a failed transaction."""
+        """Return false, because the results of psycopg do not show whether the server rolled back.
+
+        A failed transaction is recognised by its state before COMMIT.
+        """
         return False
 
     def _execute(
@@ -131,10 +134,16 @@ class Psycopg:
 
 
 def _hidden_many(original: Any, cursor: Any, each: list[Any], query: str) -> Steps:
-    """Send a write for several rows of values, which returns rows to the watch only.
+    """Run ``executemany`` with a RETURNING clause whose rows only the watch receives.
+
+    Args:
+        original: the original method ``executemany``.
+        cursor: the cursor of the application.
+        each: the values of each execution.
+        query: the statement with the RETURNING clause.
 
     Returns:
-        The rows of each write.
+        For each execution, the returned rows.
     """
     from psycopg.pq import ExecStatus
 
@@ -142,7 +151,7 @@ def _hidden_many(original: Any, cursor: Any, each: list[Any], query: str) -> Ste
     found = [_texts(cursor)]
     while cursor.nextset():
         found.append(_texts(cursor))
-    # The application must find a cursor without rows, and the number of all rows.
+    # The application must find a cursor that has no rows, and the total number of written rows.
     cursor._results = []
     cursor.pgresult = cursor.connection.pgconn.make_empty_result(ExecStatus.COMMAND_OK)
     cursor._rowcount = sum(map(len, found))
@@ -150,7 +159,7 @@ def _hidden_many(original: Any, cursor: Any, each: list[Any], query: str) -> Ste
 
 
 def _texts(cursor: Any) -> list[list[str | None]]:
-    """Return the current result of a cursor as text."""
+    """Return the rows of a cursor's current result, with each value as text."""
     coding, reply = cursor.connection.info.encoding, cursor.pgresult
     cells = [
         [reply.get_value(row, column) for column in range(reply.nfields)]
@@ -160,7 +169,7 @@ def _texts(cursor: Any) -> list[list[str | None]]:
 
 
 class _Sent:
-    """A call of ``execute``; see :class:`isolang.testing.library.Sent`."""
+    """Implements :class:`isolang.testing.library.Sent` for a call of ``execute``."""
 
     first_only = False
 
@@ -211,7 +220,7 @@ class _Sent:
             self._original, self._cursor, query, *self._parameters, **self._options
         )
         found = _texts(self._cursor)
-        # The application must find a cursor without rows, as after its own statement.
+        # The application must find a cursor that has no rows, as after its own statement.
         self._cursor.pgresult = self.connection.pgconn.make_empty_result(ExecStatus.COMMAND_OK)
         return result, found
 

@@ -1,4 +1,4 @@
-"""Recognises statements by which an application begins, ends or undoes a transaction."""
+"""Recognises SQL statements that begin or end a transaction, or that use savepoints."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, Literal, TypeAlias, get_args
 from msgspec import Struct
 
 Kind: TypeAlias = Literal["begin", "commit", "rollback", "savepoint", "release", "back"]
-"""The effect of a statement on the transaction; ``back`` is ROLLBACK TO."""
+"""The effect of a statement on the transaction; ``back`` means ROLLBACK TO a savepoint."""
 
 _WORDS: Final = re.compile(
     r"""\s*(?:
@@ -25,11 +25,11 @@ _COMMENT: Final = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 class Control(Struct, frozen=True):
-    """A statement that begins, ends or undoes a transaction, or a part of it.
+    """A statement that begins or ends a transaction, or that uses a savepoint.
 
     Attributes:
-        kind: the effect on the transaction.
-        name: the name of the savepoint; empty if there is none.
+        kind: the effect of the statement on the transaction.
+        name: the name of the savepoint; empty if the statement names none.
     """
 
     kind: Kind
@@ -37,7 +37,7 @@ class Control(Struct, frozen=True):
 
 
 def control(text: str) -> Control | None:
-    """Return what a statement does to the transaction; ``None`` for all other texts."""
+    """Return the effect of a statement on the transaction; ``None`` if it has no such effect."""
     found = _WORDS.fullmatch(_COMMENT.sub(" ", text))
     if found is None:
         return None

@@ -1,8 +1,9 @@
-"""Makes an accusation: the accused transactions and all transactions whose writes they read.
+"""Collects the accused transactions and all transactions whose writes they read.
 
-An accusation does not use the values that the cuts left. A writer keeps the values of its reads
-only if the writers of these values are known too. The values of its other reads are dropped, which
-only weakens the accusation.
+An accusation does not use the values that the parts left. A writer keeps the values of its reads
+only if the accusation also has the writers of these values. The values of all other reads are
+removed from the writer. This only weakens the accusation, because an unknown value is one that any
+transaction may have written.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from isolang.watch.stream.rows import Rows, place_of
 if TYPE_CHECKING:
     from isolang.watch.stream import Log, LogPlace
 
-_MOST_VALUES: Final = 20_000  # the largest number of values that the accused have read
+_MOST_VALUES: Final = 20_000  # the largest number of values that the accused may have read
 _MOST_WRITERS: Final = 2_000
-_SEARCHES: Final = 6  # the largest number of searches of the log
+_SEARCHES: Final = 6  # the largest number of times that the log is searched
 
 _Atom: TypeAlias = tuple[int, Any]
 
-#: A key and a value; without a value, any value of the key.
+#: A key and a value. ``None`` in place of the value stands for every value of the key.
 _Version: TypeAlias = tuple[_Atom, _Atom | None]
 
-#: The atom that a deletion writes in the columns.
+#: The atom that represents a deletion in the columns.
 DELETED: Final = (5, "#deleted")
 
 
@@ -43,8 +44,9 @@ class Accusation(Struct, frozen=True, kw_only=True, eq=False):
     Attributes:
         transactions: the transactions, in the order of the log.
         places: the place of each transaction in the log.
-        assumed: keys and values; the accusation assumes that no other transaction writes them.
-        unwritten: whether one of the values may be written by no transaction.
+        assumed: pairs of a key and a value; the accusation assumes that no other transaction
+            writes this value to this key.
+        unwritten: whether some value that was read may have been written by no transaction.
     """
 
     transactions: list[Transaction]
@@ -56,13 +58,14 @@ class Accusation(Struct, frozen=True, kw_only=True, eq=False):
 def accusation(
     rows: Rows, accused: Sequence[int], log: Log, source: History | None
 ) -> Accusation | None:
-    """Return an accusation with all transactions whose writes the accused may have read.
+    """Return the accused transactions with all transactions whose writes they may have read.
 
     Args:
         rows: the transactions of the window.
         accused: the row numbers of the accused transactions.
         log: the log of the stream.
-        source: the history of a batch, which says how the log is read.
+        source: the history of a batch, which states how the log is read; ``None`` before the first
+            batch.
 
     Returns:
         The accusation; ``None`` if the accused have read too many values, or if too many
@@ -79,7 +82,7 @@ def accusation(
                 reads.update(_versions_read(op))
     places = {(int(file), int(offset)) for _, file, offset, *_ in own.at.tolist()}
     members = [(tuple(at), one, True) for at, one in zip(own.at.tolist(), records, strict=True)]
-    is_written: dict[_Version, bool] = {}  # for each version that was searched for
+    is_written: dict[_Version, bool] = {}  # whether the log has a writer of the searched version
     for _ in range(_SEARCHES):
         new = [version for version in reads if version not in is_written]
         if len(reads) > _MOST_VALUES:
@@ -103,8 +106,8 @@ def accusation(
         ]
         members.sort(key=lambda member: member[0][1:3])
         closed = [one if is_accused else _weakened(one, reads) for _, one, is_accused in members]
-        # A read that missed a version may have seen any other version of the key, so the accusation
-        # needs all writers of the key.
+        # A read that states only which versions it did not see may have seen any other version of
+        # the key, so the accusation needs all writers of the key.
         missed: dict[_Version, tuple[object, object]] = {
             (key, None): (decode(*key), None) for key in _keys_missed(closed)
         }
@@ -134,7 +137,10 @@ def _keys_missed(records: Sequence[Transaction]) -> set[_Atom]:
 
 
 def _transactions(rows: Rows, source: History | None) -> list[Transaction]:
-    """Return rows as records, without fields that no level which can be watched uses."""
+    """Return rows as records, without the fields that no level which can be watched uses.
+
+    These fields are the times of operations, the time of the commit, and the group.
+    """
     return [
         replace(one, times=None, commit=None, group=None)
         for one in transactions(history_of(rows.columns, rows.names, source))
@@ -142,7 +148,10 @@ def _transactions(rows: Rows, source: History | None) -> list[Transaction]:
 
 
 def _versions_read(op: Op) -> list[tuple[tuple[_Atom, _Atom], tuple[object, object]]]:
-    """Return the versions that a read may have seen, each as atoms and as values."""
+    """Return the versions that a read may have seen, each as a pair of atoms and of values.
+
+    Return an empty list for a write and for a read of an unknown value.
+    """
     if op[0] == "scan":
         rows: Any = () if op[2] is UNKNOWN else op[2].items()
         return [_version(key, row) for key, row in rows]
@@ -158,7 +167,7 @@ def _version(key: object, value: object) -> tuple[tuple[_Atom, _Atom], tuple[obj
 
 
 def _weakened(one: Transaction, known: dict[_Version, Any]) -> Transaction:
-    """Return a transaction without the values of reads that have an unknown writer."""
+    """Return a transaction in which each read of a value whose writer is unknown has no value."""
     ops: list[Op] = []
     for op in one.ops:
         versions = _versions_read(op)

@@ -1,7 +1,8 @@
-"""Checks the parts of a chain by definition, in plain Python on Python objects.
+"""Checks the parts of a chain by the definition of the level, in plain Python.
 
-This checker shares only the reader with the native checker (``native/watch/``). It keeps each list
-in full, while the native checker keeps a hash. A part with predicate reads begins with all rows.
+This checker and the native checker (``native/watch/``) share only the code that reads the log. This
+checker stores each list in full, while the native checker stores a hash of the list. If a part has
+predicate reads, the history to check begins with the rows of all keys.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ _WRITES: Final = frozenset({"w", "insert", "append", "delete"})
 
 
 class ByDefinition:
-    """Checks the parts of a chain one after the other.
+    """Checks the parts of a chain in order, and keeps the values that they leave.
 
     Args:
-        plan: the plan of the level.
+        plan: the compiled level.
         clock_error: nanoseconds by which the clocks of two sessions may differ.
     """
 
@@ -44,7 +45,7 @@ class ByDefinition:
         self._lists: dict[_Key, list[Any]] = {}
 
     def begin(self, rows: Rows) -> None:
-        """Apply the writes of the initial transaction, if the rows contain it."""
+        """Apply the writes of the initial transaction if the rows contain that transaction."""
         for one in _transactions(rows):
             if one.status == "initial":
                 for op in one.ops:
@@ -52,7 +53,7 @@ class ByDefinition:
                         self._write(op)
 
     def begin_with(self, entries: Sequence[InitialValue]) -> None:
-        """Set the initial values of some keys."""
+        """Set the initial values of the keys in these entries."""
         for key, is_list, atoms in entries:
             values = [decode(*atom) for atom in atoms]
             if is_list:
@@ -61,12 +62,12 @@ class ByDefinition:
                 self._values[key] = values[0]
 
     def check(self, members: Rows, opened: Columns, witness: Witness, where: str) -> None:
-        """Check the next part, and apply its writes.
+        """Check the next part of the chain, and apply its writes.
 
         Args:
-            members: the transactions, as the log has them.
-            opened: the same transactions, with the operations that the witness numbers.
-            witness: the witness of the chain.
+            members: the transactions of the part, as they are in the log.
+            opened: the same transactions in the columns whose operations the witness numbers.
+            witness: the witness of the part in the chain.
             where: the name of the part, for messages.
 
         Raises:
@@ -98,7 +99,7 @@ class ByDefinition:
             self._values[key] = op[2]
 
     def _history(self, records: Sequence[Transaction]) -> History:
-        """Return a part as a history that begins with the values that earlier parts left."""
+        """Return the part as a history whose initial values are those that earlier parts left."""
         ops = [op for one in records for op in one.ops]
         scans = any(op[0] == "scan" for op in ops)
         lists = {
@@ -130,7 +131,7 @@ class ByDefinition:
         return with_clock_error(history, self._clock_error) if self._clock_error else history
 
     def _op(self, op: Op, lists: set[_Key]) -> Op:
-        """Return an operation for the part; a list is returned without elements of earlier parts.
+        """Return an operation in which a list lacks the elements that earlier parts appended.
 
         Raises:
             CertificateRejected: a list does not begin with the elements of earlier parts.
@@ -160,7 +161,7 @@ def _transactions(rows: Rows) -> list[Transaction]:
 
 
 def _renumbered(witness: Witness, opened: Columns, history: History) -> Witness:
-    """Return the witness with the operations and keys numbered as in the history."""
+    """Return the witness with operations and keys renumbered from ``opened`` to ``history``."""
     columns = history.columns
     sources = dict(zip(_operations(opened), witness.source.tolist(), strict=True))
     operations = _operations(columns)
@@ -178,10 +179,10 @@ def _renumbered(witness: Witness, opened: Columns, history: History) -> Witness:
 
 
 def _operations(columns: Columns) -> list[tuple[Any, ...]]:
-    """Return a name for each operation; it does not depend on the order inside a predicate read.
+    """Return a name for each operation that is the same in every numbering of the operations.
 
-    A row that a predicate read missed is named by the read and the key. All other operations are
-    numbered.
+    If a predicate read missed a row, the operation is named by the predicate read and the key. All
+    other operations are numbered in order.
     """
     missed = {
         op: s

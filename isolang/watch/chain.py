@@ -1,6 +1,6 @@
-"""Reads and writes the chain of a watch, in which each entry has the hash of the entry before it.
+"""Reads and writes the chain of a watch, in which each entry contains the previous entry's hash.
 
-Each line of the file is an entry. The first is a :class:`Head`, and the last is a
+Each line of the file is an entry. The first entry is a :class:`Head`, and the last entry is a
 :class:`ChainEnd`. Between them are :class:`Part`, :class:`Back` and :class:`Begin` entries.
 """
 
@@ -25,31 +25,31 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: The version of the format.
+#: The version number of the chain format.
 FORMAT: Final = 1
 
-#: The name of the file of a chain in its folder.
+#: The name of the chain file in the folder of a watch.
 NAME: Final = "chain.jsonl"
 
-#: A native atom: its kind, and its payload.
+#: A key or a value in the native columns: the kind of the atom, and the payload.
 Atom: TypeAlias = tuple[int, str | int | None]
 
 #: The initial value of a key: the key, whether it holds a list, and the value or the elements.
 InitialValue: TypeAlias = tuple[Atom, bool, tuple[Atom, ...]]
 
-#: A number of things, or a place in a file.
+#: A count, or a byte offset in a file.
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 62)]
 
 _NEVER: Final = -(1 << 62)
 
 
 class HowRead(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The options that change the meaning of a log.
+    """The options that change the meaning of a log, which the chain therefore states.
 
     Attributes:
         clock_error: nanoseconds by which the clocks of two sessions may differ.
-        initial_value: the initial values, as ``--initial-value`` takes them.
-        unwritten_initial: whether the reads reveal the initial values (``--unwritten-initial``).
+        initial_value: the initial values, as the user wrote them after ``--initial-value``.
+        unwritten_initial: whether initial values are taken from reads (``--unwritten-initial``).
     """
 
     clock_error: Annotated[int, Meta(ge=0, lt=LARGEST)] = 0
@@ -60,12 +60,12 @@ class HowRead(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
 class Head(
     Struct, frozen=True, kw_only=True, tag="head", tag_field="entry", forbid_unknown_fields=True
 ):
-    """The first entry: the level and the logs.
+    """The first entry of a chain, which states the level and the logs.
 
     Attributes:
-        format: the version of the format.
+        format: the version number of the chain format.
         spec_name: the name of the level.
-        spec_texts: the text of each specification file by file name, as in certificates.
+        spec_texts: the text of each specification file by its file name, as in certificates.
         sources: the names of the logs.
         reading: the options with which the logs are read.
         previous: always empty, because no entry is before the head.
@@ -85,14 +85,15 @@ class Part(
     """The transactions that one cut removed from the window, with their witness.
 
     Attributes:
-        previous: the SHA-256 of the line before.
+        previous: the SHA-256 of the previous line.
         transactions: the number of transactions in the part.
         abandoned: the number of indeterminate transactions that the watch gave up with this part,
             because no transaction had read from them.
-        begin: the latest begin of the transactions; ``None`` without times.
-        spans: the bytes that were read since the part before, as file, start, end and SHA-256.
-        seen: the number of finished transactions that the watch had seen.
-        columns: the packed columns of :class:`Taken`.
+        begin: the latest time at which a transaction of the part began; ``None`` if the stream has
+            no times.
+        spans: the bytes that were read since the previous part, as file, start, end and SHA-256.
+        seen: the number of finished transactions that the watch had seen before the cut.
+        columns: the columns of :class:`Taken`, packed by :meth:`Taken.packed`.
     """
 
     previous: str
@@ -107,10 +108,10 @@ class Part(
 class Back(
     Struct, frozen=True, kw_only=True, tag="back", tag_field="entry", forbid_unknown_fields=True
 ):
-    """A return to an earlier entry; the parts after that entry were put back and are void.
+    """An entry that makes all parts after an earlier entry void, because they were put back.
 
     Attributes:
-        previous: the SHA-256 of the line before.
+        previous: the SHA-256 of the previous line.
         to: the SHA-256 of the line of the earlier entry.
     """
 
@@ -121,11 +122,11 @@ class Back(
 class Begin(
     Struct, frozen=True, kw_only=True, tag="begin", tag_field="entry", forbid_unknown_fields=True
 ):
-    """Initial values that reads revealed; such an entry is never void.
+    """An entry with initial values that reads revealed; such an entry never becomes void.
 
     Attributes:
-        previous: the SHA-256 of the line before.
-        initial: the initial values.
+        previous: the SHA-256 of the previous line.
+        initial: the revealed initial values.
     """
 
     previous: str
@@ -135,12 +136,12 @@ class Begin(
 class ChainEnd(
     Struct, frozen=True, kw_only=True, tag="end", tag_field="entry", forbid_unknown_fields=True
 ):
-    """The last entry: the outcome of the watch.
+    """The last entry of a chain, which states the outcome of the watch.
 
     Attributes:
-        previous: the SHA-256 of the line before.
+        previous: the SHA-256 of the previous line.
         outcome: ``valid``, ``invalid``, ``suspected`` or ``unknown``.
-        note: what the outcome rests on, in words.
+        note: a sentence that says what the outcome assumes, or why the outcome is unknown.
     """
 
     previous: str
@@ -152,16 +153,16 @@ Entry = Head | Part | Back | Begin | ChainEnd
 
 
 class Taken(Struct, frozen=True, kw_only=True, eq=False):
-    """The columns of a part.
+    """The transactions of a part and their witness, as columns.
 
     Attributes:
-        members: int64[n, 5]: the number and the place of each transaction, in the order of the
-            witness.
-        aside: int64[n, 5]: the number and the place of each transaction that took no effect or was
-            given up.
-        source: the sources of the witness (:class:`isolang.certify.proofs.Witness`).
-        order_start: where the version order of each key begins in ``order_txn``.
-        order_txn: the version orders of all keys, one after the other.
+        members: int64[n, 5]: for each transaction of the part, its number and its place in the log,
+            in the order in which the witness numbers them.
+        aside: int64[n, 5]: the same for each transaction that the cut removed although it is not in
+            the part, because it took no effect or was given up.
+        source: the source of each external read (:class:`isolang.certify.proofs.Witness`).
+        order_start: the index in ``order_txn`` at which the version order of each key begins.
+        order_txn: the version orders of all keys, concatenated.
         before: the last values that the part replaced, in the format of ``LastValues``.
     """
 
@@ -173,7 +174,7 @@ class Taken(Struct, frozen=True, kw_only=True, eq=False):
     before: bytes
 
     def packed(self) -> bytes:
-        """Return the columns as the bytes of an entry."""
+        """Return the columns as bytes for the field ``columns`` of :class:`Part`."""
         return pack(
             {
                 "members": self.members.T.ravel(),
@@ -187,7 +188,7 @@ class Taken(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def taken(part: Part, where: str) -> Taken:
-    """Return the columns of a part.
+    """Unpack the columns of an entry for a part; ``where`` names the entry in messages.
 
     Raises:
         HistoryError: the columns cannot be read.
@@ -218,11 +219,11 @@ class Known(Struct, frozen=True, array_like=True):
     """The data that the watch keeps in memory about a part that is not void.
 
     Attributes:
-        start: the byte of the file where the line of the part begins.
+        start: the byte of the chain file at which the line of the part begins.
         hash: the SHA-256 of the line.
-        begin: the latest begin of the transactions of this part and of all earlier parts.
-        abandoned: the number of indeterminate transactions that this part and all earlier parts
-            gave up.
+        begin: the latest time at which a transaction of this part or of an earlier part began.
+        abandoned: the number of indeterminate transactions that the watch gave up with this part
+            and all earlier parts.
     """
 
     start: int
@@ -232,13 +233,14 @@ class Known(Struct, frozen=True, array_like=True):
 
 
 class Chain:
-    """Appends the entries of a watch to a file.
+    """Appends the entries of a watch to the chain file.
 
     Args:
-        path: the file; if it exists, the watch that wrote it is continued.
-        head: the first entry.
-        size: the size of the file where the watch resumes; the parts after it become void.
-        parts: the parts before ``size`` that are not void.
+        path: the chain file; if the file exists, the chain is continued.
+        head: the first entry of the chain.
+        size: the size of the file, in bytes, when the state of the watch was saved; the parts after
+            that byte become void.
+        parts: the parts before that byte that are not void.
 
     Raises:
         HistoryError: the file belongs to another watch or to a watch that has ended, or the file
@@ -264,12 +266,12 @@ class Chain:
 
     @property
     def begin(self) -> int | None:
-        """The latest begin of the transactions of all parts; ``None`` if no part has times."""
+        """The latest time at which a transaction of a part began; ``None`` if no part has times."""
         return self._parts[-1].begin if self._parts and self._parts[-1].begin > _NEVER else None
 
     @property
     def abandoned(self) -> int:
-        """The number of indeterminate transactions that the parts have given up."""
+        """The number of indeterminate transactions that the watch gave up with the parts."""
         return self._parts[-1].abandoned if self._parts else 0
 
     @property
@@ -284,11 +286,11 @@ class Chain:
 
     @property
     def previous(self) -> str:
-        """The hash of the last entry."""
+        """The SHA-256 of the line of the last entry."""
         return self._previous
 
     def add(self, part: Part) -> None:
-        """Append a part."""
+        """Append the entry for the next part."""
         at = self.size
         line = self._append(part)
         before = self._parts[-1] if self._parts else Known(0, "", _NEVER, 0)
@@ -306,7 +308,7 @@ class Chain:
         self._append(Begin(previous=self._previous, initial=tuple(entries)))
 
     def undo(self, parts: int) -> list[Taken]:
-        """Make the last parts void, and return their columns, the latest part first."""
+        """Make the last ``parts`` parts void, and return their columns, the latest part first."""
         found = []
         for _ in range(parts):
             known = self._parts.pop()
@@ -317,7 +319,7 @@ class Chain:
         return found
 
     def parts_from(self, first: int) -> list[Part]:
-        """Return the entries of the parts from a number on."""
+        """Return the entries of all parts that are not void, beginning with number ``first``."""
         found = []
         for known in self._parts[first:]:
             self._file.seek(known.start)
@@ -325,11 +327,11 @@ class Chain:
         return found
 
     def exchange(self, first: int, parts: Sequence[Part]) -> None:
-        """Replace the parts from a number on by other parts with the same transactions."""
+        """Replace all parts from number ``first`` on by parts with the same transactions."""
         del self._parts[first:]
         self._back()
         for part in parts:
-            # The bytes were read before; the entries that are void now still name them.
+            # The void entries still state the bytes that were read for these parts.
             self.add(msgspec.structs.replace(part, previous=self._previous, spans=()))
 
     def _back(self) -> None:
@@ -337,7 +339,10 @@ class Chain:
         self._append(Back(previous=self._previous, to=to))
 
     def _go_on(self, head: Head, size: int, parts: Sequence[Known]) -> None:
-        """Continue an existing chain: drop a torn last line, and make parts after ``size`` void."""
+        """Continue an existing chain: remove a torn last line, and make later parts void.
+
+        A part is later if its entry lies after byte ``size`` of the file.
+        """
         with self._path.open("rb") as file:
             self._head = hashlib.sha256(file.readline()).hexdigest()
             body = file.tell()
@@ -365,16 +370,20 @@ class Chain:
             self._back()
 
     def end(self, end: ChainEnd) -> None:
-        """Append the verdict and close the file."""
+        """Append the last entry, and close the file."""
         self._append(end)
         self._file.close()
 
     def flush(self) -> None:
-        """Wait until the disk has the contents of the file."""
+        """Wait until the contents of the file are on the disk."""
         os.fsync(self._file.fileno())
 
     def _append(self, entry: Entry) -> str:
-        """Append the line of an entry and return its hash; if that fails, append nothing."""
+        """Append an entry as a line, and return the SHA-256 of that line.
+
+        Raises:
+            HistoryError: the line cannot be written; the file is then truncated to its old size.
+        """
         line = msgspec.json.encode(entry) + b"\n"
         at = self.size
         try:
@@ -385,7 +394,7 @@ class Chain:
                 self._file = self._path.open("r+b")
                 self._file.truncate(at)
             except OSError:
-                pass  # a torn last line is dropped when the watch is continued
+                pass  # a torn last line is removed when the watch is continued
             raise HistoryError(
                 f"{self._path}: cannot be written ({error.strerror or error}); hint: the watch "
                 "goes on from here when it is started again"
@@ -400,7 +409,7 @@ def _has_head(path: Path) -> bool:
 
 
 def read_chain(path: Path) -> Iterator[Entry]:
-    """Yield the entries of a chain, each of which must have the hash of the line before.
+    """Yield the entries of a chain, and check that each contains the hash of the previous line.
 
     Raises:
         HistoryError: the chain cannot be read, or an entry was changed.
@@ -412,7 +421,10 @@ def read_chain(path: Path) -> Iterator[Entry]:
 
 
 def _lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes, Entry]]:
-    """Yield the start, the bytes and the entry of each line; skip an unreadable torn last line."""
+    """Yield the first byte, the text and the entry of each line from byte ``start`` on.
+
+    An unreadable last line without a newline is skipped.
+    """
     previous: str | None = "" if not start else None
     at = start
     with path.open("rb") as lines:
@@ -441,10 +453,11 @@ def _lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes, Entry]]:
 
 
 def _check_initial(entries: Sequence[InitialValue], where: str) -> None:
-    """Check that the keys and values of initial values fit their kinds.
+    """Check that the payload of each key and value has the type that the kind requires.
 
     Raises:
-        HistoryError: a key or a value does not.
+        HistoryError: a payload has another type, or a key that holds no list does not have exactly
+            one value.
     """
     for number, (key, is_list, values) in enumerate(entries):
         if not is_list and len(values) != 1:
@@ -470,13 +483,13 @@ def _is_atom(kind: int, payload: object) -> bool:
 
 
 class Live(Struct, frozen=True, kw_only=True):
-    """The entries of a chain that are not void.
+    """The content of a chain without the parts that are void.
 
     Attributes:
-        starts: the bytes of the file where the lines of the parts begin, in order.
-        spans: all bytes of the log that were read.
-        initial: the initial values.
-        end: the entry at the end; ``None`` if the chain has not ended.
+        starts: for each part that is not void, the byte of the chain file at which its line begins.
+        spans: all bytes of the log that were read, as file, start, end and SHA-256.
+        initial: the initial values that reads revealed.
+        end: the last entry; ``None`` if the chain has no end.
     """
 
     starts: list[int]
@@ -486,15 +499,15 @@ class Live(Struct, frozen=True, kw_only=True):
 
 
 def live_parts(path: Path) -> Live:
-    """Return the entries of a chain that are not void.
+    """Read a chain and find the parts that are not void.
 
     Raises:
         HistoryError: the chain cannot be read, or it returns to an entry that does not exist.
     """
     head = ""
-    before: dict[str, str] = {}  # for each part, by its hash, the part that it follows
+    before: dict[str, str] = {}  # the hash of each part -> the hash of the part before it
     starts: dict[str, int] = {}
-    at_entry: dict[str, str] = {}  # for each entry, the last part that is not void after it
+    at_entry: dict[str, str] = {}  # the hash of each entry -> the last part then not void
     spans: list[tuple[int, int, int, str]] = []
     initial: list[InitialValue] = []
     end = None
@@ -523,10 +536,10 @@ def live_parts(path: Path) -> Live:
 
 
 def part_at(file: IO[bytes], start: int, where: str) -> Part:
-    """Return the part whose line begins at a byte of the file of a chain.
+    """Read the part whose line begins at byte ``start`` of a chain file.
 
     Raises:
-        HistoryError: no part begins there.
+        HistoryError: no part begins at that byte.
     """
     file.seek(start)
     try:

@@ -1,10 +1,10 @@
-"""Confirms a violation: decides whether it holds whatever other transactions the stream has.
+"""Confirms that a violation in a window does not depend on what the earlier cuts guessed.
 
-A window begins with the values that the parts left, and these values depend on choices of the cuts.
-So a window that violates the level proves nothing by itself. The accused transactions are checked
-again as a history of their own, together with all transactions of the log whose writes they read.
-If that history violates the level, the violation is confirmed, unless a later transaction may
-explain it.
+A window begins with the values that the parts left, and these values depend on the orders that the
+cuts guessed. A window that violates the level therefore proves nothing by itself. The accused
+transactions are checked again as a separate history, together with all transactions in the log
+whose writes they read. If that history violates the level, the violation is confirmed, unless a
+later transaction may explain it.
 """
 
 from __future__ import annotations
@@ -31,21 +31,22 @@ if TYPE_CHECKING:
     from isolang.watch.stream import Rows, Stream
     from isolang.watch.window import Snapshot, Window
 
-_NAMED: Final = 3  # transactions that a message names
+_NAMED: Final = 3  # the largest number of transactions that a message names
 _EXPLAINABLE: Final = "waits for what is still to come, which may explain it"
 
 
 class ConfirmedViolation(Struct, frozen=True, kw_only=True, eq=False):
-    """A violation that transactions of the log prove by themselves.
+    """A violation that some transactions of the log prove without the rest of the stream.
 
     Attributes:
-        verdict: the verdict on these transactions alone.
-        accused: the rows of the window that violate the level.
-        places: where the transactions are, as ``file:line``.
-        assumed: keys and values; the verdict assumes that no other transaction writes them.
-        open_explanation: which later transactions may still explain the violation, in words; empty
-            if none can.
-        waits: whether the watch waits for these transactions.
+        verdict: the verdict on the history that has only these transactions.
+        accused: the row numbers of the transactions in the window that violate the level.
+        places: where the transactions are in the log, as ``file:line``.
+        assumed: pairs of a key and a value; the verdict assumes that no transaction outside the
+            history writes this value to this key.
+        open_explanation: a sentence that says which later transactions may still explain the
+            violation; empty if no later transaction can.
+        waits: whether the watch waits for these later transactions.
     """
 
     verdict: Invalid
@@ -57,20 +58,20 @@ class ConfirmedViolation(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Conviction:
-    """Confirms violations of windows by the log alone.
+    """Confirms violations by transactions of the log, without the values that the parts left.
 
     Args:
-        judge: checks histories by the level.
-        stream: the stream; its log is searched for writers.
+        judge: checks whether histories satisfy the level.
+        stream: the stream, whose log is searched for the writers of values.
         window: the window of the watch.
         horizon: the time before which no later transaction begins.
         initial: the initial state of the stream.
         name: the name of the stream, for messages.
-        most: the largest number of transactions of a window; in a larger window, a violation waits
-            for no explanation.
+        most: the largest number of transactions in a window; if the window has more, a violation
+            is reported without waiting for an explanation.
 
     Attributes:
-        waits_for: what the violation of this round waits for, in words.
+        waits_for: a message that says what the violation of this round waits for.
     """
 
     def __init__(
@@ -102,19 +103,19 @@ class Conviction:
         ended: bool,
         simplest: bool,
     ) -> ConfirmedViolation | None:
-        """Return the violation that the accused and the writers of their reads prove.
+        """Return the violation that the accused transactions and the writers of their reads prove.
 
         Args:
             verdict: the verdict on the window.
-            stale: the transactions of the window with a stale read of a list.
+            stale: the row numbers of the transactions with a stale read of a list.
             window: the transactions that the round has checked.
             ended: whether the stream has ended.
-            simplest: whether to search for the simplest violation, unless it has to wait.
+            simplest: whether to search for the simplest violation; ignored if the violation waits.
 
         Returns:
-            The violation; ``None`` if the log alone proves no violation, or if the log may not have
-            all transactions yet from which the accused read. In that case :attr:`waits_for` says
-            what must come.
+            The violation. If the log alone proves no violation, ``None``. If the log may still lack
+            transactions from which the accused read, also ``None``, and :attr:`waits_for` says what
+            the log lacks.
         """
         accused = sorted({*stale, *accused_by(verdict, len(window))})
         if not accused:
@@ -138,7 +139,7 @@ class Conviction:
                 accused_history(found, self._name, clock_error=self._horizon.clock_error)
             )
         except UnsupportedError:
-            return None  # the accused alone do not determine the initial state
+            return None  # the accused transactions alone do not determine the initial state
         explanation = self._open_explanations(
             window.rows, accused, ended=ended, unwritten=found.unwritten
         )
@@ -160,11 +161,11 @@ class Conviction:
     def confirm_whole(
         self, window: Snapshot, *, ended: bool
     ) -> ConfirmedViolation | Verdict | None:
-        """Return the violation of a window that contains all transactions of the log.
+        """Return the violation in a window that contains all transactions of the log.
 
         Returns:
-            The violation; or the verdict, if the violation is not found again; or ``None``, if a
-            later transaction may still explain the violation.
+            The violation. If the new check finds no certified violation, the verdict of that check.
+            If a later transaction may still explain the violation, ``None``.
         """
         rows = window.rows
         explanation = self._open_explanations(rows, range(len(rows)), ended=ended)
@@ -178,7 +179,9 @@ class Conviction:
         if not isinstance(verdict, Invalid) or not verdict.certified:
             return verdict
         accused = sorted(accused_by(verdict, len(rows)))
-        # A later transaction begins after the accused ended, so none of the accused reads from it.
+        # If the stream goes on, the verdict assumes that no later transaction writes the values
+        # that the accused read. Later transactions begin after the accused ended, so the accused
+        # did not read from them.
         found = None if ended else accusation(rows, accused, self._log, self._horizon.source)
         return ConfirmedViolation(
             verdict=verdict,
@@ -189,18 +192,20 @@ class Conviction:
         )
 
     def _may_wait(self, explanation: str, window: Snapshot, *, ended: bool) -> bool:
-        """Return whether a violation waits: an explanation may come, and the window has room."""
+        """Return whether the watch waits for an explanation; if the window is full, it does not."""
         return bool(explanation) and not ended and len(window) <= self._most
 
     def _open_explanations(
         self, rows: Rows, accused: Sequence[int], *, ended: bool, unwritten: bool = True
     ) -> str:
-        """Return which later transactions may explain the reads of the accused; empty if none can.
+        """Return a sentence that says which later transactions may explain the accused reads.
+
+        Return an empty string if no later transaction can explain them.
 
         Args:
             rows: the transactions of the window.
-            accused: the rows that violate the level.
-            ended: whether the watch ends here.
+            accused: the row numbers of the transactions that violate the level.
+            ended: whether the stream has ended.
             unwritten: whether an accused transaction read a value that no transaction wrote.
         """
         columns, horizon = rows.columns, self._horizon
@@ -239,13 +244,16 @@ class Conviction:
 
 
 def accused_history(found: Accusation, name: str, *, clock_error: int) -> History:
-    """Return an accusation as a history in which no key has an initial value."""
+    """Return the transactions of an accusation as a history without initial values."""
     history = History.from_transactions(found.transactions, name=name)
     return with_clock_error(history, clock_error) if clock_error else history
 
 
 def accused_by(verdict: Verdict, rows: int) -> set[int]:
-    """Return the transactions that a violation and its refutation mention; empty without one."""
+    """Return the row numbers of the transactions that a violation and its refutation mention.
+
+    Return an empty set if the verdict is not *invalid*.
+    """
     if not isinstance(verdict, Invalid):
         return set()
     numbers = {view.number for view in verdict.violation.transactions}

@@ -1,4 +1,4 @@
-"""Removes transactions from the window of a watch, in the order of the window's own witness.
+"""Chooses which transactions a cut removes from the window, in the order of the window's witness.
 
 The algorithm is native (native/watch/cut.cpp); docs/routes.md, *Cuts of a stream*, proves it sound.
 """
@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutLimits:
-    """The transactions that must stay in the window.
+    """The limits that say which transactions must stay in the window.
 
     Attributes:
-        before: a transaction may be removed if it ended before this time; ``None`` without times.
-        behind: without times, a transaction may be removed if its number is smaller.
-        real_time: whether the level uses ``rt``, so that real time adds edges.
+        before: only transactions that ended before this time may be removed; ``None`` if the
+            stream has no times.
+        behind: if the stream has no times, only transactions with a smaller number than this may
+            be removed.
+        real_time: whether the level uses ``rt``; if it does, real time adds edges.
         clock_error: nanoseconds by which the clocks of two sessions may differ.
     """
 
@@ -39,13 +41,17 @@ class CutLimits:
     def closed(
         self, columns: Columns, numbers: NDArray[np.int64], in_flight: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
-        """Return which transactions can no longer overlap a later one."""
+        """Return, for each transaction, whether it certainly ended before all later ones began.
+
+        It is false for indeterminate transactions and for those in flight, which may take effect
+        at any later time.
+        """
         known = ~in_flight & (columns.txn_status != c.INDETERMINATE)
         closed: NDArray[np.bool_] = known & self.ended(columns, numbers)
         return closed
 
     def ended(self, columns: Columns, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which transactions ended before every later transaction begins."""
+        """Return, for each transaction, whether its end is before the limit of the cut."""
         if self.before is None:
             return numbers < self.behind
         end = columns.txn_end
@@ -63,21 +69,21 @@ def cut(  # noqa: PLR0917 — parallel columns
     in_flight: NDArray[np.bool_],
     young: NDArray[np.bool_],
 ) -> NDArray[np.int32]:
-    """Return the transactions of the next cut: those without a predecessor outside of the cut.
+    """Return the transactions of the next cut: no transaction outside the cut precedes them.
 
-    Aborted transactions are ignored, and the caller removes them.
+    Aborted transactions are ignored; the caller removes them.
 
     Args:
         window: the columns of the window, in an order that extends session order.
         witness: a witness that the window satisfies the level.
-        limits: which transactions must stay.
+        limits: the limits that say which transactions must stay.
         closed: the result of :meth:`CutLimits.closed`.
         in_flight: for each transaction, whether its outcome is not known yet.
         young: for each transaction, whether a later read may still reveal the version order of its
             writes.
 
     Returns:
-        The row numbers of the cut, ascending.
+        The row numbers of the transactions in the cut, in ascending order.
     """
     import numpy as np
 
@@ -96,7 +102,7 @@ def cut(  # noqa: PLR0917 — parallel columns
 
 
 def everything(window: Columns) -> NDArray[np.int32]:
-    """Return the last cut of a stream, which has all transactions that did not abort."""
+    """Return the row numbers of the last cut of a stream: all transactions that did not abort."""
     import numpy as np
 
     return np.flatnonzero(window.txn_status != c.ABORTED).astype(np.int32)
@@ -105,13 +111,14 @@ def everything(window: Columns) -> NDArray[np.int32]:
 def witness_of(
     window: Columns, witness: Witness, going: NDArray[np.int32], part: Columns
 ) -> Witness:
-    """Return the witness of a window restricted to some of its transactions.
+    """Return the part of a window's witness that concerns the transactions of a cut.
 
     Args:
-        window: the columns that were checked.
+        window: the columns of the window that was checked.
         witness: a witness that the window satisfies the level.
-        going: the rows to keep.
-        part: the columns of these rows, with the same value numbers.
+        going: the row numbers of the transactions in the cut.
+        part: the columns of these transactions, in which values have the same numbers as in
+            ``window``.
     """
     return Witness(
         *_native.restrict_witness(
@@ -130,22 +137,22 @@ def split(
     until: int | None = None,
     ended: bool,
 ) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
-    """Return the transactions that a cut removes: those of its part, and those without effect.
+    """Return the transactions that a cut removes, split into its part and those without effect.
 
     Args:
         window: the transactions that a round has checked.
         witness: a witness that the window satisfies the level.
-        limits: which transactions must stay.
-        young_from: a later read may still reveal the version order of writers with this number or
-            a larger one.
-        until: transactions with this number or a larger one stay; ``None`` for no such limit.
+        limits: the limits that say which transactions must stay.
+        young_from: if a writer's number is at least this number, a later read may still reveal the
+            version order of its writes.
+        until: transactions stay if their number is at least this number; ``None`` means no limit.
         wait_from: the watch no longer waits for indeterminate transactions with a smaller number.
-        ended: whether the stream has ended; then all transactions that took effect are removed.
+        ended: whether the stream has ended; if so, all transactions that took effect are removed.
 
     Returns:
-        The row numbers of the part; and the row numbers of aborted transactions, and of
-        indeterminate transactions that the watch gives up because no transaction has read from
-        them.
+        First the row numbers of the part. Then the row numbers of the transactions without effect:
+        aborted transactions, and indeterminate transactions that the watch gives up because no
+        transaction has read from them.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Ends a watch: makes its report, and appends the last entry to the chain."""
+"""Ends a watch: writes the report, and appends the last entry to the chain."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from isolang.watch.parts import Parts
     from isolang.watch.window import Window
 
-_NAMED: Final = 3  # places that a report names
+_NAMED: Final = 3  # the largest number of places that a report names
 
 
 class Ending:
-    """Makes the report of a watch.
+    """Writes the report of a watch when it ends.
 
     Args:
-        parts: the parts of the chain; their files are closed when the report is made.
+        parts: the parts of the chain; their files are closed when the watch ends.
         window: the transactions in memory.
         initial: the initial state of the stream.
         to_the_end: whether the watch continues after a violation.
@@ -45,7 +45,10 @@ class Ending:
         self._first: WatchReport | None = None  # the report on the first violation
 
     def convict(self, found: ConfirmedViolation) -> None:
-        """Report a violation; if the watch continues, remove the values of the accused's reads."""
+        """Report a violation, or record it if the watch continues after violations.
+
+        If the watch continues, the values that the accused read become unknown.
+        """
         if found.open_explanation:
             self.end("suspected", note=found.open_explanation, violation=found)
             return
@@ -63,14 +66,14 @@ class Ending:
             columns.forget_statements(t)
 
     def end_empty(self) -> None:
-        """End the watch of a stream whose window is empty."""
+        """End the watch if the window is empty at the end of the stream."""
         if self._window.seen:
             self.end_valid()
         else:
             self.end("unknown", note="the stream had no transaction")
 
     def end_valid(self) -> None:
-        """End the watch of a stream whose transactions are all in parts."""
+        """End the watch if all transactions of the stream are in parts, which are all valid."""
         if late := self._parts.unjudged:
             more = f" and {len(late) - _NAMED} more" if len(late) > _NAMED else ""
             self.end(
@@ -90,7 +93,7 @@ class Ending:
         verdict: Verdict | None = None,
         violation: ConfirmedViolation | None = None,
     ) -> None:
-        """Make the report, and append the last entry to the chain."""
+        """End the watch with an outcome: write the report, and append the chain's last entry."""
         self.report = self._report_of(outcome, note=note, verdict=verdict, violation=violation)
         if self._first is not None and self._to_the_end:
             outcome = "invalid"
@@ -106,7 +109,7 @@ class Ending:
             chain.end(ChainEnd(previous=chain.previous, outcome=outcome, note=note))
         except HistoryError as error:
             if outcome == "valid":
-                raise  # only a whole chain proves it
+                raise  # a valid verdict needs a complete chain as its proof
             notes = (self.report.note, f"the chain lacks its end: {error}")
             self.report = structs.replace(self.report, note="; ".join(filter(None, notes)))
         self._parts.values.close()

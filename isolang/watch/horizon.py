@@ -16,21 +16,24 @@ if TYPE_CHECKING:
 
 
 class Horizon:
-    """The time that a stream has reached, as its last batch states it.
+    """The time that a stream has reached, according to its last batch.
 
     Args:
         clock_error: nanoseconds by which the clocks of two sessions may differ.
 
     Attributes:
         clock_error: nanoseconds by which the clocks of two sessions may differ.
-        source: the history of the last batch, which says how the log is read; ``None`` before the
+        source: the history of the last batch, which states how the log is read; ``None`` before the
             first batch.
         timed: whether the stream has real time.
         watermark: the time at or after which all later transactions begin, except those of ``idle``
             clients; ``None`` if the stream has no times.
-        sure: the time at or after which all later transactions begin, without exception.
-        idle: the clients that have been silent so long that the watermark does not wait for them.
-        watermark_note: what the watermark waits for, in words; empty if it waits for nothing.
+        sure: the time at or after which all later transactions begin, including those of ``idle``
+            clients.
+        idle: the names of the clients for which the watermark no longer waits, because they have
+            been silent for too long.
+        watermark_note: a message that says what the watermark waits for; empty if it waits for
+            nothing.
     """
 
     def __init__(self, clock_error: int) -> None:
@@ -56,14 +59,15 @@ class Horizon:
             self.watermark_note = f"waits for {batch.holding}, which is behind the others"
 
     def history_of(self, columns: Columns, names: Sequence[str]) -> History:
-        """Return columns as a history that is read in the same way as the log."""
+        """Return columns as a history with the same description of how it was read as the log."""
         return history_of(columns, names, self.source, clock_error=self.clock_error)
 
     def limits(self, behind: int, *, real_time: bool) -> CutLimits:
-        """Return the limits of a cut: which transactions must stay in the window.
+        """Return the limits of a cut, which say which transactions must stay in the window.
 
         Args:
-            behind: without times, a transaction may be removed if its number is smaller.
+            behind: if the stream has no times, only transactions with a smaller number may be
+                removed.
             real_time: whether the level uses ``rt``.
         """
         return CutLimits(
@@ -77,7 +81,7 @@ class Horizon:
         """Return whether the selected transactions cannot have read from a later transaction.
 
         SOUND BECAUSE a later transaction begins at the watermark or later, and each selected
-        transaction ended before the watermark by more than the clocks may differ.
+        transaction ended earlier than the watermark by more than the clocks may differ.
         """
         if not self.timed or self.watermark is None:
             return False
@@ -88,14 +92,17 @@ class Horizon:
         )
 
     def awaited(self) -> str:
-        """Return what must happen until :meth:`is_past` holds, in words."""
+        """Return a message that says what the watch waits for until :meth:`is_past` is true."""
         if not self.timed or self.watermark is None:
             return "waits for the end of the log, whose order is not known without any :invoke"
         who = self._slowest or "the log"
         return f"waits until {who} has come past what was read: it is at {self.watermark:,}"
 
     def age(self, begin: int) -> str:
-        """Return for how long a transaction has been open, in words; empty without clock times."""
+        """Return a phrase for how long a transaction that began at ``begin`` has been open.
+
+        Return an empty string if the stream has no clock times or the time is unknown.
+        """
         if self.source is None or not self.source.real_time.startswith(":time"):
             return ""
         if self.watermark is None or begin == c.UNKNOWN_BEGIN:

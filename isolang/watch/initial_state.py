@@ -1,9 +1,10 @@
-"""Determines the initial state of a stream, S0: the user states it, or the reads reveal it.
+"""Determines the initial values of the keys of a stream, which the user states or reads reveal.
 
-Reads reveal it by the rule for whole histories (``native/readers/before.hpp``): for each key, at
-most one value was read although no transaction wrote it, and this value is the first in the version
-order. In a stream the value is found while all transactions that access the key are still in the
-window. If a transaction writes the same value later, the watch ends as *unknown*.
+Reads reveal initial values by the same rule as in whole histories (``native/readers/before.hpp``):
+if a value of a key was read although no transaction wrote it, it is the initial value of the key
+and the first in the version order. Each key has at most one such value. In a stream, the value can
+be found only while all transactions that access the key are still in the window. If a later
+transaction writes the same value, the watch ends as *unknown*.
 """
 
 from __future__ import annotations
@@ -33,17 +34,18 @@ class InitialState:
     """The initial values of the keys of a stream.
 
     Args:
-        values: ``V`` for all keys, or ``KEY=V``, as ``--initial-value`` takes them.
-        unwritten: whether the reads reveal the initial values (``--unwritten-initial``).
+        values: the texts of ``--initial-value``: ``V`` for all keys, or ``KEY=V`` for one key.
+        unwritten: whether initial values are taken from reads (``--unwritten-initial``).
 
     Raises:
-        HistoryError: the caller requests both, or a text is not a value.
+        HistoryError: both arguments are given, or a text is not a value.
 
     Attributes:
-        unwritten: whether the reads reveal the initial values.
-        entries: for each key with a known initial value: whether the key holds a list, and the
-            value or the elements.
-        known: the keys whose stated initial values were applied: all keys of earlier batches.
+        unwritten: whether initial values are taken from reads.
+        entries: for each key with a known initial value, whether the key holds a list, and the
+            value or the elements of the list.
+        known: the keys whose stated initial values were applied; these are all keys of earlier
+            batches.
     """
 
     def __init__(self, values: Sequence[str] = (), *, unwritten: bool = False) -> None:
@@ -75,7 +77,7 @@ class InitialState:
         return self.unwritten or bool(self._texts)
 
     def reading(self, clock_error: int) -> HowRead:
-        """Return the options for the head of a chain.
+        """Return the options of the watch as the head of a chain states them.
 
         Args:
             clock_error: nanoseconds by which the clocks of two sessions may differ.
@@ -86,11 +88,14 @@ class InitialState:
 
     @classmethod
     def from_reading(cls, reading: HowRead) -> InitialState:
-        """Return the initial state that :meth:`reading` has written to the head of a chain."""
+        """Return the initial state for the options in the head of a chain."""
         return cls(reading.initial_value, unwritten=reading.unwritten_initial)
 
     def summary(self) -> str:
-        """Return the initial state that the verdict assumes, in words; empty if it assumes none."""
+        """Return a sentence that says which initial state the verdict assumes.
+
+        Return an empty string if the user requested no initial state.
+        """
         if self._texts:
             text = f"the keys held {', '.join(self._texts)} before the stream, as asked for"
             came = {name for kind, payload in self.known for name in _names(kind, payload)}
@@ -108,7 +113,7 @@ class InitialState:
     # --- stated by the user ---
 
     def declared(self, history: History) -> list[InitialValue]:
-        """Return the initial values that the user states for the new keys of a batch.
+        """Return the initial values that the user stated for the new keys of a batch.
 
         Raises:
             HistoryError: a key cannot hold its value.
@@ -150,11 +155,13 @@ class InitialState:
         """Return the initial values that the reads of a window reveal.
 
         Args:
-            columns: all transactions that are in no part, as the log has them.
-            touched: the keys that the parts access; reads reveal nothing about these any more.
+            columns: all transactions that are in no part, as they are in the log.
+            touched: the keys that the parts access; the initial values of these keys can no longer
+                be found.
 
         Raises:
-            HistoryError: only indeterminate transactions reveal a value, and their values differ.
+            HistoryError: the initial value of a key is ambiguous, because only indeterminate
+                transactions read it and they read different values.
         """
         import numpy as np
 
@@ -187,7 +194,10 @@ class InitialState:
         return found
 
     def contradiction(self, columns: Columns) -> tuple[int, Atom] | None:
-        """Return a transaction that writes a revealed initial value, and the key; else ``None``."""
+        """Return the row of a transaction that writes a revealed initial value, and the key.
+
+        Return ``None`` if no transaction writes a revealed initial value.
+        """
         import numpy as np
 
         if not self.unwritten or not self.entries:
@@ -207,17 +217,21 @@ class InitialState:
         return txn, columns.key(int(columns.op_key[ops[0]]))
 
     def add(self, entries: Sequence[InitialValue]) -> None:
-        """Add initial values.
+        """Add the initial values of some keys.
 
         Raises:
-            HistoryError: a key would have two initial values.
+            HistoryError: a key has another initial value already.
         """
         for key, is_list, atoms in entries:
             if self.entries.setdefault(key, (is_list, atoms)) != (is_list, atoms):
                 raise HistoryError(f"{key_name(*key)} held two values before the stream")
 
     def before(self, history: History) -> History:
-        """Return a history of transactions of the log that begins with this initial state."""
+        """Return the history with the initial values of this state.
+
+        Args:
+            history: a history with some transactions of the log.
+        """
         if not self.is_stated:
             return history
         columns = copy(history.columns)
@@ -236,7 +250,7 @@ class InitialState:
 
 
 def _names(kind: int, payload: Any) -> tuple[str, str]:
-    """Return the name of a key as in messages, and the name without the colon of a keyword."""
+    """Return the name of a key in messages, and the same name without a keyword's colon."""
     name = key_name(kind, payload)
     return name, name.removeprefix(":")
 

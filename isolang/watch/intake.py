@@ -1,4 +1,4 @@
-"""Takes the batches of a watch: adds their transactions to the window and updates the parts."""
+"""Takes the batches of a stream: adds their transactions to the window and updates the parts."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ if TYPE_CHECKING:
     from isolang.watch.stream import Batch, Stream
     from isolang.watch.window import Window
 
-_NAMED: Final = 3  # values that a note names
+_NAMED: Final = 3  # the largest number of values that a note names
 
 
 class Intake:
-    """Takes the batches of a stream.
+    """Adds the transactions of each batch to the window, and updates the horizon and the parts.
 
     Args:
-        judge: checks windows.
-        stream: the stream.
-        window: the window, to which the transactions are added.
-        horizon: the horizon, which the times of each batch advance.
+        judge: checks whether windows satisfy the level.
+        stream: the stream from which the batches come.
+        window: the window to which the transactions are added.
+        horizon: the horizon, which each batch advances.
         initial: the initial state of the stream.
-        parts: the parts, which are put back into the window if a late transaction concerns them.
-        most: the largest number of transactions of a window.
+        parts: the parts, which are put back into the window if a late transaction overlaps or
+            replaces one of their transactions.
+        most: the largest number of transactions in a window.
     """
 
     def __init__(
@@ -55,11 +56,11 @@ class Intake:
         self._no_predicates = why_no_predicates(judge.plan)
 
     def take(self, batch: Batch) -> tuple[int, str]:
-        """Take a batch.
+        """Add the finished transactions of a batch to the window.
 
         Returns:
-            The number of transactions that the batch adds to the window; and a note if a
-            transaction writes a value that was taken for an initial value, else an empty text.
+            The number of added transactions, and a message. The message is empty unless a
+            transaction writes a value that the watch has taken for an initial value.
 
         Raises:
             HistoryError: the batch contains something that cannot be watched.
@@ -93,7 +94,7 @@ class Intake:
         """Check that the predicate reads of a batch can be watched.
 
         Raises:
-            HistoryError: they cannot be watched.
+            HistoryError: the level or the options do not allow predicate reads.
         """
         statements = rows.columns.statement_txn
         if not len(statements):
@@ -111,11 +112,12 @@ class Intake:
             raise HistoryError(f"{self._log.line_of(place)}: {reason}")
 
     def _to_check(self, rows: Rows, finished: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the finished transactions that are new to the window.
+        """Return the row numbers of the finished transactions to add to the window.
 
-        An abandoned transaction is in the window or in a part as an indeterminate one. If it
-        finishes now, the finished transaction replaces the indeterminate one. If that is too late,
-        the finished transaction is dropped and its reads are not checked.
+        A transaction that the watch gave up is in the window or in a part as an indeterminate
+        transaction. If it finishes in this batch, the finished transaction replaces the
+        indeterminate one. If too many parts would have to be put back for that, the finished
+        transaction is not added and its reads are not checked.
         """
         import numpy as np
 
@@ -136,7 +138,7 @@ class Intake:
         return np.array(kept, np.int32)
 
     def _contradiction(self, rows: Rows, txn: int, key: Atom) -> str:
-        """Return a note on a transaction that writes a value which was taken for initial."""
+        """Return a message about a transaction that writes a value taken for an initial value."""
         name, (_, values) = key_name(*key), self._initial.entries[key]
         some = ", ".join(show(*value) for value in values[:_NAMED])
         return (

@@ -1,4 +1,4 @@
-"""Judges the window of a watch, and single transactions of its log."""
+"""Checks the windows of a watch, and other histories from its log, against the level."""
 
 from __future__ import annotations
 
@@ -31,22 +31,24 @@ if TYPE_CHECKING:
     from isolang.watch.window import Snapshot
 
 
-#: The limit of work for deciding and explaining a window, as :class:`isolang.limits.Work` counts
-#: it: some seconds. Only windows in the hard region (docs/hard-region.md) take more than a small
-#: part of this work.
+#: The limit of work for deciding and explaining a window, in the unit of
+#: :class:`isolang.limits.Work`. It corresponds to a few seconds. Only windows in the hard region
+#: (docs/hard-region.md) need more than a small part of it.
 _WORK: Final = 50_000_000
 _WORK_PER_OPERATION: Final = 1_000
 
 
 class WindowJudge:
-    """Checks windows by the level, and by stricter levels whose witnesses cut better.
+    """Checks windows against the level, and first against stricter levels.
+
+    The witness of a stricter level allows larger cuts.
 
     Args:
-        plan: the plan of the level.
-        values: the last values of the parts.
-        horizon: the horizon, which knows how the log is read.
-        log: the log, which gives the places of transactions for messages.
-        timeout: the time limit of one check, in seconds; ``None`` for no limit.
+        plan: the compiled level.
+        values: the last values that the parts left.
+        horizon: the horizon, which states how the log is read.
+        log: the log, from which messages take the places of transactions.
+        timeout: the time limit for one check, in seconds; ``None`` means no limit.
     """
 
     def __init__(
@@ -55,15 +57,15 @@ class WindowJudge:
         self.plan = plan
         self._values, self._horizon, self._log, self._timeout = values, horizon, log, timeout
         self._plans: list[Plan] = []
-        self._first = 0  # the number of the plan that the last window satisfied
+        self._first = 0  # the index in ``_plans`` of the plan that the last window satisfied
 
     def begin(self) -> None:
-        """Choose the stricter levels once a batch shows whether the stream has real time."""
+        """Choose the stricter levels, as soon as a batch shows whether the stream has real time."""
         if not self._plans:
             self._plans = list(stricter(self.plan, timed=self._horizon.timed))
 
     def check(self, window: Snapshot) -> tuple[Verdict, NDArray[np.int32]]:
-        """Return the verdict on a window, and the transactions with a stale read of a list.
+        """Return the verdict on a window, and the row numbers of transactions with a stale read.
 
         A read of a list is stale if the list does not begin with the elements that the parts
         appended.
@@ -75,16 +77,19 @@ class WindowJudge:
         return verdict, stale
 
     def try_stricter_again(self) -> None:
-        """Begin with the strictest level again if the last window satisfied no stricter level."""
+        """Let the next check begin with the strictest level if no stricter level held last time."""
         if self._first == len(self._plans) - 1:
             self._first = 0
 
     def check_level(self, history: History, *, simplest: bool = True) -> Verdict:
-        """Return the verdict on a history by the level itself, without stricter levels."""
+        """Check a history against the level only, without the stricter levels."""
         return judge(history, [self.plan], simplest=simplest, timeout=self._timeout)[0]
 
     def simplest(self, verdict: Verdict, window: Snapshot) -> Verdict:
-        """Return the verdict on a window; if it is invalid, with the simplest violation found."""
+        """Return an invalid verdict with the simplest violation; return other verdicts unchanged.
+
+        If the new search finds no violation, the given verdict is returned.
+        """
         if not isinstance(verdict, Invalid):
             return verdict
         assert window.columns is not None
@@ -93,22 +98,23 @@ class WindowJudge:
         return found if isinstance(found, Invalid) else verdict
 
     def holds(self, part: History, witness: Witness) -> bool:
-        """Return whether a part satisfies the level by itself."""
+        """Return whether the witness proves that a part satisfies the level."""
         return satisfies(part, self.plan, witness)
 
 
 def opened(
     rows: Rows, last: LastValues, log: Log | None = None
 ) -> tuple[Columns, NDArray[np.int32]]:
-    """Return transactions in columns that begin with the last values of the parts.
+    """Return transactions as columns whose initial values are the last values of the parts.
 
     Args:
-        rows: the transactions, as the log has them.
-        last: the last values of the parts.
-        log: the log, which gives the places of transactions for messages.
+        rows: the transactions, as they are in the log.
+        last: the last values that the parts left.
+        log: the log, from which messages take the places of transactions; ``None`` to use numbers.
 
     Returns:
-        The columns, and the transactions that read a list which does not begin with its last value.
+        The columns, and the row numbers of transactions with a read of a list that does not begin
+        with the list's last value.
 
     Raises:
         HistoryError: the transactions contain something that cannot be watched.
@@ -126,7 +132,10 @@ def opened(
 
 
 def initial_of(rows: Rows, last: LastValues) -> bytes | None:
-    """Return the initial transaction's writes in the format of ``LastValues``, if it exists."""
+    """Return the writes of the initial transaction in the format of ``LastValues``.
+
+    Return ``None`` if the rows contain no initial transaction.
+    """
     import numpy as np
 
     first = np.flatnonzero(rows.columns.txn_status == INITIAL)
@@ -142,12 +151,13 @@ def initial_of(rows: Rows, last: LastValues) -> bytes | None:
 def history_of(
     columns: Columns, names: Sequence[str], source: History | None, *, clock_error: int = 0
 ) -> History:
-    """Return a window as a history.
+    """Return the transactions of a window as a history.
 
     Args:
         columns: the columns that :func:`opened` returned.
         names: the names of the sessions.
-        source: the history of a batch, which says how the log is read; ``None`` before the first.
+        source: the history of a batch, which states how the log is read; ``None`` before the first
+            batch.
         clock_error: nanoseconds by which the clocks of two sessions may differ.
     """
     history = History(
@@ -170,26 +180,26 @@ def judge(
     simplest: bool = False,
     timeout: float | None = None,
 ) -> tuple[Verdict, int]:
-    """Return the verdict on a window by the first plan that the window satisfies.
+    """Check a window against one plan after the other until the window satisfies a plan.
 
     Args:
         history: the window.
-        plans: the plans of :func:`isolang.watch.levels.stricter`; the last is the level itself.
-        first: the number of the plan to begin with, which the last window satisfied.
+        plans: the plans of :func:`isolang.watch.levels.stricter`, of which the last is the level.
+        first: the index of the plan to begin with, which the last window satisfied.
         simplest: whether to search for the simplest violation, for human readers.
-        timeout: the time limit for each plan, in seconds; ``None`` for no limit.
+        timeout: the time limit for each plan, in seconds; ``None`` means no limit.
 
     Returns:
-        The verdict and the number of its plan. The verdict is *valid* by the witness of a stricter
-        plan only if that witness also satisfies the level. It is *unknown* if the decision takes
-        more work than a window may take.
+        The verdict, and the index of the plan that gave it. A stricter plan gives the verdict
+        *valid* only if its witness also satisfies the level. The verdict is *unknown* if the
+        decision takes more work than one window may take.
     """
     level = plans[-1]
     for number in range(first, len(plans) - 1):
         verdict = _decided(history, plans[number], certify=False, simplest=False, timeout=timeout)
         if isinstance(verdict, Valid) and satisfies(history, level, verdict.witness):
             return verdict, number
-    # The verdict by the level itself must be certified, because it is reported or used for a cut.
+    # This verdict must be certified, because it is reported or used for a cut.
     verdict = _decided(history, level, certify=True, simplest=simplest, timeout=timeout)
     return verdict, len(plans) - 1
 
@@ -197,9 +207,9 @@ def judge(
 def _decided(
     history: History, plan: Plan, *, certify: bool, simplest: bool, timeout: float | None
 ) -> Verdict:
-    """Return the verdict on a window, decided with one thread and a limit of work.
+    """Decide a window with one thread and a limit of work.
 
-    For this reason equal windows get equal verdicts.
+    Because of these restrictions, equal windows always get equal verdicts.
     """
     options = Options(timeout=timeout, certify=certify, threads=1)
     work = Work(_WORK + _WORK_PER_OPERATION * history.columns.operations())
@@ -208,7 +218,7 @@ def _decided(
 
 
 def satisfies(history: History, plan: Plan, witness: object) -> bool:
-    """Return whether the independent checker accepts a witness of a level."""
+    """Return whether the native checker accepts a witness that the history satisfies the level."""
     if not isinstance(witness, Witness):
         return False
     try:

@@ -1,4 +1,7 @@
-"""Knows which levels can be watched, and which stricter levels have witnesses that cut better."""
+"""Decides which levels can be watched, and which stricter levels a watch tries first.
+
+The witness of a stricter level allows larger cuts.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,9 @@ from isolang.language.load import load_spec
 from isolang.language.meaning.core import Spec
 from isolang.language.vocabulary import DEPENDENCIES, NAMED, TESTS, VOCABULARY, relation_of
 
-#: The relations whose edges never lead back over a cut, and the tests on the accesses and the names
-#: of one transaction. Walks of these, and of parts of these relations, never lead back over a cut.
+#: The relations whose edges never lead from a part back to an earlier part, and the tests on the
+#: accesses and the names of one transaction. A walk of these relations, or of parts of these
+#: relations, never leads back to an earlier part either.
 _FORWARD: Final = frozenset(
     {
         *("so", "rt", *DEPENDENCIES, *TESTS, *NAMED),
@@ -23,12 +27,13 @@ _FORWARD: Final = frozenset(
     }
 )
 
-#: The levels that are tried first. Later reads confirm the order of their witnesses.
+#: The stricter levels that are tried first. Later reads confirm the version orders that their
+#: witnesses choose.
 _STRICT: Final = ("sser", "strong-si")
 
 
-#: A history that satisfies one of these levels still satisfies it after a read of some version is
-#: added. Therefore predicate reads can be judged without the rows of other parts (docs/routes.md,
+#: The levels at which one more read of some version never makes a valid history invalid. At these
+#: levels, predicate reads can be checked without the rows of other parts (docs/routes.md,
 #: *Predicates in a stream*).
 _ANY_READ: Final = frozenset(
     {"ser", "sser", "si", "strong-si", "pc", "psi", "cc", "ra", "rc", "pl-1", "pl-2", "pl-3"}
@@ -36,7 +41,10 @@ _ANY_READ: Final = frozenset(
 
 
 def why_no_predicates(plan: Plan) -> str:
-    """Return why predicate reads cannot be watched under a level; empty if they can."""
+    """Return the reason why predicate reads cannot be watched under a level.
+
+    Return an empty string if they can be watched.
+    """
     name = plan.spec.name.lower()
     if name in _ANY_READ and dict(load_spec(name).texts) == dict(plan.spec.texts):
         return ""
@@ -47,14 +55,14 @@ def why_no_predicates(plan: Plan) -> str:
 
 
 def watched(spec: Spec | str) -> Plan:
-    """Return the plan of a level that can be checked part by part.
+    """Compile a level, and check that it can be decided part by part.
 
-    Each violation of the level must be a closed walk of ``so``, ``rt``, ``wr``, ``ww`` and ``rw``.
-    Such a walk stays in one part, because none of these edges leads back over a cut
-    (docs/routes.md, *Cuts of a stream*).
+    Every violation of such a level is a closed walk of ``so``, ``rt``, ``wr``, ``ww`` and ``rw``.
+    Such a walk stays in one part, because none of these edges leads from a part back to an earlier
+    part (docs/routes.md, *Cuts of a stream*).
 
     Raises:
-        SpecError: the level has other violations; the message says why.
+        SpecError: the level has violations of another form; the message states the reason.
     """
     chosen = route(load_spec(spec) if isinstance(spec, str) else spec)
     if reason := _why_not(chosen):
@@ -82,10 +90,10 @@ def _why_not(chosen: Route) -> str:
 
 
 def stricter(plan: Plan, *, timed: bool) -> Iterator[Plan]:
-    """Yield the plans of stricter levels whose witnesses may cut a window, then the level itself.
+    """Yield the plans of the stricter levels to try first, and finally the plan of the level.
 
     Args:
-        plan: the plan of the level.
+        plan: the compiled level.
         timed: whether the stream has real time.
     """
     name = plan.spec.name

@@ -1,4 +1,4 @@
-"""Packs columns of whole numbers for the chain, and unpacks them."""
+"""Packs columns of integers into bytes for the chain, and unpacks them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 _Packed: TypeAlias = bytes | tuple[str, bool, bytes]
 
 _LEVEL: Final = 1
-_MOST: Final = 1 << 31  # bytes of one column
+_MOST: Final = 1 << 31  # the largest number of bytes after decompression
 
 
 def pack(columns: Mapping[str, NDArray[np.integer[Any]] | bytes]) -> bytes:
-    """Return columns of numbers and of bytes as packed bytes."""
+    """Compress named columns, each of integers or of bytes, into one byte string."""
     raw = {
         name: column if isinstance(column, bytes) else _numbers(column)
         for name, column in columns.items()
@@ -30,10 +30,14 @@ def pack(columns: Mapping[str, NDArray[np.integer[Any]] | bytes]) -> bytes:
 
 
 def unpack(data: bytes, where: str) -> dict[str, Any]:
-    """Return the columns that :func:`pack` packed; numbers are int64.
+    """Return the columns in the result of :func:`pack`, with integers as int64.
+
+    Args:
+        data: the packed columns.
+        where: the name of the entry that contains them, for messages.
 
     Raises:
-        HistoryError: the data are not packed columns.
+        HistoryError: the data are not the result of :func:`pack`.
     """
     try:
         inflate = zlib.decompressobj()
@@ -50,10 +54,10 @@ def unpack(data: bytes, where: str) -> dict[str, Any]:
 
 
 def _numbers(column: NDArray[np.integer[Any]]) -> tuple[str, bool, bytes]:
-    """Return the narrowest form of a column.
+    """Encode a column with the narrowest integer type, as numbers or as successive differences.
 
     Returns:
-        The type of the numbers, whether they are differences of neighbours, and the bytes.
+        The NumPy type, whether the bytes contain differences, and the bytes.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Manages the parts of a watch: the transactions of its cuts, and the values that they left."""
+"""Manages the parts that the cuts of a watch removed, and the values that the parts left."""
 
 from __future__ import annotations
 
@@ -30,34 +30,35 @@ if TYPE_CHECKING:
     from isolang.watch.stream import Batch, Stream
     from isolang.watch.window import Window
 
-_RECENT: Final = 16  # how many parts stay in memory, from which they can be put back
-_RECENT_OPERATIONS: Final = 500_000  # the largest number of operations of these parts
-_NAMED: Final = 3  # transactions whose places a report names
-_SAVE_EACH: Final = 200_000  # the state is saved after so many transactions
-_SAVE_AFTER: Final = 10.0  # or after so many seconds
+_RECENT: Final = 16  # the largest number of parts that stay in memory, to be put back faster
+_RECENT_OPERATIONS: Final = 500_000  # the largest number of operations in these parts
+_NAMED: Final = 3  # the largest number of transactions whose places a report names
+_SAVE_EACH: Final = 200_000  # the number of new transactions after which the state is saved
+_SAVE_AFTER: Final = 10.0  # the seconds after which the state is saved
 
 
 class Parts:
-    """The chain of parts and the last values that they left; puts parts back into the window.
+    """Adds parts to the chain, keeps the last values that they left, and puts parts back.
 
     Args:
-        folder: the folder of the chain and of the values that do not fit into memory.
-        head: the first entry of the chain, which says what is watched.
+        folder: the folder for the chain and for the values that do not fit into memory.
+        head: the first entry of the chain, which states the level and the logs.
         memory: the memory that the last values may take, in bytes.
-        stream: the stream; transactions are read again from its log.
+        stream: the stream, from whose log transactions are read again.
         initial: the initial state of the stream.
-        window: the window, to which transactions are put back.
+        window: the window into which transactions are put back.
 
     Raises:
         HistoryError: the chain belongs to another watch, or to a watch that has ended.
 
     Attributes:
-        chain: the chain.
+        chain: the chain, which has one entry for each part.
         values: the last value of each key that the parts wrote.
-        observed: whether a session read or missed a write of another session.
-        abandoned_at: the places of the first indeterminate transactions that the watch gave up.
-        unjudged: the places of transactions that ended after they had been given up, too late to
-            check their reads.
+        observed: whether some session read, or failed to read, a write of another session.
+        abandoned_at: the places of the first few indeterminate transactions that the watch gave
+            up, as ``file:line``.
+        unjudged: the places of transactions whose reads were not checked, because they ended too
+            late after the watch had given them up.
         read_bytes: the number of bytes of the log that were read.
     """
 
@@ -76,7 +77,7 @@ class Parts:
         self.unjudged: list[str] = []
         self.read_bytes = 0
         self._stream, self._log, self._initial, self._window = stream, stream.log, initial, window
-        # The keys that the parts access; filled only with --unwritten-initial.
+        # The keys that the parts access; empty without --unwritten-initial.
         self._keys: set[Atom] = set()
         self._spans: list[tuple[int, int, int, str]] = []
         self._recent: deque[tuple[Rows, Rows]] = deque(maxlen=_RECENT)
@@ -94,10 +95,10 @@ class Parts:
             self._resume(last)
 
     def _resume(self, last: Saved) -> None:
-        """Restore the window and the values of a watch that was killed."""
+        """Restore the window, the values and the initial state that a killed watch has saved."""
         self.values.restore(last)
         self._window.seen = self._saved_seen = last.seen
-        self.observed = bool(last.parts)  # the saved state does not say, so assume that it is true
+        self.observed = bool(last.parts)  # the saved state lacks it, so assume that it is true
         try:
             self._window.kept = restored(last.rows)
             self._window.abandoned, self._window.since = set(last.abandoned), dict(last.since)
@@ -111,21 +112,21 @@ class Parts:
     # --- the log and the initial state ---
 
     def read(self, batch: Batch) -> None:
-        """Record the bytes that a batch read, for the entry of the next part."""
+        """Record which bytes were read for a batch, for the entry of the next part."""
         for span in batch.spans:
             digest = self._log.bytes_hash(span.file, span.start, span.end)
             self._spans.append((span.file, span.start, span.end, digest))
             self.read_bytes += span.end - span.start
 
     def begin_with(self, entries: Sequence[InitialValue]) -> None:
-        """Set the initial values of some keys."""
+        """Set the initial values of the keys in these entries."""
         if entries:
             self.values.last.replace(as_last_values(entries))
 
     def learn_initial(self) -> None:
-        """Set the initial values that reads reveal, with --unwritten-initial.
+        """If --unwritten-initial was given, set the initial values that reads reveal.
 
-        Only keys that no part accesses can be set.
+        Initial values are set only for keys that no part accesses.
         """
         if not self._initial.unwritten:
             return
@@ -141,9 +142,10 @@ class Parts:
         """Append a part to the chain, and update the last values.
 
         Args:
-            members: the transactions of the part, as the log has them.
-            aside: transactions that took no effect or are given up.
-            part: the members in columns that begin with the values of earlier parts.
+            members: the transactions of the part, as they are in the log.
+            aside: the transactions that the cut removes without adding them to the part, because
+                they took no effect or are given up.
+            part: the members as columns whose initial values are those that earlier parts left.
             witness: a witness that the part satisfies the level.
         """
         import numpy as np
@@ -170,7 +172,7 @@ class Parts:
                     members=members.at,
                     aside=aside.at,
                     source=witness.source.astype(np.int64),
-                    # Keys that no member accesses follow the others and have no version order here.
+                    # The keys that no member accesses come last, and their orders are left out.
                     order_start=witness.order_start[: members.columns.n_keys() + 1],
                     order_txn=witness.order_txn.astype(np.int64),
                     before=before,
@@ -184,35 +186,35 @@ class Parts:
             self._recent.popleft()
 
     def observe(self, part: History, witness: Witness) -> None:
-        """Record whether the next part shows that a session read or missed another's write."""
+        """Record whether the next part has a read that shows or misses another session's write."""
         self.observed = bool(
             self.observed
             or part.columns.implicit
             or observed(part, witness)
-            # What a later part reads from its initial state, an earlier part wrote.
+            # An earlier part wrote the values that this part reads from its initial state.
             or (self.chain.parts and (witness.source == part.t0).any())
         )
 
     def may_explain(self, window: Columns) -> bool:
-        """Return whether another order of writers in the parts may explain reads of a window."""
+        """Return whether another version order in the parts may explain some read of a window."""
         if not len(self._loose):
             return False
         self.values.fetch(window)
         return bool(len(self._loose.unexplained(window, self.values.last)[0]))
 
     def exchange(self, window: Columns, holds: Callable[[Rows, Columns, Witness], bool]) -> int:
-        """Give the last writers of keys in the parts the order that reads of a window show.
+        """Reorder the last writers of keys in the parts as the reads of a window require.
 
-        SOUND BECAUSE a part with other orders must satisfy the level by itself, as every part must,
-        and no part after it reads their keys, so that the others hold as before (docs/routes.md,
-        *Exchanges*).
+        SOUND BECAUSE a part with changed orders must satisfy the level by itself, like every part,
+        and no later part reads the keys whose orders changed, so all later parts still satisfy the
+        level (docs/routes.md, *Exchanges*).
 
         Args:
-            window: the window, as the log has it.
-            holds: returns whether a part satisfies the level by a witness.
+            window: the transactions of the window, as they are in the log.
+            holds: returns whether a witness proves that a part satisfies the level.
 
         Returns:
-            The number of parts with other orders.
+            The number of parts in which an order changed.
         """
         reads, part_of = self._loose.unexplained(window, self.values.last)
         first = int(part_of.min())
@@ -245,12 +247,13 @@ class Parts:
         reads: NDArray[np.int64],
         holds: Callable[[Rows, Columns, Witness], bool],
     ) -> tuple[bytes, NDArray[np.int64]] | None:
-        """Return what a part leaves with the orders that some reads show, and these orders.
+        """Return what a part leaves under the version orders that some reads require.
 
-        The last values must be those before the part.
+        The last values in memory must be those before the part.
 
         Returns:
-            ``None`` if the part has no such orders, or does not satisfy the level with them.
+            The values that the part leaves, and the version orders; ``None`` if no order of the
+            part's writers explains the reads, or if the part does not satisfy the level with it.
         """
         import numpy as np
 
@@ -264,18 +267,18 @@ class Parts:
         other = Witness.of(own.source, own.order_start, order)
         if not np.array_equal(order, own.order_txn) and not holds(members, columns, other):
             return None
-        # Even with the same orders, a list is longer or begins otherwise than before.
+        # Even if these orders did not change, lists may differ because of changes in earlier parts.
         return last.left_by(columns, other.order_start, other.order_txn), order.astype(np.int64)
 
     def _members(self, number: int, part: Taken) -> Rows:
-        """Return the transactions of a part, from memory or from the log."""
+        """Return the transactions of a part; if they are not in memory, read the log again."""
         behind = len(self.chain) - number
         if behind <= len(self._recent):
             return self._recent[-behind][0]
         return self._log.rows_at(part.members)
 
     def put_back(self, parts: int) -> None:
-        """Put the last parts back into the window."""
+        """Put the last ``parts`` parts back into the window, and restore the values before them."""
         found = Rows.none()
         for part in self.chain.undo(parts):
             self.values.last.replace(part.before)
@@ -292,15 +295,25 @@ class Parts:
             self.learn_initial()
 
     def put_back_overlapping(self, end: int, clock_error: int) -> None:
-        """Put back the parts with a begin after the end of a transaction that comes only now."""
+        """Put back parts until no part has a transaction that began after a late one ended.
+
+        Args:
+            end: the time at which the late transaction ended.
+            clock_error: nanoseconds by which the clocks of two sessions may differ.
+        """
         while (begin := self.chain.begin) is not None and end < begin + 2 * clock_error:
             self.put_back(1)
 
     def recall(self, file: int, offset: int, *, most: int) -> bool:
         """Remove a transaction that the watch gave up, and return whether it was found.
 
-        Parts are put back into the window until the transaction is found, or until the window has
-        more than ``most`` transactions.
+        Parts are put back into the window until the transaction is found, until no part is left,
+        or until the window has more than ``most`` transactions.
+
+        Args:
+            file: the file of the transaction's invocation.
+            offset: the byte of that file at which the invocation begins.
+            most: the largest number of transactions in a window.
         """
         while not self._window.remove(file, offset):
             if not len(self.chain) or len(self._window.kept) > most:
@@ -311,7 +324,10 @@ class Parts:
     # --- the saved state ---
 
     def save(self) -> None:
-        """Save the state from which the watch can resume, if enough is new since the last time."""
+        """Save the state for a resumed watch if enough has changed since the last time.
+
+        If the stream cannot be read again, only move values to disk when they take too much memory.
+        """
         if not self._stream.can_resume:
             self.values.make_room()
             return

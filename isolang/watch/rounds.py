@@ -11,29 +11,33 @@ check          empty                 cut            the window has no transactio
 check          valid                 cut            the window satisfies the level
 check          undecided             postpone       the check took more work than it may
 check          unexplained           exchange       another order of the last writers of a key may
-                                                    explain a read; once in a round
+                                                    explain a read; tried once in a round
 check          suspicious            accuse         invalid; the log is small and not yet searched,
                                                     or the window cannot grow
-check          invalid               put back       invalid; first the last cuts are put back
-exchange       exchanged             check          the parts that satisfy the level with that order
-                                                    have it now
+check          invalid               put back       invalid; the last cuts are put back first
+exchange       exchanged             check          each part that satisfies the level with the new
+                                                    order has that order
 accuse         confirmed             check          the log alone proves a violation, and the watch
-                                                    goes on without what the accused read
+                                                    continues without the values that the accused
+                                                    read
 accuse         reported              stop           the log alone proves a violation
 accuse         explainable           wait           a later transaction may explain the violation
 accuse         unconfirmed           put back       the log alone proves no violation
-accuse         unconfirmed, full     cannot grow    and no cut can be put back
-put back       put back              check          twice as many cuts as the last time
+accuse         unconfirmed, full     cannot grow    the log alone proves no violation, and no cut
+                                                    can be put back
+put back       put back              check          the round has put back cuts, twice as many as
+                                                    the last time
 cannot grow    confirmed             check          all transactions of the log prove a violation,
-                                                    and the watch goes on
-cannot grow    reported              stop           the watch ends, with a violation or without
+                                                    and the watch continues
+cannot grow    reported              stop           the watch ends, with or without a violation
 cannot grow    undecided             postpone       the check took more work than it may
 cannot grow    explainable           wait           a later transaction may explain the violation
 =============  ====================  =============  ===============================================
 
-``cut`` removes the part that no later transaction can change. ``postpone`` checks the window again
-when it has doubled. ``wait`` keeps the window, with the outcome *suspected*, until the next round.
-After ``stop`` there is a report. At the end of the stream, ``cut`` and ``postpone`` make a report.
+``cut`` removes the transactions that no later transaction can affect. ``postpone`` keeps the window
+and checks it again when it has twice as many transactions. ``wait`` keeps the window until the next
+round, with the outcome *suspected*. ``stop`` ends the watch with a report. At the end of the
+stream, ``cut`` and ``postpone`` also end with a report.
 """
 
 from __future__ import annotations
@@ -60,11 +64,11 @@ if TYPE_CHECKING:
     from isolang.watch.parts import Parts
     from isolang.watch.window import Snapshot, Window
 
-_SMALL: Final = 64 << 20  # a log of at most so many bytes is searched before a cut is put back
-_PUT_BACK_FIRST: Final = 8  # so many cuts are put back before a larger log is searched
-_YOUNG: Final = 1  # for so many rounds later reads may reveal the order of two writers
-_PARTS_AT_ONCE: Final = 16  # into so many parts a cut divides what was put back
-_TRIM_EACH: Final = 64  # after so many rounds, free memory is returned to the system
+_SMALL: Final = 64 << 20  # bytes; a log up to this size is searched before any cut is put back
+_PUT_BACK_FIRST: Final = 8  # the number of cuts to put back before a larger log is searched
+_YOUNG: Final = 1  # the number of rounds in which later reads may reveal the order of two writers
+_PARTS_AT_ONCE: Final = 16  # the number of parts into which a cut divides a window after a put back
+_TRIM_EACH: Final = 64  # the number of rounds after which free memory is returned to the system
 
 State: TypeAlias = Literal[
     "check", "exchange", "accuse", "put back", "cannot grow", "cut", "postpone", "wait", "stop"
@@ -74,7 +78,7 @@ Event: TypeAlias = Literal[
     "reported", "explainable", "unconfirmed", "unconfirmed, full", "put back",
 ]  # fmt: skip
 
-#: The table above.
+#: The table in the docstring of this module: the next state for each state and event.
 TRANSITIONS: Final[dict[tuple[State, Event], State]] = {
     ("check", "empty"): "cut",
     ("check", "valid"): "cut",
@@ -95,7 +99,8 @@ TRANSITIONS: Final[dict[tuple[State, Event], State]] = {
     ("cannot grow", "explainable"): "wait",
 }
 
-#: The outcome of the stream so far, by the state in which a round ends. A report overrules it.
+#: The outcome of the stream so far, for each state in which a round can end. If the watch has
+#: ended, the outcome in its report is used instead.
 OUTCOMES: Final[dict[State, Outcome]] = {
     "cut": "valid",
     "postpone": "unknown",
@@ -106,20 +111,21 @@ OUTCOMES: Final[dict[State, Outcome]] = {
 
 @dataclass(slots=True, kw_only=True)
 class Attempt:
-    """The progress of a round.
+    """The variables of one round, which its states read and change.
 
     Attributes:
         ended: whether the stream has ended.
         window: the transactions that the round checks.
-        verdict: the verdict on the window; ``None`` before the first check, and for an empty
+        verdict: the verdict on the window; ``None`` before the first check and for an empty
             window.
-        stale: the transactions with a stale read of a list.
+        stale: the row numbers of transactions with a stale read of a list.
         tried: whether the round has tried to exchange orders.
         exchanged: the number of parts in which the round has exchanged orders.
         step: the number of cuts to put back next.
         put_back: the number of cuts that the round has put back.
-        searched: whether the log was searched for this violation.
-        full: whether no cut can be put back, because there is none or the window has no room.
+        searched: whether the log was searched for a proof of the current violation.
+        full: whether no cut can be put back, because the chain has no part left or the window is
+            too large.
     """
 
     ended: bool
@@ -135,21 +141,22 @@ class Attempt:
 
 
 class Rounds:
-    """Runs the rounds of a watch, by the table above.
+    """Runs the rounds of a watch, according to :data:`TRANSITIONS`.
 
     Args:
-        judge: checks windows.
+        judge: checks whether windows satisfy the level.
         window: the transactions in memory.
         horizon: the time before which no later transaction begins.
         parts: the parts that the cuts removed from the window.
         conviction: confirms violations.
-        ending: makes the report.
-        size: the number of transactions of a round.
-        most: the largest number of transactions of a window.
+        ending: ends the watch with a report.
+        size: the number of new transactions that begin a round.
+        most: the largest number of transactions in a window.
 
     Attributes:
-        undecided: the number of transactions in the last window if it was not decided, else 0. The
-            next round begins when so many new transactions have come.
+        undecided: if the last round could not decide its window, the number of transactions in that
+            window; otherwise 0. The next round begins when this number of new transactions has
+            come.
     """
 
     def __init__(
@@ -178,10 +185,10 @@ class Rounds:
         }
 
     def run(self, *, ended: bool) -> Round:
-        """Run a round.
+        """Run one round, and return its record.
 
         Args:
-            ended: whether the stream has ended; then the round makes the report.
+            ended: whether the stream has ended; if so, the round ends the watch.
 
         Raises:
             HistoryError: the log, the chain or the state cannot be read or written.
@@ -202,7 +209,13 @@ class Rounds:
         return self.last(state, attempt, cut=gone)
 
     def last(self, state: State, attempt: Attempt | None = None, *, cut: int = 0) -> Round:
-        """Return the record of the last round, which ended in a state."""
+        """Return the record of the last round.
+
+        Args:
+            state: the state in which the round ended.
+            attempt: the variables of the round; ``None`` if no window was checked.
+            cut: the number of transactions that the round cut off the window.
+        """
         if self._number % _TRIM_EACH == 0:
             trim_heap()
         report, outcome = self._ending.report, OUTCOMES[state]
@@ -235,7 +248,7 @@ class Rounds:
     # --- states ---
 
     def _check(self, attempt: Attempt) -> Event:
-        """Check the window by the level."""
+        """Check the window against the level, and choose what happens if it is invalid."""
         attempt.window = window = self._window.snapshot()
         if not len(window):
             return "empty"
@@ -255,7 +268,7 @@ class Rounds:
         return "suspicious" if attempt.full or (may_search and not attempt.searched) else "invalid"
 
     def _exchange(self, attempt: Attempt) -> Event:
-        """Give the last writers of keys in the parts the order that reads of the window show."""
+        """Reorder the last writers of keys in the parts as the reads of the window require."""
         attempt.tried = True
         attempt.exchanged = self._parts.exchange(
             attempt.window.rows.columns,
@@ -266,7 +279,7 @@ class Rounds:
         return "exchanged"
 
     def _accuse(self, attempt: Attempt) -> Event:
-        """Search the log for transactions that prove the violation by themselves."""
+        """Search the log for transactions that prove the violation without the parts' values."""
         attempt.searched = True
         found = self._confirm(attempt)
         if found is None and attempt.ended and attempt.full and len(self._parts.chain):
@@ -291,29 +304,33 @@ class Rounds:
         )
 
     def _convict(self, attempt: Attempt, found: ConfirmedViolation) -> Event:
-        """Report a violation, and return whether the watch continues or stops."""
+        """Report a confirmed violation, and return whether the watch continues or stops."""
         self._ending.convict(found)
         attempt.searched = False
         return "confirmed" if self._ending.report is None else "reported"
 
     def _put_back(self, attempt: Attempt) -> Event:
-        """Put the last cuts back into the window."""
+        """Put the last ``step`` cuts back into the window, and double the step."""
         self._parts.put_back(attempt.step)
         attempt.put_back += attempt.step
         attempt.step *= 2
         return "put back"
 
     def _cannot_grow(self, attempt: Attempt) -> Event:
-        """Report a violation by all transactions, or that the window has no room for them."""
+        """Handle an unconfirmed violation when no cut can be put back.
+
+        If the window has all transactions of the log, confirm the violation by checking them.
+        Otherwise end the watch as *suspected*.
+        """
         verdict, window, ended = attempt.verdict, attempt.window, attempt.ended
         assert verdict is not None
         whole = not len(self._parts.chain)
         if isinstance(verdict, Invalid) and not verdict.certified:
-            # The certificate was not checked in time, so the violation is not confirmed.
+            # The certificate was not checked within the time limit, so it confirms nothing.
             if ended:
                 self._ending.end("unknown", note=verdict.certified_reason, verdict=verdict)
         elif whole and (ended or self._horizon.is_past(window.rows, range(len(window)))):
-            # Nothing was cut, so the window has all transactions of the log.
+            # Nothing was cut, so the window contains all transactions of the log.
             found = self._conviction.confirm_whole(window, ended=ended)
             if isinstance(found, ConfirmedViolation):
                 return self._convict(attempt, found)
@@ -332,9 +349,9 @@ class Rounds:
         return "undecided" if isinstance(verdict, Unknown) else "explainable"
 
     def _postpone(self, attempt: Attempt) -> None:
-        """End the watch with an undecided window if the stream has ended or the window is full.
+        """Keep an undecided window for a later round.
 
-        Otherwise the window is checked again later.
+        If the stream has ended or the window is too large, end the watch as *unknown* instead.
         """
         verdict = attempt.verdict
         assert isinstance(verdict, Unknown)
@@ -344,7 +361,7 @@ class Rounds:
             self._ending.end("unknown", note=note, verdict=verdict)
 
     def _cut(self, attempt: Attempt) -> int:
-        """Cut parts off the window, and return the number of their transactions."""
+        """Cut parts off the window, and return how many transactions they contain."""
         import numpy as np
 
         if attempt.verdict is None:
@@ -359,7 +376,8 @@ class Rounds:
             share = going[~gone[going]]
             if not len(share):
                 continue
-            # A part must satisfy the level by itself. If it does not, the window only stays long.
+            # A part must satisfy the level by itself. If it does not, its transactions stay in the
+            # window, which is sound but takes more memory.
             if self._take(attempt, share, aside):
                 gone[share] = gone[aside] = True
                 cut += len(share)
@@ -376,10 +394,11 @@ class Rounds:
         return cut
 
     def _bounds(self, attempt: Attempt) -> list[int | None]:
-        """Return the numbers before which one part after the other is cut; the last is ``None``.
+        """Return the transaction numbers at which to divide the window into parts, then ``None``.
 
-        What was put back is cut into parts of the usual size again. Else the next transaction that
-        contradicts a cut would put all of it back, in one part that only grows.
+        If parts were put back in this round, the window is cut into parts of the usual size again.
+        If it became one part, each contradiction would put that whole part back, and the part would
+        only grow.
         """
         numbers = attempt.window.rows.numbers
         if not attempt.put_back:
@@ -390,7 +409,10 @@ class Rounds:
     def _split(
         self, attempt: Attempt, until: int | None
     ) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
-        """Return the rows that the cut before a number takes away; see :func:`split`."""
+        """Return the result of :func:`split` for transactions with a number less than ``until``.
+
+        Transactions without effect are returned only if ``until`` is ``None``.
+        """
         assert isinstance(attempt.verdict, Valid)
         witness, seen = attempt.verdict.witness, self._window.seen
         assert isinstance(witness, Witness)
@@ -406,7 +428,10 @@ class Rounds:
         return going, aside if until is None else aside[:0]
 
     def _take(self, attempt: Attempt, going: NDArray[np.int32], aside: NDArray[np.intp]) -> bool:
-        """Add rows of the window as a part, and return whether they satisfy the level."""
+        """Add rows of the window to the chain as a part if they satisfy the level by themselves.
+
+        Return whether they do.
+        """
         window, rows = attempt.window, attempt.window.rows
         assert isinstance(attempt.verdict, Valid)
         assert isinstance(attempt.verdict.witness, Witness)

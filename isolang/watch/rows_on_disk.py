@@ -1,4 +1,4 @@
-"""Indexes the rows on disk by the columns that predicate reads compare."""
+"""Finds the rows on disk that a predicate read may match, by an index of each compared column."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from isolang import _native
 if TYPE_CHECKING:
     from isolang._native import Columns, LastValues
 
-#: The name of the index file in the folder of a watch. The file is computed from the state when a
-#: predicate read needs it, and deleted when the watch ends.
+#: The name of the index file in the folder of a watch. The file is built from the state file when a
+#: predicate read first needs it, and it is deleted when the watch ends.
 NAME: Final = "rows.sqlite"
 
 _AT_ONCE: Final = 2000
 
-#: A key and its entry, in the format of ``LastValues``.
+#: A key and its last value, both in the format of ``LastValues``.
 Record: TypeAlias = tuple[bytes, bytes]
 
-#: The SQL condition for each kind of range of ``ranges_of``. In the index, numbers come before all
-#: bytes. Bytes are texts after ``=``. Empty bytes are values that cannot be compared, which every
-#: condition selects.
+#: The SQL condition for each kind of range that ``ranges_of`` returns. In the index, a number is
+#: stored as a number and a text as bytes that begin with ``=``; SQLite orders numbers before bytes.
+#: Empty bytes stand for a value that cannot be compared, and every condition selects them.
 _TEXT: Final = "cell.value IN (x'', ?)"
 _NUMBERS: Final = "(cell.value BETWEEN ? AND ? OR cell.value = x'')"
 _NUMBERS_AND_TEXTS: Final = "(cell.value BETWEEN ? AND ? OR cell.value >= x'')"
 
 
 class RowsOnDisk:
-    """An index of each column that a predicate read compares, for the table ``value``.
+    """Indexes of the table ``value``, one for each column that a predicate read compares.
 
     Args:
-        data: the database of the table ``value``.
-        folder: the folder in which the index is kept.
-        unsealed: returns the entry of a row of the table.
+        data: the database that contains the table ``value``.
+        folder: the folder for the index file.
+        unsealed: checks the hash of an entry in the table, and returns the entry without it.
 
     Raises:
         sqlite3.Error: the index cannot be read or written; every method raises it.
@@ -47,7 +47,7 @@ class RowsOnDisk:
     ) -> None:
         self._data, self._unsealed = data, unsealed
         self._path = folder / NAME
-        self._places: dict[tuple[str, str], int] = {}  # (table, column) -> number of the index
+        self._places: dict[tuple[str, str], int] = {}  # (table, column) -> the number of its index
         for name in (self._path, self._path.with_name(NAME + "-journal")):
             name.unlink(missing_ok=True)
         data.execute("ATTACH ? AS asked", (str(self._path),))
@@ -56,16 +56,16 @@ class RowsOnDisk:
         data.execute("PRAGMA asked.cache_size = -16000")
 
     def close(self) -> None:
-        """Remove the index file."""
+        """Delete the index file."""
         self._path.unlink(missing_ok=True)
 
     def update(self, records: Sequence[Record]) -> None:
-        """Update the index with new and changed rows."""
+        """Update all indexes with new and changed rows."""
         for names, place in self._places.items():
             self._enter(place, names, records)
 
     def fetch(self, columns: Columns, last: LastValues) -> None:
-        """Load the rows that the predicate reads of some transactions may match."""
+        """Load the rows that the predicate reads in these columns may match into ``last``."""
         for predicate in _native.predicates_of(columns):
             table, ranges = _native.ranges_of(predicate)
             for column, low, high, text, texts in ranges:
@@ -81,7 +81,7 @@ class RowsOnDisk:
                     last.take_matching(entries, [predicate])
 
     def _made(self, table: str, column: str) -> int:
-        """Return the number of the index of a column, and create the index if it does not exist."""
+        """Return the number of the index for a column; create the index if it does not exist."""
         names = table, column
         if names in self._places:
             return self._places[names]

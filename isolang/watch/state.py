@@ -1,4 +1,4 @@
-"""Keeps the state of a watch: the last values of keys in memory or on disk, and where to resume."""
+"""Stores the last values of keys in memory and on disk, and the state for a resumed watch."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 #: The name of the state file in the folder of a watch.
 NAME: Final = "state.sqlite"
 
-#: The version of the state file. A state of another version is not read. The watch then checks the
-#: log again from its beginning, and continues its chain.
+#: The version number of the state file. If a state file has another version, it is not read, and
+#: the watch checks the log again from its beginning and continues its chain.
 FORMAT: Final = 3
 
-_AT_ONCE: Final = 500  # keys of one query
-_WRITTEN_AT_ONCE: Final = 10_000  # keys
-# The errors of reading a file that was changed, whose messages may not be text.
+_AT_ONCE: Final = 500  # the largest number of keys in one query
+_WRITTEN_AT_ONCE: Final = 10_000  # the largest number of keys in one statement that writes
+# The errors when a changed file is read. SQLite's messages about such a file may not be UTF-8.
 _BROKEN: Final = (sqlite3.Error, UnicodeDecodeError)
-_SEAL: Final = 8  # bytes of the hash behind the entry of each key
+_SEAL: Final = 8  # the number of bytes of the hash that follows the entry of each key
 
 
 def _seal(record: bytes) -> bytes:
@@ -39,20 +39,20 @@ def _seal(record: bytes) -> bytes:
 
 
 class Saved(Struct, frozen=True, kw_only=True):
-    """The place from which a watch resumes.
+    """The saved state from which a watch resumes.
 
     Attributes:
-        chain: the size of the chain, in bytes.
+        chain: the size of the chain file, in bytes.
         parts: the parts of the chain that were not void.
         rows: the window, as :func:`isolang.watch.stream.rows.saved` returns it.
         seen: the number of finished transactions that the watch had seen.
-        abandoned: :attr:`isolang.watch.window.Window.abandoned`.
-        since: :attr:`isolang.watch.window.Window.since`.
-        unjudged: :attr:`isolang.watch.parts.Parts.unjudged`.
-        position: the position of the stream.
+        abandoned: the value of :attr:`isolang.watch.window.Window.abandoned`.
+        since: the value of :attr:`isolang.watch.window.Window.since`.
+        unjudged: the value of :attr:`isolang.watch.parts.Parts.unjudged`.
+        position: the position of the stream, as ``Stream.position`` returns it.
         initial: the known initial values.
-        known: the keys whose initial values are settled.
-        touched: the keys of the parts, if reads reveal initial values.
+        known: the keys whose stated initial values were applied.
+        touched: the keys that the parts access; empty without ``--unwritten-initial``.
         values_hash: the SHA-256 of the last values that were in memory.
     """
 
@@ -71,14 +71,15 @@ class Saved(Struct, frozen=True, kw_only=True):
 
 
 class Values:
-    """The last value of each key that the parts wrote.
+    """The last value of each key that the parts wrote, in memory and on disk.
 
     Args:
-        folder: the folder for values that do not fit into memory.
-        memory: the memory for the values, in bytes; if they take more, all are written to disk.
+        folder: the folder of the state file, to which values are moved if they do not fit.
+        memory: the memory that the values may take, in bytes; if they take more, all of them are
+            moved to disk.
 
     Attributes:
-        last: the values in memory.
+        last: the values that are in memory.
     """
 
     def __init__(self, folder: Path, *, memory: int) -> None:
@@ -100,11 +101,11 @@ class Values:
 
     @property
     def spilled(self) -> bool:
-        """``True`` if values may be on disk."""
+        """``True`` if some values may be on disk only."""
         return self._spilled
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the state file, and delete the index of rows."""
         if self._data is not None:
             self._data.close()
             self._data = None
@@ -113,10 +114,10 @@ class Values:
             self._rows = None
 
     def fetch(self, columns: Columns) -> None:
-        """Load the values that some transactions may need.
+        """Load all values that the transactions in these columns may need from disk into memory.
 
         Raises:
-            HistoryError: the file cannot be read.
+            HistoryError: the state file cannot be read.
         """
         if not self._spilled:
             return
@@ -138,10 +139,10 @@ class Values:
             raise self._failed("read", error) from None
 
     def save(self, saved: Saved) -> None:
-        """Write the place to resume; if the values take too much memory, move them to disk.
+        """Write the state for a resumed watch; if values take too much memory, move them to disk.
 
         Raises:
-            HistoryError: the file cannot be written.
+            HistoryError: the state file cannot be written.
         """
         self._write(saved)
 
@@ -149,7 +150,7 @@ class Values:
         """Move the values to disk if they take too much memory.
 
         Raises:
-            HistoryError: the file cannot be written.
+            HistoryError: the state file cannot be written.
         """
         self._write(None)
 
@@ -176,7 +177,7 @@ class Values:
                         (hashlib.sha256(data).hexdigest(), data),
                     )
         except _BROKEN as error:
-            self.close()  # with the index of rows, which is out of date
+            self.close()  # this also deletes the index of rows, which is out of date
             raise self._failed("written", error) from None
         if full:
             self.last.clear()
@@ -184,12 +185,18 @@ class Values:
             self._spilled = self.last.keep_removed = True
 
     def _records(self) -> Iterator[list[Record]]:
-        """Yield the values in memory, some at a time."""
+        """Yield the values in memory, in lists of limited length."""
         for first in range(0, self.last.numbers(), _WRITTEN_AT_ONCE):
             yield self.last.records(first, _WRITTEN_AT_ONCE)
 
     def _write_memory(self, open_: sqlite3.Connection, *, nothing: bool) -> str:
-        """Write the values in memory for a resumed watch, or no values, and return their hash."""
+        """Write the values in memory for a resumed watch, and return their hash.
+
+        Args:
+            open_: the connection to the state file.
+            nothing: whether to write no values, because all values were moved to the table
+                ``value``.
+        """
         digest = hashlib.sha256()
         open_.execute("DELETE FROM held")
         if nothing:
@@ -203,11 +210,11 @@ class Values:
     def restore(self, saved: Saved) -> None:
         """Restore the values of a watch that is resumed.
 
-        All values on disk are read, because a changed name of a key would otherwise be noticed only
-        by a later read of that key.
+        All values on disk are read and checked. Otherwise a changed key would not be noticed,
+        because no later query would find it.
 
         Raises:
-            HistoryError: the file cannot be read, or was changed.
+            HistoryError: the state file cannot be read, or was changed.
         """
         try:
             for row in self._open().execute("SELECT key, record FROM value"):
@@ -224,12 +231,12 @@ class Values:
             raise self._failed("read", error) from None
 
     def forget(self) -> None:
-        """Delete the state."""
+        """Delete the state file."""
         self.close()
         self._path.unlink(missing_ok=True)
 
     def _unsealed(self, name: bytes, record: bytes) -> bytes:
-        """Return the entry of a key without its hash; the entry begins with the name of the key.
+        """Return the entry of a key without the hash at its end.
 
         Raises:
             HistoryError: the entry was changed.
@@ -251,7 +258,7 @@ class Values:
 
 
 class _OtherVersionError(Exception):
-    """The state was written by another release."""
+    """The state file has another version than :data:`FORMAT`."""
 
 
 def _opened(path: Path) -> sqlite3.Connection:
@@ -276,13 +283,14 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def saved_in(folder: Path) -> Saved | None:
-    """Return the state from which the watch of a folder resumes.
+    """Return the saved state in the folder of a watch.
 
-    Return ``None`` if the watch begins at the beginning of the log. It does if no state was saved,
-    if another release wrote the state, or if the chain has lost its end since then.
+    Return ``None`` if the watch must read the log from its beginning: if no state was saved, if the
+    state file has another version, or if the chain file is now shorter than when the state was
+    saved.
 
     Raises:
-        HistoryError: the file cannot be read, or was changed.
+        HistoryError: the state file cannot be read, or was changed.
     """
     path = folder / NAME
     if not path.exists():
@@ -308,13 +316,15 @@ def saved_in(folder: Path) -> Saved | None:
 
 
 def position_in(folder: Path) -> bytes | None:
-    """Return the position for ``resume`` of a ``Stream``; ``None`` for its beginning.
+    """Return the argument ``resume`` with which a :class:`Stream` continues an earlier watch.
+
+    Return ``None`` if the stream must be read from its beginning.
 
     Args:
-        folder: the folder of a watch, which need not exist.
+        folder: the folder of the watch, which need not exist.
 
     Raises:
-        HistoryError: the state cannot be read, or was changed.
+        HistoryError: the state file cannot be read, or was changed.
     """
     saved = saved_in(folder)
     return None if saved is None else saved.position

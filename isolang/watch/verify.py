@@ -51,24 +51,24 @@ if TYPE_CHECKING:
     from isolang.watch.by_definition import ByDefinition
     from isolang.watch.stream import Log
 
-_AHEAD: Final = 8  # the number of parts that an executor has at a time
+_AHEAD: Final = 8  # the largest number of parts that the executor checks at a time
 
-#: The name that the reader gives to a session of one transaction.
+#: The name that the reader gives to the session of a transaction without a :process.
 _LONE_SESSION: Final = re.compile(r"(.*/)?@\d+:\d+", re.DOTALL)
 
 
 class ChainRejected(CertificateRejected):
-    """A chain does not prove what it claims."""
+    """A chain does not prove that the log satisfies the level."""
 
 
 class CheckedChain(Struct, frozen=True, kw_only=True):
-    """The claim that a chain proves.
+    """The statement that an accepted chain proves.
 
     Attributes:
-        spec: the level, from the texts in the chain.
-        transactions: the number of transactions in all parts.
-        read_as: names and values that say how the log was read.
-        by_kernel: which parts the kernel accepted, in words; empty if it did not run.
+        spec: the level, as the texts in the chain define it.
+        transactions: the total number of transactions in the parts.
+        read_as: pairs of a name and a text that describe how the log was read.
+        by_kernel: a sentence that says which parts the kernel accepted; empty if it did not run.
     """
 
     spec: Spec
@@ -85,7 +85,7 @@ def verify_chain(
     executor: Executor | None = None,
     memory: int = 256 << 20,
 ) -> int:
-    """Return the number of transactions that satisfy the level; see :func:`check_chain`."""
+    """Check a chain with :func:`check_chain`, and return its number of transactions."""
     return check_chain(
         folder, stream, by_definition=by_definition, executor=executor, memory=memory
     ).transactions
@@ -102,29 +102,32 @@ def check_chain(
 ) -> CheckedChain:
     """Check that a stream satisfies a level, by the chain of a watch with a valid verdict.
 
-    SOUND BECAUSE each part satisfies the level from the values that the parts before it left; no
-    edge of ``so`` and none of ``rt`` leads back over a cut; and each committed transaction of the
-    log is in one part.
+    SOUND BECAUSE each part satisfies the level if it begins with the values that the earlier parts
+    left; no edge of ``so`` or ``rt`` leads from a part back to an earlier part; and each committed
+    transaction of the log is in exactly one part.
 
     Args:
         folder: the folder of the chain.
-        stream: the same input from its beginning, not followed.
+        stream: a new stream over the same logs from their beginning, which does not follow them.
         by_definition: whether the checker by definition must also accept each part and the values
-            that the part leaves. It takes parts of up to 2,000 transactions, and much more time.
-        by_kernel: whether the kernel judges each part that it covers, if its program is there
-            (``"tries"``), or must accept every part (``"insists"``).
+            that the part leaves. This checker accepts only parts of up to 2,000 transactions, and
+            it takes much more time.
+        by_kernel: ``"tries"`` if the kernel checks each part that it covers, provided that its
+            program is installed; ``"insists"`` if the kernel must accept every part; ``"no"`` if it
+            does not run.
         executor: an executor of :mod:`concurrent.futures`, or an object with its interface, which
             checks several parts at a time; ``None`` to check one part after the other in this
             thread.
-        memory: the memory that the last values of keys may take, in bytes; other values are kept
-            on disk.
+        memory: the memory that the last values of keys may take, in bytes; if they take more, they
+            are moved to disk.
 
     Returns:
-        The claim that the chain proves, and how the log was read, which may change its meaning.
+        The statement that the chain proves, and how the log was read, on which the meaning of the
+        statement may depend.
 
     Raises:
-        ChainRejected: the chain does not prove its claim.
-        NotCertifiedError: the kernel must accept every part, and cannot decide one.
+        ChainRejected: the chain does not prove that the log satisfies the level.
+        NotCertifiedError: the kernel must accept every part, but it cannot decide some part.
         HistoryError: the chain or the log cannot be read.
     """
     path = folder / NAME
@@ -176,7 +179,7 @@ def check_chain(
 def _read_as(
     source: History | None, clock_error: int, initial: InitialState, stream: Stream
 ) -> Iterator[tuple[str, str]]:
-    """Yield names and values that say how the log was read and what was ignored."""
+    """Yield pairs of a name and a text that describe how the log was read and what was ignored."""
     if source is not None:
         yield "files", ", ".join(source.files)
         yield "read as", source.format
@@ -196,7 +199,11 @@ def _read_as(
 
 
 def _verified(checker: _Checker, live: Live, stream: Stream, path: Path) -> History | None:
-    """Check all parts, and return the last batch's history, which says how the log is read."""
+    """Check all parts against the log.
+
+    Return the history of the last batch, which states how the log was read; ``None`` if the stream
+    has no batch.
+    """
     pool = _Pool()
     source = None
     parts = deque(enumerate(live.starts, 1))
@@ -234,21 +241,22 @@ def _next(file: IO[bytes], parts: deque[tuple[int, int]], path: str) -> tuple[in
 
 
 class _Pool:
-    """The transactions of the log that are in no part yet."""
+    """The transactions of the log that no checked part contains yet."""
 
     def __init__(self) -> None:
-        self._rows = Rows.none()  # committed and indeterminate
+        self._rows = Rows.none()  # the committed and indeterminate transactions
         self._in_flight = Rows.none()
         self._place: dict[tuple[int, int, int, int], int] = {}
         self._taken: set[tuple[int, int]] = set()
 
     def add(self, batch: Batch) -> Rows:
-        """Add the transactions of a batch, and return the rows of the batch."""
+        """Add the transactions of a batch that took effect, and return all rows of the batch."""
         import numpy as np
 
         rows = rows_of(batch, 0)
         status = rows.columns.txn_status
-        # A part may contain a transaction that was in flight; no other part may contain it again.
+        # If a part contains a transaction that was still in flight, no later part may contain the
+        # same transaction again after its completion.
         taken = [(f, o) in self._taken for f, o in rows.at[:, 1:3].tolist()] if self._taken else []
         again = np.array(taken or np.zeros(len(rows)), bool) & (status != c.COMMITTED)
         effective = ~again & ((status == c.COMMITTED) | (status == c.INDETERMINATE))
@@ -263,18 +271,22 @@ class _Pool:
 
         places = [*self._rows.at[:, 1:].tolist(), *self._in_flight.at[:, 1:].tolist()]
         self._place = {tuple(at): i for i, at in enumerate(places)}
-        # The watch may have given up an indeterminate transaction before its completion came.
+        # The watch may have given up an indeterminate transaction before its completion was read,
+        # so the transaction is also found by its place without the completion.
         maybe = np.flatnonzero(self._rows.columns.txn_status == c.INDETERMINATE)
         for i in maybe.tolist():
             self._place[places[i][0], places[i][1], -1, -1] = i
 
     def find(self, members: NDArray[np.int64]) -> list[int] | None:
-        """Return the rows of the members of a part; ``None`` if one is missing or occurs twice."""
+        """Return the row numbers of the members of a part.
+
+        Return ``None`` if a member is not in the pool, or if a member occurs twice.
+        """
         found = [self._place.get(tuple(at), -1) for at in members[:, 1:].tolist()]
         return None if -1 in found or len(set(found)) < len(found) else found
 
     def take(self, rows: list[int]) -> Rows:
-        """Remove some rows from the pool, and return them in this order."""
+        """Remove the transactions in these rows from the pool, and return them in this order."""
         import numpy as np
 
         own = len(self._rows)
@@ -291,7 +303,7 @@ class _Pool:
         return found
 
     def drop_aside(self, aside: NDArray[np.int64]) -> None:
-        """Remove the indeterminate transactions that the watch gave up."""
+        """Remove the indeterminate transactions that the watch gave up from the pool."""
         import numpy as np
 
         places = {tuple(at) for at in aside[:, 1:].tolist()}
@@ -307,7 +319,7 @@ class _Pool:
             self._index()
 
     def check_rest(self) -> None:
-        """Check that the pool has no committed transaction.
+        """Check that the pool contains no committed transaction.
 
         Raises:
             ChainRejected: a committed transaction is in no part.
@@ -324,7 +336,7 @@ class _Pool:
 
 
 class _Checker:
-    """Checks parts one after the other; each begins with the last values of the parts before it."""
+    """Checks parts in order; each part begins with the last values that the earlier parts left."""
 
     def __init__(
         self,
@@ -339,7 +351,7 @@ class _Checker:
         self.count = 0
         self.by_definition: ByDefinition | None = None
         self.by_kernel: Literal["no", "tries", "insists"] = "no"
-        self.spec: Spec | None = None  # as it was written, for the kernel
+        self.spec: Spec | None = None  # the specification as it was written, for the kernel
         self._parts = 0
         self._not_by_kernel: list[str] = []
         self._plan = plan
@@ -351,10 +363,11 @@ class _Checker:
         self._pending: deque[tuple[str, Future[tuple[str, str]]]] = deque()
 
     def begin(self, rows: Rows, source: History) -> None:
-        """Set the initial values that a batch has or declares.
+        """Set the initial values for the keys of a batch, from its :init and from the head.
 
         Raises:
-            ChainRejected: a transaction contradicts the initial values of the chain.
+            ChainRejected: a transaction writes a value that the chain states as an initial value,
+                or the batch has predicate reads that cannot be watched.
         """
         self._source = source
         if len(rows.columns.statement_txn) and (self._initial.is_stated or self._no_predicates):
@@ -372,18 +385,18 @@ class _Checker:
             self.by_definition.begin(rows)
 
     def begin_with(self, entries: Sequence[InitialValue]) -> None:
-        """Set initial values."""
+        """Set the initial values of the keys in these entries."""
         if entries:
             self._values.last.replace(as_last_values(entries))
             if self.by_definition is not None:
                 self.by_definition.begin_with(entries)
 
     def check(self, part: Taken, members: Rows, where: str) -> None:
-        """Check the next part.
+        """Check the next part, and update the last values.
 
         Raises:
-            ChainRejected: the part does not satisfy the level, or an edge leads back from it to an
-                earlier part.
+            ChainRejected: the part does not satisfy the level, or an edge leads from the part back
+                to an earlier part.
         """
         self._order.add(members, where)
         self._values.fetch(members.columns)
@@ -432,7 +445,7 @@ class _Checker:
             self._not_by_kernel.append(f"{where}: {beyond_kernel}")
 
     def kernel_summary(self) -> str:
-        """Return in words which parts the kernel accepted; empty if it did not run."""
+        """Return a sentence that says which parts the kernel accepted; empty if it did not run."""
         if self.by_kernel == "no":
             return ""
         accepted = self._parts - len(self._not_by_kernel)
@@ -444,7 +457,7 @@ class _Checker:
         )
 
     def finish(self) -> None:
-        """Wait for all parts that the executor checks.
+        """Wait until the executor has checked all parts.
 
         Raises:
             ChainRejected: a part does not satisfy the level.
@@ -456,10 +469,17 @@ class _Checker:
 def _judged(
     columns: Columns, spec: Spec, witness: Witness, written: Spec | None
 ) -> tuple[str, str]:
-    """Return why a checker rejects a part, and why the kernel does not decide it; empty if not.
+    """Check a part with the native checker, and with the kernel if ``written`` is given.
 
-    The native checker takes the specification as a theorem restates it. The kernel takes it as it
-    was written; without it, the kernel does not run.
+    Args:
+        columns: the transactions of the part.
+        spec: the specification for the native checker, which a theorem may have restated.
+        witness: the witness of the part.
+        written: the specification as it was written, for the kernel; ``None`` to run no kernel.
+
+    Returns:
+        The reason why a checker rejects the part, and the reason why the kernel cannot decide it.
+        Each is empty if there is no such reason.
     """
     reason = accepted(columns, spec, witness)
     if reason or written is None:
@@ -475,7 +495,7 @@ def _judged(
 
 
 def accepted(columns: Columns, spec: Spec, witness: Witness) -> str:
-    """Return why the native checker rejects a part; empty if it accepts the part."""
+    """Return the reason why the native checker rejects a part; empty if it accepts the part."""
     history = History(columns=columns, name="a part", format="memory")
     try:
         check_natively(history, spec, witness)
@@ -485,7 +505,19 @@ def accepted(columns: Columns, spec: Spec, witness: Witness) -> str:
 
 
 def _witness(part: Taken, where: str, touched: int, keys: int) -> Witness:
-    """Return the witness of a part; keys that no member accesses get an empty version order."""
+    """Return the witness of a part for all keys of its columns.
+
+    The version order is empty for each key that no member of the part accesses.
+
+    Args:
+        part: the columns of the part in the chain.
+        where: the name of the part, for messages.
+        touched: the number of keys that the members access.
+        keys: the number of all keys in the columns.
+
+    Raises:
+        ChainRejected: the columns are not a witness for these keys.
+    """
     import numpy as np
 
     for column in (part.source, part.order_txn):
@@ -509,7 +541,7 @@ def _check_bytes(spans: Sequence[tuple[int, int, int, str]], log: Log) -> None:
 
 
 class _Order:
-    """Checks that ``so`` and ``rt`` lead only from each part to later parts."""
+    """Checks that no edge of ``so`` or ``rt`` leads from a part back to an earlier part."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan

@@ -13,19 +13,19 @@ from isolang.verdict import Invalid
 if TYPE_CHECKING:
     from isolang.watch.report import WatchReport
 
-#: The name of the file of the violation in the folder of a watch.
+#: The name of the history file of the violation in the folder of a watch.
 NAME = "violation.edn"
 
 
 def save_violation(report: WatchReport, folder: Path) -> tuple[Path, Path] | None:
-    """Save the transactions that prove the violation, and their certificate.
+    """Save the transactions that prove the violation, and a certificate for them.
 
     Returns:
-        The paths of the two files; ``None`` without a violation, or if a check of the saved
-        file does not find the violation again.
+        The paths of the history and of the certificate. If the report has no violation, or if a
+        check of the saved history does not find a certified violation, ``None``.
 
     Raises:
-        HistoryError: the transactions cannot be written in the format.
+        HistoryError: the transactions cannot be written as EDN.
         OSError: a file cannot be written.
     """
     if not isinstance(report.verdict, Invalid) or report.outcome != "invalid":

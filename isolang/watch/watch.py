@@ -1,14 +1,14 @@
 """Watches a stream: takes batches, and checks a window of transactions round by round.
 
-docs/routes.md, *Cuts of a stream*, explains the method and why the parts prove the whole. These
-modules do the work:
+docs/routes.md, *Cuts of a stream*, explains the method, and why valid parts prove that the whole
+stream is valid. These modules do the work:
 
-* :mod:`isolang.watch.intake` takes new transactions and transactions in flight;
-* :mod:`isolang.watch.window` keeps transactions, and gives up those that never end;
-* :mod:`isolang.watch.rounds` checks the window, by a table of states;
+* :mod:`isolang.watch.intake` adds new transactions to the window;
+* :mod:`isolang.watch.window` keeps the transactions, and gives up those that never end;
+* :mod:`isolang.watch.rounds` checks the window, as a state machine;
 * :mod:`isolang.watch.parts` keeps the parts that cuts removed, and puts them back;
-* :mod:`isolang.watch.conviction` confirms violations by the log alone;
-* :mod:`isolang.watch.ending` makes the report.
+* :mod:`isolang.watch.conviction` confirms violations by transactions of the log;
+* :mod:`isolang.watch.ending` writes the report.
 """
 
 from __future__ import annotations
@@ -35,38 +35,39 @@ from isolang.watch.window import Window
 
 
 class Watch:
-    """A watch of a stream, which it checks round by round.
+    """Checks a growing stream against a level, round by round.
 
     Args:
-        spec: the level.
+        spec: the level, as a specification or its name.
         stream: the stream whose batches :meth:`feed` takes. If the folder has a chain, the stream
-            must resume at its position (:func:`isolang.watch.position_in`).
-        folder: the folder of the chain. A watch that was killed continues its chain.
-        sources: the names of the logs, for the chain.
-        round: the number of new transactions that begin a round; if the window is long, an eighth
-            of the window.
-        pace: the seconds after which a round begins with fewer transactions; ``None`` for never.
+            must resume at the position that :func:`isolang.watch.position_in` returns.
+        folder: the folder of the chain. If an earlier watch was killed, its chain is continued.
+        sources: the names of the logs, which the chain states.
+        round: the number of new transactions that begin a round. If an eighth of the window is
+            more, the round begins only after that number of transactions.
+        pace: the seconds after which a round begins even if fewer transactions have come; ``None``
+            to wait for the number of transactions.
         clock_error: nanoseconds by which the clocks of two sessions may differ.
-        most: the largest number of transactions of a window; if more would have to be put back, a
-            violation is only suspected.
+        most: the largest number of transactions in a window. If more transactions would have to be
+            put back, a violation is only suspected.
         grace: the number of rounds after which the watch gives up an indeterminate transaction from
             which no transaction has read.
-        grace_seconds: the seconds that must also have passed since that transaction came.
-        initial_value: the initial value of all keys (``V``), or of one (``KEY=V``).
-        unwritten_initial: whether a value that was read and that no transaction wrote is the
-            initial value of its key: at most one value of each key.
-        memory: the memory that the last values of keys may take, in bytes; other values are kept
-            on disk.
-        to_the_end: whether to continue after a violation, without the values that its transactions
-            read.
-        timeout: the time limit for the check of one window, in seconds; ``None`` for no limit.
+        grace_seconds: the seconds that must also have passed since that transaction was first read.
+        initial_value: the initial value of all keys (``V``), or of one key (``KEY=V``).
+        unwritten_initial: whether a value that was read although no transaction wrote it is the
+            initial value of its key. Each key may have at most one such value.
+        memory: the memory that the last values of keys may take, in bytes; if they take more, they
+            are moved to disk.
+        to_the_end: whether to continue after a violation. If so, the values that the transactions
+            of the violation read become unknown.
+        timeout: the time limit for the check of one window, in seconds; ``None`` means no limit.
 
     Raises:
         SpecError: the level cannot be watched.
         HistoryError: the chain belongs to another watch, or to a watch that has ended.
 
     Attributes:
-        plan: the plan of the level.
+        plan: the compiled level.
     """
 
     def __init__(
@@ -120,7 +121,7 @@ class Watch:
             judge, window=self._window, horizon=horizon, parts=self._parts, conviction=conviction,
             ending=self._ending, size=round, most=most,
         )  # fmt: skip
-        self._new = 0  # transactions that no round has checked
+        self._new = 0  # the number of transactions that no round has checked
         self._checked_at = time.monotonic()
 
     @property
@@ -130,12 +131,12 @@ class Watch:
 
     @property
     def seen(self) -> int:
-        """The number of transactions seen so far, including those before the watch was resumed."""
+        """The number of finished transactions so far, including those of a resumed watch."""
         return self._window.seen
 
     @property
     def chain(self) -> Chain:
-        """The chain of parts."""
+        """The chain to which the watch appends its parts."""
         return self._parts.chain
 
     @property
@@ -144,7 +145,10 @@ class Watch:
         return self._parts.values
 
     def feed(self, batch: Batch) -> Iterator[Round]:
-        """Take a batch, and check the window if enough transactions have come.
+        """Take a batch, and run a round if enough transactions have come.
+
+        Yields:
+            The record of the round, if a round was run.
 
         Raises:
             HistoryError: the batch contains something that cannot be watched.
@@ -163,11 +167,11 @@ class Watch:
             yield self._run_round(ended=batch.ended)
 
     def judge_now(self) -> Round:
-        """Check the window now, even if too few transactions for a round have come."""
+        """Run a round now, even if too few transactions have come."""
         return self._run_round(ended=False)
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the state file."""
         self.values.close()
 
     def _run_round(self, *, ended: bool) -> Round:
@@ -176,7 +180,7 @@ class Watch:
         return self._rounds.run(ended=ended)
 
     def _is_due(self, batch: Batch) -> bool:
-        """Return whether the pace requires a round now."""
+        """Return whether enough time has passed to run a round with fewer transactions."""
         if self._pace is None or not self._new or len(batch) >= self._round:
             return False
         if self._new < self._rounds.undecided:

@@ -1,4 +1,4 @@
-"""Manages the window of a watch: its kept transactions, those in flight, and those given up."""
+"""Manages the window of a watch: the transactions in memory, and the places of abandoned ones."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from isolang._native import Columns
     from isolang.watch.horizon import Horizon
 
-_LONG: Final = 4  # a window of more rounds than this is long: some transaction keeps others in it
+_LONG: Final = 4  # a window with the transactions of this number of rounds is long
 
 
 class Snapshot:
-    """The transactions that one round checks: the kept ones, then those in flight.
+    """The transactions that one round checks: the finished ones, and then those in flight.
 
     Attributes:
-        rows: the transactions, as the log has them.
+        rows: the transactions, as they are in the log.
         in_flight: bool: for each transaction, whether it is in flight.
-        columns: the transactions in columns that begin with the last values of the parts; ``None``
-            before the check.
+        columns: the transactions as columns whose initial values are the last values of the parts;
+            ``None`` before the check.
     """
 
     def __init__(self, kept: Rows, in_flight: Rows) -> None:
@@ -43,22 +43,23 @@ class Snapshot:
 
 
 class Window:
-    """The transactions in memory, and the places of those that the watch no longer waits for.
+    """The transactions in memory, and the places of the transactions that the watch gave up.
 
     The watch gives up a transaction in flight after ``grace`` rounds and ``grace_seconds``. From
-    then on the transaction is kept as an indeterminate one until it ends.
+    then on, it keeps the transaction as an indeterminate transaction until the transaction ends.
 
     Args:
-        round: the number of transactions of a round.
-        grace: the number of rounds after which the window gives up an indeterminate transaction.
-        grace_seconds: the seconds that must also have passed since the transaction came.
+        round: the number of transactions in a round.
+        grace: the number of rounds after which the watch gives up an indeterminate transaction.
+        grace_seconds: the seconds that must also have passed since that transaction was first read.
 
     Attributes:
         kept: the finished transactions that no cut has removed.
-        in_flight: the transactions whose completion has not come yet.
-        seen: the number of finished transactions that have come.
-        abandoned: file and offset of each transaction that was in flight for too long.
-        since: for each transaction in flight, the number of transactions seen when it came.
+        in_flight: the transactions whose completion was not read yet.
+        seen: the number of finished transactions that were read.
+        abandoned: the file and offset of each transaction that was in flight for too long.
+        since: the value of ``seen`` when each transaction in flight was first read, by its file and
+            offset.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class Window:
         self._began = time.monotonic()
 
     def snapshot(self) -> Snapshot:
-        """Return the transactions that a round checks."""
+        """Return the transactions that the next round checks."""
         return Snapshot(self.kept, self.in_flight)
 
     @property
@@ -93,10 +94,14 @@ class Window:
         return min(old, seen if first <= until else 0)
 
     def advance(self, rows: Rows, in_flight: NDArray[np.bool_]) -> None:
-        """Count the finished transactions of a batch, and replace those in flight.
+        """Count the finished transactions of a batch, and replace the transactions in flight.
 
-        A transaction that has been in flight for too long is given up: from now on it is kept as an
-        indeterminate transaction.
+        If a transaction has been in flight for too long, the watch gives it up, and from now on it
+        is kept as an indeterminate transaction.
+
+        Args:
+            rows: the transactions of the batch.
+            in_flight: for each of them, whether it is in flight.
         """
         import numpy as np
 
@@ -123,7 +128,7 @@ class Window:
             self._arrived.append((time.monotonic(), self.seen))
 
     def remove(self, file: int, offset: int) -> bool:
-        """Remove the kept transaction at a place, and return whether there was one."""
+        """Remove the kept transaction with this place, and return whether it was found."""
         import numpy as np
 
         at = self.kept.at
@@ -141,19 +146,27 @@ class Window:
         self.kept = rows.take(np.argsort(rows.numbers, kind="stable"))
 
     def keep(self, window: Snapshot, *, gone: NDArray[np.bool_]) -> None:
-        """Keep the finished transactions of a snapshot, except those that a cut took away."""
+        """Keep the finished transactions of a snapshot, except those that a cut removed.
+
+        Args:
+            window: the snapshot.
+            gone: for each transaction of the snapshot, whether a cut removed it.
+        """
         import numpy as np
 
         self.kept = window.rows.take(np.flatnonzero(~window.in_flight & ~gone))
 
     def is_early(self) -> bool:
-        """Return whether a transaction from before the stream may still be in flight."""
+        """Return whether a transaction that began before the stream may still be in flight."""
         if self._grace_seconds:
             return time.monotonic() - self._began < self._grace_seconds
         return self.seen <= self._grace * self._round
 
     def holder(self, horizon: Horizon) -> str:
-        """Return which transactions keep the window long, in words; empty for a short window."""
+        """Return a phrase that says which transaction keeps the window long.
+
+        Return an empty string if the window is not long.
+        """
         size = len(self.kept)
         if size < _LONG * self._round:
             return ""

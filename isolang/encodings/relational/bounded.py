@@ -1,9 +1,9 @@
-"""The interpretation of a problem: its certain facts, and its possible ones as literals.
+"""The interpretation of a problem, in which certain facts are constants and others are literals.
 
-Elements are numbered densely. T0 is 0; the transactions that may be included follow. If the
-specification speaks of events, T0's write events, one for each key, and the operations come next.
-An indeterminate transaction has a literal that means that it is included, and every fact about it
-depends on that literal.
+The elements have consecutive numbers. T0 is 0, and the transactions that may be included follow. If
+the specification mentions events, the write events of T0 (one for each key) and the operations come
+next. An indeterminate transaction has a literal that means that it is included, and every fact
+about the transaction depends on that literal.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Bounded(Interpretation[At]):
 
     Attributes:
         problem: the problem.
-        txns: the number in the history of each transaction element, T0 included.
-        reads: the external reads that have a candidate.
+        txns: for each transaction element, including T0, its number in the history.
+        reads: the external reads that have at least one candidate.
     """
 
     reads: list[ExternalRead]
@@ -58,15 +58,15 @@ class Bounded(Interpretation[At]):
         only: Iterable[int] | None = None,
         reads: bool = True,
     ) -> None:
-        """Number the elements, and make a literal for each possible source of a read.
+        """Number the elements, and create a literal for each possible source of a read.
 
         Args:
             problem: the problem.
-            circuit: the circuit in which literals are made.
+            circuit: the circuit in which literals are created.
             events: whether operations are elements, too.
-            only: the transactions to keep (numbers of the history); ``None`` for all.
-            reads: whether to include reads. Without them, no literal is made for sources, and the
-                relations of times, sessions and names of transactions are the same.
+            only: the numbers of the transactions to keep; ``None`` to keep all transactions.
+            reads: whether to include reads. Without reads, sources have no literals, and the
+                relations about times, sessions and names of transactions are the same.
         """
         self.problem = problem
         self.circuit = circuit
@@ -86,26 +86,26 @@ class Bounded(Interpretation[At]):
 
     @property
     def history(self) -> History:
-        """The history."""
+        """The history of the problem."""
         return self.problem.history
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """The number of elements: transactions and events."""
         return len(self.txns) + len(self._owner)
 
     def number(self, element: int) -> int:
-        """Return the number of an element outside of this encoding.
+        """Return the number that an element has outside this encoding, in models and proofs.
 
-        The transactions are 0 … n, where n is T0. The event of operation i is n + 1 + i, and T0's
-        write event of key k is n + 1 + operations + k.
+        The transactions have the numbers 0 … n, where n is T0. The event of operation i has number
+        n + 1 + i, and T0's write event for key k has number n + 1 + operations + k.
         """
         if element < len(self.txns):
             return self.txns[element]
         return self._event_numbers[element - len(self.txns)]
 
     def label(self, element: int) -> str:
-        """Return the name of an element in the words of the history."""
+        """Return the name of a transaction, or a description of an event, for messages."""
         if element == T0:
             return "T0"
         if element < len(self.txns):
@@ -117,18 +117,21 @@ class Bounded(Interpretation[At]):
         return f"T0's write of {self.history.key(number - operations)}"
 
     def impossible(self) -> list[int]:
-        """Return the optional transactions that contradict themselves and cannot be included."""
+        """Return the optional transactions whose reads contradict each other.
+
+        These transactions cannot be included.
+        """
         return [self._element[t] for t in self._native.impossible.tolist() if t in self._element]
 
     @cached_property
     def lists(self) -> UncertainLists:
-        """The orders that the list reads of optional transactions show if these are included."""
+        """The version orders that list reads of optional transactions show if they are included."""
         return UncertainLists(self.history, self._ops, self.included)
 
     # --- sessions, groups and times ---
 
     def in_session(self) -> Iterator[Pair]:
-        """Yield the pairs of transactions of the same session, in the order of the history."""
+        """Yield the pairs (a, b) of transactions in one session such that a comes before b."""
         session = self._native.session.tolist()
         before: dict[int, list[int]] = defaultdict(list)
         for i, t in enumerate(self.txns[1:], 1):
@@ -136,41 +139,41 @@ class Bounded(Interpretation[At]):
             before[session[t]].append(i)
 
     def finished(self, t: int) -> bool:
-        """Return whether a transaction certainly ended; an indeterminate transaction may not."""
+        """Return whether a transaction certainly ended, which indeterminate transactions do not."""
         return not self._unfinished[self.txns[t]]
 
     def in_group(self, a: int, b: int) -> int:
-        """Compare the names of the groups; transactions without a group are in no group."""
+        """Return true if the history puts both transactions in a group with the same name."""
         group = self._group
         same = group and group[self.txns[a]] == group[self.txns[b]] != NIL_ATOM
         return TRUE if same else FALSE
 
     def bears(self, of: Named, t: int) -> int:
-        """Match the labels, or the level, of a transaction in the history against a name."""
+        """Return true if a label, or the level, of a transaction matches a name in quotes."""
         history, txn = self.history, self.txns[t]
         names = history.labels_of(txn) if of.word == "label" else (history.level_of(txn),)
         return TRUE if any(name and _selects(of.name, name) for name in names) else FALSE
 
     def share_label(self, a: int, b: int) -> int:
-        """Compare the labels that the history gives two transactions."""
+        """Return true if the history gives two transactions a common label."""
         one, other = (self.history.labels_of(self.txns[t]) for t in (a, b))
         return FALSE if set(one).isdisjoint(other) else TRUE
 
     def key_in(self, within: KeyClass, key: int) -> int:
-        """Match the name of the key against the patterns of the class."""
+        """Return true if the name of the key is in the class."""
         name = self.history.key_name(key)
         found = any(_selects(pattern, name) for pattern in within.patterns)
         return TRUE if found != within.negated else FALSE
 
     def moment(self, what: Moment, t: int, of: ReadEvent | int | None = None) -> At | None:
-        """Return a moment of the history, bounded by the other moments of its transaction."""
+        """Return a moment as the history shows it; if its time is not known, return ``None``."""
         op = (
             of.op if isinstance(of, ReadEvent) else None if of is None else self._first_write[of, t]
         )
         return self._times.moment(what, self.txns[t], op)
 
     def precedes(self, a: At, b: At) -> int:
-        """Compare two moments by their clocks, which differ by less within one session."""
+        """Return true if moment a is certainly before moment b, in spite of the clock error."""
         return TRUE if self._times.precedes(a, b) else FALSE
 
     @cached_property
@@ -190,26 +193,27 @@ class Bounded(Interpretation[At]):
     # --- writes and reads ---
 
     def writers(self, key: int) -> list[tuple[int, int]]:
-        """Return the writers in the problem, all of which may be included."""
+        """Return the writers of a key, each with the literal that it is included."""
         return [(t, self.included[t]) for t in self._rows[key]]
 
     def happens(self, read: ReadEvent) -> int:
-        """Return the literal that the transaction of the read is included."""
+        """Return the literal that the read's transaction is included."""
         return self.included[read.reader]
 
     def sources(self, read: ReadEvent) -> list[tuple[int, int]]:
-        """Return the candidates of a read, each with the literal that was made for it."""
+        """Return the candidates of a read, each with the literal that it is the source."""
         return self._sources[read.op]
 
     def candidates(self, read: ReadEvent) -> list[tuple[int, int]]:
-        """Return the candidates of a read, each with the literal that it and the reader are in."""
+        """Return a read's candidates, each with the literal that it and the reader are included."""
         both, included = self.circuit.both, self.included
         return [(s, both(included[s], included[read.reader])) for s, _ in self._sources[read.op]]
 
     def _choose_source(self, read: ExternalRead) -> list[tuple[int, int]]:
-        """Make a literal for each candidate, by which an included reader has at most one source.
+        """Create a literal for each candidate, and require that a read has only one source.
 
-        It has exactly one unless it may read from a transaction outside the interpretation.
+        The read of an included transaction must also have a source, unless it may read from a
+        transaction outside the interpretation.
         """
         circuit, reader = self.circuit, self.included[read.reader]
         alone = len(read.sources) == 1 and not read.elsewhere
@@ -224,7 +228,7 @@ class Bounded(Interpretation[At]):
 
     @cached_property
     def _rows(self) -> list[dict[int, int]]:
-        """The writers of each key as elements, T0 first, with their rows in the problem."""
+        """The writers of each key as elements, beginning with T0, and their rows in the problem."""
         start, txn = self._native.key_start.tolist(), self._native.writer_txn.tolist()
         return [
             {self._element[txn[row]]: row for row in range(*bounds) if txn[row] in self._element}
@@ -232,7 +236,7 @@ class Bounded(Interpretation[At]):
         ]
 
     def shown(self, key: int) -> Relation:
-        """Return the order that list reads show, with those of optional transactions."""
+        """Return the version order that list reads show, including reads that may be excluded."""
         return self._shown.get(key, EMPTY)
 
     @cached_property
@@ -265,12 +269,12 @@ class Bounded(Interpretation[At]):
     # --- events ---
 
     def all_events(self) -> Iterator[Pair]:
-        """Return the events; T0's writes, one for each key, come first."""
+        """Return the events, beginning with the writes of T0, one for each key."""
         base = len(self.txns)
         return ((base + i, t, self.included[t]) for i, t in enumerate(self._owner))
 
     def program_order(self) -> Iterator[Pair]:
-        """Return the pairs of program order; the set-reads of one predicate read have no order."""
+        """Return the pairs of program order; set-reads of one predicate read are not ordered."""
         return (
             (self._event[a], self._event[b], self.included[element])
             for element, ops in enumerate(self._ops, 1)
@@ -280,7 +284,7 @@ class Bounded(Interpretation[At]):
         )
 
     def one_statement(self, a: ReadEvent, b: ReadEvent) -> bool:
-        """Return whether two reads belong to one predicate read."""
+        """Return whether two reads belong to the same predicate read."""
         return self._one_statement(a.op, b.op)
 
     def _one_statement(self, a: int, b: int) -> bool:
@@ -289,11 +293,11 @@ class Bounded(Interpretation[At]):
         return statement >= 0 and statement == history.statement_of(b)
 
     def read_event(self, read: ReadEvent) -> int:
-        """Return the event of the read's operation."""
+        """Return the event of a read's operation."""
         return self._event[read.op]
 
     def write_event(self, key: int, t: int) -> int:
-        """Return the event of the last write operation; T0 has one write event for each key."""
+        """Return the event of a transaction's last write to a key; the transaction may be T0."""
         return len(self.txns) + key if t == T0 else self._event[self._last_write[key, t]]
 
     @cached_property
@@ -305,7 +309,7 @@ class Bounded(Interpretation[At]):
         return dict(reversed(list(self._writes())))
 
     def _writes(self) -> Iterator[tuple[tuple[int, int], int]]:
-        """Yield (key, transaction element) and the operation of each write, in program order."""
+        """Yield ((key, transaction), operation) for each write, in program order."""
         columns = self.history.columns
         kind, key = columns.op_kind.tolist(), columns.op_key.tolist()
         for element, ops in enumerate(self._ops, 1):

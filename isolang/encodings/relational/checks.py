@@ -1,8 +1,9 @@
-"""The checks of a specification as clauses and edges, over relations known by must/may bounds.
+"""Encodes checks as clauses and edges, over relations with lower and upper bounds.
 
-``acyclic e`` becomes a guarded graph, with a layer of nodes for each place between two steps of
-``e``; the other checks become clauses. A stated check needs no gates, because expressions may err
-to the side on which the clauses stay true. Only a flag needs the exact literal of its check.
+``acyclic e`` becomes a graph whose edges have literals, with a layer of nodes for each place
+between two steps of ``e``. All other checks become clauses. A required check needs no gates,
+because its expressions may have too many or too few pairs, as long as the clauses remain sound.
+Only a flagged check needs an exact literal.
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ class Checks:
         evaluator: CoreEvaluator[Relation],
         tick: Callable[[], object],
     ) -> None:
-        """Prepare to encode checks.
+        """Keep the parts of an encoding to which the checks are added.
 
         Args:
             interpretation: the elements.
-            circuit: the circuit in which clauses and gates are made.
-            graph: the edges that must form no cycle.
+            circuit: the circuit to which clauses and gates are added.
+            graph: the graph that must be acyclic, to which edges are added.
             algebra: the operators on relations.
-            evaluator: the values of expressions.
-            tick: called now and then; may raise ``TimeoutError``.
+            evaluator: evaluates expressions.
+            tick: a function that is called from time to time and may raise ``TimeoutError``.
         """
         self._interpretation = interpretation
         self._circuit = circuit
@@ -52,7 +53,7 @@ class Checks:
         self._beginnings: dict[int, tuple[Core, Seq]] = {}
 
     def state(self, check: Check) -> None:
-        """Add clauses and edges by which a check is met."""
+        """Add clauses and edges that require a check to be met."""
         if check.negated:
             self._circuit.state((-self._test(check, Side.BELOW),))
         elif check.kind == "acyclic":
@@ -69,8 +70,9 @@ class Checks:
     def _walk(self, e: Core, start: int, end: int, check: str) -> None:
         """Add edges between two layers of nodes for the pairs of an expression.
 
-        SOUND BECAUSE every layer but the first lies inside one sequence, and the edges go forward
-        in it. So a cycle passes the first layer, and spells a step of the check between two visits.
+        SOUND BECAUSE every layer except the first lies inside one sequence, and its edges lead
+        forward in this sequence. Therefore every cycle visits the first layer, and spells a step of
+        the check between two visits.
         """
         edge = self._graph.edge
         match e:
@@ -122,10 +124,10 @@ class Checks:
                     self._circuit.state((-value.get(i, i),))
 
     def _require(self, e: Core, within: Relation, binding: Mapping[str, int]) -> None:
-        r"""State that ``e`` lies within a relation, or set, without making gates for it.
+        r"""Require that ``e`` is within a relation or set, without creating gates for ``e``.
 
-        SOUND BECAUSE ``a \ b in c`` says ``a in b | c``, and an image of ``a ; b`` is one of some
-        pair of the one and some pair of the other.
+        SOUND BECAUSE ``a \ b in c`` is equivalent to ``a in b | c``, and each pair of ``a ; b``
+        comes from a pair of ``a`` and a pair of ``b``.
         """
         value = self._evaluator.value
         state = self._circuit.state
@@ -149,7 +151,7 @@ class Checks:
                     state((-literal, within.get(i, j)))
 
     def _joined(self, within: Relation, less: Relation) -> Relation:
-        """Return the union of two bounds; the same object for all keys if it depends on no key."""
+        """Return the union of two relations, as the same object for the same operands."""
         place = (id(within), id(less))
         if place not in self._unions:
             # The table is keyed by identity, so the operands must live as long as the table.
@@ -157,7 +159,7 @@ class Checks:
         return self._unions[place][0]
 
     def _beginning(self, e: Seq) -> Core:
-        """Return a sequence without its last part, each time as the same object."""
+        """Return a sequence without its last part, as the same object for the same sequence."""
         if id(e) not in self._beginnings:
             rest = e.parts[:-1]
             self._beginnings[id(e)] = (rest[0] if len(rest) == 1 else Seq(rest), e)
@@ -181,14 +183,15 @@ class Checks:
                     state((-a, -b, known.get(j, FALSE)))
 
     def met(self, check: Check) -> int:
-        """Return the exact literal of a check being met."""
+        """Return a literal that is true iff the check is met."""
         return self._test(check, Side.EXACT)
 
     def _test(self, check: Check, side: Side) -> int:
-        """Return the literal of the test of a check; for ``BELOW`` it ignores ``not``.
+        """Return a literal that means that a check is met.
 
-        For ``BELOW`` the literal may be true too often: the value of the expression errs to that
-        side, and the bound that must contain the value errs to the other side.
+        With ``EXACT``, the literal is true iff the check is met. With ``BELOW``, ``not`` is
+        ignored, and the literal may be true even if the check is not met, because the expression
+        may have too few pairs, and the relation that must contain it too many.
         """
         value = self._evaluator.value
         expr = Plus(check.expr) if check.kind == "acyclic" else check.expr
@@ -213,9 +216,9 @@ def _mask(rows: Mapping[int, int]) -> int:
 
 
 def _reduced(value: Relation) -> Relation:
-    """Return the transitive reduction of a transitive relation if all of its pairs are certain.
+    """Return the transitive reduction of a transitive relation, if all of its pairs are certain.
 
-    Otherwise return the relation itself.
+    If a pair is not certain, return the relation itself.
     """
     if value.maybe:
         return value

@@ -1,4 +1,4 @@
-"""The relations that a solver chooses: orders, choices and relations, with their bounds."""
+"""Creates the relations that ``exists`` declares: orders, choices and arbitrary relations."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from isolang.rows import bits
 
 
 class GuardedGraph(Struct):
-    """A graph that a solver keeps free of cycles, whose edges have literals.
+    """A graph that must be acyclic, and whose edges are present if their literals are true.
 
     Attributes:
         nodes: the number of nodes.
-        edges: ``from, to, literal`` of each edge; the literal is 0 if the edge is always present.
-        layers: the first node of each layer, the elements of its nodes, and the name of its order
-            or check.
+        edges: three numbers ``from, to, literal`` for each edge. If the edge is always present, the
+            literal is 0.
+        layers: for each layer of nodes, the first node, the element of each node, and the name of
+            the order or check that the layer belongs to.
     """
 
     nodes: int = 0
@@ -29,7 +30,7 @@ class GuardedGraph(Struct):
     layers: list[tuple[int, Sequence[int], str]] = field(default_factory=list)
 
     def layer(self, elements: Sequence[int], of: str) -> int:
-        """Add a node for each of some elements, and return the number of the first node."""
+        """Add a node for each element, and return the number of the first node."""
         first = self.nodes
         self.nodes += len(elements)
         self.layers.append((first, elements, of))
@@ -42,12 +43,13 @@ class GuardedGraph(Struct):
 
 
 class OrderVariables(Struct, frozen=True):
-    """The variables that decide a total order.
+    """The variables whose values decide a total order.
 
     Attributes:
         elements: the elements that may be in the order, sorted in agreement with ``certain``.
-        certain: for each element, the bits of the elements that certainly come after it.
-        pairs: ``(a, b, v)`` for each open pair: v means a before b, and v + 1 means b before a.
+        certain: for each element, a bit mask of the elements that certainly come later.
+        pairs: ``(a, b, v)`` for each open pair of elements. Variable v means that a is before b,
+            and variable v + 1 means that b is before a.
     """
 
     elements: list[int]
@@ -55,13 +57,13 @@ class OrderVariables(Struct, frozen=True):
     pairs: list[tuple[int, int, int]]
 
     def extended(self, true: Callable[[int], bool]) -> list[int]:
-        """Return the elements in a total order that agrees with all decisions.
+        """Return the elements in a total order that agrees with all decided pairs.
 
         Args:
-            true: returns whether a variable is true.
+            true: a function that returns whether a variable is true.
 
         Raises:
-            NoOrderError: the decisions form a cycle.
+            NoOrderError: if the decided pairs form a cycle.
         """
         after: dict[int, list[int]] = defaultdict(list)
         missing = dict.fromkeys(self.elements, 0)
@@ -87,14 +89,14 @@ class OrderVariables(Struct, frozen=True):
 
 
 class Chooser:
-    """Makes the variables of chosen relations, and states their bounds.
+    """Creates the variables for chosen relations, and adds the clauses for their bounds.
 
     Attributes:
-        orders: the variables that decide each order, by the identity of the order's relation.
+        orders: for each order, the variables that decide it, by the identity of its relation.
     """
 
     def __init__(self, circuit: Circuit, graph: GuardedGraph, tick: Callable[[], object]) -> None:
-        """Prepare to add variables and edges to a circuit and a graph."""
+        """Keep the circuit and the graph to which variables, clauses and edges are added."""
         self._circuit = circuit
         self._graph = graph
         self._tick = tick
@@ -103,13 +105,13 @@ class Chooser:
     def order(
         self, over: Relation, least: Relation, most: Relation | None, *, name: str
     ) -> Relation:
-        """Make a strict total order on a set; it is transitive because the graph has no cycle.
+        """Create a strict total order on a set, which is transitive because the graph is acyclic.
 
         Args:
             over: the set.
             least: the pairs that the order must contain.
             most: the relation that must contain the order; ``None`` for no bound.
-            name: the order's name in the specification.
+            name: the name of the order in the specification.
         """
         circuit, graph = self._circuit, self._graph
         member = {j: literal for _, j, literal in over.pairs()}
@@ -123,7 +125,8 @@ class Chooser:
         for row in certain.values():
             for j in bits(row):
                 depth[j] += 1
-        # An element that certainly precedes another one has fewer predecessors.
+        # Elements with fewer certain predecessors come first, so the list agrees with all certain
+        # pairs.
         elements = sorted(member, key=lambda i: (depth[i], i))
         first_node = graph.layer(elements, name)
         node = {i: first_node + at for at, i in enumerate(elements)}
@@ -160,7 +163,7 @@ class Chooser:
         return result
 
     def relation(self, over: Relation, least: Relation, most: Relation | None) -> Relation:
-        """Make an arbitrary relation on a set; the arguments are those of :meth:`order`."""
+        """Create an arbitrary relation on a set; the arguments are those of :meth:`order`."""
         circuit = self._circuit
         members = list(over.pairs())
         found: list[tuple[int, int, int]] = []
@@ -181,7 +184,7 @@ class Chooser:
         return result
 
     def choice(self, of: Relation, least: Relation, most: Relation | None) -> Relation:
-        """Make a part of a relation that has exactly one pair for each element of the range."""
+        """Create a part of a relation that has exactly one pair to each element of its range."""
         circuit = self._circuit
         columns: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for i, j, literal in of.pairs():

@@ -1,9 +1,9 @@
-"""Boolean circuits: and-gates with structural hashing, and the clauses that define them.
+"""Boolean circuits of and-gates, in which equal gates are shared, and clauses that define them.
 
-Literals are DIMACS numbers: variables are numbered from 1, and ``-v`` is the negation of v.
-``TRUE`` is variable 1. An *or* is a negated *and*. A gate is defined by clauses only if some clause
-needs it, and only in the direction that this clause needs (D. Plaisted, S. Greenbaum, *A
-structure-preserving clause form translation*, 1986).
+Literals are as in DIMACS: variables are numbered from 1, and ``-v`` is the negation of v. ``TRUE``
+is variable 1. A disjunction is a negated conjunction. Clauses define a gate only if another clause
+contains the gate, and only in the direction that this clause requires (D. Plaisted, S. Greenbaum,
+*A structure-preserving clause form translation*, 1986).
 """
 
 from __future__ import annotations
@@ -14,46 +14,53 @@ from collections.abc import Iterable, Sequence
 TRUE = 1
 FALSE = -1
 
-_SMALL = 4  # a gate with more inputs is always defined, not written out
-_TIMES = 2  # a smaller gate is written out this many times before it is defined
+_SMALL = 4  # the greatest number of inputs of a gate that may be replaced by its inputs in a clause
+_TIMES = 2  # how often a gate is replaced by its inputs before clauses define the gate
 
 
 class Circuit:
     """Variables, gates over them, and clauses.
 
     Attributes:
-        variables: the number of variables; variable 1 is true.
+        variables: the number of variables, of which variable 1 is always true.
         clauses: the literals of all clauses, with a 0 after each clause.
     """
 
     def __init__(self) -> None:
-        """Make a circuit that has only the constant."""
+        """Create a circuit that has only the variable ``TRUE``."""
         self.variables = 1
         self.clauses = array("i", (TRUE, 0))
         self._inputs: dict[int, tuple[int, ...]] = {}
         self._pairs: set[int] = set()
         self._gate: dict[tuple[int, ...], int] = {}
-        # For each gate, the sum of 1 if "gate => inputs" is stated and 2 if "inputs => gate" is.
+        # For each gate, the directions that clauses define: 1 for "gate => inputs", 2 for "inputs
+        # => gate", and 3 for both.
         self._stated: dict[int, int] = {}
         self._unfolded_times: dict[tuple[int, int], int] = {}
 
     def new(self) -> int:
-        """Make and return a free variable."""
+        """Create and return a variable that no gate defines."""
         self.variables += 1
         return self.variables
 
     def pair(self) -> int:
-        """Make two variables for the opposite orders of two elements, and return the first one."""
+        """Create two variables for the two orders of a pair of elements, and return the first.
+
+        If both variables are false, the order of the elements is undecided.
+        """
         self.variables += 2
         self._pairs.add(self.variables - 1)
         return self.variables - 1
 
     def decided(self, literal: int) -> int:
-        """Return the literal for solvers which means that ``literal`` is decided to be true."""
+        """Return the literal for solvers that is true if ``literal`` is decided to be true.
+
+        For the negation of the first variable of a :meth:`pair`, this is the second variable.
+        """
         return 1 - literal if -literal in self._pairs else literal
 
     def value(self, literal: int, model: Sequence[int]) -> bool:
-        """Return the value of a literal in a model; a gate's value follows from its inputs."""
+        """Return the value of a literal in a model, in which a gate follows from its inputs."""
         inputs = self._inputs.get(abs(literal))
         if inputs is None:
             return bool(model[abs(literal)]) == (literal > 0)
@@ -64,7 +71,7 @@ class Circuit:
         return variable in self._inputs
 
     def both(self, a: int, b: int) -> int:
-        """Return the literal of ``a and b``."""
+        """Return a literal for ``a and b``."""
         if a in (TRUE, b):
             return b
         if b == TRUE:
@@ -74,7 +81,7 @@ class Circuit:
         return self._and((a, b) if a < b else (b, a))
 
     def all_of(self, literals: Iterable[int]) -> int:
-        """Return the literal of a conjunction."""
+        """Return a literal that is true iff all of the literals are true."""
         inputs = set(literals)
         inputs.discard(TRUE)
         if FALSE in inputs or any(-a in inputs for a in inputs):
@@ -86,7 +93,7 @@ class Circuit:
         return self._and(tuple(sorted(inputs)))
 
     def any_of(self, literals: Iterable[int]) -> int:
-        """Return the literal of a disjunction."""
+        """Return a literal that is true iff some of the literals are true."""
         return -self.all_of([-a for a in literals])
 
     def _and(self, inputs: tuple[int, ...]) -> int:
@@ -98,16 +105,16 @@ class Circuit:
         return gate
 
     def state(self, literals: Sequence[int]) -> None:
-        """Add a clause, and write out or define its gates as needed."""
-        # A clause consists of a head, which stays as it is (a gate that the clause defines, or 0),
-        # and the rest.
+        """Add a clause, and replace each gate in it by its inputs or define the gate by clauses."""
+        # A clause consists of a head and other literals. The head is the literal of the gate that
+        # the clause defines and is never replaced; it is 0 if the clause defines no gate.
         todo: list[tuple[int, tuple[int, ...]]] = [(0, tuple(literals))]
         while todo:
             head, rest = todo.pop()
             flat = self._unfolded(rest)
             if flat is None:
                 continue
-            # `x or (a and b and …)` becomes a clause for each input of its only conjunction.
+            # `x or (a and b and …)` becomes one clause for each input of the conjunction.
             wide = next((a for a in flat if a > 0 and self._unfolds(a, 1)), 0)
             if wide:
                 others = tuple(a for a in flat if a != wide)
@@ -122,10 +129,10 @@ class Circuit:
                     self._define(abs(a), 1 if a > 0 else 2, todo)
 
     def at_most_one(self, literals: Sequence[int]) -> None:
-        """State that at most one literal is true.
+        """Require that at most one of the literals is true.
 
-        A short row gets a clause for each pair; a long row gets a variable for each prefix (C.
-        Sinz, CP 2005).
+        If there are few literals, each pair has a clause. If there are many, each prefix has a
+        variable (C. Sinz, CP 2005).
         """
         if len(literals) <= 6:
             for j, b in enumerate(literals):
@@ -141,7 +148,7 @@ class Circuit:
             before = now
 
     def _unfolds(self, gate: int, direction: int) -> bool:
-        """Return whether to write a gate out instead of defining it, and count the times."""
+        """Return whether to replace a gate by its inputs instead of defining it, and count this."""
         inputs = self._inputs.get(gate)
         if inputs is None or len(inputs) > _SMALL or self._stated.get(gate, 0) & direction:
             return False
@@ -150,7 +157,10 @@ class Circuit:
         return times < _TIMES
 
     def _unfolded(self, literals: tuple[int, ...]) -> list[int] | None:
-        """Return a clause without negated small gates and constants; ``None`` if always true."""
+        """Replace negated small gates of a clause by their inputs, and remove constants.
+
+        If the clause is always true, return ``None``.
+        """
         flat: dict[int, None] = {}
         stack = list(literals)
         while stack:
@@ -179,7 +189,7 @@ class Circuit:
             todo.append((gate, tuple(-a for a in inputs)))
 
     def named(self, literal: int) -> int:
-        """Make and return a variable that is true iff ``literal`` is, for assumptions."""
+        """Return a new variable that is true iff ``literal`` is true, for use in assumptions."""
         same = self.new()
         self.state((-same, literal))
         self.state((same, -literal))
@@ -188,8 +198,8 @@ class Circuit:
     def guard(self, literal: int) -> int:
         """Return a literal for solvers that is true unless ``literal`` is decided to be false.
 
-        It guards the edges of a graph that must have no cycle: there an undecided pair counts as
-        both of its orders.
+        This is the literal for an edge of a graph that must be acyclic. If the order of a pair is
+        undecided, the edges for both orders are present.
         """
         if abs(literal) not in self._inputs:
             return -self.decided(-literal)

@@ -1,4 +1,4 @@
-"""The cost of a relational encoding, estimated from the bounds of its relations."""
+"""Estimates the cost of a relational encoding from the lower and upper bounds of its relations."""
 
 from __future__ import annotations
 
@@ -20,19 +20,21 @@ from isolang.problem import Problem
 from isolang.rows import bits
 
 LARGEST = 20_000_000
-"""The most steps of an encoding that is attempted; it takes minutes and gigabytes."""
+"""The greatest number of steps that an encoding may take. Such an encoding needs minutes, and
+gigabytes of memory.
+"""
 
 STEPS_PER_SECOND = 600_000
-"""The number of steps per second on an ordinary machine, with the time of the solver."""
+"""How many steps an ordinary machine makes in a second, including the solver's time."""
 
 
 class Cost(Struct, frozen=True, kw_only=True):
-    """The size of an encoding.
+    """The estimated size of an encoding.
 
     Attributes:
         transactions: the number of transactions that may be included, without T0.
-        pairs: the number of open pairs of chosen relations.
-        steps: about how many times the encoder will process a pair.
+        pairs: the number of pairs of chosen relations that the solver has to decide.
+        steps: how often the encoder will process a pair, as an estimate.
     """
 
     transactions: int
@@ -41,11 +43,11 @@ class Cost(Struct, frozen=True, kw_only=True):
 
     @property
     def seconds(self) -> float:
-        """The estimated time, in seconds."""
+        """The estimated time of the encoder and the solver, in seconds."""
         return self.steps / STEPS_PER_SECOND
 
     def __str__(self) -> str:
-        """Return the cost in one line for people."""
+        """Return a line for users that says how large the encoding is and how long it takes."""
         took = "seconds at most" if self.seconds < 5 else f"about {self.seconds:.0f} s"
         return (
             f"this level runs relationally: {self.transactions} transactions, about "
@@ -65,7 +67,7 @@ def cost_of(
     Args:
         problem: the problem.
         spec: the specification.
-        tick: called now and then; may raise ``TimeoutError``.
+        tick: a function that is called from time to time and may raise ``TimeoutError``.
         most: the number of steps at which the estimate stops with an error; ``None`` for no limit.
     """
     bounded = _AnySource(problem, Circuit(), events=speaks_of_events(spec))
@@ -73,15 +75,15 @@ def cost_of(
 
 
 def affordable(problem: Problem, spec: Spec, tick: Callable[[], object] = lambda: None) -> Cost:
-    """Estimate the cost, and refuse an encoding that is too large.
+    """Estimate the cost of an encoding, and raise an error if it is more than ``LARGEST``.
 
     Args:
         problem: the problem.
         spec: the specification.
-        tick: called now and then; may raise ``TimeoutError``.
+        tick: a function that is called from time to time and may raise ``TimeoutError``.
 
     Raises:
-        UnsupportedError: the encoding is too large.
+        UnsupportedError: if the encoding would be too large.
     """
     try:
         return cost_of(problem, spec, tick, most=LARGEST)
@@ -95,11 +97,11 @@ def affordable(problem: Problem, spec: Spec, tick: Callable[[], object] = lambda
 
 
 class _TooManyStepsError(Exception):
-    """The estimate has exceeded the given number of steps."""
+    """The error that an estimate exceeds the number of steps at which it has to stop."""
 
 
 class _Bounds(Struct, frozen=True):
-    """The lower and the upper bound of a relation."""
+    """The pairs that a relation certainly has, and the pairs that it may have."""
 
     least: Mapping[int, int]
     most: Mapping[int, int]
@@ -109,7 +111,7 @@ _NOTHING = _Bounds({}, {})
 
 
 class _Sizes:
-    """The operators on bounds; they count the steps that they would take with gates."""
+    """The operators on bounds, which count the steps that the operators with gates would take."""
 
     def __init__(self, everything: Relation, tick: Callable[[], object], most: int | None) -> None:
         self.identity = self.lift(_of(everything))
@@ -118,10 +120,10 @@ class _Sizes:
         self._most = most
 
     def count(self, steps: int) -> None:
-        """Add steps to the count.
+        """Add steps to the estimate.
 
         Raises:
-            _TooManyStepsError: there are now too many steps.
+            _TooManyStepsError: if the sum exceeds the limit.
         """
         self.steps += steps
         if self._most is not None and self.steps > self._most:
@@ -147,13 +149,13 @@ class _Sizes:
         return _Bounds(less(a.least, b.most), less(a.most, b.least))
 
     def only_if(self, literal: int, a: _Bounds) -> _Bounds:
-        """Return the bounds unchanged, because the names in a history are certain."""
+        """Return the bounds unchanged, because a history says for certain which names match."""
         del literal
         return a
 
     def seq(self, a: _Bounds, b: _Bounds) -> _Bounds:
-        # Each pair on the left is combined with each pair on the right of the same middle element.
-        # Pairs that are certain on both sides cost nothing, because they are bits of whole rows.
+        # Each pair (i, k) of a is combined with each pair (k, j) of b. If both pairs are certain,
+        # this costs nothing, because the algebra combines whole rows of bits.
         sizes = {k: row.bit_count() for k, row in b.most.items()}
         certain = {k: row.bit_count() for k, row in b.least.items()}
         live = _mask(b.most)
@@ -161,7 +163,7 @@ class _Sizes:
             self._tick()
             sure = a.least.get(i, 0)
             if row == sure and row.bit_count() == 1:
-                continue  # a row of `[S] ; b` is shared
+                continue  # a row of `[S] ; b` is the same object as the row of b
             for k in bits(row & live):
                 self.count(sizes[k] - (certain.get(k, 0) if sure >> k & 1 else 0))
         return _Bounds(_composed(a.least, b.least), _composed(a.most, b.most))
@@ -206,7 +208,7 @@ class _Sizes:
 
 
 class _AnySource(Bounded):
-    """An interpretation without the clauses that choose one of several candidates of a read."""
+    """An interpretation without the clauses that require a read to have exactly one source."""
 
     def _choose_source(self, read: ExternalRead) -> list[tuple[int, int]]:
         alone = len(read.sources) == 1
@@ -247,11 +249,11 @@ class _Estimate:
         )
 
     def named(self, of: Named) -> _Bounds:
-        """Return the transactions that a name selects."""
+        """Return the bounds of the set of transactions that a name in quotes selects."""
         return _of(self._interpretation.named(of))
 
     def key_in(self, within: KeyClass, key: int) -> int:
-        """Return whether a key is in a class."""
+        """Return the literal that a key is in a class, which is ``TRUE`` or ``FALSE``."""
         return self._interpretation.key_in(within, key)
 
     def _of_history(self, name: str, key: int | None) -> _Bounds | None:

@@ -1,9 +1,9 @@
-"""Encodes any specification as clauses and an acyclic graph, by must/may bounds (Kodkod's way).
+"""Encodes any specification as clauses and an acyclic graph, with bounds of relations as in Kodkod.
 
-A relation consists of the pairs that it must have and a literal for each other pair that it may
-have. Expressions are evaluated on such relations, with gates for the pairs that are not certain. A
-total order has one literal for each pair, and guarded edges in both directions; because the graph
-is acyclic, the order is transitive.
+A relation consists of the pairs that it certainly has, and of a literal for each other pair that it
+may have. Expressions are evaluated on such relations, with gates for the pairs that are not
+certain. A total order has a literal for each pair, and an edge for each direction of the pair. The
+order is transitive because the graph is acyclic.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class RelationalEncoding:
 
     Attributes:
         circuit: the variables and clauses.
-        interpretation: the elements and the given relations.
-        graph: the edges that must form no cycle.
-        flags: for each flagged check, a variable that is true iff the check is met.
+        interpretation: the elements and the relations that the history determines.
+        graph: the graph that must be acyclic.
+        flags: for each flagged check by name, a variable that is true iff the check is met.
     """
 
     def __init__(
@@ -45,15 +45,17 @@ class RelationalEncoding:
         only: Iterable[int] | None = None,
         tick: Callable[[], object] = lambda: None,
     ) -> None:
-        """Encode a specification.
+        """Encode the condition that a history satisfies a specification.
 
         Args:
-            problem: a problem; without intrinsic anomalies if the specification judges reads.
+            problem: the problem, which must have no intrinsic anomalies if the specification uses
+                ``wr``.
             spec: the specification.
-            checks: the checks to encode instead of the specification's; flagged ones are left out.
-            only: the transactions to keep; a read from another transaction may then have any source
-                or none. ``None`` for all transactions.
-            tick: called now and then; may raise ``TimeoutError``.
+            checks: the checks to encode instead of those of the specification; flagged checks among
+                them are ignored. ``None`` to encode the checks of the specification.
+            only: the transactions to encode. A read that may have a source outside this set may
+                have any source, or none. ``None`` to encode all transactions.
+            tick: a function that is called from time to time and may raise ``TimeoutError``.
         """
         self.spec = spec
         self.circuit = circuit = Circuit()
@@ -90,17 +92,17 @@ class RelationalEncoding:
 
     @property
     def clauses(self) -> int:
-        """The number of clauses."""
+        """The number of clauses in the encoding."""
         return self.circuit.clauses.count(0)
 
     def orders(self) -> Iterable[OrderVariables]:
-        """Return the total orders that the solver chooses."""
+        """Return the variables of each total order that the solver chooses."""
         return self._chooser.orders.values()
 
     # --- variables of choices ---
 
     def _include(self) -> None:
-        """State the conditions under which an indeterminate transaction is included."""
+        """Add the clauses that restrict which indeterminate transactions are included together."""
         bounded, state = self.interpretation, self.circuit.state
         included = bounded.included
         for reader, writer in bounded.lists.shown():
@@ -134,9 +136,10 @@ class RelationalEncoding:
     # --- the meanings of variables, and of a model ---
 
     def meanings(self) -> dict[int, str]:
-        """Return the meanings of the variables that are choices; all other variables are gates.
+        """Return a description of each variable that stands for a choice; all others are gates.
 
-        ``a -co-> b`` means that a is decided to precede b; both directions may be undecided.
+        The description ``a -co-> b`` of a variable means that a is decided to precede b. The order
+        of a and b is undecided if the variables of both directions are false.
         """
         bounded = self.interpretation
         label, history = bounded.label, bounded.history
@@ -164,10 +167,10 @@ class RelationalEncoding:
         return meanings
 
     def chosen(self, model: Callable[[int], bool]) -> Relations:
-        """Return the relations that a model chooses, in the numbers of :meth:`Bounded.number`.
+        """Return the relations that a model chooses, with elements as :meth:`Bounded.number` does.
 
         Args:
-            model: returns whether a literal is true.
+            model: a function that returns whether a literal is true in the model.
         """
         bounded = self.interpretation
         number = bounded.number
@@ -194,7 +197,7 @@ class RelationalEncoding:
         return Relations(included, relations)
 
     def _in_order(self, value: Relation, model: Callable[[int], bool]) -> list[int]:
-        """Return the elements that a model includes in an order, in their total order."""
+        """Return the elements of a total order that a model includes, sorted by the order."""
         row = self._chooser.orders[id(value)].extended(model)
         there = self._members[id(value)]
         return [i for i in row if model(there.get(0, i))]

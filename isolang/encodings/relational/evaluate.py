@@ -1,4 +1,4 @@
-"""Evaluates expressions by any algebra, such as one with gates or one that only counts sizes."""
+"""Evaluates expressions with the operators of any algebra, such as gates or estimates of sizes."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ S_co = TypeVar("S_co", covariant=True)
 
 
 class Side(IntEnum):
-    """The side on which a value may err; ``EXACT`` if it must not.
+    """The side on which the value of an expression may be wrong.
 
     In a check that forbids pairs, a value may have too many pairs (``ABOVE``), because the solver
-    may choose fewer. A bound that must contain pairs may have too few (``BELOW``).
+    may choose fewer. A relation that must contain other pairs may have too few (``BELOW``). All
+    other values must be exact (``EXACT``).
     """
 
     BELOW = -1
@@ -47,15 +48,15 @@ class Side(IntEnum):
 
 
 class Operators(Protocol[R]):
-    """The operators of an algebra."""
+    """The operators of the language on the values of an algebra."""
 
     @property
     def identity(self) -> R:
-        """``id``."""
+        """The value of ``id``."""
         ...
 
     def constant(self, a: R) -> bool:
-        """Return whether no pair of a value depends on a choice."""
+        """Return whether the value is the same under every choice."""
         ...
 
     def union(self, parts: list[R]) -> R:
@@ -87,15 +88,15 @@ class Operators(Protocol[R]):
         ...
 
     def domain(self, a: R) -> R:
-        """Return the elements that ``a`` relates to some element."""
+        """Return the set of all elements that ``a`` relates to some element."""
         ...
 
     def plus(self, a: R) -> R:
-        """Return exactly ``a^+``."""
+        """Return the exact value of ``a^+``."""
         ...
 
     def plus_from_above(self, a: R) -> R:
-        """Return a relation that contains ``a^+``, if more pairs never help the solver."""
+        """Return a relation that contains ``a^+``, for checks that more pairs cannot satisfy."""
         ...
 
     def with_identity(self, a: R) -> R:
@@ -103,31 +104,33 @@ class Operators(Protocol[R]):
         ...
 
     def only_if(self, literal: int, a: R) -> R:
-        """Return the pairs of ``a``, each on the condition that a literal holds."""
+        """Return the pairs of ``a`` if ``literal`` is true, and else no pairs."""
         ...
 
 
 class QuotedNames(Protocol[S_co]):
-    """The meanings of names in quotes, which an interpretation provides."""
+    """The part of an interpretation that gives names in quotes their meanings."""
 
     def named(self, of: Named) -> S_co:
-        """Return the transactions that a name selects."""
+        """Return the set of transactions that a name in quotes selects."""
         ...
 
     def key_in(self, within: KeyClass, key: int) -> int:
-        """Return the literal of a key being in a class."""
+        """Return the literal that a key is in a class."""
         ...
 
 
 Choose: TypeAlias = Callable[[Exists, int | None, R, R | None, R | None], R]
-"""Makes a chosen relation from its declaration, its key, its set, and its two bounds."""
+"""A function that creates a chosen relation from its declaration, its key, its set, the pairs that
+it must contain, and the relation that must contain it.
+"""
 
 
 class CoreEvaluator(Generic[R]):
-    """Evaluates expressions; it evaluates each part once for each key on which it depends.
+    """Evaluates expressions, and each part of an expression only once for the same keys.
 
     Attributes:
-        values: the values of relations that are known so far, by name and key.
+        values: the values of the relations that were evaluated or chosen, by name and key.
     """
 
     def __init__(
@@ -138,13 +141,15 @@ class CoreEvaluator(Generic[R]):
         exists: Sequence[Exists],
         names: QuotedNames[R],
     ) -> None:
-        """Take the operators and the relations of the history.
+        """Keep the operators, and the functions that return relations of the history.
 
         Args:
             algebra: the operators.
-            of_history: returns a relation or set of the history; see ``Interpretation``.
+            of_history: a function that returns a relation or set of the history, such as
+                ``Interpretation.of_history``.
             keys: all keys.
-            exists: the relations that :meth:`choose` chooses; ``rf`` belongs to the history.
+            exists: the relations that :meth:`choose` will choose, and ``rf``, which ``of_history``
+                returns.
             names: the meanings of names in quotes.
         """
         self._algebra = algebra
@@ -161,12 +166,13 @@ class CoreEvaluator(Generic[R]):
         self._kept_alive: list[Core] = []
 
     def choose(self, exists: Exists, choose: Choose[R], side: Side = Side.ABOVE) -> None:
-        """Choose a relation; a keyed relation is chosen for each key.
+        """Create a chosen relation, or one for each key if the relation is keyed.
 
         Args:
             exists: the declaration of the relation.
-            choose: makes the relation from the values of the parts of its declaration.
-            side: the side on which the value of its lower bound may err.
+            choose: a function that creates the relation from the values of its declaration's parts.
+            side: whether the pairs that the relation must contain may be too many; the relation
+                that must contain it may then have too few pairs.
         """
         keys: Sequence[int | None] = (None,) if exists.key is None else self._keys
         for key in keys:
@@ -180,7 +186,10 @@ class CoreEvaluator(Generic[R]):
             self.values[exists.name, key] = choose(exists, key, over, least, most)
 
     def named(self, name: str, key: int | None) -> R:
-        """Return the value of a name; if the key of a keyed one is ``None``, the union of all."""
+        """Return the value of a relation or set.
+
+        If the relation is keyed and ``key`` is ``None``, return the union over all keys.
+        """
         if (name, key) not in self.values:
             self.values[name, key] = self._meaning(name, key)
         return self.values[name, key]
@@ -202,7 +211,7 @@ class CoreEvaluator(Generic[R]):
     def value(
         self, e: Core, side: Side = Side.EXACT, binding: Mapping[str, int] | None = None
     ) -> R:
-        """Return the value of an expression; ``binding`` gives key variables their keys."""
+        """Return the value of an expression, in which ``binding`` maps key variables to keys."""
         return self._value(e, side, binding or {})
 
     def _value(self, e: Core, side: Side, binding: Mapping[str, int]) -> R:
@@ -212,7 +221,7 @@ class CoreEvaluator(Generic[R]):
         return self._known[place]
 
     def _keys_of(self, e: Core) -> tuple[str, ...]:
-        """Return the key variables that are free in an expression."""
+        """Return the key variables of an expression that no ``for`` in it binds."""
         if id(e) not in self._free:
             found = {k for part in children(e) for k in self._keys_of(part)}
             if isinstance(e, Rel) and e.key is not None:
@@ -271,7 +280,10 @@ class CoreEvaluator(Generic[R]):
                 return algebra.union(every)
 
     def _seq(self, parts: list[R]) -> R:
-        """Compose certain neighbours first, because their composition is certain and small."""
+        """Return the composition of the parts.
+
+        Neighbours whose pairs are all certain are composed first, because the result is certain.
+        """
         algebra = self._algebra
         joined = parts[:1]
         for part in parts[1:]:

@@ -1,12 +1,13 @@
-"""Any specification as a formula for any solver, made by ``encoding``.
+"""Encodes any specification as a formula for any solver.
 
-Unlike the other encodings, this one starts from the problem and the specification as it is written,
-not from a polygraph. So it depends on no automaton, no theorem and no pruning. Its edges are those
-of the total orders, in both directions of each open pair, and of the ``acyclic`` checks.
+Unlike the other encodings, the relational encoding starts from the problem and the text of the
+specification, and not from a polygraph. Therefore it depends on no automaton, no theorem and no
+pruning. Its edges are those of the total orders, in both directions of each open pair, and those of
+the ``acyclic`` checks.
 
 Size: an order of n elements has n² variables and edges. A check that requires ``a ; b`` in ``c``
-has a clause for each pair of ``a`` and pair of ``b`` that meet, at most n³. Known pairs cost
-nothing.
+has a clause for each pair (i, k) of ``a`` and pair (k, j) of ``b``, which are at most n³ clauses.
+Known pairs need no variables and clauses.
 
 The bounds are those of E. Torlak, D. Jackson, *Kodkod: a relational model finder*, TACAS 2007.
 """
@@ -45,10 +46,10 @@ class RelationalInput(Struct, frozen=True, kw_only=True):
     """The input of the encoding.
 
     Attributes:
-        problem: a problem, without intrinsic anomalies if the specification judges reads; see
-            :func:`question_of`.
-        spec: the specification, as the user wrote it.
-        cost: the cost of the encoding, if it was estimated before and is not too large.
+        problem: the problem, as :func:`question_of` returns it. It must have no intrinsic anomalies
+            if the specification uses ``wr``.
+        spec: the specification as the user wrote it.
+        cost: the cost of the encoding, if it was already estimated and is not too large.
     """
 
     problem: Problem
@@ -57,10 +58,11 @@ class RelationalInput(Struct, frozen=True, kw_only=True):
 
 
 def question_of(problem: Problem, spec: Spec) -> RelationalInput:
-    """Return the input for the question whether a problem's history meets a specification.
+    """Return the input with which the encoding decides a specification on a problem's history.
 
-    If it may matter to the specification, an indeterminate transaction that no transaction reads
-    from is optional. A problem that was built for other routes excludes such transactions.
+    If the specification may depend on indeterminate transactions that no transaction reads from,
+    these are optional, and the problem is built again for this. Other routes exclude such
+    transactions.
     """
     history = problem.history
     if unread_matter(spec) and INDETERMINATE in history.columns.txn_status:
@@ -72,18 +74,18 @@ class RelationalFormula(Formula, frozen=True, kw_only=True):
     """The formula of a specification.
 
     Attributes:
-        relations: the encoding that the formula was made from.
+        relations: the encoding from which the formula was built.
     """
 
     relations: RelationalEncoding
 
 
 def encode(question: RelationalInput, *, until: float | None = None) -> RelationalFormula:
-    """Encode a specification modulo acyclicity.
+    """Encode a specification as clauses and a graph that must be acyclic.
 
     Raises:
-        UnsupportedError: the formula would be too large.
-        TimeoutError: the time is past ``until`` (of ``time.perf_counter``).
+        UnsupportedError: if the formula would be too large.
+        TimeoutError: if the time ``until`` of ``time.perf_counter`` has passed.
     """
     return formula_of(_encoded(question, until))
 
@@ -91,26 +93,26 @@ def encode(question: RelationalInput, *, until: float | None = None) -> Relation
 def encode_difference(
     question: RelationalInput, *, until: float | None = None
 ) -> RelationalFormula:
-    """Encode with an integer for each node, as :func:`encode` does."""
+    """Encode a specification like :func:`encode`, but in difference logic."""
     return formula_of(_encoded(question, until), theory="difference")
 
 
 def encode_bitvector(question: RelationalInput, *, until: float | None = None) -> RelationalFormula:
-    """Encode with a bit-vector for each node, as :func:`encode` does."""
+    """Encode a specification like :func:`encode`, but with a bit-vector for each node."""
     return formula_of(_encoded(question, until), theory="bitvector")
 
 
 def encode_plain(question: RelationalInput, *, until: float | None = None) -> RelationalFormula:
-    """Encode in plain CNF, with binary labels, as :func:`encode` does."""
+    """Encode a specification like :func:`encode`, but in CNF with a binary label for each node."""
     return formula_of(_encoded(question, until), theory="none", until=until)
 
 
 def formula_of(
     encoding: RelationalEncoding, *, theory: Theory = "acyclicity", until: float | None = None
 ) -> RelationalFormula:
-    """Return the formula of an encoding, for solvers of a theory."""
+    """Return the formula of an encoding in a theory."""
     builder = Builder()
-    meanings = cache(encoding.meanings)  # needed only if the formula is written to a file
+    meanings = cache(encoding.meanings)  # computed only if the formula is written to a file
     builder.new(encoding.circuit.variables, lambda i: meanings().get(i + 1, "a gate"))
     builder.raw_clauses(np.frombuffer(encoding.circuit.clauses, dtype=np.int32))
     edges = np.frombuffer(encoding.graph.edges, dtype=np.int32).reshape(-1, 3)
@@ -132,7 +134,7 @@ def formula_of(
 
 
 def with_units(formula: RelationalFormula, literals: Sequence[int]) -> RelationalFormula:
-    """Return a formula with some literals added as facts."""
+    """Return a formula with an additional clause for each literal, which requires it to be true."""
     units = np.array([[literal, 0] for literal in literals], np.int32).ravel()
     return replace(formula, clauses=np.concatenate([formula.clauses, units]))
 
@@ -142,10 +144,10 @@ def decode_relations(formula: RelationalFormula, values: NDArray[np.int8]) -> Re
 
     Args:
         formula: the formula that was solved.
-        values: the value of each variable, 0 or 1; entry 0 is unused.
+        values: the value of each variable, which is 0 or 1. Entry 0 is unused.
 
     Raises:
-        NoOrderError: the edges that are present form a cycle.
+        NoOrderError: if the edges that are present form a cycle.
     """
     order_of(formula, values)
     model = values.tolist()

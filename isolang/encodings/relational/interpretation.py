@@ -1,8 +1,8 @@
-"""Defines the relations of a history, each once, over a few primitives.
+"""Defines every relation of a history once, in terms of a few primitives.
 
-An interpretation provides the elements to relate, and for each fact about them the condition under
-which it holds, a literal of a circuit. One interpretation is of a problem, where few conditions are
-open (``bounded``). Another is of all small histories at once, where every operation is a variable
+An interpretation provides the elements to relate, and for each fact about them a literal of a
+circuit, which is true if the fact holds. The interpretation of a problem has few open facts
+(``bounded``). The interpretation of all small histories at once has a variable for every operation
 (``isolang.comparison.symbolic``). To add a relation over sessions, times or reads, add a case to
 :meth:`Interpretation.of_history`.
 """
@@ -27,17 +27,17 @@ from isolang.language.vocabulary import BUILTIN_UNKEYED, OF_EVENTS, ROWS, word_o
 
 _NO_KEY: Final = -1
 T0 = 0
-"""The element of the initial transaction."""
+"""The element that stands for the initial transaction."""
 
 
 Pair: TypeAlias = tuple[int, int, int]
-"""Two elements, and the literal that they are related."""
+"""Two elements, and the literal that a relation contains the pair."""
 
 M = TypeVar("M")
 
 
 class Moment(Enum):
-    """The moments of a transaction: the events that relations of times compare."""
+    """The moments of a transaction that relations such as ``rt`` and ``done`` compare."""
 
     BEGIN = auto()
     END = auto()
@@ -53,10 +53,12 @@ class ReadEvent(Struct, frozen=True, kw_only=True):
     """An external read.
 
     Attributes:
-        op: the number of the read in the history, or among its transaction's reads of the key.
-        reader: the element of its transaction.
-        key: its key.
-        of_predicate: whether it is part of a predicate read and states that no row matched.
+        op: the number of the operation in the history. In a symbolic history, it is the number of
+            the read among the reads of the key by one transaction.
+        reader: the element of the transaction that reads.
+        key: the key that is read.
+        of_predicate: whether the read is the part of a predicate read that says that the key had no
+            matching row.
     """
 
     op: int
@@ -66,13 +68,13 @@ class ReadEvent(Struct, frozen=True, kw_only=True):
 
 
 class Primitives(ABC, Generic[M]):
-    """The elements of an interpretation, and the condition of each fact about them.
+    """The elements of an interpretation, and the literal of each fact about them.
 
-    The elements are T0, which is 0, the other transactions, and, if ``events`` is true, the
-    operations. ``M`` is the type of a moment.
+    The elements are T0, which is 0, the other transactions, and the operations if ``events`` is
+    true. ``M`` is the type of a moment.
 
     Attributes:
-        circuit: the circuit in which literals are made.
+        circuit: the circuit in which literals are created.
         keys: all keys.
         included: for each transaction element, the literal that it is included.
         reads: the external reads.
@@ -87,19 +89,19 @@ class Primitives(ABC, Generic[M]):
 
     @abstractmethod
     def in_session(self) -> Iterable[Pair]:
-        """Return the pairs of transactions of the same session, in its order."""
+        """Return the pairs (a, b) of transactions such that a precedes b in their session."""
 
     @abstractmethod
     def finished(self, t: int) -> bool:
-        """Return whether a transaction certainly ended before the next one of its session began."""
+        """Return whether a transaction certainly ended before the next in its session began."""
 
     @abstractmethod
     def in_group(self, a: int, b: int) -> int:
-        """Return the literal that two transactions are in the same group."""
+        """Return the literal that the sessions of two transactions are in the same group."""
 
     @abstractmethod
     def bears(self, of: Named, t: int) -> int:
-        """Return the literal that a transaction has a label, or a level, that a name selects."""
+        """Return the literal that a transaction has a label, or a level, that matches a name."""
 
     @abstractmethod
     def share_label(self, a: int, b: int) -> int:
@@ -111,22 +113,31 @@ class Primitives(ABC, Generic[M]):
 
     @abstractmethod
     def moment(self, what: Moment, t: int, of: ReadEvent | int | None = None) -> M | None:
-        """Return a moment of a transaction, of one of its reads, or of its write of a key.
+        """Return a moment of a transaction, or of one of its operations.
 
-        Return ``None`` if the moment is not known.
+        If the moment is not known, return ``None``.
+
+        Args:
+            what: the kind of moment.
+            t: the transaction.
+            of: the read that the moment belongs to, or the key of the write; ``None`` for moments
+                of the whole transaction.
         """
 
     @abstractmethod
     def precedes(self, a: M, b: M) -> int:
-        """Return the literal that one moment is before another one."""
+        """Return the literal that moment a is before moment b."""
 
     @abstractmethod
     def writers(self, key: int) -> Iterable[tuple[int, int]]:
-        """Return the writers of a key, T0 first, each with the literal that it writes the key."""
+        """Return the writers of a key, each with the literal that it writes the key.
+
+        The first writer is T0.
+        """
 
     @abstractmethod
     def happens(self, read: ReadEvent) -> int:
-        """Return the literal that a read exists."""
+        """Return the literal that the history contains a read."""
 
     @abstractmethod
     def sources(self, read: ReadEvent) -> Iterable[tuple[int, int]]:
@@ -134,19 +145,19 @@ class Primitives(ABC, Generic[M]):
 
     @abstractmethod
     def candidates(self, read: ReadEvent) -> Iterable[tuple[int, int]]:
-        """Return the possible sources of a read, each with the literal that both exist."""
+        """Return a read's possible sources, each with the literal that source and reader exist."""
 
     @abstractmethod
     def shown(self, key: int) -> Relation:
-        """Return the pairs of writers of a key whose order list reads show."""
+        """Return the pairs (a, b) of writers such that list reads show that a is before b."""
 
     @abstractmethod
     def all_events(self) -> Iterable[Pair]:
-        """Return the events, each with its transaction and the literal that it exists."""
+        """Return the events, each with its transaction and the literal that it happens."""
 
     @abstractmethod
     def program_order(self) -> Iterable[Pair]:
-        """Return the pairs of events of the same transaction, in its order."""
+        """Return the pairs (a, b) of events such that a precedes b in their transaction."""
 
     @abstractmethod
     def one_statement(self, a: ReadEvent, b: ReadEvent) -> bool:
@@ -158,11 +169,11 @@ class Primitives(ABC, Generic[M]):
 
     @abstractmethod
     def write_event(self, key: int, t: int) -> int:
-        """Return the event of a transaction's last write of a key."""
+        """Return the event of a transaction's last write to a key."""
 
 
 class Interpretation(Primitives[M]):
-    """The given relations by their names, over the primitives."""
+    """Defines the relations of a history by their names, in terms of the primitives."""
 
     # --- sets ---
 
@@ -172,13 +183,13 @@ class Interpretation(Primitives[M]):
 
     @cached_property
     def everything(self) -> Relation:
-        """The set of all elements that exist."""
+        """The set of all elements, each with the literal that it exists."""
         events = self.all_events() if self.events else ()
         everyone = ((0, t, literal) for t, literal in enumerate(self.included))
         return relation_of([*everyone, *((0, e, literal) for e, _, literal in events)])
 
     def initial(self, over: Relation) -> Relation:
-        """Return the pairs of ``init`` between members of a set."""
+        """Return the pairs of ``init`` whose elements are both in a set."""
         members = {j: literal for _, j, literal in over.pairs()}
         if T0 not in members:
             return EMPTY
@@ -202,7 +213,7 @@ class Interpretation(Primitives[M]):
     # --- the meaning of each name ---
 
     def named(self, of: Named) -> Relation:
-        """Return the set of transactions that a name selects; T0 has no names."""
+        """Return the set of transactions that a name in quotes selects, which never has T0."""
         both = self.circuit.both
         return relation_of(
             (0, t, both(self.bears(of, t), literal))
@@ -211,16 +222,16 @@ class Interpretation(Primitives[M]):
         )
 
     def of_history(self, name: str, key: int | None) -> Relation | None:
-        """Return a relation or set of the history.
+        """Return the value of a relation or set of the history.
 
-        Return ``None`` if the relation has a value for each key and ``key`` is ``None``.
+        If the relation has a separate value for each key and ``key`` is ``None``, return ``None``.
 
         Args:
             name: the name of the relation or set.
-            key: the key; ``None`` if there is none.
+            key: the key, or ``None``.
 
         Raises:
-            SpecError: this interpretation has no such relation.
+            SpecError: if this interpretation has no such relation.
         """
         missing = name not in ROWS or (name in OF_EVENTS and not self.events)
         if key is None:
@@ -329,23 +340,26 @@ class Interpretation(Primitives[M]):
                 assert_never(word)
         return relation_of(pairs)
 
-    # --- helpers of several relations ---
+    # --- functions that several relations use ---
 
     def _init(self) -> Iterator[Pair]:
         return self._between((T0, t, self.included[T0]) for t in range(1, len(self.included)))
 
     def _between(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
-        """Yield the pairs, each on the condition that both transactions are included."""
+        """Yield the pairs; their literals also require that both transactions are included."""
         both, included = self.circuit.both, self.included
         return ((a, b, both(literal, both(included[a], included[b]))) for a, b, literal in pairs)
 
     def _alike(self, alike: Callable[[int, int], int]) -> Iterator[Pair]:
-        """Yield the pairs of different transactions that are alike, with their literals."""
+        """Yield the pairs of different transactions for which ``alike`` returns their literals."""
         everyone = range(1, len(self.included))
         return self._between((a, b, alike(a, b)) for a in everyone for b in everyone if a != b)
 
     def _timed(self, one: Moment, other: Moment) -> Iterator[Pair]:
-        """Yield the pairs (a, b) without T0 for which one moment of a is before another of b."""
+        """Yield the pairs (a, b) such that moment ``one`` of a is before moment ``other`` of b.
+
+        Pairs of T0 are left out.
+        """
         later = self._of_transaction(other)
         return self._between(
             (a, b, literal)
@@ -355,7 +369,7 @@ class Interpretation(Primitives[M]):
         )
 
     def _locked(self) -> Iterator[tuple[int, int, int]]:
-        """Yield the writers (a, b) of each key for which a's write is answered before b commits."""
+        """Yield the pairs of writers of a key such that a's write is answered before b's COMMIT."""
         both = self.circuit.both
         for key in self.keys:
             writers = [(t, literal) for t, literal in self.writers(key) if t != T0]
@@ -377,7 +391,14 @@ class Interpretation(Primitives[M]):
     def _other_commits(
         self, commit: Moment, *, before: bool
     ) -> Iterator[tuple[int, ReadEvent, int]]:
-        """Yield the transactions that commit before a read is sent, or after it is answered."""
+        """Yield transactions that commit before a read is sent, or after the read is answered.
+
+        Each comes with the read and the literal. The reader itself is left out.
+
+        Args:
+            commit: the moment of COMMIT to compare.
+            before: whether the transactions commit before the read.
+        """
         both, commits = self.circuit.both, self._of_transaction(commit)
         for read, own in self._of_reads(Moment.READ_SENT if before else Moment.READ_ANSWERED):
             for t, moment in commits:
@@ -392,7 +413,7 @@ class Interpretation(Primitives[M]):
                 yield source, read.reader, literal
 
     def _any(self, pairs: Iterable[Pair]) -> Relation:
-        """Return the relation of some pairs, which may occur several times with other literals."""
+        """Return the relation of some pairs, of which the same pair may occur several times."""
         found: dict[tuple[int, int], list[int]] = defaultdict(list)
         for a, b, literal in pairs:
             if literal != FALSE:

@@ -1,7 +1,7 @@
-"""The moments of a transaction as far as its history shows them, as docs/times.md defines them.
+"""Computes the moments of a transaction that its history shows, as docs/times.md defines them.
 
 Interpretations use this implementation of the definition. The engine's problem and the certificate
-checkers have separate ones.
+checkers have separate implementations.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ _NOTHING = (UNKNOWN_BEGIN, UNKNOWN_END)
 
 
 class Moments(NamedTuple):
-    """The moments of one transaction; unless it is committed, no answer has a known time.
+    """The moments of one transaction.
+
+    Unless the transaction is committed, the times of its answers are not known.
 
     Attributes:
         sent: for each operation, the earliest time at which it can have been sent.
@@ -40,10 +42,10 @@ class Moments(NamedTuple):
 
 
 class RecordedTimes:
-    """The times of a history, by transaction."""
+    """The times that a history records, from which the moments of each transaction follow."""
 
     def __init__(self, columns: Columns) -> None:
-        """Copy the times from the columns."""
+        """Read the times from the columns of a history."""
         self._timed = columns.has_operation_times
         self._bounded = (columns.has_time or self._timed) and not columns.two_clocks
         self._whole = _pairs(columns.txn_begin, columns.txn_end)
@@ -51,7 +53,8 @@ class RecordedTimes:
         self._operations = _pairs(columns.op_begin, columns.op_end)
         self._start = columns.op_start.tolist()
         self._status = columns.txn_status.tolist()
-        # The predicate reads without any row. All others have the times of their operations.
+        # For each transaction, its predicate reads that returned no row. All other statements have
+        # the times of their operations.
         self._silent: dict[int, list[tuple[float, tuple[int, int]]]] = defaultdict(list)
         spans = _pairs(columns.statement_start, columns.statement_end)
         answers = _pairs(columns.statement_sent, columns.statement_answered)
@@ -66,7 +69,7 @@ class RecordedTimes:
         begin, end = self._whole[txn] if self._bounded else _NOTHING
         commit = self._commit[txn] if self._timed else _NOTHING
         ops = range(self._start[txn], self._start[txn + 1])
-        # A predicate read without rows that begins at an operation comes before that operation.
+        # A predicate read without rows has the number of the operation that comes after it.
         known = [(op + 0.5, self._operations[op] if self._timed else _NOTHING) for op in ops]
         known = sorted([*known, *self._silent.get(txn, ())], key=lambda one: one[0])
         since = list(accumulate((sent for _, (sent, _) in known), max, initial=begin))

@@ -1,4 +1,4 @@
-"""The moments of a problem's transactions, and which of them is before another."""
+"""The moments of a problem's transactions, and the comparison of two moments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ProblemTimes:
     """The moments of a problem's transactions."""
 
     def __init__(self, problem: Problem) -> None:
-        """Prepare the moments of a problem."""
+        """Keep the problem, from whose times moments are computed when they are needed."""
         self._native = native = problem.native
         self._columns = problem.history.columns
         self._unfinished: list[int] = native.unfinished.tolist()
@@ -27,12 +27,19 @@ class ProblemTimes:
         self._known: dict[int, Moments] = {}
 
     def moment(self, what: Moment, txn: int, op: int | None) -> At | None:
-        """Return a moment of a transaction or of one of its operations; ``None`` if not known."""
+        """Return a moment of a transaction, or of one of its operations.
+
+        If the time of the moment is not known, return ``None``.
+        """
         time = self._time(what, txn, op)
         return None if time in (UNKNOWN_BEGIN, UNKNOWN_END) else (time, self._session[txn])
 
     def precedes(self, a: At, b: At) -> bool:
-        """Compare two moments by their clocks, which differ by less within one session."""
+        """Return whether moment a is certainly before moment b.
+
+        Two moments of one session are compared by the clock of that session, which needs no clock
+        error.
+        """
         (answered, session), (sent, other) = a, b
         if answered < sent:
             return True

@@ -1,4 +1,4 @@
-"""The external reads of some transactions, each with its candidates as elements."""
+"""Lists the external reads of some transactions, with their candidates as elements."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 class ExternalRead(ReadEvent, frozen=True, kw_only=True):
-    """An external read with a candidate.
+    """An external read that has at least one candidate.
 
     Attributes:
-        sources: the elements of its candidates, with T0 if T0 is a candidate.
-        elsewhere: whether it has candidates outside the interpretation, which happens only for a
-            part of a history.
+        sources: the elements of the candidates, which may include T0.
+        elsewhere: whether some candidates are outside the interpretation. This is possible only if
+            the interpretation has a part of a history.
     """
 
     sources: tuple[int, ...]
@@ -40,13 +40,13 @@ def external_reads(
     element_of: Mapping[int, int],
     ops: Sequence[Sequence[int]],
 ) -> list[ExternalRead]:
-    """Return all external reads that have candidates.
+    """Return all external reads that have candidates, including repeated reads of the same value.
 
-    The problem has only one row for the reads of a transaction that return the same value of a key.
+    The problem itself has only one row for repeated reads of the same value in a transaction.
 
     Args:
         problem: the problem.
-        txns: the history's number of each transaction element, T0 first.
+        txns: for each transaction element, beginning with T0, its number in the history.
         element_of: the inverse of ``txns``.
         ops: for each transaction element except T0, its successful operations.
     """
@@ -93,7 +93,7 @@ class _Operations:
         self._source = columns.op_source.tolist()
 
     def external(self, ops: Iterable[int]) -> list[int]:
-        """Return the reads of a transaction that no write of their key precedes."""
+        """Return the reads among a transaction's operations that no write to their key precedes."""
         own: set[int] = set()
         found = []
         for op in ops:
@@ -105,7 +105,10 @@ class _Operations:
         return found
 
     def what_was_read(self, op: int) -> tuple[int, int, int]:
-        """Return a key that is equal for external reads of a transaction with equal candidates."""
+        """Return a lookup key, which is equal for external reads with equal candidates.
+
+        The reads must belong to one transaction.
+        """
         key = self.key[op]
         if self._source[op] != SOURCE_BY_VALUE:
             return key, 1, self._source[op]
@@ -114,6 +117,6 @@ class _Operations:
             return key, 2, op
         if self._kind[op] == READ_LIST:
             first, end = self._columns.list_start[value : value + 2].tolist()
-            # The writer of the last element is the source; an empty list is a read of nil.
+            # The source is the writer of the last element. An empty list is a read of nil.
             value = int(self._columns.list_values[end - 1]) if end > first else 0
         return key, 0, value

@@ -1,12 +1,13 @@
-"""Sets and relations whose pairs are certain, possible (with a literal), or impossible.
+"""Relations whose pairs are certain, possible (with a literal) or impossible.
 
-A relation consists of rows. For each row, ``must`` has the certain columns, as the bits of an
-integer, and ``maybe`` has the other possible columns, each with the literal that the pair is in the
-relation. Absent rows are empty. No literal in ``maybe`` is a constant, and none is in a column
-where ``must`` has a bit. Relations share these rows, which never change once a relation is made.
+A relation consists of rows, one for each first element of its pairs. For each row, ``must`` has the
+second elements of the certain pairs, as the bits of an integer. ``maybe`` has the second elements
+of the other possible pairs, each with the literal that the relation contains the pair. Absent rows
+are empty. No literal in ``maybe`` is a constant, and no pair is in both ``must`` and ``maybe``.
+Relations share rows, which therefore never change.
 
-``must`` and the columns of ``maybe`` are the two bounds of E. Torlak and D. Jackson, *Kodkod: a
-relational model finder*, TACAS 2007.
+``must``, and ``must`` together with ``maybe``, are the two bounds of E. Torlak and D. Jackson,
+*Kodkod: a relational model finder*, TACAS 2007.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ Maybe = dict[int, dict[int, int]]
 
 
 class Relation(Struct, frozen=True):
-    """A relation; a set is a relation with one row, number 0."""
+    """A relation or a set; a set is a relation whose only row has number 0."""
 
     must: Mapping[int, int] = field(default_factory=dict)
     maybe: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
 
     def rows(self) -> set[int]:
-        """Return the rows that may have a pair."""
+        """Return the numbers of the rows that may have a pair."""
         return {*self.must, *self.maybe}
 
     def pairs(self) -> Iterator[tuple[int, int, int]]:
-        """Yield all possible pairs with their literals."""
+        """Yield all possible pairs, each with its literal."""
         for i, row in self.must.items():
             for j in bits(row):
                 yield i, j, TRUE
@@ -42,7 +43,7 @@ class Relation(Struct, frozen=True):
                 yield i, j, literal
 
     def get(self, i: int, j: int) -> int:
-        """Return the literal of a pair."""
+        """Return the literal that the relation contains a pair."""
         if self.must.get(i, 0) >> j & 1:
             return TRUE
         return self.maybe.get(i, _NO_ROW).get(j, FALSE)
@@ -53,7 +54,7 @@ EMPTY = Relation()
 
 
 def relation_of(pairs: Iterable[tuple[int, int, int]]) -> Relation:
-    """Return the relation of some pairs with literals; each pair occurs only once."""
+    """Return the relation with some pairs, each with a literal; no pair may occur twice."""
     must: Must = {}
     maybe: Maybe = {}
     for i, j, literal in pairs:
@@ -65,23 +66,26 @@ def relation_of(pairs: Iterable[tuple[int, int, int]]) -> Relation:
 
 
 class Algebra:
-    """The operators of the language on relations, with gates for pairs that are not certain."""
+    """The operators of the language on relations; pairs that are not certain become gates."""
 
     def __init__(self, circuit: Circuit, everything: Relation, tick: Callable[[], object]) -> None:
-        """Prepare to make gates in a circuit; ``everything`` is the set of all elements.
+        """Keep the circuit to which gates are added.
 
-        ``tick`` is called now and then, and may raise ``TimeoutError``.
+        Args:
+            circuit: the circuit.
+            everything: the set of all elements.
+            tick: a function that is called from time to time and may raise ``TimeoutError``.
         """
         self.circuit = circuit
         self.tick = tick
         self.identity = self.lift(everything)
 
     def constant(self, a: Relation) -> bool:
-        """Return whether every pair is certain or impossible."""
+        """Return whether every pair of ``a`` is certain or impossible."""
         return not a.maybe
 
     def union(self, parts: list[Relation]) -> Relation:
-        """``a | b | …``."""
+        """Return ``a | b | …``."""
         parts = [part for part in parts if part.must or part.maybe]
         if len(parts) < 2:
             return parts[0] if parts else EMPTY
@@ -111,7 +115,7 @@ class Algebra:
         return Relation(must, maybe)
 
     def _any(self, i: int, row: dict[int, list[int]], must: Must) -> dict[int, int]:
-        """Return the disjunction in each column of row ``i``; certain columns go to ``must``."""
+        """Return the disjunction of the literals of each pair (i, j); certain go to ``must``."""
         found: dict[int, int] = {}
         for j, literals in row.items():
             literal = literals[0] if len(literals) == 1 else self.circuit.any_of(literals)
@@ -122,7 +126,7 @@ class Algebra:
         return found
 
     def inter(self, a: Relation, b: Relation) -> Relation:
-        """``a & b``."""
+        """Return ``a & b``."""
         must: Must = {}
         maybe: Maybe = {}
         for i in a.rows() & b.rows():
@@ -140,7 +144,7 @@ class Algebra:
         return Relation(must, maybe)
 
     def diff(self, a: Relation, b: Relation) -> Relation:
-        r"""``a \ b``."""
+        r"""Return ``a \ b``."""
         must: Must = {}
         maybe: Maybe = {}
         for i in a.rows():
@@ -163,7 +167,7 @@ class Algebra:
         return Relation(must, maybe)
 
     def seq(self, a: Relation, b: Relation) -> Relation:
-        """``a ; b``."""
+        """Return ``a ; b``."""
         must: Must = {}
         maybe: Maybe = {}
         live = b.rows()
@@ -172,7 +176,7 @@ class Algebra:
             self.tick()
             through = [k for k in bits(a.must.get(i, 0)) if k in live]
             unsure = a.maybe.get(i, _NO_ROW)
-            if len(through) == 1 and not unsure:  # a row of `[S] ; b` is the same row of b
+            if len(through) == 1 and not unsure:  # as in `[S] ; b`, the row is the same as in b
                 k = through[0]
                 if k in b.must:
                     must[i] = b.must[k]
@@ -201,27 +205,27 @@ class Algebra:
         return Relation(must, maybe)
 
     def inverse(self, a: Relation) -> Relation:
-        """``a^-1``."""
+        """Return ``a^-1``."""
         return relation_of((j, i, literal) for i, j, literal in a.pairs())
 
     def lift(self, s: Relation) -> Relation:
-        """``[S]``."""
+        """Return ``[S]``."""
         return relation_of((j, j, literal) for _, j, literal in s.pairs())
 
     def only_if(self, literal: int, a: Relation) -> Relation:
-        """Return the pairs of ``a``, each on the condition that a literal holds."""
+        """Return the pairs of ``a`` if ``literal`` is true, and else no pairs."""
         both = self.circuit.both
         return relation_of((i, j, both(literal, x)) for i, j, x in a.pairs())
 
     def product(self, s: Relation, t: Relation) -> Relation:
-        """``S * T``, of two sets."""
+        """Return ``S * T``, the product of two sets."""
         of_b = list(t.pairs())
         return relation_of(
             (i, j, self.circuit.both(x, y)) for _, i, x in s.pairs() for _, j, y in of_b
         )
 
     def domain(self, a: Relation) -> Relation:
-        """``domain(a)``."""
+        """Return ``domain(a)``."""
         found = []
         for i in a.rows():
             certain = a.must.get(i, 0) != 0
@@ -230,7 +234,7 @@ class Algebra:
         return relation_of(found)
 
     def plus(self, a: Relation) -> Relation:
-        """Return exactly ``a^+``, by repeated squaring."""
+        """Return the exact value of ``a^+``, which is computed by repeated squaring."""
         if not a.maybe:
             return Relation(closure(a.must), {})
         reach, steps = a, 1
@@ -241,10 +245,10 @@ class Algebra:
         return reach
 
     def plus_from_above(self, a: Relation) -> Relation:
-        """Return a transitive relation that contains ``a``, which the solver chooses.
+        """Return a transitive relation that contains ``a`` and that the solver chooses.
 
-        SOUND BECAUSE the caller uses it only where fewer pairs never hurt. So if any choice
-        satisfies the formula, ``a^+`` itself does.
+        SOUND BECAUSE the caller uses the relation only where fewer pairs cannot violate a check.
+        Therefore, if any choice satisfies the formula, the choice ``a^+`` satisfies it.
         """
         if not a.maybe:
             return Relation(closure(a.must), {})
@@ -269,12 +273,12 @@ class Algebra:
         return result
 
     def with_identity(self, a: Relation) -> Relation:
-        """``a?``."""
+        """Return ``a?``."""
         return self.union([a, self.identity])
 
 
 def may(a: Relation) -> Must:
-    """Return the upper bound of a relation: all possible pairs."""
+    """Return the upper bound of a relation, which has all possible pairs."""
     rows = dict(a.must)
     for i, literals in a.maybe.items():
         row = 0
@@ -285,7 +289,7 @@ def may(a: Relation) -> Must:
 
 
 def closure(rows: Mapping[int, int]) -> Must:
-    """Return the transitive closure of certain pairs (S. Warshall, JACM 1962)."""
+    """Return the transitive closure of rows of bits (S. Warshall, JACM 1962)."""
     reach = dict(rows)
     for k in rows:
         through = reach[k]
@@ -293,5 +297,6 @@ def closure(rows: Mapping[int, int]) -> Must:
         for i, row in reach.items():
             if row & bit:
                 reach[i] = row | through
-        # `through` may have grown by itself only if k reaches k, and then it is unchanged.
+        # The row of k changes in this loop only if k reaches itself, and then only by `through`,
+        # which it already contains.
     return {i: row for i, row in reach.items() if row}

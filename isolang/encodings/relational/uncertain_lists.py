@@ -1,7 +1,8 @@
-"""The orders that list reads of indeterminate transactions show if these are included.
+"""The version orders that list reads of indeterminate transactions show if they are included.
 
-The problem has the order that the longest certain list of a key shows, which contains the orders of
-all of its prefixes. This module evaluates each list of a transaction that may be excluded.
+The problem has the order that the longest certain list of a key shows, which contains the orders
+from all prefixes of that list. This module evaluates the lists of transactions that may be
+excluded.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class UncertainLists:
-    """The list reads of transactions that may be excluded; transactions are elements here."""
+    """The list reads of transactions that may be excluded; transactions are given as elements."""
 
     def __init__(
         self, history: History, operations: Sequence[Sequence[int]], included: Sequence[int]
@@ -28,8 +29,8 @@ class UncertainLists:
 
         Args:
             history: the history.
-            operations: the operations of elements 1, 2, …, without failed ones.
-            included: for each element, T0 first, the literal that it is included.
+            operations: the operations of elements 1, 2, …, without failed operations.
+            included: for each element, beginning with T0, the literal that it is included.
         """
         self._columns = columns = history.columns
         self._operations = operations
@@ -44,7 +45,7 @@ class UncertainLists:
         ]
 
     def shown(self) -> list[tuple[int, int]]:
-        """Return the pairs (reader, writer) for which the reader's lists show the writer."""
+        """Return the pairs (reader, writer) such that a list of the reader shows the writer."""
         return [
             (reader, writer)
             for reader, key, values in self._reads
@@ -55,7 +56,8 @@ class UncertainLists:
     def orders(self) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
         """Yield, for each list read, the reader, the key, and the pairs of writers that it orders.
 
-        The elements of a list are in its order, and appends that it does not show come after them.
+        The read orders the writers of the list's elements, and puts writers whose elements the list
+        lacks after them.
         """
         for reader, key, values in self._reads:
             inside = [self._appender.get((key, value)) for value in values]
@@ -69,9 +71,10 @@ class UncertainLists:
             yield reader, key, sorted(pairs)
 
     def clashing(self) -> list[tuple[int, int]]:
-        """Return the pairs of readers with lists of which neither is a prefix of the other.
+        """Return the pairs of readers whose lists contradict: neither is a prefix of the other.
 
-        A reader whose list contradicts that of an included transaction is impossible by itself.
+        A reader whose list contradicts a list of a certainly included transaction is not listed,
+        because the problem already says that this reader cannot be included.
         """
         return [
             (one, other)
@@ -81,7 +84,7 @@ class UncertainLists:
 
     @cached_property
     def _appender(self) -> dict[tuple[int, int], int]:
-        """The transaction that appended each value to each key."""
+        """The transaction that appended each value, by key and value."""
         return {
             (self._key[op], self._value[op]): element
             for element, ops in enumerate(self._operations, 1)

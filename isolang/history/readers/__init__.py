@@ -1,1 +1,4 @@
-"""One reader for each format: the native core reads, and these modules describe what it found."""
+"""Readers for the formats of histories.
+
+Most readers call native code, and add sentences about how the input was interpreted.
+"""

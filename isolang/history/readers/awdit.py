@@ -1,4 +1,4 @@
-"""AWDIT's text: ``r key value`` lines between separators."""
+"""Reads AWDIT's text format, in which each line is an operation such as ``r key value``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from isolang.history.readers.reading import Files, Reading, call_native
 
 
 def read(files: Files, *, timeout: float) -> Reading:
-    """Read one file.
+    """Read the history in one file.
 
     Raises:
         HistoryError: the input is malformed; the message names file and line.

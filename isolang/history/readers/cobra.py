@@ -1,4 +1,4 @@
-"""Cobra's client logs: each file has the transactions of one client, which is one session."""
+"""Reads the logs of Cobra's clients; each file has the transactions of one session."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ def read(files: Files, *, timeout: float, timestamps: bool = False) -> Reading:
     Args:
         files: the name and the contents of each log.
         timeout: the limit in seconds; 0 for no limit.
-        timestamps: whether each start and commit is followed by a time.
+        timestamps: whether a time follows each start and each commit.
 
     Raises:
         HistoryError: the input is malformed; the message names file and byte.
-        UnsupportedError: a read of a deleted key; the message names file and byte.
+        UnsupportedError: the logs contain a read of a deleted key; the message names file and byte.
     """
     from isolang import _native
 

@@ -1,4 +1,4 @@
-"""dbcop's three formats: bincode of its older version, JSON and ``.hist`` text of its newer one."""
+"""Reads dbcop's three formats: bincode, which is older, and JSON and ``.hist`` text."""
 
 from __future__ import annotations
 

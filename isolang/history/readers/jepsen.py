@@ -1,4 +1,4 @@
-"""Jepsen's operations, in EDN or JSON."""
+"""Reads histories of Jepsen whose operations are transactions, in EDN or JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PROCESS: Final = re.compile(rb":process\s+([^\s,}]+)")
 
 
 def read(files: Files, *, timeout: float) -> Reading:
-    """Read one file.
+    """Read the history in one file.
 
     Raises:
         HistoryError: the input is malformed; the message names file and line.
@@ -160,13 +160,15 @@ def label_and_level_notes(columns: Columns) -> list[str]:
 
 
 def _without_torn_line(data: bytes) -> bytes:
-    """Return the log without its torn last line.
+    """Return the log without its last line, if this line is torn and can be dropped.
 
-    Return nothing if the last line is not torn, or if dropping it could lose a transaction.
+    Return empty bytes if the last line is not torn, or if dropping the line could lose a
+    transaction.
 
-    SOUND BECAUSE: a torn completion leaves its transaction indeterminate (its invocation is still
-    there), and a torn invocation has done nothing yet. In a log in which some process completes
-    what it has not invoked, other transactions might have read from the dropped transaction.
+    SOUND BECAUSE: if a torn completion is dropped, its transaction is indeterminate, because its
+    invocation is still in the log. The transaction of a torn invocation has done nothing yet. But
+    if some completion of the log has no invocation, other transactions may have read from the
+    transaction that would be dropped.
     """
     end = data.rfind(b"\n") + 1
     torn = data[end:].strip()
@@ -185,7 +187,7 @@ def _without_torn_line(data: bytes) -> bytes:
 
 
 def _invocations_and_completions(log: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the type and the process of each line that states both."""
+    """Yield the type and the process of each line that contains both."""
     for line in log.splitlines():
         kind, process = _TYPE.search(line), _PROCESS.search(line)
         if kind and process:
@@ -193,7 +195,11 @@ def _invocations_and_completions(log: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def session_names(processes: list[int]) -> tuple[str, ...]:
-    """Return the names of sessions by their processes; process 3's second session is ``3.2``."""
+    """Return the names of sessions, such as ``3.2`` for the second session of process 3.
+
+    Args:
+        processes: the process of each session.
+    """
     seen: Counter[int] = Counter()
     names = []
     for process in processes:

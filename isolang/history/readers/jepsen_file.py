@@ -1,9 +1,9 @@
-"""Jepsen's binary file of a test, ``test.jepsen``: its history, as the lines of ``history.edn``.
+"""Reads the history in ``test.jepsen``, the binary file in which Jepsen stores a test.
 
-The layout is that of ``jepsen.store.format``, versions 0 and 1. The file consists of blocks with a
-length, a checksum and a type. An index maps numbers to blocks, and its root is the map of the test.
-This map refers to the block of the history, which may be a vector of other blocks. Integers are
-big-endian.
+The history is converted to the lines of ``history.edn``. The layout of the file is defined by
+``jepsen.store.format``, versions 0 and 1. The file consists of blocks with a length, a checksum and
+a type. An index maps numbers to blocks, and its root is the map that describes the test. This map
+refers to the block of the history, which may be a vector of other blocks. Integers are big-endian.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _MAGIC: Final = b"JEPSEN"
 _VERSIONS: Final = (0, 1)
 _INDEX, _FRESSIAN, _PARTIAL_MAP, _STREAM, _VECTOR = range(1, 6)
 _HEADER: Final = 28
-"""The bytes of a block's header: length, checksum, and 16 bytes that begin with the type."""
+"""The bytes of a block's header, which has a length, a checksum, and 16 bytes for the type."""
 
 
 def read(files: Files, *, timeout: float) -> Reading:
-    """Read one file.
+    """Read the history in one file.
 
     Raises:
         HistoryError: the file is damaged, or has no history.
@@ -70,7 +70,7 @@ class _File:
         return HistoryError(f"{self.name}: a damaged Jepsen file: {what}; {hint}")
 
     def block_at(self, at: int) -> tuple[int, bytes]:
-        """Return the type and the contents of a block, after checking its checksum."""
+        """Return the type and the contents of the block at a byte, after checking its checksum."""
         if not 0 < at <= len(self.data) - _HEADER:
             raise self.fail(f"a block at byte {at} of {len(self.data)}")
         length, checksum, kind = struct.unpack_from(">qIh", self.data, at)
@@ -83,7 +83,7 @@ class _File:
         return kind, contents
 
     def index(self, kind: int, contents: bytes) -> tuple[int, dict[int, int]]:
-        """Return the root of the file, and the place of each block."""
+        """Return the number of the root block, and the place of each block by its number."""
         if kind != _INDEX or len(contents) % 12 != 4:
             raise self.fail(f"a block of type {kind} where its index should be")
         (root,) = struct.unpack_from(">i", contents)
@@ -95,7 +95,7 @@ class _File:
         return self.block_at(self.places[number])
 
     def history(self) -> list[str]:
-        """Return the text of each operation."""
+        """Return the operations of the history, each as a text in EDN."""
         number, seen = self.root, set[int]()
         while number and number not in seen:
             seen.add(number)
@@ -120,7 +120,7 @@ class _File:
         raise HistoryError(msg)
 
     def operations(self, number: int, depth: int) -> list[str]:
-        """Return the operations of a block and of the blocks that it refers to."""
+        """Return the operations in a block and in the blocks that it refers to."""
         kind, contents = self.block(number)
         if kind in (_FRESSIAN, _STREAM):
             found = self.texts(contents)
@@ -136,7 +136,7 @@ class _File:
         return found
 
     def texts(self, contents: bytes) -> list[str]:
-        """Return the values of a block."""
+        """Decode the values in the contents of a block, and return their texts."""
         values, found = Fressian(contents), []
         try:
             while not values.at_end():

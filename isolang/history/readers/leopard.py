@@ -1,10 +1,12 @@
-"""Leopard's traces: one JSON object for each operation, with the times of its request and answer.
+"""Reads Leopard's traces, which have one JSON object for each operation, with two times.
 
-Keys are (table, primary key, column). A ``LOCKING_READ`` or ``UNCOMMITTED_READ`` sees other values
-than a consistent read, so its values are ignored and counted; the writes of its statement are kept.
-The published guideline does not name the records that end a transaction. Here they are ``COMMIT``
-and ``ROLLBACK``, in upper or lower case. If a trace has no such record, every transaction counts as
-committed at its last operation. Otherwise a transaction without such a record is indeterminate.
+The times are those of the request and the answer. A key is a table, a primary key and a column. A
+``LOCKING_READ`` or ``UNCOMMITTED_READ`` sees other values than a consistent read. Therefore the
+values of these reads are ignored and counted, while the writes of their statements are kept. The
+published guideline does not name the records that end a transaction. This reader expects
+``COMMIT`` and ``ROLLBACK``, in upper or lower case. If a trace contains no such record, every
+transaction is taken to be committed at its last operation. Otherwise a transaction without such a
+record is indeterminate.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ _BEGINS: Final = ("BEGIN", "START", "START_TRANSACTION")
 
 
 class _Traced(Struct):
-    """A transaction under construction."""
+    """A transaction to which the reader still adds operations."""
 
     session: str
     begin: int
@@ -44,7 +46,7 @@ class _Traced(Struct):
 
 
 def read(files: Files, *, timeout: float = 0.0) -> Reading:
-    """Read the traces of any number of files.
+    """Read one history from any number of trace files.
 
     Raises:
         HistoryError: a line is not an operation of a trace, or its times contradict each other.
@@ -86,7 +88,7 @@ def read(files: Files, *, timeout: float = 0.0) -> Reading:
 
 
 def _records(data: bytes, name: str) -> Iterator[tuple[int, Any]]:
-    """Yield the objects of a file, one per line or in one list, with their lines or indices."""
+    """Yield the objects of a file, each with its line, or with its index if they are in a list."""
     text = data.decode("utf-8", "replace")
     if text.lstrip().startswith("["):
         try:
@@ -104,7 +106,7 @@ def _records(data: bytes, name: str) -> Iterator[tuple[int, Any]]:
 
 
 def _take(record: Any, traced: dict[str, _Traced], where: str) -> int:
-    """Add one operation to its transaction, and return the number of read values to ignore."""
+    """Add one operation to its transaction, and return how many values it read that are ignored."""
     try:
         session, txn = str(record["threadID"]), str(record["transactionID"])
         kind = str(record["operationTraceType"]).upper()
@@ -144,7 +146,7 @@ def _take(record: Any, traced: dict[str, _Traced], where: str) -> int:
 
 
 def _values(tuples: Any, where: str) -> Iterator[tuple[str, Any]]:
-    """Yield the key and the value of each column of each row."""
+    """Yield the key and the value of each column of each row in a record."""
     for row in tuples or ():
         try:
             prefix = f"{row['table']}/{row['primaryKey']}"

@@ -1,4 +1,4 @@
-"""The text of Plume, PolySI and IsoVista: ``r(key,value,session,transaction)``."""
+"""Reads the text format of Plume, PolySI and IsoVista: ``r(key,value,session,transaction)``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from isolang.history.readers.reading import Files, Reading, call_native, counted
 
 
 def read(files: Files, *, timeout: float) -> Reading:
-    """Read one file.
+    """Read the history in one file.
 
     Raises:
         HistoryError: the input is malformed; the message names file and line.

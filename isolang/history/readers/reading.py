@@ -1,4 +1,4 @@
-"""The result of a reader: the columns, and how the reader interpreted the input."""
+"""Defines what readers return: the columns, and how the reader interpreted the input."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ if TYPE_CHECKING:
     from isolang._native import Columns
 
 Files: TypeAlias = tuple[tuple[str, bytes], ...]
-"""The name and the contents of each file of a history."""
+"""The files of a history, each with its name and its contents."""
 
 
 class Reading(Struct, frozen=True, kw_only=True):
-    """The columns, and the sentences that verdicts repeat; see ``isolang.history.History``."""
+    """The columns of a history, and sentences about how the input was interpreted.
+
+    ``isolang.history.History`` describes the attributes.
+    """
 
     columns: Columns
     position_unit: Literal["line", "byte", "record"]
@@ -53,7 +56,7 @@ def call_native(
 
 
 def _utf8(arg: Any) -> Any:
-    """Return an argument whose text can be encoded, as file names may contain half characters."""
+    """Return an argument in which bytes of file names that are not UTF-8 are escaped."""
     if isinstance(arg, str):
         return arg.encode("utf-8", "backslashreplace").decode()
     if isinstance(arg, list | tuple):
@@ -62,28 +65,37 @@ def _utf8(arg: Any) -> Any:
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:
-    """Return a count in words: ``1 read``, ``2 reads``."""
+    """Return a count with its noun, such as ``1 read`` or ``2 reads``.
+
+    Args:
+        count: the number.
+        one: the noun in the singular.
+        many: the noun in the plural; by default the singular with an s.
+    """
     return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 def remarks(report: Mapping[str, Any], *forms: tuple[str, str, str]) -> list[str]:
-    """Return a sentence for each count of a native reader that is not 0.
+    """Return a sentence for each count in the report of a native reader that is not 0.
 
     Args:
-        report: the report of the reader.
-        forms: for each count, its name, the noun, and the rest of the sentence.
+        report: the report of the reader, which has counts by name.
+        forms: for each count, its name, the noun in the singular, and the rest of the sentence.
     """
     return [f"{counted(report[name], one)} {rest}" for name, one, rest in forms if report[name]]
 
 
 def unknown_fields(report: Mapping[str, Any]) -> list[str]:
-    """Return a phrase about unknown fields, if there are any."""
+    """Return a list with a phrase about unknown fields; if there are none, an empty list."""
     fields = report["unknown_fields"]
     return [f"unknown fields: {', '.join(fields)}"] if fields else []
 
 
 def file_sessions(columns: Columns, files: Files) -> tuple[str, ...]:
-    """Return the names of sessions by their files, for formats with one file per session."""
+    """Return the names of sessions, which are the names of their files without suffixes.
+
+    This is for formats in which each session has its own file.
+    """
     import numpy as np
 
     newest = np.maximum.accumulate(columns.txn_session)  # numbered in order of appearance

@@ -1,4 +1,4 @@
-"""Logs of single operations: registers with compare-and-set, locks, stores of texts."""
+"""Reads logs of single operations on registers with compare-and-set, locks, and stores of texts."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from isolang.history.readers.reading import Files, Reading, call_native, remarks
 
 
 def read(files: Files, *, failed_cas: str = "auto", timeout: float) -> Reading:
-    """Read one file.
+    """Read the history in one file.
 
     Args:
-        files: the file.
-        failed_cas: how to read a failed comparison: ``compared`` means that it saw another value,
-            and ``nothing`` that it is unknown what it saw. ``auto`` means ``compared`` for the
-            lines of a log and for maps whose ``:error`` names the comparison, else ``nothing``.
+        files: the name and the contents of the file.
+        failed_cas: what a failed compare-and-set means: ``compared`` if it saw another value, and
+            ``nothing`` if it is unknown what it saw. With ``auto``, it saw another value in the
+            lines of a log, and in maps whose ``:error`` names the comparison; in other maps it is
+            unknown what it saw.
         timeout: the limit in seconds; 0 for no limit.
 
     Raises:
         HistoryError: the input is malformed; the message names file and line.
-        UnsupportedError: an operation on another object, or a text whose writer would be ambiguous.
+        UnsupportedError: the file has operations on objects of another kind, or a text whose
+            writer would be ambiguous.
     """
     from isolang import _native
 

@@ -1,4 +1,4 @@
-"""Viper's and IsoVista's JSON logs: each file is one session, and each line one transaction."""
+"""Reads the JSON logs of Viper and IsoVista; a file is a session, and a line is a transaction."""
 
 from __future__ import annotations
 

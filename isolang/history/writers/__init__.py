@@ -1,8 +1,8 @@
-"""Writers of histories, which never lose information silently.
+"""Writes histories in many formats, and never loses information silently.
 
-If a format cannot express a history, that is an error. Two options avoid the error, and their
-changes are reported: ``renumber=True`` replaces keys and values by numbers, which loses only their
-names, and ``drop`` leaves out the parts that it names.
+If a format cannot express a history, the writer raises an error. Two options avoid the error, and
+the report of the writer lists the changes that they make: ``renumber=True`` replaces keys and
+values by numbers, which loses only their names, and ``drop`` leaves out parts of the history.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from isolang.history.writers.report import Contents, WriteReport
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-_ENCODERS: Final = {  # modules of this folder, and functions; imported when used
+_ENCODERS: Final = {  # modules of this folder, with functions; a module is imported when needed
     "edn": "jepsen:edn",
     "jepsen-json": "jepsen:to_json",
     "dbcop": "dbcop:bincode",
@@ -62,14 +62,15 @@ def save_history(
     renumber: bool = False,
     drop: Collection[str] = (),
 ) -> WriteReport:
-    """Save a history in a file that ``load_history`` reads.
+    """Save a history in a file that ``load_history`` can read.
 
     Args:
         history: the history to save.
-        path: the file, or a new folder for formats in :data:`FOLDERS`.
-        format: one of :data:`WRITABLE`, or ``auto``: by the file's suffix, see :data:`SUFFIXES`.
-        renumber: see :func:`write_history`.
-        drop: see :func:`write_history`.
+        path: the file; for formats in :data:`FOLDERS`, a folder that does not exist yet.
+        format: one of :data:`WRITABLE`; or ``auto``, if the suffix of the file determines the
+            format (:data:`SUFFIXES`).
+        renumber: as in :func:`write_history`.
+        drop: as in :func:`write_history`.
 
     Raises:
         HistoryError: the format cannot express the history (then nothing is written), the suffix
@@ -95,16 +96,16 @@ def write_history(
     renumber: bool = False,
     drop: Collection[str] = (),
 ) -> WriteReport:
-    """Write a history.
+    """Write a history to a file, a folder or a stream.
 
     Args:
         history: the history to write.
-        target: a path, or a binary stream; the path of a new folder for formats in
-            :data:`FOLDERS`.
-        format: one of :data:`WRITABLE`; ``dbcop`` is bincode.
-        renumber: whether to number keys and values that the format cannot express; each read then
-            keeps exactly its possible sources.
-        drop: the parts to leave out, by their names in :data:`DROPPABLE`.
+        target: a path, or a binary stream; for formats in :data:`FOLDERS`, the path of a folder
+            that does not exist yet.
+        format: one of :data:`WRITABLE`, where ``dbcop`` stands for dbcop's bincode.
+        renumber: whether keys and values that the format cannot express are replaced by numbers.
+            Each read still has exactly the same possible sources.
+        drop: the names, from :data:`DROPPABLE`, of the parts to leave out.
 
     Raises:
         HistoryError: the format cannot express the history (then nothing is written), or the

@@ -1,8 +1,9 @@
-"""AWDIT's text: ``r key value`` lines; runs of - separate transactions, runs of = sessions.
+"""Writes AWDIT's text format, in which each line is an operation such as ``r key value``.
 
-The format has no initial state. If a history reads the initial state of some keys, the file begins
-with a transaction in a separate session that writes 0 to these keys. By a note, the user must
-declare this transaction when the file is read (``initial=1``, ``--initial 1``).
+Lines of ``-`` separate transactions, and lines of ``=`` separate sessions. The format has no
+initial state. If the history reads the initial state of some keys, the file begins with a
+transaction in a separate session that writes 0 to these keys. A note tells the user to declare this
+transaction when the file is read (``initial=1``, ``--initial 1``).
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ _TARGET = FormatFeatures(name="AWDIT text", aborted=False)
 def encode(
     history: History, *, renumber: bool, drop: frozenset[str]
 ) -> tuple[Contents, WriteReport]:
-    """Encode a history in AWDIT's text.
+    """Encode a history in AWDIT's text format.
 
     Raises:
-        HistoryError: the text cannot express the history.
+        HistoryError: the format cannot express the history.
     """
     found = numbered(history, _TARGET, bits=64, zero_writable=False, renumber=renumber, drop=drop)
     initial = sorted(set(found.keys[found.values == 0].tolist()))

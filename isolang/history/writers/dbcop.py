@@ -1,4 +1,7 @@
-"""dbcop's three formats; the initial state is 0 in bincode, and has its own name in the others."""
+"""Writes dbcop's three formats: bincode, JSON and ``.hist`` text.
+
+In bincode, the initial state is the value 0. The other formats have a special name for it.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ def to_json(
     Raises:
         HistoryError: the format cannot express the history.
     """
-    # An unwritten version 0 is initial, so that no transaction may write it.
+    # A version 0 that no transaction writes is the initial version, so no transaction may write 0.
     found = numbered(history, _JSON, bits=64, zero_writable=False, renumber=renumber, drop=drop)
 
     def transaction(row: NumberedTransaction) -> dict[str, object]:

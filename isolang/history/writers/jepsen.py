@@ -1,8 +1,8 @@
-"""Jepsen's operation maps in EDN or JSON, with one map per line and sessions as processes.
+"""Writes Jepsen's operation maps in EDN or JSON, one per line, with sessions as processes.
 
-If the history has real time, ``:invoke`` and ``:ok`` lines are in its order. Otherwise there are
-only completions, because any order of invocations would claim a real-time order that the history
-does not have.
+If the history has real time, ``:invoke`` and ``:ok`` lines are in this order. Otherwise only
+completions are written, because every order of invocations would claim a real-time order that the
+history does not have.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def edn(history: History, *, renumber: bool, drop: frozenset[str]) -> tuple[Cont
 def to_json(
     history: History, *, renumber: bool, drop: frozenset[str]
 ) -> tuple[Contents, WriteReport]:
-    """Encode a history in JSON: the maps of EDN, with strings for keywords.
+    """Encode a history in JSON, with the same maps as in EDN, but strings in place of keywords.
 
     Raises:
         HistoryError: JSON cannot express the history.
@@ -131,10 +131,10 @@ def _encode(
 
 
 class _Texts:
-    """The texts of atoms other than numbers; each text is checked by reading it back.
+    """Makes the texts of atoms that are not numbers, and checks each text by reading it back.
 
     Attributes:
-        json: whether the texts are JSON.
+        json: whether the texts are in JSON instead of EDN.
         keys: the texts of keys, by atom.
         values: the texts of values, by atom.
     """
@@ -147,14 +147,17 @@ class _Texts:
         self._columns = history.columns
 
     def expressible(self, atoms: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which atoms the format can express, and cache the texts of non-numbers."""
+        """Return, for each atom, whether the format can express it.
+
+        The texts of atoms that are not numbers are cached.
+        """
         import numpy as np
 
         kinds = self._columns.value_kinds()[atoms]
         fits = np.isin(kinds, (NIL, INTEGER, NATURAL))
         for i in np.flatnonzero(~fits).tolist():
             atom = int(atoms[i])
-            if atom == self._columns.deleted:  # an operation, not a value
+            if atom == self._columns.deleted:  # a delete is written as an operation, not a value
                 fits[i] = True
                 continue
             text = self._text(self._columns.value(atom))
@@ -163,10 +166,10 @@ class _Texts:
         return fits
 
     def check_keys(self, part: Outline) -> None:
-        """Cache the texts of the keys to write.
+        """Make and cache the texts of the keys to write.
 
         Raises:
-            HistoryError: a key has no text.
+            HistoryError: the format cannot express a key.
         """
         import numpy as np
 
@@ -184,10 +187,10 @@ class _Texts:
             self.keys[int(self._columns.key_atom[key])] = text
 
     def versions(self, part: Outline) -> dict[int, str]:
-        """Return the texts of versions other than numbers.
+        """Return the texts of versions that are not numbers.
 
         Raises:
-            HistoryError: a version has no text.
+            HistoryError: the format cannot express a version.
         """
         import numpy as np
 
@@ -208,10 +211,10 @@ class _Texts:
         return texts
 
     def groups(self, part: Outline) -> dict[int, str]:
-        """Return the texts of groups.
+        """Return the texts of groups by their numbers.
 
         Raises:
-            HistoryError: a group has no text.
+            HistoryError: the format cannot express a group.
         """
         import numpy as np
 
@@ -230,7 +233,7 @@ class _Texts:
         return texts
 
     def names(self, sets: Sequence[tuple[str, ...]]) -> list[str]:
-        """Return the text of each set of names."""
+        """Return the text of each set of labels or levels."""
         between = "," if self.json else " "
 
         def text(names: tuple[str, ...]) -> str:
@@ -250,9 +253,9 @@ class _Texts:
         ]
 
     def _text(self, atom: tuple[int, object], *, key: bool = False) -> str | None:
-        """Return the text of an atom, if reading it as a key (or as a value) returns the same atom.
+        """Return a text that the reader reads as the same key or value; ``None`` if none exists.
 
-        For example, the row ``[:t 1]`` can be a key, but as a value it would be read as a list.
+        For example, the row ``[:t 1]`` can be a key. As a value, it would be read as a list.
         """
         from isolang import _native
 
@@ -278,7 +281,13 @@ class _Texts:
 
 
 def _check_indeterminate_reads(part: Outline, names: Names) -> None:
-    """Refuse reads of the initial state in ``:info`` maps, where nil means an unknown result."""
+    """Require that no indeterminate transaction reads the initial state.
+
+    In ``:info`` maps, nil means an unknown result.
+
+    Raises:
+        HistoryError: an indeterminate transaction reads the initial state.
+    """
     import numpy as np
 
     history = part.history
@@ -296,10 +305,10 @@ def _check_indeterminate_reads(part: Outline, names: Names) -> None:
 
 
 def _after_unknown(part: Outline, drop: frozenset[str]) -> list[str]:
-    """Return a note on sessions that continue after ``:info``; the format begins new ones there.
+    """Return a note on sessions that continue after ``:info``, where the format starts a new one.
 
     Raises:
-        HistoryError: there are such sessions, and the user does not drop their order.
+        HistoryError: such sessions exist, and the user has not allowed to drop their order.
     """
     import numpy as np
 
@@ -322,7 +331,10 @@ def _after_unknown(part: Outline, drop: frozenset[str]) -> list[str]:
 
 
 def _processes(part: Outline) -> list[int]:
-    """Return the number of each session in the input if all have one; otherwise numbers from 0."""
+    """Return the process of each session.
+
+    It is the number of the session in the input if all sessions have numbers, otherwise its index.
+    """
     history = part.history
     session_of = history.columns.txn_session
     sessions = part.sessions()

@@ -1,7 +1,8 @@
-"""Cobra's and Viper's formats, in which a history is a folder with one log for each session.
+"""Writes the log formats of Cobra and Viper: a folder with one file for each session.
 
-Both formats have only committed transactions. Cobra's logs are of the duplicate-value variant, in
-which key and value identify a write, as in a history by value.
+Both formats can express only committed transactions. Cobra's logs are written in the
+duplicate-value variant, in which a read names only the key and the value of its source and not the
+write itself.
 """
 
 from __future__ import annotations
@@ -19,16 +20,17 @@ if TYPE_CHECKING:
 
 _COBRA = FormatFeatures(name="Cobra logs", aborted=False, empty=True)
 _VIPER = FormatFeatures(name="Viper logs", aborted=False, empty=True)
-_UNIVERSAL, _INITIAL = 0xABDDEFEE, 0xBEBEEBEE  # write ids: of every write, and of the initial state
+# The write id of every write in this variant, and the write id of the initial state.
+_UNIVERSAL, _INITIAL = 0xABDDEFEE, 0xBEBEEBEE
 
 
 def cobra(
     history: History, *, renumber: bool, drop: frozenset[str]
 ) -> tuple[Contents, WriteReport]:
-    """Encode a history as Cobra's logs, by file name.
+    """Encode a history as Cobra's logs, with the contents of each log by file name.
 
     Raises:
-        HistoryError: the logs cannot express the history.
+        HistoryError: the format cannot express the history.
     """
     found = numbered(history, _COBRA, bits=63, zero_writable=False, renumber=renumber, drop=drop)
 
@@ -43,7 +45,7 @@ def cobra(
             )
         return b"".join([*out, struct.pack(">cq", b"C", row.ordinal)])
 
-    files = {  # readers read the files in the order of their names
+    files = {  # the names are padded, because readers take the files in the order of names
         f"T{i:05d}.log": b"".join(map(records, rows)) for i, rows in enumerate(found.sessions())
     }
     return files, found.report("cobra")
@@ -52,10 +54,10 @@ def cobra(
 def viper(
     history: History, *, renumber: bool, drop: frozenset[str]
 ) -> tuple[Contents, WriteReport]:
-    """Encode a history as Viper's logs, by file name.
+    """Encode a history as Viper's logs, with the contents of each log by file name.
 
     Raises:
-        HistoryError: the logs cannot express the history.
+        HistoryError: the format cannot express the history.
     """
     found = numbered(history, _VIPER, bits=63, zero_writable=False, renumber=renumber, drop=drop)
 

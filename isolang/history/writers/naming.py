@@ -1,15 +1,17 @@
-"""The names of values in another format.
+"""Chooses the names that the values of a history have in another format.
 
-A format has one name for the initial state, ``nil`` or 0. A history may have two: nil, and an
+A format has one name for the initial state: ``nil`` or 0. A history may have two: nil, and the
 initial value of the key. A name may change only if every read keeps exactly its possible sources.
-For each key, let I be the names of its initial state, and τ the format's name for it. Then:
+For each key, let I be the set of names of its initial state, and τ the format's name for this
+state. Then:
 
 * A read of v in I becomes a read of τ. If v is not τ itself, no transaction may write v or τ,
-  because the read would lose or gain writers.
-* A read of another value whose name is τ would become a read of the initial state. It is an error.
+  because otherwise the read would lose or gain candidates.
+* A read of another value whose name is τ would become a read of the initial state. Such a read is
+  an error.
 
-``renumber`` makes new names instead. For reads by value, equal values get equal numbers, and all
-names in I become τ (if a transaction writes a value in I, no other name in I may occur). For reads
+With ``renumber``, values get new names. For reads by value, equal values get equal numbers, and all
+names in I become τ. If a transaction writes a value in I, no other name in I may occur. For reads
 with an explicit source, each *write* gets a different number, and a read gets the number of its
 source. A missing source gets a number that no transaction writes.
 """
@@ -31,17 +33,18 @@ if TYPE_CHECKING:
 
     from isolang.history.writers.outline import Outline
 
-# Names other than atoms, as in native/writers/writers.hpp; the number n is FIRST_NUMBER - n.
+# The codes for names that are not atoms, as in native/writers/writers.hpp. The code for a new
+# number n is FIRST_NUMBER - n.
 INITIAL: Final = -2
 FIRST_NUMBER: Final = -3
 
 
 class Names(Struct, frozen=True, kw_only=True):
-    """The names of values in the other format.
+    """The names of values in another format.
 
     Attributes:
-        of: for each operation to write, an atom (or the number of a list), the unknown
-            value, :data:`INITIAL`, or a new number.
+        of: for each operation to write, the name of its value: an atom or the number of a list, the
+            code for an unknown value, :data:`INITIAL`, or the code for a new number.
         notes: a phrase for each kind of change.
     """
 
@@ -61,9 +64,10 @@ def name_values(
 
     Args:
         part: the part of the history to write.
-        tau: the atom of the format's name for the initial state, below -1 if the history has no
-            such atom.
-        expressible: returns which of some atoms the format can express.
+        tau: the atom that is the format's name for the initial state; a number below -1 if the
+            history has no such atom.
+        expressible: a function that returns, for each of the given atoms, whether the format can
+            express it.
         tau_writable: whether the format distinguishes a write of ``tau`` from the initial state.
         renumber: whether values may get new names.
 
@@ -115,7 +119,7 @@ class _Operations:
         self.key = columns.op_key[part.ops]
         self.value = columns.op_value[part.ops].astype("int64")
         self.source = columns.op_source[part.ops]
-        if columns.has_versions:  # versions are written, and determine the sources
+        if columns.has_versions:  # versions are written too, and they determine the sources
             stated = columns.op_version[part.ops] != c.NO_VERSION
             self.source = np.where(stated, c.SOURCE_BY_VALUE, self.source)
         kind = columns.op_kind[part.ops]
@@ -125,17 +129,17 @@ class _Operations:
         self.reads = (kind == c.READ) & (self.value != c.UNKNOWN_VALUE)
         self.initial = columns.initial_value[self.key] if len(self.key) else self.value
         alone = c.initial_alone(columns)
-        self.alone = alone[self.key] & (self.initial != c.NIL_ATOM)  # nil is not another name of it
+        self.alone = alone[self.key] & (self.initial != c.NIL_ATOM)  # nil is not a second name
         self.of_initial = self.reads & self.is_initial()
 
     def is_initial(self) -> NDArray[np.bool_]:
-        """Return for each operation whether its value names the initial state of its key."""
+        """Return, for each operation, whether its value is a name of its key's initial state."""
         nil = (self.value == c.NIL_ATOM) & ~self.alone
         found: NDArray[np.bool_] = nil | (self.value == self.initial)
         return found
 
     def written(self, atom: int | NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Return for each operation whether some operation writes an atom to its key."""
+        """Return, for each operation, whether some operation writes ``atom`` to the same key."""
         import numpy as np
 
         found = np.zeros(self.columns.n_keys(), dtype=bool)
@@ -151,13 +155,13 @@ def _problems(
     *,
     tau_writable: bool,
 ) -> list[tuple[NDArray[np.bool_], str]]:
-    """Return masks of the operations whose values cannot keep their names, with reasons."""
+    """Return the operations whose values cannot keep their names, as masks with reasons."""
     import numpy as np
 
     columns, tau = ops.columns, ops.tau
     named = (ops.writes | ops.reads) & ~ops.of_initial
     start = columns.list_start
-    elements = np.zeros(len(columns.list_values), dtype=bool)  # of the lists to write
+    elements = np.zeros(len(columns.list_values), dtype=bool)  # the elements of lists to write
     for number in np.unique(ops.value[ops.lists]).tolist():
         elements[start[number] : start[number + 1]] = True
     used = np.unique(np.concatenate([ops.value[named], columns.list_values[elements]]))
@@ -199,13 +203,17 @@ def _problems(
 def _renumber(
     ops: _Operations, which: NDArray[np.int64], names: NDArray[np.int64], *, tau_writable: bool
 ) -> tuple[str, int] | None:
-    """Number the values of one key, or return the reason why not and the operation at fault.
+    """Number the values of one key.
 
     Args:
         ops: the operations to write.
-        which: the indices of the key's operations.
-        names: the names, which change.
+        which: the indices of the operations on the key.
+        names: the names of values, which this function changes.
         tau_writable: whether an operation may write the format's name of the initial state.
+
+    Returns:
+        ``None`` if the values were numbered; otherwise the reason why this is not possible, and the
+        operation at fault.
     """
     at = which.tolist()
     value = dict(zip(at, ops.value[which].tolist(), strict=True))
@@ -227,12 +235,12 @@ def _renumber(
         return "reads by value and reads with an explicit source of one key", by_value[0]
     per_write = bool(sourced) and not by_value
     if written & initial and not per_write:
-        # All names in I become one name. If an operation writes it, only one of them may be in use.
+        # All names in I become one name. If an operation writes it, only one name may be in use.
         used = {value[i] for i in by_value + writes} & initial
         if len(used) > 1 or len(by_value) < len(reads) or not tau_writable:
             return "a write of the initial state's value", writes[0]
-    numbers: dict[int, int] = {}  # of values
-    number_of: dict[int, int] = {}  # of writes, by operation
+    numbers: dict[int, int] = {}  # the new numbers of values
+    number_of: dict[int, int] = {}  # the new numbers of writes, by operation
 
     def numbered(v: int) -> int:
         return FIRST_NUMBER - numbers.setdefault(v, len(numbers) + 1)
@@ -245,7 +253,7 @@ def _renumber(
         number_of[int(ops.numbers[i])] = int(names[i])
     fresh = FIRST_NUMBER - (len(at) + 1)  # above all numbers in use
     for i in reads:
-        if source[i] >= 0:  # a source that is not written, such as a failed operation, is missing
+        if source[i] >= 0:  # if the source is not written, for example if it failed, it is missing
             names[i] = number_of.get(source[i], fresh)
         elif source[i] == c.SOURCE_MISSING:
             names[i] = fresh

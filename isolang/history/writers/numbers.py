@@ -1,4 +1,4 @@
-"""Keys and values as numbers, for the formats that have no names: bincode, text and logs."""
+"""Replaces keys and values by numbers, for formats that can write only numbers."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Numbered(Struct, frozen=True, kw_only=True):
     """The part of a history to write, with numbers for keys and values.
 
     Attributes:
-        part: the part of the history.
-        keys: the key of each operation.
-        values: the value that each operation wrote or read; 0 is the initial state.
+        part: the part of the history to write.
+        keys: the number of each operation's key.
+        values: the number of the value that each operation wrote or read; 0 is the initial state.
         notes: a phrase for each kind of change.
-        key_numbers: the name and the number of each renumbered key.
+        key_numbers: for each key that got a new number, its name and this number.
     """
 
     part: Outline
@@ -39,7 +39,7 @@ class Numbered(Struct, frozen=True, kw_only=True):
     key_numbers: tuple[tuple[str, int], ...]
 
     def sessions(self) -> Iterator[Iterator[NumberedTransaction]]:
-        """Yield the transactions of each session as Python objects."""
+        """Yield the sessions, and for each session its transactions in session order."""
         part, columns = self.part, self.part.history.columns
         start, committed = part.start.tolist(), columns.txn_status[part.txns] == c.COMMITTED
         writes = (columns.op_kind[part.ops] == c.WRITE).tolist()
@@ -69,9 +69,9 @@ class NumberedTransaction(Struct, frozen=True, kw_only=True):
     """One transaction to write.
 
     Attributes:
-        ordinal: its number among all written transactions, from 1.
-        committed: whether it committed.
-        ops: for each operation: whether it is a write, its key, its value.
+        ordinal: the number of the transaction among all written transactions, counted from 1.
+        committed: whether the transaction committed.
+        ops: for each operation, whether it is a write, the number of its key, and its value.
     """
 
     ordinal: int
@@ -93,14 +93,14 @@ def numbered(
     Args:
         history: the history to write.
         target: the features of the format.
-        bits: the size of the format's unsigned numbers.
+        bits: how many bits the format's unsigned numbers have.
         zero_writable: whether the format distinguishes a write of 0 from the initial state.
-        renumber: whether keys and values without a number may get one.
-        drop: the parts to leave out.
+        renumber: whether keys and values that are not numbers may get a number.
+        drop: the names of the parts to leave out.
 
     Raises:
-        HistoryError: a key or value has no number and may not get one, or the format cannot
-            express the history.
+        HistoryError: a key or a value is not a number and may not get a number, or the format
+            cannot express the history.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Selects the transactions and operations to write, if the format can express them."""
+"""Selects the transactions and operations of a history that a format can express."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class FormatFeatures(Struct, frozen=True, kw_only=True):
-    """The features of a format; each flag says whether the format can express something.
+    """The features of a format; each flag says whether the format can express some feature.
 
     Attributes:
         name: the name of the format in messages.
@@ -59,10 +59,11 @@ class Outline(Struct, frozen=True, kw_only=True):
     Attributes:
         history: the whole history.
         target: the format's name in messages.
-        txns: the numbers of the transactions without T0, in the history's order.
-        start: the index in ``ops`` of the first operation of each transaction, and the end.
+        txns: the numbers of the transactions to write, in the history's order and without T0.
+        start: for each transaction, the index of its first operation in ``ops``; a last entry marks
+            the end of ``ops``.
         ops: the numbers of the operations to write.
-        notes: a phrase for each kind of omission.
+        notes: a phrase for each kind of omitted part.
     """
 
     history: History
@@ -73,7 +74,7 @@ class Outline(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
 
     def sessions(self) -> list[NDArray[np.int64]]:
-        """Return the transactions of each session, as indices of ``txns``, in session order."""
+        """Return, for each session, its transactions in session order, as indices of ``txns``."""
         import numpy as np
 
         session = self.history.columns.txn_session[self.txns]
@@ -85,11 +86,11 @@ class Outline(Struct, frozen=True, kw_only=True):
 
 
 def outline(history: History, target: FormatFeatures, drop: frozenset[str]) -> Outline:
-    """Return the part of a history to write.
+    """Return the part of a history to write in a format.
 
     Raises:
-        HistoryError: the format cannot express a part of the history, and ``drop`` does not have
-            it.
+        HistoryError: the format cannot express a part of the history, and ``drop`` does not name
+            this part.
     """
     import numpy as np
 
@@ -155,7 +156,7 @@ def outline(history: History, target: FormatFeatures, drop: frozenset[str]) -> O
     for allowed, bad, what, may in (
         (target.failed, columns.op_ok == 0, "an operation that failed", "failed-operations"),
         (
-            False,  # no format can express this
+            False,  # for every format, because no format can express it
             (columns.op_value == c.UNKNOWN_VALUE) & (status[txn_of] == c.COMMITTED),
             "a read with an unknown result",
             "unknown-reads",

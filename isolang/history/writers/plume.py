@@ -1,4 +1,7 @@
-"""Plume's text: ``r(key,value,session,transaction)``; 0 is initial, transaction -1 aborted."""
+"""Writes Plume's text format: ``r(key,value,session,transaction)``.
+
+The value 0 is the initial state, and aborted transactions have the number -1.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,10 @@ _TARGET = FormatFeatures(name="Plume text")
 def encode(
     history: History, *, renumber: bool, drop: frozenset[str]
 ) -> tuple[Contents, WriteReport]:
-    """Encode a history in Plume's text.
+    """Encode a history in Plume's text format.
 
     Raises:
-        HistoryError: the text cannot express the history.
+        HistoryError: the format cannot express the history.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""The result of an encoder: the contents to write, and a report."""
+"""Defines what an encoder of histories returns: the contents to write, and a report."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from typing import TypeAlias
 from msgspec import Struct
 
 Sink: TypeAlias = Callable[[bytes], object]
-"""A function that receives the bytes of a file in pieces."""
+"""A function that takes the bytes of a file, one piece after the other."""
 
 Contents: TypeAlias = bytes | dict[str, bytes] | Callable[[Sink], None]
-"""The bytes of a file, or of each file of a folder; or a function that writes them."""
+"""The bytes of a file, the bytes of each file in a folder by name, or a function that writes bytes.
+"""
 
 
 class WriteReport(Struct, frozen=True, kw_only=True):
-    """A report on a written history and its changes.
+    """A report on a written history and on how it differs from the original history.
 
     Attributes:
         format: the name of the format.
-        transactions: the number of transactions that were written.
-        operations: the number of operations that were written.
-        notes: a phrase, with a count, for each kind of translation, renaming or omission.
-        key_numbers: the old name and the number of each renumbered key.
+        transactions: how many transactions were written.
+        operations: how many operations were written.
+        notes: for each kind of translation, renaming or omission, a phrase with a count.
+        key_numbers: for each key that got a new number, its name and this number.
     """
 
     format: str

@@ -1,7 +1,7 @@
-"""Compiles checks to the automata of event graphs, or explains why a check does not compile.
+"""Compiles checks to automata, or explains why a check does not compile.
 
-docs/routes.md#event-graphs proves that under the conditions that this module tests, the product of
-a history with the automaton has a cycle iff the history violates the check.
+This module tests the conditions under which docs/routes.md#event-graphs proves that the product of
+a history with the automaton of a check has a cycle iff the history violates the check.
 """
 
 from __future__ import annotations
@@ -64,19 +64,20 @@ from isolang.language.classify.regular import plus, stretched
 
 
 class NotAnEventGraph(SpecError):  # noqa: N818 - it names what a check is not
-    """A check that does not compile to an event graph.
+    """The error that a check or a declaration does not compile to an event graph.
 
     Attributes:
-        check: the name of the check, or empty if a declaration is the reason.
-        reason: why it does not compile, as text.
-        return_path_refusal: why the specification does not compile to return paths either.
+        check: the name of the check; empty if a declaration is the reason.
+        reason: a phrase that says why the check does not compile.
+        return_path_refusal: the error that the specification does not compile to return paths
+            either; ``None`` if this was not tried.
     """
 
     def __init__(self, spec: Spec, pos: Position, reason: str, *, check: str, hint: str) -> None:
         what = f"check `{check}` is not an event graph: {reason}" if check else reason
         context = ""
         for candidate in spec.checks:
-            # The refused construct may be in a definition, even in another file.
+            # The construct that does not compile may be in a definition, even in another file.
             if candidate.name == check and (candidate.file, candidate.line) != pos[:2]:
                 context = f"used by check `{check}` in {candidate.file}:{candidate.line}"
         text = message_at(pos, spec.texts, what, hint=hint, context=context)
@@ -86,10 +87,9 @@ class NotAnEventGraph(SpecError):  # noqa: N818 - it names what a check is not
         self.return_path_refusal: NotAnEventGraph | None = None
 
     def reasons(self) -> tuple[str, ...]:
-        """Return sentences that explain why the native engine cannot decide a specification.
+        """Return phrases that explain why the native engine cannot decide a specification.
 
-        A check that does not compile to an event graph may compile to return paths. In that case,
-        the second sentence is about another check.
+        The second phrase is about return paths, for which another check may be the reason.
         """
         own = f"check `{self.check}`: {self.reason}" if self.check else self.reason
         other = self.return_path_refusal
@@ -110,12 +110,12 @@ class NotAnEventGraph(SpecError):  # noqa: N818 - it names what a check is not
 
 
 class Plan(Route, frozen=True, kw_only=True):
-    """The route of event graphs.
+    """The route by which the native engine decides a specification with automata.
 
     Attributes:
         automata: one automaton for each check, in the order of ``spec.checks``.
-        theorem: the theorem that ``spec`` is equivalent to the user's specification, or ``None`` if
-            ``spec`` is the user's own.
+        theorem: the theorem that ``spec`` is equivalent to the user's specification; ``None`` if
+            ``spec`` is the user's specification itself.
     """
 
     kind: Kind = "event graph"
@@ -124,15 +124,16 @@ class Plan(Route, frozen=True, kw_only=True):
 
 
 def classify(spec: Spec) -> Plan:
-    """Compile every check to an automaton whose product with a history is exact.
+    """Compile every check to an automaton, such that the event graphs decide the specification.
 
     Args:
-        spec: the specification.
+        spec: the specification. It compiles only if it declares no relations except ``rf`` and
+            ``ww``.
 
     Raises:
-        NotAnEventGraph: if a check or a declaration does not compile. The error gives the first one
-            and the reason.
-        SpecError: if there is nothing to check.
+        NotAnEventGraph: if a check or a declaration does not compile. The error has the reason for
+            the first that does not compile.
+        SpecError: if the specification has no check.
     """
     for exists in spec.exists:
         if exists != CANONICAL_EXISTS.get(exists.name):
@@ -174,7 +175,7 @@ _FORMS: Mapping[str, tuple[str, str]] = {
 
 
 def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
-    """Return the automaton of one check, and a warning, which may be empty."""
+    """Return the automaton of one check, and a warning if the check cannot fail, or else ""."""
 
     def refuse(reason: str, e: Core | None = None, hint: str = "") -> NotAnEventGraph:
         pos = e.pos if e is not None and e.pos is not None else check.pos
@@ -206,7 +207,7 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
         except NotRegularError:
             if check.kind != "irreflexive" or not isinstance(expr, ForKey):
                 raise
-            # The union over keys has a loop iff the relation of some key has one.
+            # The union over keys has a loop iff the relation for some key has a loop.
             sites, expr = "accesses", of_one_key(expr)
             language = language_of(expr)
         if language.nullable:
@@ -225,7 +226,7 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
             _need_closed(language, refuse, check.expr)
         # The automaton needs no `init`, because no walk leads back to T0.
         of_key = sites == "accesses"
-        # Refuse by name, as the checkers do, every relation other than an order, even after `init`.
+        # As in the checkers, a relation that is not an order is never allowed, even after `init`.
         if of_key and (whole := [r for r in NO_ORDERS if r in names(expr)]):
             raise refuse(f"`{whole[0]}` compares whole transactions", check.expr)
         transitive = (TRANSITIVE - {"init"}) | {"ww"} if of_key else TRANSITIVE
@@ -256,7 +257,7 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
 
 
 def over_operations(automaton: Automaton) -> Automaton:
-    """Return the automaton with a ``po`` loop at each state that a walk leaves from a statement."""
+    """Return the automaton with a ``po`` loop at each state in which a walk leaves a statement."""
     leaving = {q for letter in ("rw", "tx") for q, _ in automaton.steps.get(letter, ())}
     leaving |= {q for q, _ in automaton.back}
     steps = {**automaton.steps, "po": tuple((q, q) for q in sorted(leaving))}
@@ -264,11 +265,14 @@ def over_operations(automaton: Automaton) -> Automaton:
 
 
 def leaves_the_key(automaton: Automaton) -> str:
-    """Return why a walk of one key may need a transaction that does not access the key, or "".
+    """Return the reason why a walk of one key may visit a transaction that does not access the key.
 
-    SOUND BECAUSE all other steps lead between transactions that access the key. So does each step
-    of a builtin order that is not next to another such step. Two steps in a row of one order are
-    one step of it, which the automaton must then allow.
+    The result is empty if every such walk can be replaced by one that visits only transactions that
+    access the key.
+
+    SOUND BECAUSE steps other than those of builtin orders lead between transactions that access the
+    key. A step of a builtin order that is not next to another such step does the same. Two
+    successive steps of one order can be replaced by one step, if the automaton allows this step.
     """
     if whole := [r for r in NO_ORDERS if r in automaton.steps]:
         return f"`{whole[0]}` compares whole transactions"
@@ -293,10 +297,10 @@ def leaves_the_key(automaton: Automaton) -> str:
 
 
 def _silently(automaton: Automaton, states: set[int], tests: Sequence[str] = ()) -> set[int]:
-    """Return the states that are reachable by silent moves and by moves of the given tests.
+    """Return the states to which silent moves, and moves of the given tests, lead from ``states``.
 
-    A transaction that passes ``[W]`` or ``[R]`` accesses the key; a transaction that passes a test
-    of a label or of a level may not access the key.
+    A transaction that passes ``[W]`` or ``[R]`` accesses the key. A transaction that passes the
+    test of a label or of a level may not access the key.
     """
     moves = [*automaton.epsilon, *(move for test in tests for move in automaton.of(test))]
     while True:
@@ -311,11 +315,11 @@ class _Refuse(Protocol):
 
 
 def _need_closed(language: Dfa, refuse: _Refuse, e: Core) -> None:
-    """Refuse ``irreflexive`` unless any two words in a row are a word (condition 2 in the docs)."""
+    """Raise an error unless any two words in sequence are a word (condition 2 in the docs)."""
     twice = concatenate(language, language)
     if not included(twice, language):
-        # A closed walk can be read from any of its transactions. So the example should, if
-        # possible, be a word of which no rotation is a word of the expression.
+        # A closed walk can be read from any of its transactions. Therefore a good example is a word
+        # of which no rotation is a word of the expression.
         allowed = subtract(twice, rotations(language))
         shown = _shown(shortest_word(subtract(twice, language) if allowed.empty else allowed))
         reason = (
@@ -327,10 +331,10 @@ def _need_closed(language: Dfa, refuse: _Refuse, e: Core) -> None:
 
 
 def _cannot_fail(spec: Spec, check: Check, base: Dfa) -> str:
-    """Return a warning if no history can violate the check, and otherwise an empty text.
+    """Return a warning if no history can violate the check, and else an empty text.
 
-    SOUND BECAUSE nothing leads to T0, so no cycle has an ``init`` step; and ``so``, or ``rt``, of
-    one key, of one group or of all, alone is an order.
+    SOUND BECAUSE no pair leads to T0, so no cycle has an ``init`` step. Besides, ``so`` alone and
+    ``rt`` alone are orders, also if they are restricted to one key or to one group.
     """
     rows = tuple({a: t for a, t in row.items() if a != "init"} for row in base.moves)
     letters = steps_of(_on_accepted(Dfa(rows, base.final)))
@@ -343,12 +347,12 @@ def _cannot_fail(spec: Spec, check: Check, base: Dfa) -> str:
 
 
 def _on_accepted(dfa: Dfa) -> Dfa:
-    """Return an automaton that accepts the same words and has only states on accepted words."""
+    """Return an automaton for the same language that has only states on accepted words."""
     return subtract(dfa, Dfa(({},), frozenset()))
 
 
 def steps_of(dfa: Dfa) -> tuple[str, ...]:
-    """Return all letters of the automaton that are not tests."""
+    """Return the letters of an automaton that are not tests."""
     return tuple(letter for letter in in_order(dfa.letters) if not is_test(letter))
 
 
@@ -357,7 +361,7 @@ def _shown(word: Word) -> str:
 
 
 def shown_letter(letter: str) -> str:
-    """Return a letter in the syntax of the language."""
+    """Return a letter as it is written in the language."""
     if " not " in letter and whole_letter(letter) in NAMED:
         return f"[T \\ {letter.replace(' not ', ' ')}]"
     return f"[{letter}]" if is_test(letter) else letter
@@ -366,25 +370,24 @@ def shown_letter(letter: str) -> str:
 def generators(
     stretched_language: Dfa, *, acyclic: bool, transitive: frozenset[str] = TRANSITIVE
 ) -> Dfa:
-    """Return a language F such that F⁺ is the language of the check, up to transitive letters.
+    """Return a language F such that F⁺ is the language of a check, up to transitive letters.
 
     Args:
-        stretched_language: L(e) with r⁺ for each transitive letter r.
+        stretched_language: the language L(e) in which r⁺ replaces each transitive letter r.
         transitive: the transitive letters.
-        acyclic: whether the check is ``acyclic``. If it is ``irreflexive``, L(e)·L(e) ⊆ L(e) must
-            hold.
+        acyclic: whether the check is ``acyclic``. Otherwise it is ``irreflexive``, and L(e)·L(e) ⊆
+            L(e) must hold.
     """
-    # For `irreflexive`, condition 2 gives K = L = L⁺, and this stays true when letters are
-    # replaced.
+    # For `irreflexive`, condition 2 implies K = L = L⁺, also after transitive letters are replaced.
     whole = plus(stretched_language) if acyclic else stretched_language
     base = subtract(whole, concatenate(whole, whole))
     return subtract(base, stretched(whole, transitive))
 
 
 def automaton_of(check: str, base: Dfa) -> Automaton:
-    """Return the acyclic automaton of a finite language, with its final states merged into state 0.
+    """Return the automaton of a check for a finite language, whose final state is state 0.
 
-    A final state that has moves is kept as a separate state with a silent move to state 0.
+    A final state of ``base`` that has moves stays a separate state, with a silent move to state 0.
     """
     number = {0: 0}
     number.update({state: 0 for state in base.final if not base.moves[state]})
@@ -417,11 +420,11 @@ def automaton_of(check: str, base: Dfa) -> Automaton:
 
 
 def is_repeatable(automaton: Automaton, relation: str) -> bool:
-    """Return whether the immediate pairs of a transitive relation suffice as edges.
+    """Return whether an event graph needs only the immediate pairs of a transitive relation.
 
-    SOUND BECAUSE: if each step q → q' of the relation can be made as two steps in a row, with
-    silent moves around them, then by induction it can be made as any number of steps, along a chain
-    of immediate pairs.
+    SOUND BECAUSE: if each step q → q' of the relation can be replaced by two successive steps, with
+    silent moves around them, then by induction it can be replaced by any number of steps, along a
+    chain of immediate pairs.
     """
     steps = automaton.steps[relation]
 

@@ -1,9 +1,9 @@
 """Translates core expressions that are regular into their languages.
 
-A word is a sequence of relation names, which a walk through a history spells. ``|``, ``;``, ``?``,
-``^+``, ``^*`` and ``id`` of relations are exactly the regular operators. ``[W]`` and ``[R]`` are
-also letters, for steps from a transaction to itself. For every other expression, an error gives the
-reason.
+A word is a sequence of relation names, which a walk through a history spells. The operators ``|``,
+``;``, ``?``, ``^+``, ``^*`` and ``id`` on relations are the regular operators on languages. ``[W]``
+and ``[R]`` are also letters, for steps from a transaction to itself. For every other expression, an
+error says why it is not regular.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _FORWARD = "an event graph follows so, rt, wr, ww and rw forwards only"
 
 
 class NotRegularError(Exception):
-    """An expression that is not regular over the relations of event graphs."""
+    """The error that an expression is not regular over the relations of event graphs."""
 
     def __init__(self, construct: Core, reason: str, hint: str = "") -> None:
         super().__init__(reason)
@@ -64,14 +64,16 @@ class NotRegularError(Exception):
 
 
 def plain(e: Core, *, splits: bool = False) -> Core:
-    """Simplify; if a part of ``wr`` or ``rw`` occurs, write ``iwr | pwr`` and ``irw | prw``.
+    """Simplify an expression, and split ``wr`` and ``rw`` into their parts if some part occurs.
+
+    The parts are ``iwr | pwr`` and ``irw | prw``.
 
     Args:
-        e: an expression.
-        splits: whether to write the unions even if no part occurs.
+        e: the expression.
+        splits: whether to split ``wr`` and ``rw`` even if no part occurs.
 
     Returns:
-        The simplified expression, on which :func:`_plain` has run.
+        The simplified expression. Other functions of this module require such an expression.
 
     >>> brief(plain(Union((Rel("irw"), Rel("wr")))))
     'irw | (iwr | pwr)'
@@ -89,11 +91,11 @@ def _split(e: Core) -> Core:
 def _plain(e: Core) -> Core:
     """Replace the definitions of ``wr`` and ``rw`` by these names, and simplify.
 
-    SOUND BECAUSE each rule is an equality of relations: the identity on a union is the union of
-    the identities; the definitions of ``wr`` and ``rw``
-    (without its key, ``tx^-1 ; rf ; tx`` is the union over keys too, as composition distributes
-    over it); ``ww[x]`` is a total order, so ``ww[x]^+`` is ``ww[x]``; ``[T]`` is the identity; of
-    which ``[A]`` and ``[B]`` are parts, so that ``[A] ; r ; [B]`` is transitive if r is.
+    SOUND BECAUSE each rule is an equality of relations. The identity on a union is the union of the
+    identities. ``wr`` and ``rw`` equal their definitions; without its key, ``tx^-1 ; rf ; tx`` is
+    also the union over all keys, because composition distributes over unions. ``ww[x]`` is a total
+    order, so ``ww[x]^+`` is ``ww[x]``. ``[T]`` is the identity. ``[A]`` and ``[B]`` are parts of
+    the identity, so ``[A] ; r ; [B]`` is transitive if r is transitive.
 
     >>> wr = Seq((Inverse(Rel("tx")), Rel("rf", "y"), Rel("tx")))
     >>> brief(plain(Diff(Seq((Inverse(wr), Rel("ww", "y"))), Rel("id"))))
@@ -109,7 +111,7 @@ def _plain(e: Core) -> Core:
         ) if key is not None and key == other:
             return Rel("rw", key, e.pos)
         case Inter(parts=parts) if set(parts) == {Rel("rt"), Rel("same-group")}:
-            return Rel("group-rt", None, e.pos)  # T0 has no known group
+            return Rel("group-rt", None, e.pos)  # neither relation has a pair of T0
         case Plus(arg=Rel(name="ww", key=str())):
             return e.arg
         case Lift(arg=Rel(name="T")):
@@ -128,9 +130,10 @@ def _plain(e: Core) -> Core:
 
 
 def lettered(e: Core) -> Core:
-    """Return a ``plain`` expression in which each step between accesses to one key is a letter.
+    """Replace restricted steps of a ``plain`` expression by letters such as ``rt[W,R]``.
 
-    A relation that is restricted by a class of keys or by a name also becomes a separate letter.
+    Each step between accesses to one key becomes a letter. Each relation that is restricted to a
+    class of keys, and each test of a name, also becomes a letter.
     """
     return _named(_lettered(e))
 
@@ -141,12 +144,12 @@ def _lettered(e: Core) -> Core:
 
 
 def _named(e: Core) -> Core:
-    """Make letters of relations restricted to a class of keys and of named tests.
+    """Replace relations that are restricted to a class of keys, and tests of names, by letters.
 
     ``for x in "a/*": wr[x]`` becomes ``for x: wr["a/*"][x]``, and ``[label "a"]`` becomes a letter.
 
-    SOUND BECAUSE the union over the keys of a class is the union over all keys of a relation that
-    has pairs for the keys of the class only.
+    SOUND BECAUSE the union over the keys of a class is the union over all keys, if the relation has
+    pairs only for the keys of the class.
     """
     e = rebuild(e, tuple(map(_named, children(e))))
     match e:
@@ -163,7 +166,7 @@ def _within(e: Core, key: str, within: KeyClass) -> Core:
     if isinstance(e, Rel) and e.key == key:
         if whole_letter(e.name) != e.name:
             raise NotRegularError(e, f"`{brief(e)}` is of two classes of keys")
-        # T0 wrote every key, so it passes the test.
+        # T0 wrote every key, so the steps of `init` need no restriction.
         return e if e.name == "init" else replace(e, name=f"{e.name}[{within}]")
     if isinstance(e, ForKey) and e.key == key:
         return e
@@ -171,7 +174,7 @@ def _within(e: Core, key: str, within: KeyClass) -> Core:
 
 
 def _with_filtered(e: Seq) -> Core:
-    """Replace each ``[A[x]] ; r ; [B[x]]`` among the parts by one letter."""
+    """Replace each ``[A[x]] ; r ; [B[x]]`` in a sequence by one letter, such as ``rt[W,R]``."""
     for i, (first, middle, last) in enumerate(zip(e.parts, e.parts[1:], e.parts[2:], strict=False)):
         before, after = _tests_of(first), _tests_of(last)
         keys = {test.key for test in (*before, *after)}
@@ -181,7 +184,7 @@ def _with_filtered(e: Seq) -> Core:
             continue
         (key,) = keys
         letters = tuple(
-            # T0 accesses every key, so it passes the tests.
+            # T0 accesses every key, so the steps of `init` need no tests.
             Rel("init" if name == "init" else f"{name}[{a.name},{b.name}]", key, e.pos)
             for name in names
             for a in before
@@ -195,7 +198,7 @@ def _with_filtered(e: Seq) -> Core:
 
 
 def _tests_of(e: Core) -> tuple[Rel, ...]:
-    """Return the sets that a test, or a union of tests, names; nothing for any other expression."""
+    """Return the sets in a test or in a union of tests; for other expressions, an empty tuple."""
     parts = e.parts if isinstance(e, Union) else (e,)
     sets = [part.arg for part in parts if isinstance(part, Lift)]
     tests = tuple(one for one in sets if isinstance(one, Rel) and one.name in TESTS)
@@ -212,16 +215,16 @@ def _is_restricted(e: Core) -> bool:
 def language_of(
     e: Core, *, stretch: Iterable[str] = (), letters: tuple[str, ...] = RELATIONS
 ) -> Dfa:
-    """Return the minimal acceptor of the words of ``e``.
+    """Return the minimal automaton that accepts the words of an expression.
 
     Args:
-        e: a ``plain`` expression.
-        stretch: letters r that stand for r⁺.
+        e: an expression that ``plain`` returned.
+        stretch: the letters r that are replaced by r⁺ in the words.
         letters: the relations that may occur in words.
 
     Raises:
-        NotRegularError: if the expression is not regular. The error names the construct and the
-            reason.
+        NotRegularError: if the expression is not regular. The error has the construct that is not
+            regular, and the reason.
         TooLargeError: if the automaton is too large.
     """
     nfa = Nfa()
@@ -234,10 +237,10 @@ def language_of(
 
 
 def of_one_key(e: Core) -> Core:
-    """Return the body of ``for x: …`` without its key, for walks that stay with one key.
+    """Return the body of ``for x: …`` without the key variable, for walks that stay with one key.
 
     Raises:
-        NotRegularError: if the expression has another form or also mentions other keys.
+        NotRegularError: if the expression has another form, or is not about one key only.
     """
     if not isinstance(e, ForKey):
         raise NotRegularError(e, f"`{brief(e)}` is not of one key")
@@ -263,7 +266,7 @@ _FORM = "walks over statements have the form of `consistent-read-by-statement`"
 
 
 def speaks_of_statements(e: Core) -> bool:
-    """Return whether walks of ``e`` may pass single statements."""
+    """Return whether walks of an expression may visit single statements."""
     return not names(e).isdisjoint(("statement", "last-write", *OF_STATEMENTS))
 
 
@@ -273,14 +276,16 @@ _ONWARDS = Opt(Seq((Rel("po"), Rel("statement"))))
 
 
 def by_operation(e: Core) -> Core:
-    """Return the words of walks over operations: ``wr`` enters at a read, ``ww`` at a write.
+    """Return an expression for the words that walks over operations spell.
 
-    From the entry, a walk makes any number of steps in the order of the transaction. It leaves by
-    ``rw`` from a read, or by ``tx``: ``wr ; tx`` and ``ww ; tx`` join whole transactions.
+    A walk enters a transaction by ``wr`` at a read, or by ``ww`` at a write. It may continue to
+    later operations of the transaction, and leaves the transaction by ``rw`` from a read, or by
+    ``tx``. Therefore ``wr ; tx`` and ``ww ; tx`` connect whole transactions.
 
-    SOUND BECAUSE each statement that reads is a node of its own, as in :func:`by_statement`, and a
-    walk that may go on to a later statement (``(po ; statement)?``) may go on to any later
-    statement, so ``po`` needs no letter. A walk that enters at a write goes on before it reads.
+    SOUND BECAUSE each statement that reads is a separate node, as in :func:`by_statement`. A walk
+    that may continue to a later statement (``(po ; statement)?``) may continue to any later
+    statement, so ``po`` needs no letter. A walk that enters at a write must continue before it
+    reads.
 
     Raises:
         NotRegularError: if a step has another form.
@@ -289,9 +294,9 @@ def by_operation(e: Core) -> Core:
 
 
 def leaves_by_commit(e: Core) -> bool:
-    """Return whether each walk over operations may leave every transaction by ``tx``.
+    """Return whether every walk over operations may leave each transaction by ``tx``.
 
-    If so, leaving out ``rw`` from a transaction to itself, which is not an edge, loses no walk.
+    If so, no walk is lost because ``rw`` has no edge from a transaction to itself.
     """
     if isinstance(e, Seq) and Rel("statement") in (parts := _flat(e)):
         away = parts[parts.index(Rel("statement")) + 2 :][:1]
@@ -307,7 +312,7 @@ def _by_operation(e: Core, *, in_union_with_ww: bool) -> Core:
             return e
         case Seq() if Rel("statement") in (parts := _flat(e)):
             at = parts.index(Rel("statement"))
-            # `tx^-1 ; rf` and `so ; tx^-1` are two parts.
+            # The entry may have two parts: `tx^-1 ; rf` or `so ; tx^-1`.
             first = (
                 at - 2 if parts[at - 1 : at] in ((Rel("rf"),), (Inverse(Rel("tx")),)) else at - 1
             )
@@ -343,7 +348,7 @@ def _not_over_operations(part: Core, construct: Core | None = None) -> NotRegula
 def _through_operations(
     e: Core, entry: Core, onwards: tuple[Core, ...], *, in_union_with_ww: bool
 ) -> Core:
-    """Return the words of ``entry ; statement ; (po ; statement)? ; away``."""
+    """Return an expression for the words of ``entry ; statement ; (po ; statement)? ; away``."""
     if onwards[:1] != (_ONWARDS,) or onwards[1:] == ():
         raise NotRegularError(e, f"`{brief(e)}` is not a walk through a transaction", _OPERATIONS)
     met = _steps(entry, _to_operation)
@@ -384,12 +389,14 @@ _ON: tuple[tuple[Core, ...], ...] = (
 
 
 def by_statement(e: Core) -> Core:
-    """Return the words of walks over statements: ``wr`` leads to a reading one, ``rw`` from it.
+    """Return an expression for the words that walks over statements spell.
 
-    SOUND BECAUSE each statement that reads is a node of its own between COMMITs, so the steps to
-    this node and from it are steps of one walk, as composition says. The steps that leave the
-    statement must include ``tx``, which leads to the statement's own COMMIT: then ``rw`` need not
-    exclude it.
+    ``wr`` leads to a statement that reads, and ``rw`` leads from such a statement.
+
+    SOUND BECAUSE each statement that reads is a separate node between COMMITs, so the steps to this
+    node and from it are steps of one walk, as in the composition. The steps from a statement must
+    include ``tx``, which leads to the COMMIT of the same transaction. Therefore ``rw`` need not
+    exclude its own transaction.
 
     Raises:
         NotRegularError: if a step has another form.
@@ -450,7 +457,7 @@ def _from_statement(e: Core) -> str:
 
 
 def _relations(e: Core) -> Iterable[Rel]:
-    """Yield the relations of an expression, without the sets in ``[…]``."""
+    """Yield the relations in an expression, but not the sets in ``[…]``."""
     if isinstance(e, Rel):
         if e.name != "id":
             yield e
@@ -460,7 +467,7 @@ def _relations(e: Core) -> Iterable[Rel]:
 
 
 def closure_around(e: Core, letters: frozenset[str]) -> Core | None:
-    """Return the first smallest closure in ``e`` that mentions all of ``letters``, or ``None``."""
+    """Return the first innermost closure that mentions all of ``letters``, or ``None``."""
     for child in children(e):
         if (found := closure_around(child, letters)) is not None:
             return found
@@ -470,7 +477,7 @@ def closure_around(e: Core, letters: frozenset[str]) -> Core | None:
 
 
 def _add(nfa: Nfa, e: Core, start: int, end: int, stretch: frozenset[str]) -> None:
-    """Add paths from ``start`` to ``end`` to ``nfa`` that spell the words of ``e``."""
+    """Add paths that spell the words of ``e`` from state ``start`` to state ``end``."""
     match e:
         case Rel(name="id"):
             nfa.skip(start, end)
@@ -495,7 +502,7 @@ def _add(nfa: Nfa, e: Core, start: int, end: int, stretch: frozenset[str]) -> No
             nfa.skip(start, end)
             _add(nfa, e.arg, start, end, stretch)
         case Plus() | Star():
-            # The loop gets new end states, which no other path that begins or ends here can enter.
+            # The loop gets two new states, because other paths may also use `start` and `end`.
             first, last = nfa.state(), nfa.state()
             nfa.skip(start, first)
             _add(nfa, e.arg, first, last, stretch)
@@ -513,12 +520,12 @@ def _add(nfa: Nfa, e: Core, start: int, end: int, stretch: frozenset[str]) -> No
 
 
 def _check_for(e: ForKey) -> None:
-    """Check that ``for x: body`` equals its body without keys.
+    """Raise an error unless ``for x: body`` equals its body without the key variable.
 
     SOUND BECAUSE union distributes over ``;`` and ``|``: if every word of the body uses the key
-    exactly once, the union over keys can be taken at that letter. If a word used the key twice,
-    both steps would have to be on the same key, which a walk does not remember. If a word never
-    used it, the union would be empty in a history without keys.
+    exactly once, the union over keys can be taken at the letter that uses it. If a word used the
+    key twice, both steps would need the same key, which a walk does not remember. If a word did not
+    use the key, the union would be empty in a history without keys.
     """
     least, most = _uses(e.body, e.key)
     if most > 1:
@@ -532,7 +539,7 @@ def _check_for(e: ForKey) -> None:
 
 
 def _uses(e: Core, key: str) -> tuple[int, int]:
-    """Return the least and the greatest number of uses of ``key`` in a word; 2 stands for more."""
+    """Return how often a word uses ``key`` at least and at most; 2 means two or more uses."""
     match e:
         case Rel():
             return (1, 1) if e.key == key else (0, 0)

@@ -1,7 +1,7 @@
 r"""Rewrites axioms on a total order of the transactions as checks over dependencies.
 
 The axioms are ``obs(phi) in co`` (Biswas and Enea), or ``obs(vis) in ar`` with rules ``… in vis``
-(Cerone, Bernardi and Gotsman). An order that meets them exists iff there are version orders with
+(Cerone, Bernardi and Gotsman). An order that meets the axioms exists iff some version orders meet
 
     acyclic  so | wr | … | ww          named like the order
     irreflexive  phi ; rw              for each obs(phi) in co
@@ -39,7 +39,7 @@ _BASE = frozenset((*FROM_T0, *BUILTIN_ORDERS, "wr", *TESTS, *NAMED))
 
 
 class NotObservedError(Exception):
-    """A specification whose axioms do not have this form."""
+    """The error that the axioms of a specification do not have the form of this module."""
 
     def __init__(self, check: str, reason: str) -> None:
         super().__init__(reason)
@@ -48,19 +48,24 @@ class NotObservedError(Exception):
 
 
 class ReturnPath(Struct, frozen=True, kw_only=True):
-    """The check ``irreflexive phi ; rw``, or the form of RC for ``wr ; rw`` if phi is ``None``."""
+    """The check ``irreflexive phi ; rw``.
+
+    If phi is ``None``, it is RC's check: ``wr ; rw`` is forbidden if the read of the ``rw`` comes
+    after the read of the ``wr``.
+    """
 
     check: str
     phi: Core | None
 
 
 class Observed(Struct, frozen=True, kw_only=True):
-    """The axioms over one order, rewritten as checks over dependencies.
+    """Axioms on one order of all transactions, rewritten as checks over dependencies.
 
     Attributes:
         order: the name of the order.
-        acyclic: the relations that the order must contain, with ``ww``.
-        return_paths: the paths that an ``rw`` must not close.
+        acyclic: the union of ``ww`` and all relations that the order must contain, which must be
+            acyclic.
+        return_paths: the paths that a single ``rw`` must not close.
     """
 
     order: str
@@ -69,11 +74,11 @@ class Observed(Struct, frozen=True, kw_only=True):
 
 
 def rewrite(spec: Spec) -> Observed:
-    """Rewrite the axioms on an order.
+    """Rewrite the axioms of a specification on one order as checks over dependencies.
 
     Raises:
-        NotObservedError: if a part of the specification does not have this form. The error names
-            the first such part.
+        NotObservedError: if a part of the specification does not have the form of this module. The
+            error names the first such part.
     """
     order, vis = _declared(spec)
     contained = [part for part in _parts(order.containing) if part != Rel("vo")]
@@ -107,7 +112,10 @@ def rewrite(spec: Spec) -> Observed:
 
 
 def _declared(spec: Spec) -> tuple[Exists, Exists | None]:
-    """Return the declaration of the order, and that of the visibility relation or ``None``."""
+    """Return the declarations of the order and of the visibility relation.
+
+    If no visibility relation is declared, the second result is ``None``.
+    """
     others = [e for e in spec.exists if e != CANONICAL_EXISTS.get(e.name)]
     orders = [e for e in others if e.kind == "order" and e.over == Rel("T")]
     relations = [e for e in others if e.kind == "relation" and e.over == Rel("T")]
@@ -122,7 +130,7 @@ def _declared(spec: Spec) -> tuple[Exists, Exists | None]:
 
 
 class _Rules(Struct):
-    """The rules ``… in vis`` of a specification."""
+    """The rules of a specification that say what the visibility relation must contain."""
 
     vis: Exists | None
     order: str
@@ -137,7 +145,7 @@ class _Rules(Struct):
         return "" if self.vis is None else self.vis.name
 
     def add(self, check: Check) -> None:
-        """Add one rule ``… in vis``."""
+        """Add a check of the form ``… in vis`` as a rule."""
         if self.vis is None:
             raise NotObservedError(check.name, f"its right side is not `{self.order}`")
         vis = Rel(self.name)
@@ -155,7 +163,7 @@ class _Rules(Struct):
             case 0:
                 self.base.append(check.expr)
             case 1 if not rest:
-                pass  # the rule is `vis in vis`
+                pass  # the rule `vis in vis` requires nothing
             case 1 if places[0] == 0:
                 self.right.append(Seq(tuple(rest)))
             case 1 if places[0] == len(parts) - 1:
@@ -166,13 +174,16 @@ class _Rules(Struct):
                 raise NotObservedError(check.name, f"no rule that makes `{self.name}` regular")
 
     def least(self) -> Core | None:
-        """Return the least relation ``vis`` that meets the rules, as a regular expression."""
+        """Return the least visibility relation that meets the rules, as a regular expression.
+
+        If the specification has no visibility relation, return ``None``.
+        """
         if self.vis is None:
             return None
         base = [*_parts(self.vis.containing), *self.base]
         if self.total:
-            # Because `vis` is within the order, it relates two writers of a key in the direction of
-            # the order.
+            # `vis` is within the order. Therefore it relates two writers of a key in the direction
+            # of the order, which is the direction of `ww`.
             base.append(Rel("ww"))
         if not base:
             raise NotObservedError("", f"`{self.name}` may be empty")
@@ -188,7 +199,10 @@ class _Rules(Struct):
 
 
 def _observed(e: Core) -> tuple[Core | None] | None:
-    """Return the phi of ``obs(phi)`` in a tuple, with ``None`` for the form of RC, or ``None``."""
+    """Return a tuple with the phi of ``obs(phi)``; if ``e`` has another form, return ``None``.
+
+    For the form of RC, phi is ``None``.
+    """
     match e:
         case ForKey(key=x, body=Diff(left=Seq(parts=parts), right=Rel(name="id")), within=None):
             pass

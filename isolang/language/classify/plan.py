@@ -1,4 +1,4 @@
-"""The route of a specification: which engine decides it, and what every route knows about it."""
+"""The route of a specification: the engine that decides it, and what all routes have in common."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ Kind: TypeAlias = Literal["event graph", "reachability", "saturation", "relation
 
 
 class Route(Struct, frozen=True, kw_only=True):
-    """The way to decide a specification; each kind is a subclass with the input of its engine.
+    """The way to decide a specification. Subclasses add the input of their engines.
 
     Attributes:
-        spec: the specification.
-        kind: the engine that decides it.
+        spec: the specification that is decided.
+        kind: the procedure that decides the specification.
         uses_reads_from: whether the checks use ``rf``. If so, intrinsic anomalies are violations.
         uses_version_order: whether a witness has version orders, even if no check uses them. If so,
             a history whose list reads contradict each other has no witness.
         uses_sessions: whether the checks use ``so``.
         uses_real_time: whether the checks use ``rt``. If so, a history must have times.
-        warnings: the warnings of ``spec``, and those of the compilation (a check that cannot fail).
-        reasons: one sentence for each faster route that does not apply, and the theorem that this
-            route relies on, if any.
+        warnings: the warnings of ``spec``, and warnings about checks that cannot fail.
+        reasons: a sentence for each faster route that does not apply, with the reason, and a
+            sentence for the theorem that this route relies on, if any.
     """
 
     spec: Spec

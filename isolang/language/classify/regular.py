@@ -1,7 +1,7 @@
-"""Regular languages over a few letters, with the operations that classifying checks needs.
+"""Regular languages over a few letters, with the operations that the compilers of checks need.
 
-The automata of this module only accept or reject words. ``event_graph`` and ``return_paths`` turn
-such an acceptor into the automaton of a check (``automaton.py``).
+The automata in this module only accept or reject words. ``event_graph`` and ``return_paths`` build
+the automata of checks (``automaton.py``) from them.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from typing import TypeVar
 from msgspec import Struct
 
 MAX_STATES = 500
-"""The greatest number of states of a deterministic automaton. A subset construction may grow
-exponentially, and the engine multiplies the states by the transactions of a history.
+"""The greatest number of states of a deterministic automaton. The subset construction may grow
+exponentially, and the engine needs a node for each pair of a state and a transaction.
 """
 MAX_NFA_STATES = 200_000
 MAX_SUBSETS = 1_000_000
-"""The greatest sum of the sizes of all subsets in one subset construction."""
+"""The greatest sum of the sizes of all state sets in one subset construction."""
 
 _State = TypeVar("_State")
 _Pair = tuple[int, int | None]
 
 
 class TooLargeError(Exception):
-    """The error of a construction that exceeds one of the limits above."""
+    """The error that an automaton exceeds one of the limits of this module."""
 
 
 class Nfa:
-    """A nondeterministic acceptor with silent moves, one initial state and one final state."""
+    """A nondeterministic automaton with silent moves, one initial state and one final state."""
 
     def __init__(self) -> None:
         self.moves: list[dict[str, list[int]]] = []
@@ -40,7 +40,7 @@ class Nfa:
         """Add a state and return its number.
 
         Raises:
-            TooLargeError: if the automaton has ``MAX_NFA_STATES`` states.
+            TooLargeError: if the automaton already has ``MAX_NFA_STATES`` states.
         """
         if len(self.moves) >= MAX_NFA_STATES:
             raise TooLargeError
@@ -57,7 +57,7 @@ class Nfa:
         self.silent[source].append(target)
 
     def embed(self, dfa: Dfa) -> tuple[int, list[int]]:
-        """Copy ``dfa`` into this automaton, and return its initial state and its final states."""
+        """Copy ``dfa`` into this automaton, and return the new initial and final states."""
         offset = len(self.moves)
         for _ in dfa.moves:
             self.state()
@@ -68,9 +68,9 @@ class Nfa:
 
 
 class Dfa(Struct, frozen=True):
-    """A deterministic acceptor with initial state 0, in which a missing move rejects the word.
+    """A deterministic automaton with initial state 0, in which a missing move rejects the word.
 
-    Each state except the initial one can be reached and can reach a final state.
+    Each state except the initial state can be reached, and can reach a final state.
     """
 
     moves: tuple[Mapping[str, int], ...]
@@ -78,12 +78,12 @@ class Dfa(Struct, frozen=True):
 
     @property
     def empty(self) -> bool:
-        """Return whether no word is accepted."""
+        """Return whether the automaton accepts no word."""
         return not self.final
 
     @property
     def nullable(self) -> bool:
-        """Return whether the empty word is accepted."""
+        """Return whether the automaton accepts the empty word."""
         return 0 in self.final
 
     @property
@@ -93,10 +93,10 @@ class Dfa(Struct, frozen=True):
 
 
 def determinise(nfa: Nfa) -> Dfa:
-    """Return a deterministic automaton with the same language, made by the subset construction.
+    """Return a deterministic automaton for the same language, by the subset construction.
 
     Raises:
-        TooLargeError: if there are too many subsets, or they are too large.
+        TooLargeError: if the construction has too many state sets, or too large ones.
     """
     elements = 0
 
@@ -146,7 +146,10 @@ def _explore(
 
 
 def _trim(moves: Sequence[Mapping[str, int]], final: set[int]) -> Dfa:
-    """Return the states that reach a final state; all given states must be reachable."""
+    """Return the automaton of the states that can reach a final state.
+
+    All states must be reachable from the initial state.
+    """
     back: list[list[int]] = [[] for _ in moves]
     for source, row in enumerate(moves):
         for target in row.values():
@@ -166,7 +169,7 @@ def _trim(moves: Sequence[Mapping[str, int]], final: set[int]) -> Dfa:
 
 
 def minimise(dfa: Dfa) -> Dfa:
-    """Return the minimal automaton, made by Moore's refinement: it merges equivalent states."""
+    """Return the minimal automaton for the same language, by Moore's refinement."""
     block = [int(state in dfa.final) for state in range(len(dfa.moves))]
     while True:
         keys: dict[tuple[int, tuple[tuple[str, int], ...]], int] = {}
@@ -177,7 +180,7 @@ def minimise(dfa: Dfa) -> Dfa:
         if len(set(refined)) == len(set(block)):
             break
         block = refined
-    # Number the blocks by their first state, which gives the block of the initial state number 0.
+    # Blocks are numbered by their first states, so the block of the initial state has number 0.
     number: dict[int, int] = {}
     for b in block:
         number.setdefault(b, len(number))
@@ -199,7 +202,7 @@ def plus(dfa: Dfa) -> Dfa:
 
 
 def concatenate(left: Dfa, right: Dfa) -> Dfa:
-    """Return the language of the words of ``left`` followed by a word of ``right``."""
+    """Return the language of all words of ``left`` followed by words of ``right``."""
     nfa = Nfa()
     first, left_finals = nfa.embed(left)
     second, right_finals = nfa.embed(right)
@@ -212,7 +215,7 @@ def concatenate(left: Dfa, right: Dfa) -> Dfa:
 
 
 def subtract(left: Dfa, right: Dfa) -> Dfa:
-    """Return the language of the words of ``left`` that are not in ``right``."""
+    """Return the language of all words of ``left`` that are not words of ``right``."""
 
     def successors(pair: _Pair) -> dict[str, _Pair]:
         p, q = pair
@@ -227,7 +230,7 @@ def subtract(left: Dfa, right: Dfa) -> Dfa:
 
 
 def included(left: Dfa, right: Dfa) -> bool:
-    """Return whether every word of ``left`` is in ``right``."""
+    """Return whether every word of ``left`` is a word of ``right``."""
     return subtract(left, right).empty
 
 
@@ -235,7 +238,7 @@ def rotations(dfa: Dfa) -> Dfa:
     """Return the language of all words v u for which u v is a word of ``dfa``."""
     nfa = Nfa()
     for middle in range(len(dfa.moves)):
-        # Read v first, from `middle` to an end, and then u, from the start to `middle`.
+        # The automaton reads v from `middle` to a final state, and then u from state 0 to `middle`.
         second, finals = nfa.embed(dfa)
         first, _ = nfa.embed(dfa)
         nfa.skip(nfa.initial, second + middle)
@@ -246,7 +249,10 @@ def rotations(dfa: Dfa) -> Dfa:
 
 
 def stretched(dfa: Dfa, letters: Iterable[str]) -> Dfa:
-    """Return the words of ``dfa`` in which one occurrence of one of ``letters`` is doubled."""
+    """Return the language of the words of ``dfa`` in which one occurrence of a letter is doubled.
+
+    The doubled letter is one of ``letters``.
+    """
     nfa = Nfa()
     before, _ = nfa.embed(dfa)
     after, finals = nfa.embed(dfa)
@@ -264,7 +270,7 @@ def stretched(dfa: Dfa, letters: Iterable[str]) -> Dfa:
 
 
 def without(dfa: Dfa, letters: Iterable[str]) -> Dfa:
-    """Return the language of the words of ``dfa`` that contain none of ``letters``."""
+    """Return the language of the words of ``dfa`` that contain none of some letters."""
     unwanted = frozenset(letters)
     rows = tuple({a: t for a, t in row.items() if a not in unwanted} for row in dfa.moves)
     everything = Dfa(({},), frozenset())
@@ -272,13 +278,16 @@ def without(dfa: Dfa, letters: Iterable[str]) -> Dfa:
 
 
 def up_to_last(dfa: Dfa, letter: str) -> Dfa:
-    """Return the language of the words u for which u followed by ``letter`` is a word."""
+    """Return the language of all words u such that ``dfa`` accepts u followed by ``letter``."""
     final = {q for q, row in enumerate(dfa.moves) if row.get(letter) in dfa.final}
     return minimise(_trim(dfa.moves, final))
 
 
 def around(dfa: Dfa, letter: str) -> Dfa:
-    """Return all words v u for which u a v is a word, where a is ``letter`` and u and v lack a."""
+    """Return the language of all words v u such that u a v is a word of ``dfa``.
+
+    The letter a is ``letter``, and neither u nor v contains it.
+    """
     nfa = Nfa()
     rest = Dfa(tuple({a: t for a, t in row.items() if a != letter} for row in dfa.moves), dfa.final)
     for state, row in enumerate(dfa.moves):
@@ -293,7 +302,11 @@ def around(dfa: Dfa, letter: str) -> Dfa:
 
 
 def between_ends(dfa: Dfa, first: str, last: str) -> Dfa:
-    """Return the words without leading ``first`` letters and without trailing ``last`` letters."""
+    """Return the language of the words of ``dfa`` without some letters at both ends.
+
+    All letters ``first`` at the beginning of a word, and all letters ``last`` at its end, are
+    removed.
+    """
     nfa = Nfa()
     start, _ = nfa.embed(dfa)
     ending = set(dfa.final)
@@ -331,7 +344,7 @@ def union(*languages: Dfa) -> Dfa:
 
 
 def loops(dfa: Dfa, state: int) -> Dfa:
-    """Return the words, including the empty one, that lead from ``state`` back to ``state``."""
+    """Return the language of all words, including the empty word, from a state to itself."""
     nfa = Nfa()
     start, _ = nfa.embed(dfa)
     nfa.skip(nfa.initial, start + state)
@@ -343,23 +356,23 @@ Word = tuple[str, ...]
 
 
 def find_loop(dfa: Dfa) -> tuple[Word, Word, Word] | None:
-    """Return words u, v, w, with v not empty, such that u vⁿ w is accepted for every n.
+    """Return words u, v, w such that v is not empty and u vⁿ w is accepted for every n.
 
-    The result is ``None`` iff the language is finite. (SOUND BECAUSE every kept state lies on an
-    accepted word.)
+    The result is ``None`` iff the language is finite. (SOUND BECAUSE every state lies on an
+    accepted word if the language is not empty.)
     """
     if dfa.empty:
         return None
     best: tuple[Word, Word, Word] | None = None
     to_state = _shortest(dfa, 0)
     tried = 0
-    # A message is clearest with the shortest loop. In a large automaton, only some states are
-    # tried.
+    # The shortest loop makes the clearest message. In a large automaton, only some states are
+    # tried, because this takes time.
     for state in sorted(_looping(dfa)):
         if tried >= 50:
             break
         if (loop := _shortest_loop(dfa, state)) is None:
-            continue  # the state is on a path between two loops
+            continue  # the state is only on a path from one loop to another
         tried += 1
         away = _shortest(dfa, state)
         rest = min((away[f] for f in dfa.final if f in away), key=lambda w: (len(w), w))
@@ -370,13 +383,13 @@ def find_loop(dfa: Dfa) -> tuple[Word, Word, Word] | None:
 
 
 def shortest_word(dfa: Dfa) -> Word:
-    """Return a shortest accepted word of a language that is not empty."""
+    """Return a shortest word of a language, which must not be empty."""
     words = _shortest(dfa, 0)
     return min((words[state] for state in dfa.final), key=lambda w: (len(w), w))
 
 
 def most_uses(dfa: Dfa, letter: str) -> int:
-    """Return the greatest number of times that a word contains ``letter``; 2 means two or more."""
+    """Return how often a word contains ``letter`` at most; 2 means two or more times."""
     order = [(0, 0)]
     seen = set(order)
     for state, uses in order:

@@ -1,8 +1,8 @@
-"""The relational route, which searches for the declared relations of any other specification.
+"""The relational route, which decides specifications that have no faster route by a search.
 
-If a specification is closed under sub-histories, a part of a history that violates it shows that
-the whole history does. docs/routes.md#closure-under-sub-histories states the condition that this
-module tests, and proves it.
+If a specification is closed under sub-histories, a history violates it as soon as a part of the
+history does. docs/routes.md#closure-under-sub-histories states the condition that this module
+tests, and proves it.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class Relational(Route, frozen=True, kw_only=True):
     """The relational route, which decides any specification if the history is small enough.
 
     Attributes:
-        not_closed: why the verdict on a part of a history may not hold for the whole history, or
-            empty if it does hold.
+        not_closed: the reason why a violation in a part of a history may not be a violation in the
+            whole history; empty if it always is.
         unread_matter: whether the search must try both to include and to exclude each indeterminate
             transaction that no transaction reads from.
-        parts: the part of the specification that the native engine decides before any search, or
-            ``None`` if there is none.
+        parts: the specification split into the checks that the native engine decides before the
+            search, and the other checks; ``None`` if the engine decides none.
     """
 
     kind: Kind = "relational"
@@ -51,7 +51,7 @@ class Relational(Route, frozen=True, kw_only=True):
 
 
 def _contains_shown_order(exists: Exists) -> bool:
-    """Return whether a relation has no value if list reads show a contradictory order."""
+    """Return whether a declared order must contain ``vo``, the order that list reads show."""
     shown = exists.containing
     return exists.kind == "order" and shown is not None and "vo" in mentions.names(shown)
 
@@ -59,12 +59,13 @@ def _contains_shown_order(exists: Exists) -> bool:
 def relational(
     spec: Spec, reasons: tuple[str, ...] = (), parts: SpecSplit | None = None
 ) -> Relational:
-    """Return the relational route of a specification that has a check.
+    """Return the relational route of a specification.
 
     Args:
-        spec: the specification.
-        reasons: one sentence for each other route, which says why that route does not apply.
-        parts: the part of the specification that the native engine decides, if there is one.
+        spec: a specification with at least one check.
+        reasons: a sentence for each other route that says why this route does not apply.
+        parts: the specification split into the checks that the native engine decides and the other
+            checks; ``None`` if the engine decides none.
     """
     return Relational(
         spec=spec,
@@ -84,7 +85,11 @@ _OF_READS = OF_READS | {"rf", "R", "cand", "po", "tx", "pred"}
 
 
 def why_not_closed(spec: Spec) -> str:
-    """Return why the verdict on a part may not hold for the whole history, or an empty text."""
+    """Return the reason why a specification may not be closed under sub-histories.
+
+    The result is empty if it is closed: a violation in a part of a history is then always a
+    violation in the whole history.
+    """
     for check in spec.checks:
         if not check.flag and (reason := _why_check_not_closed(check)):
             return f"check `{check.name}` {reason}"
@@ -95,10 +100,11 @@ def why_not_closed(spec: Spec) -> str:
 
 
 def unread_matter(spec: Spec) -> bool:
-    """Return whether it may matter to include transactions that no transaction reads from.
+    """Return whether a verdict may depend on including transactions that no transaction reads from.
 
-    It does not matter to the checks of a specification that is closed under sub-histories. It does
-    not matter to a flag if the specification together with this flag is closed, too.
+    The verdict by a specification that is closed under sub-histories does not depend on this. The
+    result for a flagged check does not depend on it if the specification with this check is also
+    closed.
     """
     return bool(why_not_closed(spec)) or any(
         check.flag and _why_check_not_closed(check) for check in spec.checks
@@ -124,14 +130,20 @@ def _why_exists_not_closed(exists: Exists) -> str:
 
 
 def _why_gains_pairs(e: Core) -> str:
-    """Return why the relation may gain pairs when its parts lose some, or "" if it cannot."""
+    """Return the reason why a relation may have more pairs in a part of a history.
+
+    The result is empty if this is not possible.
+    """
     if isinstance(e, Diff):
         return _why_gains_pairs(e.left) or _why_loses_pairs(e.right)
     return next(filter(None, map(_why_gains_pairs, children(e))), "")
 
 
 def _why_loses_pairs(e: Core) -> str:
-    """Return why the relation may lose a pair whose two ends both remain, or "" if it cannot."""
+    """Return the reason why a relation may lose a pair in a part that has both elements of it.
+
+    The result is empty if this is not possible.
+    """
     if isinstance(e, Seq | Plus | Star | Domain | Range):
         return f"compares with `{brief(e)}`, which may need others"
     if isinstance(e, Rel) and names(e) & _OF_READS:

@@ -1,8 +1,8 @@
-"""Compiles checks whose cycles end in a single ``rw``: RC, RA, CC, PSI and similar levels.
+"""Compiles checks whose cycles end in a single ``rw``, as in RC, RA, CC, PSI and similar levels.
 
-Such a check forbids return paths: after s ``rw`` b, no walk from b to s spells certain words.
-docs/routes.md#return-paths proves that their automaton is exact, and says when a fixpoint decides
-(*saturation*) instead of a search (*reachability*).
+Such a check forbids return paths: if s ``rw`` b, then no walk from b to s may spell certain words.
+docs/routes.md#return-paths proves that the automaton for return paths is exact, and says when a
+fixpoint decides the specification (*saturation*) instead of a search (*reachability*).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ _SINGLE = {frozenset(("so",)), frozenset(("wr",)), frozenset(("so", "wr"))}
 
 
 class _NotHornError(Exception):
-    """A specification that return paths cannot express."""
+    """The error that return paths cannot express a specification."""
 
     def __init__(self, reason: str, check: str = "") -> None:
         super().__init__(reason)
@@ -96,13 +96,13 @@ def classify_return_paths(spec: Spec, why_no_event_graph: str = "") -> Plan:
 
     Args:
         spec: the specification.
-        why_no_event_graph: why ``classify`` found no event graph; the text goes into
-            ``Plan.reasons``.
+        why_no_event_graph: the reason why ``classify`` failed, which becomes a part of
+            ``Plan.reasons``; empty if ``classify`` was not tried.
 
     Raises:
-        NotAnEventGraph: if the specification does not have this form either. The error gives the
+        NotAnEventGraph: if return paths cannot express the specification either. The error has the
             reason.
-        SpecError: if there is nothing to check.
+        SpecError: if the specification has no check.
     """
     try:
         automata = _automata(spec)
@@ -117,8 +117,8 @@ def classify_return_paths(spec: Spec, why_no_event_graph: str = "") -> Plan:
     if mentions.uses_reads_from(spec) and not any(
         OF_READS & a.relations or a.back for a in automata
     ):
-        # The engine chooses a source only for a read that some walk can follow. Without such a
-        # walk, it would not see that some reads are anomalies.
+        # The engine chooses sources only for reads that can be steps of a walk. If no walk has such
+        # steps, the engine would not find reads that are anomalies.
         pos, reason = spec.checks[0].pos, "it looks at reads, but no walk of its checks has any"
         raise NotAnEventGraph(spec, pos, reason, check="", hint="")
     saturates = not any(
@@ -164,17 +164,17 @@ class _Compiler:
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
         self._automata: list[Automaton] = []
-        # The languages of the acyclic checks: those over all keys, and those of one key.
+        # The languages of the acyclic checks. The key says whether their walks stay with one key.
         self._acyclic: dict[bool, list[Dfa]] = {False: [], True: []}
         self._pending: list[tuple[str, Dfa, frozenset[str], bool]] = []
-        # The words that acyclic checks forbid to walks over operations, and then the return paths
-        # over operations.
+        # `_whole` has the words over operations that acyclic checks forbid. `_between_operations`
+        # has the return paths over operations.
         self._whole: list[Dfa] = []
         self._between_operations: list[tuple[str, Dfa]] = []
         self._splits = mentions.distinguishes_reads(spec)
 
     def check(self, check: Check) -> None:
-        """Compile one check over the relations ``so rt wr ww rw``."""
+        """Compile one check of a specification over dependencies."""
         alone = replace(self._spec, checks=(check,))
         try:
             self._automata += classify(alone).automata
@@ -189,8 +189,8 @@ class _Compiler:
             self.return_paths(check.name, check.expr)
         else:
             with suppress(NotRegularError):
-                # A step of a session or real-time order to a statement and on to its COMMIT is a
-                # step of that order.
+                # A step of a session or real-time order to a statement, together with the step to
+                # the COMMIT of the statement, is a step of that order.
                 whole = _at_statements(by_operation(plain(check.expr)))
                 self._whole.append(plus(language_of(whole, letters=WORDS_BY_OPERATION)))
             if speaks_of_statements(check.expr):
@@ -238,7 +238,7 @@ class _Compiler:
         return False
 
     def acyclic(self, name: str, e: Core) -> None:
-        """Compile ``acyclic e`` for an expression that is not a check of the specification."""
+        """Compile the condition ``acyclic e``, which is not itself a check of the specification."""
         language, _ = self._language(name, e)
         if language.nullable or not without(language, steps_of(language)).empty:
             raise _NotHornError(f"`{name}` would contain a part of the identity")
@@ -250,7 +250,7 @@ class _Compiler:
         self._acyclic[False].append(plus(language))
 
     def need_within_order(self, name: str, phi: Core) -> None:
-        """Check that some acyclic check already forbids cycles of all words of phi."""
+        """Raise an error unless some acyclic check already forbids all cycles of words of phi."""
         language, _ = self._language(name, phi)
         # SOUND BECAUSE a walk whose transactions pass the tests is also a walk without the tests.
         untested, _ = self._language(name, _untested(phi))
@@ -261,7 +261,7 @@ class _Compiler:
             raise _NotHornError("it observes more than its order contains", name)
 
     def return_paths(self, name: str, e: Core) -> None:
-        """Compile ``irreflexive e``, where each word up to its last ``rw`` is a return path."""
+        """Compile ``irreflexive e``, in which each word before its last ``rw`` is a return path."""
         language, of_key = self._language(name, _rw_last(plain(e)))
         if language.nullable:
             raise _NotHornError("it contains the identity; nothing satisfies it", name)
@@ -280,16 +280,19 @@ class _Compiler:
         plain_words = subtract(language, concatenate(before, last))
         if not plain_words.empty:
             self._without_rw(name, plain_words, of_key=of_key)
-        # No pair leads to T0, and so no rw does: a return path never begins with init.
+        # No `rw` pair leads to T0. Therefore a return path never begins with `init`.
         all_reads = not ways or len(ways) == 2 or "rw" in ways
         kinds = frozenset(("rw",)) if all_reads else frozenset(ways)
         self._pending.append((name, without(before, ("init",)), kinds, of_key))
 
     def _back_to_source(self, name: str, language: Dfa) -> bool:
-        """Compile ``irreflexive`` of words with one ``wr`` each, and return whether the check fits.
+        """Compile ``irreflexive`` of words with one ``wr`` each, if the language has this form.
 
         The rest of such a word leads from the reader back to the source. The words need not be
         closed under composition.
+
+        Returns:
+            Whether the language has this form.
         """
         if self._splits or "wr" not in language.letters or most_uses(language, "wr") > 1:
             return False
@@ -301,11 +304,11 @@ class _Compiler:
         return True
 
     def add_direct(self, name: str, direct: frozenset[str]) -> None:
-        """Add an automaton for return paths that consist of a single pair."""
+        """Add an automaton for return paths that consist of a single pair of some relations."""
         self._automata.append(_automaton(name, direct=direct))
 
     def finished(self) -> tuple[Automaton, ...]:
-        """Return the automata of all checks."""
+        """Compile the remaining return paths, and return the automata of all checks."""
         for name, language, closing, of_key in self._pending:
             self._add_return_paths(name, language, closing, of_key=of_key)
         for name, language in self._between_operations:
@@ -318,8 +321,9 @@ class _Compiler:
             for order in ("so", "rt")
         ]
         allowed = union(*orders, *map(rotations, self._whole))
-        # SOUND BECAUSE the automaton does not know that an `rw` from a transaction to itself is no
-        # edge. Such an `rw` would close a walk of whole transactions that is forbidden anyway.
+        # SOUND BECAUSE an `rw` from a transaction to itself, which is not an edge but which the
+        # automaton cannot exclude, would close a walk of whole transactions that another check
+        # forbids anyway.
         turns = [concatenate(before, language_of(Rel("tx"), letters=("tx",)))]
         turns += [loops(before, state) for state in range(len(before.moves))]
         if not all(included(one, allowed) for one in turns):
@@ -352,12 +356,12 @@ class _Compiler:
         self, name: str, language: Dfa, closing: frozenset[str], *, of_key: bool
     ) -> None:
         if of_key:
-            language = _stretched(language, frozenset(("ww",)))  # ww[x] is an order
+            language = _stretched(language, frozenset(("ww",)))  # `ww` of one key is transitive
         words = subtract(language, _EPSILON)
         if words.empty:
             self._automata.append(_automaton(name))  # no history can violate this check
             return
-        # A return path leads from a writer to a reader, so tests at its ends are always passed.
+        # A return path leads from a writer to a reader, so tests at its ends always succeed.
         single = between_ends(words, *TESTS)
         if (
             not of_key
@@ -367,13 +371,13 @@ class _Compiler:
         ):
             self.add_direct(name, single.letters)
             return
-        # SOUND BECAUSE rw never relates a transaction to itself: a return path has at least one
-        # step.
+        # SOUND BECAUSE `rw` never relates a transaction to itself, so a return path has at least
+        # one step, and the empty word can be added.
         dfa = union(words, _EPSILON)
         orders = [("so", *_part_of("so")), ("rt", "group-rt", *_part_of("rt"))]
         orders += [("ww",)] if of_key else []
         strict = [language_of(Star(Union(tuple(map(Rel, order))))) for order in orders]
-        # A walk of one key is also a walk over all keys.
+        # A walk that stays with one key is also a walk over all keys, so those checks forbid it.
         acyclic = [*self._acyclic[False], *(self._acyclic[True] if of_key else ())]
         allowed = union(*strict, *map(rotations, acyclic))
         if not all(included(loops(dfa, state), allowed) for state in range(len(dfa.moves))):
@@ -392,8 +396,8 @@ class _Compiler:
         back = tuple((q, 0) for q in sorted(dfa.final))
         automaton = replace(automaton, repeatable=repeatable)
         for i, other in enumerate(self._automata):
-            # The return paths of PSI run in the graph of its words without rw, and init leads
-            # nowhere.
+            # If an automaton without return paths has the same steps, as for PSI, it also gets the
+            # return paths. Steps of `init` make no difference, because they are on no cycle.
             inner = {r: s for r, s in other.steps.items() if r != "init"}
             if automaton == replace(other, steps=inner, closing=closing):
                 self._automata[i] = replace(other, back=back, closing=closing)
@@ -401,7 +405,7 @@ class _Compiler:
         self._automata.append(replace(automaton, back=back, judges=False))
 
     def _language(self, name: str, e: Core) -> tuple[Dfa, bool]:
-        """Return the words of an expression, and whether they are walks of one key."""
+        """Return the language of an expression, and whether its walks stay with one key."""
         e = plain(e, splits=self._splits)
         try:
             return language_of(e), False
@@ -418,7 +422,7 @@ def _at_statements(e: Core) -> Core:
 
 
 def _untested(e: Core) -> Core:
-    """Return the expression with each test replaced by the identity."""
+    """Return an expression in which the identity replaces each test."""
     if isinstance(e, Lift):
         return Rel("id", None, e.pos)
     return rebuild(e, tuple(map(_untested, mentions.children(e))))
@@ -429,7 +433,7 @@ def _part_of(relation: str) -> tuple[str, ...]:
 
 
 def _rw_last(e: Core) -> Core:
-    """Turn ``a ; rw ; b`` into ``b ; a ; rw``, since a closed walk may begin at any transaction."""
+    """Rewrite ``a ; rw ; b`` as ``b ; a ; rw``, as a closed walk may begin at any transaction."""
     match e:
         case ForKey() | Union():
             return rebuild(e, tuple(map(_rw_last, mentions.children(e))))
@@ -450,7 +454,7 @@ def _rels(names: Iterable[str]) -> tuple[Core, ...]:
 
 
 def _steps_of(dfa: Dfa) -> dict[str, tuple[tuple[int, int], ...]]:
-    """Return the moves of an automaton as pairs of states, grouped by letter."""
+    """Return, for each letter of an automaton, its moves as pairs of states."""
     return {
         letter: tuple(sorted((q, row[letter]) for q, row in enumerate(dfa.moves) if letter in row))
         for letter in in_order(dfa.letters)
@@ -475,7 +479,7 @@ def _automaton(
 
 
 def _stretched(dfa: Dfa, letters: frozenset[str] = TRANSITIVE) -> Dfa:
-    """Return the language in which r⁺ replaces each transitive letter r."""
+    """Return the language in which r⁺ replaces each letter r of ``letters``."""
     nfa = Nfa()
     start, finals = nfa.embed(dfa)
     nfa.skip(nfa.initial, start)

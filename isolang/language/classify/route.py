@@ -1,4 +1,4 @@
-"""Chooses the engine that decides a specification: the fastest one that is exact for it."""
+"""Chooses how to decide a specification: by the fastest engine that is exact for it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _RECENT = 32
 
 
 def _remembered(compile_it: Callable[[_Argument], _Compiled]) -> Callable[[_Argument], _Compiled]:
-    """Cache the results of a compiler for recent specifications, which are compared by identity.
+    """Return a function that caches the results of a compiler for recent arguments.
 
-    The cache keeps a reference to each specification, because otherwise a new object could get the
-    same identity.
+    Arguments are compared by identity. The cache keeps a reference to each argument, because
+    otherwise a new object could get the same identity.
     """
     recent: dict[int, tuple[_Argument, _Compiled]] = {}
 
@@ -46,13 +46,20 @@ def _remembered(compile_it: Callable[[_Argument], _Compiled]) -> Callable[[_Argu
 
 @_remembered
 def route(spec: Spec) -> Route:
-    """Return the route of a specification.
+    """Choose how to decide a specification: by the fastest engine that is exact for it.
+
+    The native engine decides the specification if its checks compile to automata, or if a theorem
+    makes it equivalent to a specification whose checks do. Otherwise the route is relational, and
+    the native engine decides as many checks as possible before the search.
 
     Args:
-        spec: the specification.
+        spec: a specification with at least one check.
+
+    Returns:
+        The route, with the reasons why faster routes do not apply.
 
     Raises:
-        SpecError: if there is nothing to check.
+        SpecError: if the specification has no check.
     """
     try:
         return native_plan(spec)
@@ -71,15 +78,16 @@ def route(spec: Spec) -> Route:
 
 
 def native_plan(spec: Spec) -> Plan:
-    """Return the route of the native engine, by event graphs and return paths.
+    """Compile a specification for the native engine, to event graphs or else to return paths.
 
     Args:
-        spec: the specification.
+        spec: a specification with at least one check.
 
     Raises:
-        NotAnEventGraph: if the specification has no such route. The message says why its checks are
-            not event graphs.
-        SpecError: if there is nothing to check.
+        NotAnEventGraph: if the specification does not compile. The message says why it does not
+            compile to event graphs, and ``return_path_refusal`` says why it does not compile to
+            return paths.
+        SpecError: if the specification has no check.
     """
     try:
         return classify(spec)
@@ -95,19 +103,19 @@ def native_plan(spec: Spec) -> Plan:
 
 @_remembered
 def without_sessions(plan: Plan) -> Plan:
-    """Return the plan with ``init`` in place of ``so``.
+    """Return the plan for the same specification with ``init`` in place of ``so``.
 
-    The new plan compiles whenever ``plan`` did, because renaming a letter maps a finite generating
-    set to a finite generating set.
+    The new specification compiles, because renaming a letter maps a finite generating set to a
+    finite generating set.
     """
     return native_plan(mentions.without_sessions(plan.spec))
 
 
 @_remembered
 def without_real_time(plan: Plan) -> Plan:
-    """Return the plan with ``init`` in place of ``rt``.
+    """Return the plan for the same specification with ``init`` in place of ``rt``.
 
     Raises:
-        NotAnEventGraph: if a check is an event graph only because of the laws of real time.
+        NotAnEventGraph: if a check compiles only because real time is an order.
     """
     return native_plan(mentions.without_real_time(plan.spec))

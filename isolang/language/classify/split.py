@@ -1,7 +1,8 @@
 """Splits a specification into the part that the native engine decides, and the other checks.
 
-A model of a specification is a model of each part, with the same choices: if a part is violated, so
-is the whole. docs/routes.md#in-parts says how the search uses a model of the part.
+A model of a specification is also a model of each part, with the same choices. Therefore a history
+that violates a part violates the whole specification. docs/routes.md#in-parts says how the search
+uses a model of the part.
 """
 
 from __future__ import annotations
@@ -26,12 +27,13 @@ class SpecSplit(Struct, frozen=True, kw_only=True):
     """A specification, split into the part that the native engine decides and the other checks.
 
     Attributes:
-        part: the specification with only the checks that the engine decides, and the relations that
-            they mention.
-        plan: the route of the part, which rests on a theorem if its checks mention an order.
+        part: the specification with only the checks that the engine decides, and only the
+            declarations of relations that these checks mention.
+        plan: the route of the part. It relies on a theorem if the checks of the part mention a
+            chosen order.
         other_checks: the unflagged checks that are not in the part.
-        unchosen: the declared relations that the part does not mention: a model of the part need
-            not have a value for them.
+        unchosen: the declared relations that the part does not mention, for which a model of the
+            part has no value.
         flags: the flagged checks.
     """
 
@@ -48,11 +50,11 @@ class SpecSplit(Struct, frozen=True, kw_only=True):
 
     @property
     def chosen(self) -> frozenset[str]:
-        """The relations that a model of the part chooses, without sources and version orders."""
+        """The relations that a model of the part chooses besides sources and version orders."""
         return frozenset(e.name for e in self.part.exists if e.name not in CANONICAL_EXISTS)
 
     def sentence(self) -> str:
-        """Return a sentence that says how the specification is decided."""
+        """Return a sentence for users that says how the specification is decided."""
         first = _listed(self.part.checks)
         if self.unchosen:
             chosen = ", ".join(f"`{exists.name}`" for exists in self.unchosen)
@@ -78,15 +80,15 @@ def split(spec: Spec, plan_of: Callable[[Spec], Plan]) -> SpecSplit | None:
 
     Args:
         spec: the specification.
-        plan_of: the function that returns the route of the native engine, or raises
+        plan_of: a function that returns the route of the native engine, or raises
             ``NotAnEventGraph``.
 
     Returns:
-        The two parts, or ``None`` if the engine decides none of the checks.
+        The part and the other checks; ``None`` if the engine decides none of the checks.
     """
     judged = tuple(check for check in spec.checks if not check.flag)
     flags = tuple(check for check in spec.checks if check.flag)
-    # The engine cannot decide checks of these kinds.
+    # The engine cannot decide negated checks and checks of the kind `empty`.
     possible = tuple(c for c in judged if not c.negated and c.kind != "empty")
     for kept in _largest_first(spec, possible, plan_of):
         part = replace(spec, checks=kept, exists=_needed(spec, kept), shows=())
@@ -103,7 +105,11 @@ def split(spec: Spec, plan_of: Callable[[Spec], Plan]) -> SpecSplit | None:
 def _largest_first(
     spec: Spec, possible: tuple[Check, ...], plan_of: Callable[[Spec], Plan]
 ) -> Iterator[tuple[Check, ...]]:
-    """Yield sets of checks to try; the first sets leave out the checks that errors blame."""
+    """Yield sets of checks to try.
+
+    The first sets leave out the checks that compilation errors blame. All other sets follow, from
+    the largest to the smallest.
+    """
     kept = possible
     while kept:
         yield kept
@@ -123,7 +129,7 @@ def _largest_first(
 
 
 def _plan(part: Spec, plan_of: Callable[[Spec], Plan]) -> Plan | frozenset[str]:
-    """Return the engine's plan for a part, or the checks that prevent one."""
+    """Return the engine's plan for a part; if it has none, return the checks that are to blame."""
     try:
         return plan_of(part)
     except NotAnEventGraph as error:
@@ -141,7 +147,7 @@ def _plan(part: Spec, plan_of: Callable[[Spec], Plan]) -> Plan | frozenset[str]:
 
 
 def _needed(spec: Spec, checks: Sequence[Check]) -> tuple[Exists, ...]:
-    """Return the declarations that checks need, and those of sources and version orders."""
+    """Return the declarations of ``rf``, ``ww``, and the relations on which checks depend."""
     needed = {name for check in checks for e in (check.expr, check.bound) if e for name in names(e)}
     needed |= CANONICAL_EXISTS.keys()
     while True:

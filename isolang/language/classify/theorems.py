@@ -1,9 +1,10 @@
-"""Recognises axioms over a total order of the transactions that are equivalent to one event graph.
+"""Recognises axioms on a total order of the transactions that are equivalent to one event graph.
 
-By these axioms, a reader sees a prefix of the order (``obs(co)``, ``obs(co^* ; V)``, TOTALVIS,
-PREFIX). So the order must contain ``rw`` or ``V ; rw``. This module recognises a specification by
-its shape and ignores the names of its relations and checks.
-docs/routes.md#axioms-over-a-total-order has the proofs, and the lemma that the comments below cite.
+These axioms say that a reader sees a prefix of the order (``obs(co)``, ``obs(co^* ; V)``, TOTALVIS,
+PREFIX). Therefore the order must contain ``rw`` or ``V ; rw``. This module recognises
+specifications by the form of their axioms, whatever the names of relations and checks.
+docs/routes.md#axioms-over-a-total-order has the proofs, and the lemma that comments in this module
+refer to.
 """
 
 from __future__ import annotations
@@ -49,13 +50,14 @@ class Theorem(Struct, frozen=True, kw_only=True):
     """The theorem that a specification is equivalent to an event graph.
 
     Attributes:
-        original: the specification as written.
-        spec: the equivalent specification: one check ``acyclic`` over ``rf`` and ``ww``.
-        sentence: the theorem, as text.
-        order: the name of the total order on T in the original; any order that contains the pairs
-            of the check of ``spec`` is a value for it.
-        vis: the name of the visibility relation in the original, and a value for it, in terms of
-            the total order and ``ww``, or ``None`` if there is none.
+        original: the specification as the user wrote it.
+        spec: the equivalent specification, which has one ``acyclic`` check and declares ``rf`` and
+            ``ww``.
+        sentence: a sentence that states the theorem, for users.
+        order: the name of the total order in the original. Every total order that contains the
+            relation in the check of ``spec`` is a value for it.
+        vis: the name of the visibility relation in the original, and an expression for a value of
+            it, over the total order and ``ww``; ``None`` if the original declares none.
     """
 
     original: Spec
@@ -66,7 +68,10 @@ class Theorem(Struct, frozen=True, kw_only=True):
 
 
 def event_graph_form(spec: Spec) -> Theorem | None:
-    """Return the theorem that makes a specification an event graph, or ``None``."""
+    """Return the theorem that a specification is equivalent to an event graph.
+
+    If no theorem applies, return ``None``.
+    """
     if any(check.flag or check.negated for check in spec.checks) or not spec.checks:
         return None
     order = next((e for e in spec.exists if e.kind == "order" and e.over == Rel("T")), None)
@@ -78,8 +83,8 @@ def event_graph_form(spec: Spec) -> Theorem | None:
         return None
     if order.name in _BEGIN_WITH_T0:
         contained |= {"init"}
-    # Like a version order, the total order must begin with T0 and contain the order that list reads
-    # show.
+    # Like version orders, the total order must begin with T0, and must contain the pairs that list
+    # reads show.
     if "vo" not in contained or not contained.intersection(FROM_T0):
         return None
     if not others:
@@ -117,7 +122,7 @@ def _by_order(spec: Spec, co: str, contained: frozenset[str]) -> Theorem | None:
     steps = frozenset().union(*snapshots)
     if not (latest or steps or conflict):
         return None
-    if not steps <= inside:  # the lemma requires that phi is within co
+    if not steps <= inside:  # the lemma requires that co contains phi
         return None
     steps |= {"ww"} if conflict else frozenset()
     before = _union(map(Rel, _sorted(steps))) if steps else None
@@ -142,8 +147,8 @@ def _by_visibility(
     if vis in _BEGIN_WITH_T0:
         seen |= {"init"}
     external = prefix = total = conflict = False
-    tested: list[Core] = []  # tested letters that vis must contain, and steps that may follow vis
-    after: list[Core] = []
+    tested: list[Core] = []  # letters with tests that vis must contain
+    after: list[Core] = []  # letters with tests that may follow vis within vis
     within: list[Core] = []  # letters with tests that ar must contain
     for check in spec.checks:
         if check.kind != "require":
@@ -167,14 +172,14 @@ def _by_visibility(
         elif bound == Rel(vis) and e == Seq((Rel(ar), Rel(vis))):
             prefix = True
         elif bound == Rel(vis) and e == Seq((Rel(vis), Rel(vis))):
-            pass  # ar is transitive, and so is `ar^* ; D`
+            pass  # the check always holds, because `ar` and therefore `ar^* ; D` are transitive
         elif bound is not None and _is_either_way(bound, vis) and _is_conflict(e):
             conflict = True
         else:
             return None
     if not external or not (prefix or total):
         return None
-    # All relations that must be visible are also within ar.
+    # `ar` contains `vis`, and therefore all relations that `vis` must contain.
     inside |= seen
     steps = seen | ({"ww"} if conflict else frozenset())
     if not (steps or tested or total) or (total and (tested or after)):
@@ -199,19 +204,19 @@ def _form(
     latest: bool,
     more: Sequence[Core] = (),
 ) -> Core:
-    """Return ``(C | ww) | (V ; rw)``, or the same with ``rw`` alone, sorted as usual.
+    """Return the relation that the total order must contain: ``C | ww | V ; rw``.
 
     Args:
-        inside: the letters of C.
-        before: V.
-        steps: the letters that are words of V.
-        latest: whether ``rw`` alone is one of the parts.
+        inside: the letters that are parts of C.
+        before: the expression V; ``None`` if there is none.
+        steps: the letters that are also words of V.
+        latest: whether the order must contain all of ``rw``.
         more: other parts of C.
     """
     alone = [Rel(r) for r in _sorted(inside | steps | {"ww"}) if r not in steps]
     parts: list[Core] = [*alone, *more, *((Rel("rw"),) if latest else ())]
     if before is not None:
-        # V itself is within the order, too, so the part is `V | V ; rw`.
+        # The order also contains V itself, so this adds `V | V ; rw`.
         parts += [before, Seq((before, Rel("rw")))]
     return _union(parts)
 
@@ -238,11 +243,14 @@ def _theorem(
     )
 
 
-# --- shapes ---
+# --- forms of expressions ---
 
 
 def _letters(e: Core | None, more: frozenset[str] = frozenset()) -> frozenset[str] | None:
-    """Return the names in a union of ``init so rt wr``, or ``None`` for another expression."""
+    """Return the names in a union of ``init``, ``so``, ``rt`` and ``wr``, and of names in ``more``.
+
+    If the expression has another form, return ``None``.
+    """
     if isinstance(e, Rel) and e.key is None and e.name in _LETTERS | more:
         return frozenset((e.name,))
     if isinstance(e, Union):
@@ -257,19 +265,22 @@ def _letters(e: Core | None, more: frozenset[str] = frozenset()) -> frozenset[st
 
 
 def _is_tested(e: Core) -> bool:
-    """Return whether ``e`` is a letter between tests: ``[W] ; so ; [R]``."""
+    """Return whether ``e`` is a letter, possibly between tests, such as ``[W] ; so ; [R]``."""
     parts = e.parts if isinstance(e, Seq) else (e,)
     steps = [part for part in parts if part not in (Lift(Rel("W")), Lift(Rel("R")))]
     return len(steps) == 1 and isinstance(steps[0], Rel) and _letters(steps[0]) is not None
 
 
 def _follows(e: Core, vis: str) -> TypeGuard[Seq]:
-    """Return whether ``e`` is ``vis`` followed by such a letter, as in ``vis ; [R] ; so ; [R]``."""
+    """Return whether ``e`` is ``vis`` and then a letter with tests, as ``vis ; [R] ; so ; [R]``."""
     return isinstance(e, Seq) and e.parts[0] == Rel(vis) and _is_tested(Seq(e.parts[1:]))
 
 
 def _observed(e: Core) -> Core | None:
-    r"""Return phi of ``obs(phi)``, ``for x: ([W[x]] ; phi ; wr[x]^-1) \ id``, or ``None``."""
+    r"""Return phi if ``e`` is ``obs(phi)``, which is ``for x: ([W[x]] ; phi ; wr[x]^-1) \ id``.
+
+    If ``e`` has another form, return ``None``.
+    """
     if not isinstance(e, ForKey) or not isinstance(e.body, Diff) or e.body.right != Rel("id"):
         return None
     walk, x = e.body.left, e.key
@@ -306,7 +317,7 @@ def _sorted(names: Iterable[str]) -> list[str]:
     rank = (*_ORDER_OF_LETTERS, "ww")
     found = set(names)
     if "so" in found or "rt" in found:
-        found.discard("init")  # both relations contain it
+        found.discard("init")  # `so` and `rt` contain `init`
     return sorted(found, key=rank.index)
 
 

@@ -1,7 +1,8 @@
-"""The core expressions: a specification after all definitions and parameters are expanded.
+"""The core expressions, which remain after all definitions and parameters are expanded.
 
-Names that the library defines over every history (``wr``, ``rw``) are not expanded. Each consumer
-implements their meaning from the language reference, and no file can give them another meaning.
+Names that the library defines for every history (``wr``, ``rw``) are not expanded. Each package
+that uses core expressions implements their meaning from the language reference, and no file can
+give them another meaning.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ from isolang.language.syntax.source import Position
 
 
 class Term(Struct, frozen=True, eq=False):
-    """The base class of all expressions, which are compared without their positions."""
+    """The base class of all expressions, whose equality ignores their positions."""
 
     def __eq__(self, other: object) -> bool:
         """Return whether all fields except the position are equal."""
         return type(self) is type(other) and self._content() == other._content()
 
     def __ne__(self, other: object) -> bool:
-        """Return the opposite of ``__eq__``, which the comparison of ``Struct`` would ignore."""
+        """Return the opposite of ``__eq__``, because ``Struct`` itself compares all fields."""
         return not self == other
 
     def __hash__(self) -> int:
@@ -31,7 +32,7 @@ class Term(Struct, frozen=True, eq=False):
         return hash((type(self), self._content()))
 
     def __repr__(self) -> str:
-        """Return all fields except the position as text."""
+        """Return a text that shows all fields except the position."""
         shown = zip(self.__struct_fields__, self._content(), strict=False)
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown)})"
 
@@ -41,9 +42,10 @@ class Term(Struct, frozen=True, eq=False):
 
 
 class Rel(Term, frozen=True):
-    """A named relation or set: a word of the vocabulary, or a relation that ``exists`` declares.
+    """A relation or set with a name, which is a word of the vocabulary or declared by ``exists``.
 
-    ``key`` is the key variable of a keyed use (``ww[x]``), or ``None`` for the union over keys.
+    ``key`` is the key variable in ``ww[x]``. It is ``None`` if the use has no key, which means the
+    union over all keys.
     """
 
     name: str
@@ -52,7 +54,10 @@ class Rel(Term, frozen=True):
 
 
 class Named(Term, frozen=True):
-    """The set of transactions that a name selects, as ``label "audit"`` does; ``*`` is any text."""
+    """The set of transactions that a name in quotes selects, as in ``label "audit"``.
+
+    In the name, ``*`` matches any text.
+    """
 
     word: str
     name: str
@@ -60,28 +65,28 @@ class Named(Term, frozen=True):
 
 
 class Union(Term, frozen=True):
-    """``a | b | …``."""
+    """The union ``a | b | …``."""
 
     parts: tuple[Core, ...]
     pos: Position | None = None
 
 
 class Seq(Term, frozen=True):
-    """``a ; b ; …``."""
+    """The composition ``a ; b ; …``."""
 
     parts: tuple[Core, ...]
     pos: Position | None = None
 
 
 class Inter(Term, frozen=True):
-    r"""``a & b & …``."""
+    r"""The intersection ``a & b & …``."""
 
     parts: tuple[Core, ...]
     pos: Position | None = None
 
 
 class Diff(Term, frozen=True):
-    r"""``a \ b``."""
+    r"""The difference ``a \ b``."""
 
     left: Core
     right: Core
@@ -97,56 +102,56 @@ class Product(Term, frozen=True):
 
 
 class Inverse(Term, frozen=True):
-    """``a^-1``."""
+    """The inverse ``a^-1``."""
 
     arg: Core
     pos: Position | None = None
 
 
 class Plus(Term, frozen=True):
-    """``a^+``."""
+    """The transitive closure ``a^+``."""
 
     arg: Core
     pos: Position | None = None
 
 
 class Star(Term, frozen=True):
-    """The closure ``a^*``, which includes the identity."""
+    """The reflexive and transitive closure ``a^*``."""
 
     arg: Core
     pos: Position | None = None
 
 
 class Opt(Term, frozen=True):
-    """The relation ``a?``, which includes the identity."""
+    """The union ``a?`` of a relation and the identity."""
 
     arg: Core
     pos: Position | None = None
 
 
 class Lift(Term, frozen=True):
-    """``[S]``: the identity on a set."""
+    """The relation ``[S]``, which is the identity on a set."""
 
     arg: Core
     pos: Position | None = None
 
 
 class Domain(Term, frozen=True):
-    """``domain(a)``."""
+    """The set ``domain(a)`` of all first elements of a relation's pairs."""
 
     arg: Core
     pos: Position | None = None
 
 
 class Range(Term, frozen=True):
-    """``range(a)``."""
+    """The set ``range(a)`` of all second elements of a relation's pairs."""
 
     arg: Core
     pos: Position | None = None
 
 
 class ForKey(Term, frozen=True):
-    """``for x: body``: the union over all keys, or over the keys of a class."""
+    """The expression ``for x: body``, which is the union over all keys, or over a class of keys."""
 
     key: str
     body: Core
@@ -154,7 +159,7 @@ class ForKey(Term, frozen=True):
     pos: Position | None = None
 
     def of(self, body: Core) -> ForKey:
-        """Return the union of another body over the keys of this union."""
+        """Return the union of another body over the same keys."""
         return ForKey(self.key, body, self.within, self.pos)
 
 
@@ -178,10 +183,10 @@ Core = (
 
 
 class Check(Struct, frozen=True, kw_only=True):
-    """One axiom.
+    """One axiom of a specification.
 
-    ``kind`` is ``acyclic``, ``irreflexive``, ``empty`` (of ``expr``) or ``require`` (``expr`` in
-    ``bound``).
+    The check says that ``expr`` is ``acyclic``, ``irreflexive`` or ``empty``. If its kind is
+    ``require``, it says that ``bound`` contains ``expr``.
     """
 
     name: str
@@ -197,12 +202,17 @@ class Check(Struct, frozen=True, kw_only=True):
 
     @property
     def pos(self) -> Position:
-        """The place where the check begins."""
+        """The place in the text where the check begins."""
         return Position(self.file, self.line, self.column)
 
 
 class Exists(Struct, frozen=True, kw_only=True):
-    """A relation that a witness chooses: ``exists name[key] : kind over containing … within …``."""
+    """The declaration of a chosen relation: ``exists name[key] : kind over containing … within …``.
+
+    An ``order`` is a strict total order on ``over``. A ``choice`` has exactly one pair of ``over``
+    for each element of its range. A ``relation`` is any relation on ``over``. The chosen relation
+    must contain ``containing``, and must be contained in ``within``.
+    """
 
     name: str
     key: str | None
@@ -213,11 +223,11 @@ class Exists(Struct, frozen=True, kw_only=True):
 
 
 class Example(Struct, frozen=True):
-    """A small history that a specification should allow, or forbid.
+    """A small history that a specification should allow, or should forbid.
 
     Attributes:
-        pos: the place of the example.
-        allows: whether the specification should allow the history; otherwise it should forbid it.
+        pos: the place of the example in the text.
+        allows: true if the specification should allow the history, false if it should forbid it.
         history: the history, in the notation of :mod:`isolang.history.notation`.
     """
 
@@ -227,21 +237,25 @@ class Example(Struct, frozen=True):
 
 
 class Spec(Struct, frozen=True, kw_only=True):
-    """A lowered specification: the conditions on a history, whatever the route that decides them.
+    """A specification after lowering, which every route can decide from.
 
     Attributes:
-        name: the name in the header of the main file, or else the stem of that file.
-        title: the title in the header, or empty.
+        name: the name in the header of the main text; without a header, the name of its file.
+        title: the title in the header; empty without a header.
         source: the origin of the main text: a path, ``library:NAME`` or ``<text>``.
-        checks: the checks in the order of the texts, with includes expanded in place.
+        checks: the checks in the order of the texts, in which includes are replaced by their
+            content.
         exists: the relations that a witness chooses, including ``rf`` and ``ww``.
-        shows: expressions to evaluate on the witness or the violation, with their names.
-        definitions: the ``let`` definitions without parameters; the keyed ones over the key ``x``.
+        shows: names and expressions, which are evaluated on the witness or the violation.
+        definitions: the ``let`` definitions without parameters, by name. A keyed definition has the
+            key variable ``x``.
         sha256: the digest of all texts, in the order of reading.
-        notes: how the input was understood (a file from the library, a local file that hides one).
-        warnings: parts that are legal but probably mistakes.
-        texts: file name to text, in the order of reading, for messages and certificates.
-        examples: the examples of the main text, which ``spec lint`` checks.
+        notes: for users, notes that say which text was loaded if this is not obvious (for example,
+            if a local file hides a file of the library).
+        warnings: for users, warnings about parts that are legal but probably mistakes.
+        texts: the text of each file by its name, in the order of reading, for messages and
+            certificates.
+        examples: the examples in the main text, which ``spec lint`` checks.
     """
 
     name: str

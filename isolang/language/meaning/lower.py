@@ -1,4 +1,4 @@
-"""Lowers the syntax tree to core expressions: it expands definitions and renames key variables."""
+"""Lowers syntax trees to core expressions by expanding definitions and renaming key variables."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ from isolang.language.syntax.source import Position, Span, error_at
 from isolang.language.vocabulary import FRAGMENTS
 
 MAX_NODES = 20_000
-"""The greatest number of operators after expansion. Definitions can double the size at each step;
-the terms of this module share their parts, but automata, certificates and messages write out each
-part.
+"""The greatest number of operators after expansion. Each definition can double the size of the
+result. The terms in this module share their parts, but automata, certificates and messages write
+out every part.
 """
 MAX_STEPS = 100_000
-"""The greatest number of expansions, of which equal uses count once. An argument that a definition
-does not use costs steps, too, although it leaves no trace in the result.
+"""The greatest number of visited expressions. Equal uses of a definition are expanded only once. An
+argument that a definition does not use is also visited, although the result does not contain it.
 """
 MAX_EXPANSION = 60
-"""The greatest depth of definitions that use each other. The body of each may be as deep as the
-parser allows.
+"""The greatest depth to which definitions may use other definitions. The body of each definition
+may be as deep as the parser allows.
 """
 MAX_DEPTH = 120
-"""The greatest depth of operators after expansion."""
+"""The greatest depth of nested operators after expansion."""
 
 KEY = "x"
-"""The key variable of keyed definitions after lowering."""
+"""The key variable that all keyed definitions have after lowering."""
 
 WR: Core = Seq((Inverse(Rel("tx")), Rel("rf", KEY), Rel("tx")))
 _OF_PREDICATES: Core = Seq((Rel("rf", KEY), Lift(Rel("pred"))))
@@ -83,7 +83,7 @@ _FILES = {name: FRAGMENTS[name] for name in (*CANONICAL_EXISTS, *CANONICAL_LETS)
 
 
 class Lowered(Struct, frozen=True, kw_only=True):
-    """The lowered content of a specification, which :func:`lower` returns."""
+    """The checks, chosen relations, shown expressions and definitions after lowering."""
 
     checks: tuple[Check, ...]
     exists: tuple[Exists, ...]
@@ -92,11 +92,11 @@ class Lowered(Struct, frozen=True, kw_only=True):
 
 
 class _Env(Struct, frozen=True):
-    """The meaning of the names in scope.
+    """The meanings of the names in scope.
 
-    ``taken`` holds the core's key variables that may occur in the values of ``params``, because a
-    ``for`` must not capture one of these: in ``for x: obs(ww[x])`` the ``x`` of ``obs`` becomes
-    ``x_2``.
+    ``taken`` has the key variables that may occur in the values of ``params``. A ``for`` must not
+    capture one of these, so its own key variable is renamed: in ``for x: obs(ww[x])``, the ``x`` of
+    ``obs`` becomes ``x_2``.
     """
 
     keys: Mapping[str, str] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class _Env(Struct, frozen=True):
     expansion: int = 0
     depth: int = 0
     within: str = ""
-    """The name of the definition or check that ``lower`` expands, for messages."""
+    """The name of the definition or check that is being expanded, for messages."""
 
     def deeper(self) -> _Env:
         return replace(self, depth=self.depth + 1)
@@ -115,11 +115,10 @@ class _Shared(Struct, frozen=True):
     """A term with its number, its size and its depth.
 
     Attributes:
-        term: the term, which is kept because otherwise a new object could get its identity.
-        number: the number that the term shares with all terms that differ from it only in
-            positions.
+        term: the term. It is kept alive, because otherwise a new object could get its identity.
+        number: the same number for all terms that differ only in positions.
         size: the number of operators and names in the whole term.
-        depth: the depth of its operators.
+        depth: the depth to which operators are nested in the term.
     """
 
     term: Core
@@ -132,12 +131,12 @@ def lower(items: tuple[ast.Item, ...], scope: Scope) -> Lowered:
     """Expand all definitions of a specification.
 
     Args:
-        items: the items of all files in order, after ``check_sorts``.
+        items: the items of all files in order, which ``check_sorts`` has accepted.
         scope: the result of ``check_sorts``.
 
     Raises:
-        SpecError: if a definition of ``wr``, ``rw``, ``rf`` or ``ww`` differs from that of the
-            language, or if an expansion exceeds the limits above.
+        SpecError: if a definition of ``wr``, ``rw``, ``rf`` or ``ww`` differs from the language's
+            definition, or if an expansion exceeds one of the limits above.
     """
     return _Lowering(scope).items(items)
 
@@ -203,10 +202,11 @@ class _Lowering:
         return result
 
     def _check(self, item: ast.CheckItem) -> Check:
-        r"""Return a check; a check of each key becomes a check of the union over all keys.
+        r"""Lower a check. A check ``for each`` key becomes one check of the union over all keys.
 
-        SOUND BECAUSE a union of relations has a loop, or a pair, iff one of them has, and e has a
-        cycle iff e^+ has a loop; ``a in b`` says that ``a \ b`` is empty.
+        SOUND BECAUSE a union of relations has a loop (or any pair) iff one of the relations has a
+        loop (or any pair); e has a cycle iff e^+ has a loop; and ``a in b`` says that ``a \ b`` is
+        empty.
         """
         span = item.span
         kind, bound = item.kind, None
@@ -238,7 +238,7 @@ class _Lowering:
         )
 
     def _whole(self, e: ast.Expr, env: _Env) -> Core:
-        """Return the expression of an item, which counts for the limit on all items together."""
+        """Lower an expression of an item, and count its size toward the limit for all items."""
         term = self.expr(e, env)
         self._size += self._shared[id(term)].size
         if self._size > MAX_NODES:
@@ -261,7 +261,7 @@ class _Lowering:
         return term
 
     def _share(self, term: Core) -> _Shared:
-        """Number and measure a term whose parts already have numbers."""
+        """Return the number, size and depth of a term, which are computed only once."""
         if (known := self._shared.get(id(term))) is not None:
             return known
         parts = [self._share(part) for part in children(term)]
@@ -329,7 +329,7 @@ class _Lowering:
         return self._use(item, e, env, {}, pos)
 
     def _of_class(self, e: ast.OfClass, env: _Env, pos: Position) -> Core:
-        """Return ``for x in "audit/*": ww[x]`` for ``ww["audit/*"]``."""
+        """Lower ``ww["audit/*"]`` to ``for x in "audit/*": ww[x]``."""
         item = self._scope.entries[e.name].item
         fresh = _fresh(KEY, env.taken)
         if e.name in BUILTINS or e.name in CANONICAL_LETS or not isinstance(item, ast.Let):
@@ -354,7 +354,10 @@ class _Lowering:
         params: Mapping[str, Core],
         pos: Position,
     ) -> Core:
-        """Return the expansion of a definition; without a key, this is the union over all keys."""
+        """Expand the use of a definition.
+
+        If the definition is keyed and the use has no key, the result is the union over all keys.
+        """
         if item.key is None:
             return self._expand(item, e.span, env, {}, params)
         if e.key is not None:
@@ -375,15 +378,15 @@ class _Lowering:
         if env.expansion >= MAX_EXPANSION:
             what = f"more than {MAX_EXPANSION} definitions inside one another"
             raise error_at(span, what, hint="write some of them out")
-        # SOUND BECAUSE an expansion depends on the definition, its keys, the meaning of its
-        # arguments, and the key variables that are taken; terms with the same number have the same
+        # SOUND BECAUSE an expansion depends only on the definition, its keys, the meanings of its
+        # arguments, and the key variables that are taken. Terms with the same number have the same
         # meaning.
         numbers = tuple(self._shared[id(term)].number for term in params.values())
         use = (item.name.text, tuple(keys.values()), numbers, env.taken)
         if (known := self._expanded.get(use)) is not None:
             return known
-        # SOUND BECAUSE: `taken` keeps every key variable of the place of use, so no `for` in the
-        # definition can capture a key variable of an argument.
+        # SOUND BECAUSE: `taken` has every key variable that is in scope where the definition is
+        # used, so no `for` in the definition can capture a key variable of an argument.
         inside = _Env(keys, params, env.taken, env.expansion + 1, env.depth, item.name.text)
         term = self._expanded[use] = self.expr(item.body, inside)
         return term

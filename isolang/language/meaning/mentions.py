@@ -1,4 +1,4 @@
-"""The relations that a specification mentions, and its form without sessions or real time."""
+"""Returns the relations that a specification mentions, and its forms without sessions and times."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from isolang.language.vocabulary import (
 
 
 def children(e: Core) -> tuple[Core, ...]:
-    """Return the direct parts of an expression."""
+    """Return the expressions that are direct parts of an expression."""
     match e:
         case Rel() | Named():
             return ()
@@ -56,7 +56,7 @@ def children(e: Core) -> tuple[Core, ...]:
 
 
 def rebuild(e: Core, parts: tuple[Core, ...]) -> Core:
-    """Return the expression ``e`` with other direct parts, given in the order of ``children``."""
+    """Return ``e`` with its direct parts replaced by ``parts``, in the order of ``children``."""
     match e:
         case Rel() | Named():
             return e
@@ -80,7 +80,10 @@ def names(e: Core) -> frozenset[str]:
 
 
 def _judged(spec: Spec) -> Iterator[Core]:
-    """Yield what a verdict depends on: unflagged checks, and the declarations of the user."""
+    """Yield the expressions on which a verdict depends.
+
+    These are the expressions in unflagged checks, and in declarations other than ``rf`` and ``ww``.
+    """
     for check in spec.checks:
         if not check.flag:
             yield check.expr
@@ -93,50 +96,51 @@ def _judged(spec: Spec) -> Iterator[Core]:
 
 
 def mentioned(spec: Spec) -> frozenset[str]:
-    """Return the relations and sets that a verdict about ``spec`` depends on."""
+    """Return the relations and sets on which a verdict by a specification depends."""
     return frozenset().union(*map(names, _judged(spec)))
 
 
 def uses_reads_from(spec: Spec) -> bool:
-    """Return whether the checks use ``rf``, directly or through ``wr``, ``rw`` or a definition.
+    """Return whether a verdict depends on ``rf``, directly or through relations such as ``wr``.
 
-    Only then are the anomalies of the pre-pass (aborted read, thin-air read, …) violations.
+    Only in this case do intrinsic anomalies (aborted read, thin-air read, …) violate the
+    specification.
     """
     return bool(mentioned(spec) & (OF_READS | {"rf"}))
 
 
 def uses_version_order(spec: Spec) -> bool:
-    """Return whether the checks use the chosen version order, as ``ww`` or through ``rw``."""
+    """Return whether a verdict depends on ``ww``, directly or through ``rw``."""
     return bool(mentioned(spec) & (OVERWRITING | {"ww"}))
 
 
 def distinguishes_reads(spec: Spec) -> bool:
-    """Return whether the checks tell item reads from predicate reads."""
+    """Return whether a verdict depends on which reads are predicate reads."""
     return bool(mentioned(spec) & (SPLIT | {"pred"}))
 
 
 def uses_sessions(spec: Spec) -> bool:
-    """Return whether the checks use session order."""
+    """Return whether a verdict depends on sessions."""
     return bool(mentioned(spec) & COMPARING_SESSIONS)
 
 
 def uses_real_time(spec: Spec) -> bool:
-    """Return whether the checks use real time; a history without times cannot be checked then."""
+    """Return whether a verdict depends on times; if so, a history must have times."""
     return bool(mentioned(spec) & COMPARING_TIMES)
 
 
 def uses_groups(spec: Spec) -> bool:
-    """Return whether the checks use groups; a history without them cannot be checked then."""
+    """Return whether a verdict depends on groups of sessions; if so, a history must have groups."""
     return bool(mentioned(spec) & COMPARING_GROUPS)
 
 
 def named_sets(spec: Spec) -> frozenset[Named]:
-    """Return the labels and levels that a verdict about ``spec`` depends on."""
+    """Return the names of labels and levels on which a verdict by a specification depends."""
     return frozenset().union(*map(_named, _judged(spec)))
 
 
 def key_classes(spec: Spec) -> frozenset[KeyClass]:
-    """Return the classes of keys that a verdict about ``spec`` depends on."""
+    """Return the classes of keys on which a verdict by a specification depends."""
     return frozenset().union(*map(_classes, _judged(spec)))
 
 
@@ -152,9 +156,9 @@ def _classes(e: Core) -> frozenset[KeyClass]:
 
 
 def speaks_of_events(spec: Spec) -> bool:
-    """Return whether a specification mentions single operations by a relation other than ``rf``.
+    """Return whether a specification uses relations of single operations.
 
-    If so, the identity relation also includes operations.
+    If so, the identity relation also contains operations. The declaration of ``rf`` does not count.
     """
     parts: list[Core | None] = [e for check in spec.checks for e in (check.expr, check.bound)]
     for exists in spec.exists:
@@ -167,20 +171,24 @@ def speaks_of_events(spec: Spec) -> bool:
 def without_sessions(spec: Spec) -> Spec:
     """Return the specification with ``init`` in place of ``so``.
 
+    Another relation that compares sessions becomes empty, unless it contains ``init``.
+
     SOUND BECAUSE ``so`` contains ``init``: if ``so`` were simply removed, the initial transaction
-    could come after a writer. A relation that compares sessions and does not contain ``init``
-    becomes empty.
+    could come after a writer.
     """
     return _replaced(spec, _least(COMPARING_SESSIONS), "without sessions")
 
 
 def without_real_time(spec: Spec) -> Spec:
-    """Return the specification with ``init``, or no pair, for each relation that compares times."""
+    """Return the specification with ``init``, or the empty relation, for relations of times."""
     return _replaced(spec, _least(COMPARING_TIMES - OF_EVENTS), "without real time")
 
 
 def _least(words: Iterable[str]) -> dict[str, Core]:
-    """Return, for each word, the pairs that it has in every history: ``init`` or none."""
+    """Return, for each word, an expression for the pairs that it has in every history.
+
+    This is ``init`` or an empty relation.
+    """
     init = Rel("init")
     return {name: init if name in FROM_T0 else Seq((init, init)) for name in words}
 

@@ -1,8 +1,8 @@
 """Warns if a specification requires less than its author probably meant.
 
-A history satisfies a specification iff *some* choice meets its checks. So a choice that makes a
-check easier is always allowed. For example, a relation that has only upper bounds may be empty, and
-a check under ``not`` is met if any choice fails the check.
+A history satisfies a specification iff *some* choice meets its checks. Therefore the choice that is
+easiest for the checks is always allowed. For example, a chosen relation with only upper bounds may
+be empty, and a check after ``not`` is met as soon as some choice violates it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _WITHIN_RW = {name: (name.replace("rw", "wr"), "ww") for name in sorted(OVERWRIT
 def polarity_warnings(spec: Spec) -> list[str]:
     """Return warnings about parts that are legal but probably mistakes, with places and hints.
 
-    The warnings are only about relations and checks of the main text, because other texts are meant
-    to complete a fragment of the library.
+    The warnings are only about relations and checks in the main text, because a fragment in another
+    text may be incomplete by intention.
 
     Args:
-        spec: the specification.
+        spec: the specification to warn about.
     """
     own = [check for check in spec.checks if check.file == spec.source]
     chosen = {exists.name for exists in spec.exists}
@@ -44,7 +44,7 @@ def polarity_warnings(spec: Spec) -> list[str]:
 
 
 def _several_keys(spec: Spec, check: Check) -> Iterator[str]:
-    """Warn that the steps of a cycle may be of different keys."""
+    """Warn that a check of cycles over all keys allows steps with different keys in one cycle."""
     if check.kind == "acyclic" and isinstance(check.expr, ForKey) and _keyed(check.expr):
         key, body = check.expr.key, brief(check.expr.body)
         what = (
@@ -60,7 +60,7 @@ def _keyed(e: Core) -> bool:
 
 
 def _declared(spec: Spec, check: Check) -> Iterator[str]:
-    """Warn about a check that a declaration already implies."""
+    """Warn that a declaration already implies a check, which therefore cannot fail."""
     if check.flag or check.negated or check.kind != "require" or not isinstance(check.bound, Rel):
         return
     bound = check.bound
@@ -75,7 +75,7 @@ def _declared(spec: Spec, check: Check) -> Iterator[str]:
 
 
 def _contents(spec: Spec, name: str, seen: frozenset[str]) -> set[Core]:
-    """Return the relations that a chosen relation contains, whatever value is chosen for it."""
+    """Return the relations that a chosen relation contains under every choice."""
     found: set[Core] = {Rel(name)}
     for exists in spec.exists:
         if exists.name == name and exists.key is None and exists.containing is not None:
@@ -98,7 +98,7 @@ def _declared_in(spec: Spec, exists: Exists) -> bool:
 
 
 def _chosen_in(e: Core, chosen: set[str]) -> list[str]:
-    """Return the chosen relations that an expression depends on."""
+    """Return the chosen relations on which an expression depends."""
     found = set(names(e))
     for name, parts in _WITHIN_RW.items():
         if name in found:
@@ -139,7 +139,7 @@ def _subtracted(spec: Spec, check: Check, e: Core, chosen: set[str]) -> Iterator
 
 
 def _one_sided(spec: Spec, exists: Exists) -> Iterator[str]:
-    """Warn about a chosen relation that could always be empty, or could always have all pairs."""
+    """Warn that a chosen relation may always be empty, or may always have all pairs."""
     easier_with: set[str] = set()
     for check in spec.checks:
         if not check.flag:
@@ -162,7 +162,7 @@ def _one_sided(spec: Spec, exists: Exists) -> Iterator[str]:
 
 
 def _easier_with(check: Check, name: str) -> set[str]:
-    """Return whether a smaller or a larger relation makes a check easier, or both."""
+    """Return ``smaller`` or ``larger``, or both: which values of a relation make a check easier."""
     found = {"smaller" if up else "larger" for up in _occurrences(check.expr, name)}
     if check.bound is not None:
         found |= {"larger" if up else "smaller" for up in _occurrences(check.bound, name)}
@@ -172,7 +172,7 @@ def _easier_with(check: Check, name: str) -> set[str]:
 
 
 def _occurrences(e: Core, name: str) -> Iterator[bool]:
-    """Yield, for each use of ``name``, whether the expression grows when the relation grows."""
+    """Yield, for each use of a relation in ``e``, whether ``e`` grows when the relation grows."""
     match e:
         case Rel():
             if e.name == name:

@@ -1,4 +1,4 @@
-"""The names of a specification: the builtins, and those that a text declares; and suggestions."""
+"""The names that are in scope in a specification, and suggestions for unknown names."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from isolang.language.vocabulary import BUILTIN_WORDS, FRAGMENTS, Sort, Word
 
 ANY = Sort("any")
 BUILTINS: Mapping[str, Word] = {word.name: word for word in BUILTIN_WORDS}
-"""The names that are defined for every history."""
+"""The builtin words by name, which are defined for every history."""
 
 
 class ScopeEntry(Struct, frozen=True):
-    """A name with its sort and, unless it is a builtin, the item that declares it."""
+    """A name with its sort, and with the item that declares it unless the name is builtin."""
 
     name: str
     sort: Sort
@@ -26,12 +26,12 @@ class ScopeEntry(Struct, frozen=True):
 
     @property
     def params(self) -> tuple[ast.Ident, ...]:
-        """The formal parameters of a definition."""
+        """The formal parameters of the definition; empty if the name has no parameters."""
         return self.item.params if isinstance(self.item, ast.Let) else ()
 
 
 class Scope(Struct):
-    """All names of a specification, and warnings about parts that are probably mistakes."""
+    """All names in a specification, and warnings about parts that are probably mistakes."""
 
     entries: dict[str, ScopeEntry]
     warnings: list[str] = field(default_factory=list)
@@ -42,15 +42,15 @@ _ELSEWHERE = {
     "mo": "what is `mo` for memory models is `ww`, the version order",
     "_": "all pairs of transactions are `T * T`",
 }
-"""For names of other languages that users may know, the name in this language."""
+"""For each name that users may know from another language, a hint with its name in this one."""
 
 
 def suggest_name(name: str, known: Collection[str]) -> str:
     """Return the hint for an unknown name.
 
     Args:
-        name: the name in the text, in any case.
-        known: the names that could replace it, in the order of the hint.
+        name: the unknown name, in any case.
+        known: the names that could be meant, in the order in which the hint may list them.
     """
     if name in _ELSEWHERE:
         return _ELSEWHERE[name]
@@ -65,10 +65,11 @@ def suggest_name(name: str, known: Collection[str]) -> str:
 
 
 def _near(name: str, names: Collection[str]) -> list[str]:
-    """Return similar names: for a name of two letters, those that differ in one letter.
+    """Return the known names that are similar to a name.
 
-    For a longer name, the result is the closest known name, if any. Two letters are too few for a
-    ratio, by which `W` would be nearest to `wv`.
+    For a name with two letters, these are the names that differ in one letter. For any other name,
+    this is the closest known name, if any. Two letters are too few for a ratio of similarity, by
+    which `W` would be nearest to `wv`.
     """
     folded, known = name.lower(), sorted(names)
     if folded in known or len(folded) != 2:

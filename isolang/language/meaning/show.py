@@ -1,4 +1,4 @@
-"""Writes core expressions as text, in the syntax of the language."""
+"""Writes core expressions, checks and declarations as text in the language."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from isolang.language.meaning.core import (
 )
 
 MAX_BRIEF = 200
-"""The greatest length of an expression in a message."""
+"""The greatest length of an expression in a message, in characters."""
 
 _LOOSE, _UNION, _TERM, _UNARY = range(4)
 
 
 def show(e: Core) -> str:
-    """Return an expression as text; parsing the text gives the same expression.
+    """Return the text of an expression, which the parser reads as the same expression.
 
     >>> show(Seq((Union((Rel("so"), Rel("wr"))), Opt(Rel("rw")))))
     '(so | wr) ; rw?'
@@ -39,14 +39,14 @@ def show(e: Core) -> str:
 
 
 def brief(e: Core) -> str:
-    """Return an expression as text for a message; the middle of a very long text is left out."""
+    """Return the text of an expression for a message, without the middle if it is very long."""
     text = show(e)
     half = MAX_BRIEF // 2
     return text if len(text) <= MAX_BRIEF else f"{text[:half]} … {text[-half:]}"
 
 
 def show_check(check: Check) -> str:
-    """Return a check as text, with its definitions expanded.
+    """Return the text of a check, in which definitions are expanded.
 
     >>> show_check(Check(name="c", kind="require", expr=Rel("wr"), bound=Rel("co"), flag=True))
     'flag require wr in co as c'
@@ -65,7 +65,7 @@ def show_check(check: Check) -> str:
 
 
 def show_exists(exists: Exists) -> str:
-    """Return a declaration as text, with its definitions expanded.
+    """Return the text of a declaration, in which definitions are expanded.
 
     >>> show_exists(Exists(name="ww", key="x", kind="order", over=Rel("W", "x")))
     'exists ww[x] : order on W[x]'
@@ -81,7 +81,7 @@ def show_exists(exists: Exists) -> str:
 
 
 def _bound(e: ForKey) -> str:
-    """Return a key variable and its class of keys as text."""
+    """Return the text between ``for`` and the colon: the key variable, and its class of keys."""
     if e.within is None:
         return e.key
     listed = str(e.within).removeprefix("not ")
@@ -94,7 +94,7 @@ def _wrap(e: Core, least: int) -> str:
 
 
 def _show(e: Core) -> tuple[str, int]:
-    """Return an expression as text, and a number for how tightly its operator binds."""
+    """Return the text of an expression, and a number that says how tightly its operator binds."""
     match e:
         case Rel():
             return (e.name if e.key is None else f"{e.name}[{e.key}]"), _UNARY

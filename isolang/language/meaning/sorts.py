@@ -1,8 +1,8 @@
-"""Checks the sort of each expression: a set or a relation, of what elements, keyed or not.
+"""Checks the sort of each expression: whether it is a set or a relation, and of which elements.
 
-This module also resolves names. Every use must follow its declaration, so no definition is
-recursive. A sort, or an element of one, may be anything: a parameter takes arguments of every sort,
-and a wrong declaration causes no further errors where it is used.
+This module also resolves names. Every name must be declared before it is used, so no definition is
+recursive. A sort, or the kind of its elements, may be ``any``: a parameter takes arguments of every
+sort, and a name whose declaration is wrong causes no further errors.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from isolang.language.syntax.source import SourceText, Span, error_at, warning_a
 from isolang.language.vocabulary import NAMED, Element, Sort
 
 MAX_DEPTH = 200
-"""The greatest depth of expressions after calls are expanded."""
+"""The greatest depth of nested expressions after calls are expanded."""
 MAX_STEPS = 100_000
-"""The greatest number of visits to expressions. A definition is visited once for each combination
-of sorts of its arguments, and there can be many such combinations.
+"""The greatest number of visited expressions. A definition is visited once for each combination of
+sorts that its arguments have, and there can be many such combinations.
 """
 
 
 def check_sorts(items: Iterable[ast.Item], main: SourceText) -> Scope:
-    """Resolve every name and check every sort.
+    """Resolve all names and check all sorts in a specification.
 
     Args:
         items: the items of all files, in the order of their effect.
-        main: the main text, whose unused bindings cause warnings.
+        main: the main text. Warnings about unused names are only about this text.
 
     Returns:
-        The names, with warnings.
+        The names in the specification, and warnings.
 
     Raises:
-        SpecError: if a name or a sort is wrong. The error is about the first one, with its place, a
-            caret and a hint.
+        SpecError: if a name or a sort is wrong. The error is about the first mistake, with its
+            place, a caret and a hint.
     """
     items = tuple(items)
     checker = _Checker(items)
@@ -49,7 +49,10 @@ def check_sorts(items: Iterable[ast.Item], main: SourceText) -> Scope:
 
 
 def find_errors(items: Iterable[ast.Item]) -> list[SpecError]:
-    """Return the first error of every item, where a wrong declaration counts as having any sort."""
+    """Return the first error in each item.
+
+    A name whose declaration is wrong may have any sort, so its uses cause no further errors.
+    """
     items = tuple(items)
     checker = _Checker(items)
     errors: list[SpecError] = []
@@ -67,16 +70,16 @@ def find_errors(items: Iterable[ast.Item]) -> list[SpecError]:
 
 
 class _TooLargeError(SpecError):
-    """The error of an item that exceeds a limit, whatever arguments the calls in it have."""
+    """The error that an expression exceeds a limit, which does not depend on a call's arguments."""
 
 
 class _Context(Struct, frozen=True):
-    """The names other than global ones that an expression may refer to."""
+    """The key variables and parameters to which an expression may refer."""
 
     keys: frozenset[str] = frozenset()
     params: Mapping[str, Sort] = field(default_factory=dict)
     called: str = ""
-    """The definition whose call is being expanded, or empty if there is none."""
+    """The definition whose body is being checked for a call; empty outside calls."""
 
     def with_key(self, key: str) -> _Context:
         return _Context(self.keys | {key}, self.params, self.called)
@@ -207,7 +210,7 @@ class _Checker:
     # Expressions
 
     def expr(self, e: ast.Expr, context: _Context) -> Sort:
-        """Return the sort of an expression."""
+        """Return the sort of an expression, or raise an error if it has none."""
         if self._depth >= MAX_DEPTH:
             what = f"nested too deeply (expected at most {MAX_DEPTH} levels)"
             raise _too_large(e.span, what)
@@ -295,7 +298,7 @@ class _Checker:
         return entry.sort
 
     def _named(self, e: ast.Named, context: _Context) -> Sort:
-        """Return the sort of ``label "audit"``."""
+        """Return the sort of an expression such as ``label "audit"``."""
         if e.word not in NAMED:
             if e.word in self.entries:
                 what = f'`{e.word}` takes no name (got `{e.word} "{e.name}"`)'
@@ -333,8 +336,8 @@ class _Checker:
             raise error_at(e.span, what, hint=f"write `{_call_form(entry)}`")
         if e.key is not None:
             self._require_key(e.name, e.key, entry, context)
-        # SOUND BECAUSE the sort of a body depends on the arguments only through their sorts, and a
-        # rejected body has already ended the check of the whole item.
+        # SOUND BECAUSE the sort of a body depends on the arguments only through their sorts. If a
+        # body is rejected, the check of the whole item ends with an error.
         known = self._calls.get((e.name, tuple(args)))
         if known is not None:
             return known
@@ -385,7 +388,7 @@ class _Checker:
             if not compatible(left.right, right.left):
                 what = f"`;` does not fit (got {right} after {left})"
                 raise error_at(part.span, what, hint=TX_HINT)
-        # An `id` between two relations has their elements, because its own are unknown.
+        # An `id` between two relations has any elements, so the ends of the sequence are compared.
         return Sort("relation", sorts[0].left, sorts[-1].right)
 
 
@@ -402,10 +405,10 @@ def _call_form(entry: ScopeEntry) -> str:
 
 
 def _unused(items: tuple[ast.Item, ...], main: SourceText, checker: _Checker) -> list[str]:
-    """Return warnings about bindings of the main file that no check and no ``show`` uses.
+    """Return warnings about names that the main text declares, and that no check or ``show`` uses.
 
-    Files without checks and files of the library get no such warnings, because other files use
-    their bindings.
+    The result is empty for a text without checks and for a text in the library, because other texts
+    use their names.
     """
     own = [item for item in items if item.span.source is main]
     if main.name.startswith("library:") or not any(isinstance(item, ast.CheckItem) for item in own):
@@ -432,10 +435,10 @@ TX_HINT = "`tx` leads from an event to its transaction, `tx^-1` back"
 
 
 def require_relation(e: ast.Expr, sort: Sort, what: str) -> Sort:
-    """Return a sort if it is that of a relation.
+    """Return the sort of an expression that must be a relation.
 
     Raises:
-        SpecError: if the sort is a set. The message begins with ``what``.
+        SpecError: if the expression is a set. The message begins with ``what``.
     """
     if sort.kind == "set":
         hint = "the identity on a set is `[S]`, the product `S * S`"
@@ -444,10 +447,10 @@ def require_relation(e: ast.Expr, sort: Sort, what: str) -> Sort:
 
 
 def require_same_sorts(e: ast.Expr, sort: Sort, who: str) -> Sort:
-    """Return a sort if it is that of a relation on one kind of element.
+    """Return the sort of an expression that must be a relation on one kind of element.
 
     Raises:
-        SpecError: if it is another sort. The message says that ``who`` requires this.
+        SpecError: if the expression has another sort. The message says that ``who`` requires this.
     """
     require_relation(e, sort, f"{who} needs a relation")
     if not compatible(sort.left, sort.right):
@@ -460,7 +463,7 @@ def require_common_sort(span: Span, left: Sort, right: Sort, who: str) -> Sort:
     """Return the common sort of two operands.
 
     Raises:
-        SpecError: if they have no common sort. The message says that ``who`` requires one.
+        SpecError: if the operands have no common sort. The message says that ``who`` requires this.
     """
     if ANY in (left, right):
         return right if left == ANY else left
@@ -476,7 +479,7 @@ def require_common_sort(span: Span, left: Sort, right: Sort, who: str) -> Sort:
 
 
 def compatible(left: Element, right: Element) -> bool:
-    """Return whether two kinds of elements may be one."""
+    """Return whether two kinds of elements are equal, or one of them is ``any``."""
     return left == right or "any" in (left, right)
 
 

@@ -1,5 +1,5 @@
-"""The syntax: grammar, parser, tree, places for messages, explained syntax errors, usual layout.
+"""The syntax of the language: grammar, parser, syntax tree, syntax errors, and the usual layout.
 
-A tree has the content of a text and the place of each part. No module of this package knows the
-meaning of a name.
+A syntax tree has the content of a text and the place of each part. No module in this package knows
+what a name means.
 """

@@ -1,4 +1,4 @@
-"""The syntax tree of a text, with the place of each node."""
+"""The nodes of syntax trees, each with its place in the text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from msgspec import Struct
 
 from isolang.language.syntax.source import SourceText, Span
 
-# The keywords and operators of the grammar, grouped by their role.
+# The keywords and operators of the grammar by their roles: tests of checks, words that begin an
+# item, and operators that bind more tightly than the union.
 TESTS = frozenset(("acyclic", "irreflexive", "empty", "require"))
 ITEM = TESTS | {"spec", "include", "let", "exists", "flag", "not", "show", "allows", "forbids"}
 TERM_OPERATORS = frozenset((";", "&", "\\", "*"))
@@ -17,19 +18,22 @@ STARTS = frozenset(("NAME", "(", "[", "domain", "range", "for"))
 
 
 class KeyClass(Struct, frozen=True):
-    """The keys whose names match, or do not match, one of some patterns; ``*`` matches any text."""
+    """The class of keys whose names match one of some patterns, or match none of them if negated.
+
+    In a pattern, ``*`` matches any text.
+    """
 
     patterns: tuple[str, ...]
     negated: bool = False
 
     def __str__(self) -> str:
-        """Return the class in the syntax of the language."""
+        """Return the class as it is written in the language."""
         listed = ", ".join(f'"{pattern}"' for pattern in self.patterns)
         return f"not {listed}" if self.negated else listed
 
 
 class Ident(Struct, frozen=True):
-    """A name where it is declared, or the key variable of a use."""
+    """A name at its declaration, or a key variable."""
 
     span: Span
     text: str
@@ -121,7 +125,7 @@ Expr = Ref | Named | OfClass | Call | Nary | Binary | Postfix | Lift | EndSet | 
 
 
 def children(e: Expr) -> tuple[Expr, ...]:
-    """Return the direct parts of an expression."""
+    """Return the expressions that are direct parts of an expression."""
     match e:
         case Ref() | Named() | OfClass():
             return ()
@@ -138,7 +142,7 @@ def children(e: Expr) -> tuple[Expr, ...]:
 
 
 def uses_key(e: Expr, key: str) -> bool:
-    """Return whether the key variable occurs in ``e`` and no ``for`` binds it there."""
+    """Return whether a key variable occurs in ``e`` outside every ``for`` that binds it."""
     if isinstance(e, Ref | Call) and e.key is not None and e.key.text == key:
         return True
     if isinstance(e, For) and e.key.text == key:
@@ -147,7 +151,7 @@ def uses_key(e: Expr, key: str) -> bool:
 
 
 def uses_name(e: Expr, param: str) -> bool:
-    """Return whether the parameter occurs in ``e``."""
+    """Return whether a parameter occurs in ``e``."""
     if isinstance(e, Ref | OfClass) and e.name == param:
         return True
     return any(uses_name(child, param) for child in children(e))
@@ -191,7 +195,7 @@ class ExistsItem(Struct, frozen=True):
 
 
 class CheckItem(Struct, frozen=True):
-    """``flag not for each key: acyclic … as name "title"``; the key may be left out."""
+    """``flag not for each key: acyclic … as name "title"``; the key is optional."""
 
     span: Span
     name: Ident
@@ -225,7 +229,7 @@ Item = Include | Let | ExistsItem | CheckItem | Show | Example
 
 
 class File(Struct, frozen=True):
-    """One parsed text."""
+    """The syntax tree of one text."""
 
     source: SourceText
     header: Header | None

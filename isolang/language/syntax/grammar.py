@@ -1,9 +1,10 @@
-"""The parser of ``grammar.lark``, which is loaded from tables in the package.
+"""Loads the parser for ``grammar.lark`` from tables in the package.
 
-Building an LALR parser takes longer than most checks, so ``grammar.json`` contains Lark's tables,
-the Lark version that made them and the digest of their grammar. If the version or the digest
-differs, the same parser is built from the grammar, which is slower. After a change of the grammar,
-``python -m isolang.language.syntax.grammar`` writes the tables again; a test compares them.
+Building an LALR parser takes longer than most checks. Therefore ``grammar.json`` contains Lark's
+tables, the version of Lark that produced them, and the digest of the grammar. If the version or the
+digest differs, the same parser is built from the grammar, which is slower. After a change to the
+grammar, ``python -m isolang.language.syntax.grammar`` writes the tables again; a test compares them
+with the grammar.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ TABLES: Final = Path(__file__).with_name("grammar.json")
 
 @cache
 def parser() -> Lark:
-    """Return the parser."""
+    """Return the parser, from the tables if they belong to this grammar and this Lark version."""
     text = GRAMMAR.read_text(encoding="utf-8")
     made = json.loads(TABLES.read_bytes(), object_pairs_hook=_dictionary)
     if made["grammar"] != digest(text):
@@ -35,16 +36,16 @@ def parser() -> Lark:
         warnings.warn(what, RuntimeWarning, stacklevel=2)
     elif made["lark"] != lark.__version__:
         what = f"{TABLES} was made by Lark {made['lark']} (got {lark.__version__}); not used"
-        warnings.warn(what, ImportWarning, stacklevel=2)  # no fault of the user: shown on request
+        warnings.warn(what, ImportWarning, stacklevel=2)  # not the user's fault, so not shown
     else:
-        return Lark.load(made["tables"])  # Lark accepts the data as well as a file
+        return Lark.load(made["tables"])  # Lark accepts the data in place of a file
     return from_grammar(text)
 
 
 def from_grammar(text: str) -> Lark:
-    """Build the parser of a grammar without tables."""
-    # The basic lexer reserves every keyword everywhere. So `let order = …` is an error with a clear
-    # hint, and not a name that works in some places only.
+    """Build the parser for a grammar, without tables."""
+    # The basic lexer reserves every keyword everywhere. Therefore `let order = …` is an error with
+    # a clear hint. Otherwise `order` would be a name that works only in some places.
     return Lark(text, parser="lalr", lexer="basic", propagate_positions=True)
 
 
@@ -62,12 +63,12 @@ def digest(text: str) -> str:
 
 
 def _dictionary(pairs: list[tuple[str, Any]]) -> dict[int | str, Any]:
-    """Return a dictionary with numbers as keys where Lark needs them; JSON has only strings."""
+    """Return a dictionary in which keys that are numbers are integers again, as Lark needs them."""
     return {int(key) if key.isdigit() else key: value for key, value in pairs}
 
 
 def write() -> None:
-    """Write ``grammar.json``."""
+    """Write the tables to ``grammar.json``."""
     TABLES.write_text(json.dumps(tables(), separators=(",", ":")) + "\n")
 
 

@@ -1,8 +1,8 @@
-"""The colours of the language, in one table from which all editors get their rules.
+"""The colours for the language, in one table from which the rules for all editors are generated.
 
 ``python -m isolang.language.syntax.highlight`` writes ``editors/vscode/iso.tmLanguage.json``, the
-TextMate grammar for VS Code, Sublime Text and GitHub. The Pygments lexer of
-``isolang.language.syntax.pygments_lexer`` has the same table.
+TextMate grammar for VS Code, Sublime Text and GitHub. The Pygments lexer in
+``isolang.language.syntax.pygments_lexer`` uses the same table.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ class Colour(Struct, frozen=True):
     """A kind of token with its colour.
 
     Attributes:
-        pattern: a regular expression of Python and Oniguruma; its groups are ``(?:…)``.
+        pattern: a regular expression for Python and for Oniguruma, whose groups are ``(?:…)``.
         scope: the name of the colour in TextMate.
         token: the name of the colour in Pygments.
-        end: the pattern that ends a token of several lines, or empty for other tokens.
+        end: for a token that may have several lines, the pattern of its end; otherwise empty.
     """
 
     pattern: str
@@ -58,7 +58,7 @@ COLOURS: Final = (
 
 
 def textmate() -> dict[str, Any]:
-    """Return the TextMate grammar."""
+    """Return the TextMate grammar as a dictionary."""
     return {
         "$schema": "https://raw.githubusercontent.com/martinring/tmlanguage/master/tmlanguage.json",
         "name": "isolang",
@@ -74,7 +74,7 @@ def textmate() -> dict[str, Any]:
 
 
 def text() -> str:
-    """Return the content of the TextMate grammar's file."""
+    """Return the content of the file with the TextMate grammar."""
     return json.dumps(textmate(), indent=2) + "\n"
 
 

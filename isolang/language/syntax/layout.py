@@ -1,12 +1,13 @@
 """The usual layout of a specification, which ``isocheck spec format`` writes.
 
-An item is written on one line if it fits. Otherwise it is broken before its loosest operators, and
-each part that is still too long is broken again and indented by one more step. A comment keeps its
-place: on separate lines, after an item, or between two tokens. Several empty lines in a row become
-one. Tokens are neither added nor removed, so the text keeps its meaning.
+An item is written on one line if it fits. If not, the line is broken before the operators that bind
+least tightly, and each part that is still too long is broken again with one more step of
+indentation. A comment keeps its place: on separate lines, after an item, or between two tokens.
+Several empty lines in a row become one empty line. Tokens are neither added nor removed, so the
+meaning of the text does not change.
 
-Formatting twice changes nothing, BECAUSE the layout is a function of the tokens, the comments, and
-of which of these share a line, and the layout does not change that.
+Formatting twice changes nothing, BECAUSE the layout depends only on the tokens, on the comments,
+and on which of these share a line, and the layout does not change any of these.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _CALLS = frozenset(("domain", "range"))
 
 
 class _Piece(Struct, frozen=True):
-    """A token or a comment, and whether it is the first on its line."""
+    """A token or a comment, with what the layout has to know about its place in the text."""
 
     kind: Literal["token", "line comment", "block comment"]
     text: str
@@ -47,7 +48,7 @@ def format_text(source: SourceText) -> str:
     """Return a specification in the usual layout.
 
     Args:
-        source: the text, whose includes are not read.
+        source: the text. Its includes are not read.
 
     Raises:
         SpecError: if the text does not follow the grammar.
@@ -55,7 +56,7 @@ def format_text(source: SourceText) -> str:
     parse(source)
     text = SourceText(source.name, source.text.replace("\r\n", "\n").replace("\r", "\n"))
     lines: list[str] = []
-    after = ""  # the kind of the last line's end, if a comment may follow on that line
+    after = ""  # the kind of element that ends the last line, if a comment may follow it
     for element in _elements(_pieces(text)):
         first = element[0]
         same_line = bool(after) and not first.own_line
@@ -71,8 +72,8 @@ def format_text(source: SourceText) -> str:
             place = "behind" if same_line and after != "comment" else "comment"
             after = place if first.kind == "block comment" and len(shown) == 1 else ""
         else:
-            # A comment on the line before an item is printed before it. A comment at the end of the
-            # line above belongs to the item above.
+            # A comment at the end of a line belongs to the item on that line. A comment at the
+            # beginning of an item's line stays before the item.
             prefix = lines.pop() + " " if same_line and after == "comment" else ""
             laid = _item(element, len(prefix))
             lines += [prefix + laid[0], *laid[1:]]
@@ -85,7 +86,7 @@ def _comment(text: str) -> list[str]:
 
 
 def _pieces(source: SourceText) -> list[_Piece]:
-    """Return the tokens and comments in the order of the text."""
+    """Return the tokens and comments of a text, in order."""
     pieces: list[_Piece] = []
     at = 0
     for token in [*tokens(source), None]:
@@ -104,14 +105,17 @@ def _pieces(source: SourceText) -> list[_Piece]:
 
 
 def _line_start(text: str, at: int) -> tuple[bool, bool]:
-    """Return whether ``at`` is the start of its line, and whether the line above is empty."""
+    """Return whether ``at`` is the start of its line, and whether the line above is empty.
+
+    Spaces at the beginning of a line are ignored.
+    """
     line = text.rfind("\n", 0, at) + 1
     own = not text[line:at].strip()
     return own, own and line > 0 and not text[text.rfind("\n", 0, line - 1) + 1 : line].strip()
 
 
 def _elements(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
-    """Yield each item with the comments inside it, and each comment between items."""
+    """Yield each item together with the comments inside it, and each comment between two items."""
     item: list[_Piece] = []
     for i, piece in enumerate(pieces):
         each = piece.text == "for" and any(p.text == "each" for p in pieces[i + 1 : i + 2])
@@ -132,12 +136,12 @@ def _begins_item(piece: _Piece, item: Sequence[_Piece], *, each: bool) -> bool:
     if (piece.text not in ITEM and not each) or piece.type == "STRING":
         return False
     before = next((p.text for p in reversed(item) if not p.is_comment), "")
-    # `flag not acyclic …` is one item, and `for each x: acyclic …` is also one item.
+    # `flag not acyclic …` and `for each x: acyclic …` are each only one item.
     return before != ":" and not (before in ("flag", "not") and piece.text != "flag")
 
 
 def _split(item: list[_Piece]) -> Iterator[list[_Piece]]:
-    """Yield the comments before the first token, the item, and the comments after it."""
+    """Yield the comments before an item's first token, the item, and the comments after it."""
     inside = [i for i, piece in enumerate(item) if not piece.is_comment]
     first, last = (inside[0], inside[-1]) if inside else (len(item), len(item) - 1)
     for piece in item[:first]:
@@ -152,7 +156,7 @@ def _split(item: list[_Piece]) -> Iterator[list[_Piece]]:
 
 
 def _item(pieces: Sequence[_Piece], used: int) -> list[str]:
-    """Return the lines of an item, the first of which begins in column ``used``."""
+    """Return the lines of an item, of which the first line begins after ``used`` characters."""
     lines: list[str] = []
     run: list[_Piece] = []
 
@@ -163,7 +167,7 @@ def _item(pieces: Sequence[_Piece], used: int) -> list[str]:
 
     breaks = any(p.kind == "line comment" or "\n" in p.text for p in pieces)
     if not breaks:
-        # Comments inside a line are placed like tokens.
+        # Comments within a line are placed like tokens.
         return _broken(list(pieces), "", used)
     for piece in pieces:
         if piece.kind == "line comment" or "\n" in piece.text:
@@ -183,7 +187,7 @@ def _item(pieces: Sequence[_Piece], used: int) -> list[str]:
 
 
 def _broken(pieces: Sequence[_Piece], indent: str, used: int, deeper: str = "") -> list[str]:
-    """Return the pieces on one line if they fit, and otherwise on several indented lines."""
+    """Return the pieces on one line if they fit, or else on several indented lines."""
     line = indent + _joined(pieces)
     ranks = _ranks(pieces)
     if len(line) + used <= WIDTH or not ranks:
@@ -199,9 +203,10 @@ def _broken(pieces: Sequence[_Piece], indent: str, used: int, deeper: str = "") 
 
 
 def _ranks(pieces: Sequence[_Piece]) -> dict[int, tuple[int, int]]:
-    """Return how loosely the parts bind at each piece before which a line may be broken.
+    """Return a rank for each piece before which a line may be broken.
 
-    The first piece of a line is left out, because no piece would remain before the break.
+    Lines are broken before the pieces with the lowest rank, which are those that bind least
+    tightly. The first piece has no rank, because nothing would remain before the break.
     """
     ranks: dict[int, tuple[int, int]] = {}
     depth = 0
@@ -233,7 +238,7 @@ def _joined(pieces: Sequence[_Piece]) -> str:
 
 
 def _space(pieces: Sequence[_Piece], i: int) -> bool:
-    """Return whether a space separates piece ``i`` from the piece before it."""
+    """Return whether there is a space between piece ``i`` and the previous piece."""
     before, piece = pieces[i - 1], pieces[i]
     if before.is_comment or piece.is_comment:
         return True
@@ -242,10 +247,9 @@ def _space(pieces: Sequence[_Piece], i: int) -> bool:
     if piece.text == "[":
         return before.type != "NAME"
     if piece.text == "(":
-        # A bracket follows directly in `f(a)`, `f[x](a)` and `domain(a)`, and in no other text
-        # within brackets.
+        # Only in `f(a)`, `f[x](a)` and `domain(a)` does a bracket follow without a space.
         return not (before.type == "NAME" or before.text in (*_CALLS, "]"))
     if piece.text == ":":
-        # A space follows the key of a `for`, or the names of its keys.
+        # The colon of a `for` directly follows its key variable or its patterns, without a space.
         return not (before.type == "STRING" or (i >= 2 and pieces[i - 2].text in ("for", "each")))
     return True

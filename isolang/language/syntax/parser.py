@@ -1,4 +1,4 @@
-"""Parses a text to its syntax tree: Lark finds syntax errors, and ``slips`` explains them."""
+"""Parses texts to syntax trees. Lark finds syntax errors, and ``slips`` explains them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from lark import Lark, Token, Tree
 
 MAX_DEPTH = 50
-"""The greatest depth of brackets and postfix operators. Real texts are far less deep, and the stack
-could hold far more.
+"""The greatest depth to which brackets and postfix operators may be nested. Real texts are far less
+deep, and the stack allows far more.
 """
 
 
@@ -26,7 +26,7 @@ def _lark() -> Lark:
 
 
 def keywords() -> frozenset[str]:
-    """Return the words that are reserved and cannot be names."""
+    """Return the reserved words, which cannot be names."""
     from lark.lexer import PatternStr
 
     values = {t.pattern.value for t in _lark().terminals if isinstance(t.pattern, PatternStr)}
@@ -36,7 +36,7 @@ def keywords() -> frozenset[str]:
 def tokens(source: SourceText) -> list[Token]:
     """Return the tokens of a text that ``parse`` accepts, without comments.
 
-    Their ``start_pos`` and ``end_pos`` are offsets in the text.
+    The fields ``start_pos`` and ``end_pos`` of a token are offsets in the text.
     """
     return list(_tokens(source.text, stop=None))
 
@@ -48,11 +48,11 @@ def parse(source: SourceText) -> ast.File:
         source: the text and its name.
 
     Returns:
-        The tree of the text, of which only the grammar is checked.
+        The syntax tree of the text. Names and sorts are not checked yet.
 
     Raises:
-        SpecError: if the text does not follow the grammar. The error has the place, a caret and a
-            hint.
+        SpecError: if the text does not follow the grammar. The error message has the place, a caret
+            and a hint.
     """
     from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
@@ -84,7 +84,7 @@ def parse(source: SourceText) -> ast.File:
 
 
 def begins_like_a_specification(source: SourceText) -> bool:
-    """Return whether a text begins with an item, or has no tokens."""
+    """Return whether the first token of a text can begin an item, or the text has no tokens."""
     from lark.exceptions import UnexpectedCharacters
 
     try:
@@ -95,7 +95,7 @@ def begins_like_a_specification(source: SourceText) -> bool:
 
 
 def _tokens(text: str, *, stop: int | None) -> Iterator[Token]:
-    """Yield the tokens that begin before ``stop``, up to the first lexical error."""
+    """Yield the tokens that begin before offset ``stop``, up to the first character of no token."""
     from lark.exceptions import UnexpectedCharacters
 
     try:
@@ -109,7 +109,7 @@ def _tokens(text: str, *, stop: int | None) -> Iterator[Token]:
 
 @cache
 def _terminal(name: str) -> str:
-    """Return a terminal as a user types it, or the name of its class of tokens."""
+    """Return a terminal as users type it; for a class of tokens, return the name of the class."""
     from lark.lexer import PatternStr
 
     for terminal in _lark().terminals:
@@ -124,7 +124,7 @@ def _token_span(source: SourceText, token: Token) -> Span:
 
 
 def _end_span(source: SourceText, before: list[Token]) -> Span:
-    """Return the place after the last token, on a line to which a caret can point."""
+    """Return the place directly after the last token, to which a caret can point."""
     if not before:
         return Span(source, 1, 1, 1, 2)
     last = before[-1]
@@ -133,13 +133,14 @@ def _end_span(source: SourceText, before: list[Token]) -> Span:
 
 
 def _check_depth(source: SourceText) -> None:
-    """Raise an error if recursive functions on the tree of a text could exhaust the stack.
+    """Raise an error if recursive functions on the syntax tree could exhaust the stack.
 
     SOUND BECAUSE only brackets, postfix operators and ``for`` put one expression inside another,
-    and the sum below counts each of them; between two of them there is at most a union and a term.
+    and the sum below counts each of these. Between two of them, there is at most a union and a
+    term.
     """
     outer: list[tuple[int, int]] = []  # for each open bracket, `before` and `fors` outside of it
-    before = last = 0  # the height of the expressions before the last one, and of the last one
+    before = last = 0  # the height of the last expression, and of the expressions before it
     fors = 0  # how many bodies of `for` contain the token
     for token in _tokens(source.text, stop=None):
         if token in ("(", "["):
@@ -157,7 +158,7 @@ def _check_depth(source: SourceText) -> None:
         elif token in ("as", "let", "exists"):
             outer, before, last, fors = [], 0, 0, 0
         else:
-            # The token is an operator or a name. A name is less high than any expression with it.
+            # The token is an operator or a name. A name has height 0.
             before, last = max(before, last), 0
         if max(before, last) + len(outer) + fors > MAX_DEPTH:
             raise error_at(
@@ -168,7 +169,7 @@ def _check_depth(source: SourceText) -> None:
 
 
 class _Builder:
-    """Converts Lark's tree to the tree of ``ast``."""
+    """Converts Lark's parse tree to the syntax tree of ``ast``."""
 
     def __init__(self, source: SourceText) -> None:
         self._source = source

@@ -1,8 +1,8 @@
-"""Explains syntax errors: the mistake, the expected tokens, and a hint for the probable intention.
+"""Explains syntax errors by the mistake, the expected tokens, and a hint.
 
-The parser knows only the unexpected token, but the tokens before it show the intention. There is a
-rule for each known mistake, and the first rule that applies explains the error. A rule takes the
-point where the parser stopped, and returns the mistake and a hint.
+The parser knows only the unexpected token, but the tokens before it show what the author intended.
+There is a rule for each known mistake, and the first rule that applies explains the error. A rule
+takes the point where the parser stopped, and returns the mistake and a hint.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class Got(Struct, frozen=True):
     """The unexpected token, at which the parser stopped.
 
     Attributes:
-        type: the terminal of the token, or ``$END`` at the end of the text, or ``character`` if the
-            text is not a token.
+        type: the terminal of the token; ``$END`` at the end of the text; ``character`` if the next
+            character does not begin a token.
         text: the text of the token.
-        accepts: the tokens that the grammar allows here, as a user types them.
+        accepts: the tokens that the grammar allows in this place, as users type them.
     """
 
     type: str
@@ -45,7 +45,7 @@ class StopPoint(Struct, frozen=True):
         before: the tokens before this point.
         got: the unexpected token.
         keywords: the words that cannot be names.
-        rest: the text from this point on.
+        rest: the text that follows this point.
     """
 
     before: Sequence[Token]
@@ -55,22 +55,22 @@ class StopPoint(Struct, frozen=True):
 
     @property
     def last(self) -> str:
-        """The text of the token before this point, or empty if there is none."""
+        """The text of the last token before this point; empty if the text has no such token."""
         return str(self.before[-1]) if self.before else ""
 
     @property
     def item(self) -> str:
-        """The keyword that begins the current item."""
+        """The keyword with which the current item begins."""
         return next((str(t) for t in reversed(self.before) if t in ITEM), "")
 
     @property
     def ends_item(self) -> bool:
-        """Return whether the text ends here or another item begins here."""
+        """Return whether the text ends at this point, or another item begins."""
         return self.got.type == "$END" or self.got.text in ITEM
 
     @property
     def open_bracket(self) -> Token | None:
-        """The innermost open bracket."""
+        """The innermost bracket that is open at this point, or ``None``."""
         stack: list[Token] = []
         for token in self.before:
             if token in ("(", "["):
@@ -81,7 +81,7 @@ class StopPoint(Struct, frozen=True):
 
     @property
     def term_operator(self) -> str:
-        """The operator of the term that ends here, or empty if there is none."""
+        """The operator of the term that ends at this point; empty if the term has no operator."""
         depth = 0
         for token in reversed(self.before):
             if token in (")", "]"):
@@ -134,7 +134,7 @@ _CHARACTERS = {
 }
 
 _Diagnosis = tuple[str, str]
-"""The mistake and the hint, as texts."""
+"""The text of the mistake, and the text of the hint."""
 
 
 def _character(place: StopPoint) -> _Diagnosis | None:
@@ -257,7 +257,7 @@ def _missing_expression(place: StopPoint) -> _Diagnosis | None:
 
 
 def _form(place: StopPoint) -> _Diagnosis | None:
-    """Explain a mistake at a place where the grammar allows only a few words."""
+    """Explain a mistake after a word that only a few other words may follow."""
     got = place.got
     if place.last in ("flag", "not"):
         return f"`{place.last}` without a check", f"write `{place.last} acyclic EXPRESSION as NAME`"
@@ -403,7 +403,7 @@ def explain(
     *,
     rest: str = "",
 ) -> SpecError:
-    """Return the error for an unexpected token or character.
+    """Return an error that explains an unexpected token or character.
 
     Args:
         span: the place of the unexpected token.
@@ -416,7 +416,7 @@ def explain(
     what, hint = next((one for rule in RULES if (one := rule(place))), ("syntax error", ""))
     moved = place.ends_item and got.text != "spec"
     if moved and before and before[-1].end_line != span.line:
-        # The mistake is at the end of the last item, and not at the beginning of the next one.
+        # The mistake is at the end of the last item, and not at the beginning of the next item.
         last = before[-1]
         line, column = last.end_line or 1, last.end_column or 1
         back = 1 if last == ";" else 0
@@ -429,7 +429,7 @@ def explain(
 
 
 def _expected(accepts: frozenset[str]) -> str:
-    """Return a set of terminals as text, from the most specific to the most general."""
+    """Return a phrase that lists the expected terminals, for the error message."""
     remaining = set(accepts) - {"$END", "LINE_COMMENT", "BLOCK_COMMENT", "WHITESPACE"}
     words: list[str] = []
     if {"NAME", "("} <= remaining:

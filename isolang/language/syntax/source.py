@@ -1,4 +1,4 @@
-"""Texts, places in texts, and how messages show a place."""
+"""Texts, places in texts, and messages that show a place with its source line."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from msgspec import Struct
 from isolang.errors import SpecError
 
 MAX_WIDTH = 120
-"""The greatest width of a source line in a message. A longer line is cut around the caret."""
+"""The greatest width of a source line in a message. From a longer line, messages show only the part
+around the caret.
+"""
 
 
 class SourceText(Struct, frozen=True, eq=False):
-    """A text with its name.
+    """A text with the name that messages use for it.
 
     Attributes:
-        name: the name in messages: a path, ``library:NAME.iso`` or ``<text>``.
+        name: the name: a path, ``library:NAME.iso`` or ``<text>``.
         text: the content.
     """
 
@@ -26,17 +28,17 @@ class SourceText(Struct, frozen=True, eq=False):
 
 
 class Position(NamedTuple):
-    """A place in a text, for messages; lines and columns count from 1."""
+    """A place in a text, for messages. Lines and columns are numbered from 1."""
 
     file: str
     line: int
     column: int
     end_column: int = 0
-    """The column after the last character on that line, or 0 if it is unknown."""
+    """The column after the last character of the place on its line; 0 if the end is not known."""
 
 
 class Span(NamedTuple):
-    """A part of a text; lines and columns count from 1, and ``end_column`` is not part of it."""
+    """A part of a text, which ends before ``end_column``. Lines and columns are numbered from 1."""
 
     source: SourceText
     line: int
@@ -46,13 +48,13 @@ class Span(NamedTuple):
 
     @property
     def position(self) -> Position:
-        """The place without the text; it ends at the end of the first line of the span."""
+        """The place of the span without its text; the end column is known for one line only."""
         end = self.end_column if self.end_line == self.line else 0
         return Position(self.source.name, self.line, self.column, end)
 
 
 def excerpt(text: str, line: int, column: int, end_column: int = 0) -> str:
-    """Return the source line with carets below the columns, or "" if there is no such line."""
+    """Return a source line with carets below some columns, or "" if the line does not exist."""
     lines = text.split("\n")
     if not 1 <= line <= len(lines):
         return ""
@@ -65,8 +67,8 @@ def excerpt(text: str, line: int, column: int, end_column: int = 0) -> str:
         content = content[first : first + MAX_WIDTH]
         column, end = column - first, min(end - first, MAX_WIDTH + 1)
     gutter = str(line)
-    # The caret's line repeats the tabs of the source line, so the caret is below its character in
-    # every terminal.
+    # The line with the carets repeats the tabs of the source line. Therefore the carets are below
+    # their characters in every terminal.
     indent = "".join("\t" if char == "\t" else " " for char in content[: column - 1])
     carets = "^" * max(1, end - column)
     return f"  {gutter} | {content}\n  {' ' * len(gutter)} | {indent}{carets}"
@@ -75,7 +77,7 @@ def excerpt(text: str, line: int, column: int, end_column: int = 0) -> str:
 def message_at(
     pos: Position, texts: Mapping[str, str], what: str, *, hint: str = "", context: str = ""
 ) -> str:
-    """Return a message with its place, the source line and a caret, the context, and the hint."""
+    """Return a message that shows its place, the source line with carets, a context and a hint."""
     where = f"{pos.file}:{pos.line}:{pos.column}" if pos.line else pos.file
     parts = [f"{where}: {what}"]
     if pos.line and (shown := excerpt(texts.get(pos.file, ""), *pos[1:])):
@@ -88,18 +90,18 @@ def message_at(
 
 
 def error_at(span: Span, what: str, *, hint: str = "", context: str = "") -> SpecError:
-    """Return the error ``what`` at ``span``, with its caret."""
+    """Return an error whose message shows the source line and carets below the span."""
     pos = span.position
     text = message_at(pos, {span.source.name: span.source.text}, what, hint=hint, context=context)
     return SpecError(text, file=pos.file, line=pos.line, column=pos.column, hint=hint)
 
 
 def warning_at(span: Span, what: str, *, hint: str = "") -> str:
-    """Return the warning ``what`` at ``span``, in one paragraph with its caret."""
+    """Return the text of a warning, with the source line and carets below the span."""
     pos = span.position
     return message_at(pos, {pos.file: span.source.text}, f"warning: {what}", hint=hint)
 
 
 def did_you_mean(names: Iterable[str]) -> str:
-    """Return the hint that suggests one of these names."""
+    """Return a hint that suggests these names."""
     return "did you mean " + " or ".join(f"`{name}`" for name in names) + "?"

@@ -1,6 +1,6 @@
-"""Provides drivers: one file for each client package of a database.
+"""Provides drivers, which are modules for the client packages of different databases.
 
-For a package with DB-API connections, a driver knows how to commit and roll back, and what errors
-mean. For other packages, it sends the requests. Adapters use the drivers, and so does the recorder
-for connections of users.
+For a package with DB-API connections, the driver knows how to commit and roll back, and what errors
+mean. For other packages, the driver sends the requests. Adapters use the drivers, and the recorder
+uses them for the connections of users.
 """

@@ -1,4 +1,4 @@
-"""The driver of DuckDB's package."""
+"""Knows how DuckDB's connections commit and roll back, and what their errors mean."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from isolang.run.outcome import Driver, Failure, Phase
 
 
 def commit(connection: Any) -> None:
-    """Commit."""
+    """Commit the open transaction."""
     connection.commit()
 
 
 def roll_back(connection: Any) -> None:
-    """Roll back; raise an error without an open transaction, as statements have committed."""
+    """Roll back; raise an error if no transaction is open, because statements have committed."""
     connection.rollback()
 
 
 def classify(error: BaseException, phase: Phase) -> Failure:
-    """Return what an error means; a conflict at COMMIT has rolled the transaction back."""
+    """Return ``aborted`` if no COMMIT was sent or it hit a conflict, and otherwise ``maybe``."""
     conflict = type(error).__name__ in ("TransactionException", "ConstraintException")
     if phase == "commit" and conflict and "no transaction is active" not in str(error):
         return "aborted"

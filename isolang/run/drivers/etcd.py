@@ -1,4 +1,4 @@
-"""Sends requests to etcd's JSON gateway. Keys and values are texts; requests are dictionaries."""
+"""Sends requests, which are dictionaries, to etcd's JSON gateway; keys and values are strings."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Sequence
 from http.client import HTTPConnection
 from typing import Any, Final, TypeAlias
 
-PATIENCE: Final = 10.0  # seconds for a response
+PATIENCE: Final = 10.0  # seconds that a response may take
 
 Request: TypeAlias = dict[str, Any]
 Requests: TypeAlias = Sequence[Request]
 
 
 class Gateway:
-    """A connection to the gateway.
+    """A connection to etcd's JSON gateway.
 
     Attributes:
-        open: whether the connection is usable; after an error, the next response may be for an old
-            request.
+        open: whether the connection can be used. After an error it cannot, because the next
+            response may belong to an old request.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -28,12 +28,12 @@ class Gateway:
         self.open = True
 
     def version(self) -> str:
-        """Return the server's version."""
+        """Return the version that the server reports."""
         self._http.request("GET", "/version")
         return str(json.loads(self._http.getresponse().read())["etcdserver"])
 
     def call(self, path: str, body: Request) -> Request:
-        """Send a request, such as ``kv/range``, and return its response."""
+        """Send a request to a path such as ``kv/range``, and return the response."""
         try:
             self._http.request("POST", f"/v3/{path}", json.dumps(body))
             answer = self._http.getresponse()
@@ -46,34 +46,34 @@ class Gateway:
         return found
 
     def txn(self, compare: Requests, success: Requests, failure: Requests = ()) -> Request:
-        """Send a transaction: ``success`` if all comparisons hold, and otherwise ``failure``."""
+        """Send a transaction: do ``success`` if all comparisons hold, and ``failure`` otherwise."""
         return self.call("kv/txn", {"compare": compare, "success": success, "failure": failure})
 
     def exists(self, keys: Sequence[str]) -> str:
-        """Return one of the keys that exists; empty if none does."""
+        """Return any of the keys that exists; if none exists, return an empty string."""
         found = self.txn([], [get(key) for key in keys])["responses"]
         rows = [one["response_range"].get("kvs") for one in found]
         return next((key for key, row in zip(keys, rows, strict=True) if row), "")
 
     def claim(self, key: str, value: str) -> bool:
-        """Write a key that does not exist; return false if it exists."""
+        """Write a key that does not exist, and return true; if it exists, return false."""
         return bool(self.txn([unchanged(key, 0)], [put(key, value)]).get("succeeded"))
 
     def swap(self, key: str, old: str, new: str) -> bool:
-        """Write a key if it has the old value; return false if it has another value."""
+        """Write a key if it has the value ``old``; return false if it has another value."""
         return bool(self.txn([has_value(key, old)], [put(key, new)]).get("succeeded"))
 
     def put(self, key: str, value: str) -> None:
-        """Write a key."""
+        """Write a value to a key."""
         self.txn([], [put(key, value)])
 
     def get(self, key: str) -> str:
-        """Return the value of a key; empty if it does not exist."""
+        """Return the value of a key; if the key does not exist, return an empty string."""
         rows = self.call("kv/range", range_of(key)).get("kvs", [])
         return value_of(rows[0]) if rows else ""
 
     def remove(self, key: str) -> None:
-        """Delete a key, if it exists."""
+        """Delete a key if it exists."""
         self.txn([], [delete(key)])
 
     def close(self) -> None:
@@ -82,37 +82,37 @@ class Gateway:
 
 
 def put(key: str, value: str) -> Request:
-    """Return the part of a transaction that sets a key."""
+    """Return the request that writes a key, as a part of a transaction."""
     return {"requestPut": {"key": _text(key), "value": _text(value)}}
 
 
 def delete(key: str) -> Request:
-    """Return the part of a transaction that deletes a key."""
+    """Return the request that deletes a key, as a part of a transaction."""
     return {"requestDeleteRange": {"key": _text(key)}}
 
 
 def get(key: str) -> Request:
-    """Return the part of a transaction that reads a key."""
+    """Return the request that reads a key, as a part of a transaction."""
     return {"requestRange": range_of(key)}
 
 
 def range_of(key: str) -> Request:
-    """Return the body of ``kv/range`` for one key."""
+    """Return the body of a ``kv/range`` request for a single key."""
     return {"key": _text(key)}
 
 
 def has_value(key: str, value: str) -> Request:
-    """Return the comparison that a key has this value."""
+    """Return the comparison that holds if a key has this value."""
     return {"key": _text(key), "target": "VALUE", "result": "EQUAL", "value": _text(value)}
 
 
 def unchanged(key: str, revision: int) -> Request:
-    """Return the comparison that a revision changed a key last; 0 if the key does not exist."""
+    """Return the comparison that a key was last changed at a revision (0: it does not exist)."""
     return {"key": _text(key), "target": "MOD", "result": "EQUAL", "modRevision": str(revision)}
 
 
 def value_of(row: Request) -> str:
-    """Return the value of a row in a response."""
+    """Return the value in a row of a response."""
     return b64decode(row["value"]).decode()
 
 

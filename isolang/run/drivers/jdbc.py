@@ -1,4 +1,4 @@
-"""The driver of JDBC, through JPype's DB-API."""
+"""Knows how JDBC connections commit and roll back (by JPype's DB-API), and what errors mean."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any, Final
 from isolang.run.outcome import Driver, Failure, Phase, roll_back
 
 _ROLLED_BACK: Final = ("40001", "40XL1", "40P01", "23505")
-"""SQLSTATEs of serialization failures and deadlocks, Derby's lock timeouts, and duplicate keys."""
+"""SQLSTATEs for serialization failures, Derby's lock timeouts, deadlocks and duplicate keys."""
 
 
 def commit(connection: Any) -> None:
-    """Commit; if that fails, roll back a transaction that may still be open."""
+    """Commit; if that fails, roll back, because the transaction may still be open."""
     try:
         connection.commit()
     except Exception:
@@ -20,7 +20,7 @@ def commit(connection: Any) -> None:
 
 
 def classify(error: BaseException, phase: Phase) -> Failure:
-    """Return what an error means, according to its SQLSTATE."""
+    """Return ``aborted`` or ``maybe``, depending on the SQLSTATE of the error."""
     state = getattr(error.__cause__ or error, "getSQLState", str)()
     return "aborted" if phase == "statement" or str(state) in _ROLLED_BACK else "maybe"
 

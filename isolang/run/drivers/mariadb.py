@@ -1,4 +1,4 @@
-"""The driver of PyMySQL."""
+"""Knows how PyMySQL's connections commit and roll back, and what their errors mean."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from isolang.run.outcome import Autocommit, Driver, Failure, Phase, roll_back_or
 
 
 def roll_back(connection: Any) -> None:
-    """Roll back, or close if that fails; a lock wait timeout has ended only one statement.
+    """Roll back, because a lock wait timeout has ended only one statement; if that fails, close.
 
     Raises:
         Autocommit: no transaction is open.
@@ -19,15 +19,15 @@ def roll_back(connection: Any) -> None:
 
 
 def commit(connection: Any) -> None:
-    """Commit."""
+    """Commit the open transaction."""
     connection.commit()
 
 
-_ROLLED_BACK: Final = (1020, 1213)  # a row has changed since it was read; a deadlock
+_ROLLED_BACK: Final = (1020, 1213)  # a row that has changed since it was read, and a deadlock
 
 
 def classify(error: BaseException, phase: Phase) -> Failure:
-    """Return what an error means, according to its number."""
+    """Return ``aborted`` or ``maybe``, depending on the number of the error."""
     number = error.args[0] if error.args else None
     return "aborted" if phase == "statement" or number in _ROLLED_BACK else "maybe"
 

@@ -1,4 +1,4 @@
-"""The driver of psycopg 3."""
+"""Knows how connections of psycopg 3 commit and roll back, and what their errors mean."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from isolang.run.outcome import (
 
 
 def commit(connection: Any) -> None:
-    """Commit, unless a statement of the transaction has failed.
+    """Commit the open transaction, unless one of its statements has failed.
 
     Raises:
         RolledBack: a statement has failed, so the server would roll back without an error.
@@ -31,7 +31,7 @@ def commit(connection: Any) -> None:
 
 
 def roll_back(connection: Any) -> None:
-    """Roll back; if that fails, close the connection, so that the server rolls back.
+    """Roll back; if that fails, close the connection, which makes the server roll back.
 
     Raises:
         Autocommit: no transaction is open, and statements do not begin one.
@@ -42,10 +42,11 @@ def roll_back(connection: Any) -> None:
 
 
 def classify(error: BaseException, phase: Phase) -> Failure:
-    """Return what an error means, according to its SQLSTATE.
+    """Return ``aborted`` or ``maybe``, depending on the SQLSTATE of the error.
 
-    The server has rolled back after a conflict (class 40, except 40003: outcome unknown), a
-    violated constraint (23) or an invalid transaction state (25).
+    The server has certainly rolled back after a conflict (class 40, except 40003, after which the
+    outcome is unknown), a violated constraint (class 23) or an invalid transaction state (class
+    25).
     """
     state = getattr(error, "sqlstate", None) or ""
     if phase == "statement" or isinstance(error, RolledBack):
@@ -54,7 +55,7 @@ def classify(error: BaseException, phase: Phase) -> Failure:
 
 
 async def commit_later(connection: Any) -> None:
-    """Commit an asynchronous connection as :func:`commit` does.
+    """Commit the transaction of an asynchronous connection, as :func:`commit` does.
 
     Raises:
         RolledBack: a statement has failed, so the server would roll back without an error.
@@ -66,7 +67,7 @@ async def commit_later(connection: Any) -> None:
 
 
 async def roll_back_later(connection: Any) -> None:
-    """Roll back an asynchronous connection as :func:`roll_back` does.
+    """Roll back the transaction of an asynchronous connection, as :func:`roll_back` does.
 
     Raises:
         Autocommit: no transaction is open, and statements do not begin one.
@@ -81,14 +82,14 @@ LATER: Final = Driver(commit=commit_later, rollback=roll_back_later, classify=cl
 
 
 def outcome_of(transaction: object, witness: Any) -> Outcome | None:
-    """Return the outcome that the server has for a transaction; ``None`` if it is unknown.
+    """Return the outcome that the server reports for a transaction; ``None`` if it is unknown.
 
-    SOUND BECAUSE: a server that was restarted, or has recovered from a crash, uses the numbers of
-    lost transactions again. But the connection of the witness would not have survived that.
+    SOUND BECAUSE: a server that was restarted, or has recovered from a crash, may reuse the numbers
+    of lost transactions. But then the connection of the witness would not have survived.
 
     Args:
-        transaction: the number of the transaction.
-        witness: a connection in autocommit mode that was open before the transaction began.
+        transaction: the server's number for the transaction.
+        witness: a connection in autocommit mode that was opened before the transaction began.
     """
     sql, until = "SELECT pg_xact_status(%s::text::xid8)", time.monotonic() + PATIENCE
     while time.monotonic() < until:

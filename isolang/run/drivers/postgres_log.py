@@ -1,9 +1,10 @@
-"""Reads PostgreSQL's log: the changes of rows by committed transactions, in order.
+"""Reads from PostgreSQL's log which changes committed transactions made to rows, in order.
 
-A separate connection reads a temporary logical slot through plain SQL, in the text format of the
-plugin ``test_decoding``. The server drops the slot when the connection ends for any reason. The log
-has the changes of a row in the order of its versions. It does not order transactions: a snapshot
-may contain a later COMMIT of the log and lack an earlier one.
+A separate connection reads a temporary logical slot by SQL statements, in the text format of the
+plugin ``test_decoding``. When the connection ends for any reason, the server drops the slot. The
+log contains the changes of each row in the order of the row's versions. It does not order
+transactions: a snapshot may contain a transaction whose COMMIT is later in the log, and lack a
+transaction whose COMMIT is earlier.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from msgspec import Struct
 from isolang.errors import TargetError
 
 _BATCH: Final = 20_000
-"""The number of changes to fetch at a time; a transaction is always fetched as a whole."""
+"""How many changes are fetched at a time; each transaction is always fetched as a whole."""
 
 _CHANGE: Final = re.compile(
     r"table (?P<table>(?:\"(?:[^\"]|\"\")*\"|[^\s\".])+\.(?:\"(?:[^\"]|\"\")*\"|[^\s\".:])+): "
@@ -36,15 +37,18 @@ _TOAST: Final = "unchanged-toast-datum"
 
 
 class LoggedChange(Struct, frozen=True, kw_only=True):
-    """A change of a row by a committed transaction.
+    """A change that a committed transaction made to a row.
 
     Attributes:
-        transaction: the number of the transaction, not that of a savepoint.
-        table: the name of the table with its schema: ``public.account``.
-        kind: ``INSERT``, ``UPDATE``, ``DELETE``, or ``TRUNCATE``, which names several tables.
+        transaction: the number of the whole transaction, even if the change belongs to a savepoint.
+        table: the name of the table, preceded by its schema: ``public.account``.
+        kind: ``INSERT``, ``UPDATE``, ``DELETE``, or ``TRUNCATE``, for which ``table`` may name
+            several tables.
         row: the columns after the change, as text, or ``None`` for NULL; for a DELETE, the columns
-            of the replica identity. A column that is stored apart and did not change is missing.
-        old: the columns of the replica identity before the change; empty if it did not change them.
+            in the replica identity. A column is missing if it is stored out of line and did not
+            change.
+        old: the columns in the replica identity before the change; empty if the change did not
+            affect them.
     """
 
     transaction: int
@@ -55,18 +59,20 @@ class LoggedChange(Struct, frozen=True, kw_only=True):
 
 
 class PostgresLog:
-    """The log of a database's changes, from its creation on.
+    """The log of all changes to a database, beginning when this object is created.
 
     Attributes:
-        before: a number; all transactions with smaller numbers had ended before the log begins.
+        before: a transaction number; all transactions with smaller numbers had ended before the log
+            began.
     """
 
     def __init__(self, connect: Callable[[], Any], who: str) -> None:
-        """Create the slot.
+        """Create the temporary logical slot.
 
         Args:
-            connect: a function that returns a psycopg connection in autocommit mode for the log.
-            who: the first words of error messages.
+            connect: a function that opens a psycopg connection in autocommit mode, which only the
+                log uses.
+            who: the words with which error messages begin.
 
         Raises:
             TargetError: the server does not keep such a log, or the user may not read it.
@@ -102,7 +108,7 @@ class PostgresLog:
         """Yield the changes since the last call, in the order of the log.
 
         Raises:
-            TargetError: the log has ended with its connection.
+            TargetError: the log has ended, because its connection is lost.
         """
         sql = (
             "SELECT data FROM pg_logical_slot_get_changes(%s, NULL, %s, 'include-xids', 'on', "
@@ -126,19 +132,19 @@ class PostgresLog:
 
     def close(self) -> None:
         """Close the connection, which drops the slot."""
-        with suppress(Exception):  # the connection is lost, and so is the slot
+        with suppress(Exception):  # if the connection is lost, the slot is lost, too
             self._connection.close()
 
 
 def change_of(transaction: int, text: str) -> LoggedChange:
-    """Return the change in a line of ``test_decoding``.
+    """Parse the change in a line that ``test_decoding`` has written.
 
     Raises:
-        TargetError: the text is not such a line.
+        TargetError: the text is not a line that ``test_decoding`` writes.
     """
     found = _CHANGE.fullmatch(text)
     if found is None:
-        if "TRUNCATE" in text:  # the names of several tables, with commas between
+        if "TRUNCATE" in text:  # the names of several tables, separated by commas
             table = text.removeprefix("table ").partition(": TRUNCATE")[0]
             return LoggedChange(
                 transaction=transaction, table=table, kind="TRUNCATE", row={}, old={}

@@ -1,4 +1,4 @@
-"""The driver of Redis's package, which sends commands over one connection."""
+"""Sends commands to a Redis server over one connection, by Redis's own package."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ return 1
 
 
 class Commands:
-    """A connection to a server."""
+    """A connection to a Redis server."""
 
     def __init__(self, redis: Any, a: Address, path: str) -> None:
-        """Connect.
+        """Connect to the server.
 
         Args:
-            redis: the imported package.
+            redis: the package ``redis``, already imported.
             a: the address of the server.
-            path: the path of the socket; empty to connect to the address.
+            path: the path of the server's socket; if it is empty, the address is used.
         """
         common = {"decode_responses": True, "protocol": 2, "db": int(a.database or 0),
                   "username": a.user or None, "password": a.password or None}  # fmt: skip
@@ -39,16 +39,16 @@ class Commands:
         self.ask(["PING"])
 
     def version(self) -> str:
-        """Return the server's version."""
+        """Return the version that the server reports."""
         return self.info("server")["redis_version"]
 
     def info(self, section: str) -> dict[str, str]:
-        """Return a section of the server's INFO."""
+        """Return a section of the server's INFO as a dictionary."""
         (response,) = self.ask(["INFO", section])
         return dict(line.split(":", 1) for line in str(response).splitlines() if ":" in line)
 
     def ask(self, *commands: Command) -> list[Any]:
-        """Send commands together, and return their responses."""
+        """Send several commands at once, and return their responses."""
         self.raw.send_packed_command(self.raw.pack_commands(commands))
         return [self.raw.read_response() for _ in commands]
 
@@ -58,39 +58,39 @@ class Commands:
 
     @property
     def open(self) -> bool:
-        """Return whether the connection is usable."""
+        """Return whether the connection can be used."""
         return bool(self.raw.is_connected)
 
     def unwatch(self) -> None:
-        """Unwatch all keys; if that fails, close the connection, because only reads were sent."""
+        """Stop watching all keys; if that fails, close the connection, as only reads were sent."""
         try:
             self.ask(["UNWATCH"])
         except Exception:
             self.close()
 
     def swap(self, key: str, expected: Any, value: Any) -> bool:
-        """Compare and set by a script."""
+        """Compare and set by a script; return whether the key had the expected value."""
         return bool(self.ask(["EVAL", _SWAP, 1, key, expected, value])[0])
 
     def exists(self, keys: Sequence[str]) -> str:
-        """Return one of the keys that exists; empty if none does."""
+        """Return any of the keys that exists; if none exists, return an empty string."""
         found = self.ask(*(["EXISTS", key] for key in keys))
         return next((key for key, one in zip(keys, found, strict=True) if one), "")
 
     def claim(self, key: str, value: str) -> bool:
-        """Write a key that does not exist; return false if it exists."""
+        """Write a key that does not exist, and return true; if it exists, return false."""
         return self.ask(["SET", key, value, "NX"])[0] is not None
 
     def put(self, key: str, value: str) -> None:
-        """Write a key."""
+        """Write a value to a key."""
         self.ask(["SET", key, value])
 
     def get(self, key: str) -> str:
-        """Return the value of a key; empty if it does not exist."""
+        """Return the value of a key; if the key does not exist, return an empty string."""
         return str(self.ask(["GET", key])[0] or "")
 
     def remove(self, key: str) -> None:
-        """Delete a key, if it exists."""
+        """Delete a key if it exists."""
         self.ask(["DEL", key])
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The driver of Python's ``sqlite3``."""
+"""Knows how ``sqlite3``'s connections commit and roll back, and what their errors mean."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from isolang.run.outcome import Autocommit, Driver, Failure, Phase
 
 
 def commit(connection: sqlite3.Connection) -> None:
-    """Commit; roll back if the file is locked, because COMMIT then leaves the transaction open."""
+    """Commit; if the file is locked, roll back, because COMMIT has left the transaction open."""
     try:
         connection.commit()
     except sqlite3.Error:
@@ -29,7 +29,7 @@ def roll_back(connection: sqlite3.Connection) -> None:
 
 
 def classify(error: BaseException, phase: Phase) -> Failure:
-    """Return what an error means, according to its name."""
+    """Return ``aborted`` or ``maybe``, depending on the name of the error."""
     name = getattr(error, "sqlite_errorname", "")
     if phase == "statement" or name.startswith(("SQLITE_BUSY", "SQLITE_CONSTRAINT")):
         return "aborted"

@@ -1,7 +1,7 @@
-"""Provides families of databases without SQL, whose adapters share code.
+"""Provides base classes for families of similar databases without SQL.
 
-``key_value`` is for servers that hold keys and values, ``embedded`` for engines in this process,
-``table_formats`` for formats that read a snapshot and write by one upsert, and ``request_lines``
-for programs that answer requests line by line. ``versioned_store`` is the database of the target
-``memory``.
+``key_value`` is for servers that store keys and values, ``embedded`` for engines in this process,
+and ``table_formats`` for formats whose transactions read a snapshot and write by one upsert.
+``request_lines`` talks to programs that respond to requests line by line. ``versioned_store``
+implements the database behind the target ``memory``.
 """

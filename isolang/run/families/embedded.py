@@ -1,4 +1,4 @@
-"""Provides adapters of engines in this process: keys and texts, in a temporary folder."""
+"""Provides base classes for embedded engines, with a text for each key in a temporary folder."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 class EmbeddedTarget(BaseTarget):
-    """An engine in this process, with a new database for each run.
+    """An engine that runs in this process, with a new database for each run.
 
     Attributes:
-        distribution: the name of the engine's Python package.
-        folder: the folder of the engine's files; each ``setup`` creates a new folder.
+        distribution: the name of the Python package that contains the engine.
+        folder: the folder that contains the engine's files; each ``setup`` creates a new folder.
     """
 
     name: ClassVar[str]
@@ -36,7 +36,7 @@ class EmbeddedTarget(BaseTarget):
         self.folder = ""
 
     def start(self) -> None:
-        """Import the engine, or raise an error if it is not installed."""
+        """Import the engine; raise an error if it is not installed."""
         if self.address.host or self.address.database:
             raise TargetError(f"{self.name}: it always has a temporary folder (got {self.address})")
         self.load()
@@ -46,21 +46,21 @@ class EmbeddedTarget(BaseTarget):
         raise NotImplementedError
 
     def version(self) -> str:
-        """Return the name and version of the package."""
+        """Return the name and version of the Python package."""
         return f"{self.distribution} {version(self.distribution)}"
 
     def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
-        """Create a database that holds a text for each key."""
+        """Create a database that stores an empty text for each key."""
         self.lists = frozenset(lists)
         self.folder = tempfile.mkdtemp(prefix="isocheck-")
         self.create(os.path.join(self.folder, "data"), [*registers, *lists])
 
     def create(self, path: str, keys: Sequence[str]) -> None:
-        """Create a database in which each key has an empty text."""
+        """Create a database at this path, in which each key has an empty text."""
         raise NotImplementedError
 
     def remove(self) -> None:
-        """Close the database and remove its folder."""
+        """Close the database, and remove the folder that contains it."""
         if self.folder:
             self.shut()
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -70,7 +70,7 @@ class EmbeddedTarget(BaseTarget):
         """Close the database."""
 
     def statement(self, operation: str, key: str, value: object) -> str:
-        """Return the call for a recorded operation, to show it."""
+        """Return the call that a client made for a recorded operation, for explanations."""
         if operation == "scan":
             low, high = bounds_of(key)
             return f"scan, value between {low} and {high}"
@@ -80,76 +80,76 @@ class EmbeddedTarget(BaseTarget):
 
 
 class EmbeddedClient(BaseClient):
-    """A session, whose operations read and write texts by calls of the engine."""
+    """A session, whose operations read and write texts by calls to the engine."""
 
     def __init__(self, target: EmbeddedTarget) -> None:
         self.target = target
 
     def waits(self) -> bool | None:
-        """Return false, because engines refuse at COMMIT, and no call waits for a transaction."""
+        """Return false, because conflicts are found only at COMMIT, and no call waits."""
         return False
 
-    # --- adapters define these ---
+    # --- these methods are defined by adapters ---
 
     def get(self, key: str) -> str | None:
-        """Return the text of a key that the transaction sees; ``None`` without the key."""
+        """Return the text that the transaction sees for a key, or ``None`` without such a key."""
         raise NotImplementedError
 
     def put(self, key: str, text: str | None) -> None:
-        """Set the text of a key; ``None`` deletes it."""
+        """Set the text of a key; if the text is ``None``, delete the key."""
         raise NotImplementedError
 
     def texts(self, low: str, high: str) -> dict[str, str]:
-        """Return the keys of a range with their texts, by one call of the engine."""
+        """Return the texts of all keys from ``low`` to ``high``, read by one call to the engine."""
         raise NotImplementedError
 
     # --- operations ---
 
     def value(self, key: str, text: str | None) -> Any:
-        """Return the value that a text encodes."""
+        """Return the value of a key that is stored as this text."""
         if text is None:
             return DELETED
         numbers = [int(one) for one in text.split()]
         return numbers if key in self.target.lists else next(iter(numbers), None)
 
     def read(self, key: str) -> Any:
-        """Return the value of a key."""
+        """Return the value that the transaction sees for a key."""
         return self.value(key, self.get(key))
 
     def write(self, key: str, value: int) -> bool:
-        """Set the value of a key, which need not exist."""
+        """Set the value of a key, whether the key exists or not, and return true."""
         self.put(key, str(value))
         return True
 
     def append(self, key: str, value: int) -> bool:
-        """Read a list, and write it with one more element; return false if it does not exist."""
+        """Read a list and write it with one more element; return false if it does not exist."""
         found = self.get(key)
         if found is not None:
             self.put(key, f"{found} {value}")
         return found is not None
 
     def insert(self, key: str, value: int) -> None:
-        """Set the value of a key, which must not exist."""
+        """Set the value of a key; raise an error if the key already exists."""
         if self.get(key) is not None:
             raise RolledBack(f"{key} is there already")
         self.put(key, str(value))
 
     def delete(self, key: str) -> bool:
-        """Delete a key; return false if the key does not exist."""
+        """Delete a key, and return true; if the key does not exist, return false."""
         there = self.get(key) is not None
         if there:
             self.put(key, None)
         return there
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
-        """Return the values of a range of keys."""
+        """Return the values of all keys from ``low`` to ``high``."""
         return {key: self.value(key, text) for key, text in self.texts(low, high).items()}
 
     def select(self, low: int, high: int) -> dict[str, Any]:
-        """Return the keys whose values are in a range, with these values; this reads all keys."""
+        """Return the keys whose values are in a range, with their values, by reading all keys."""
         rows = self.scan("", "\U0010ffff").items()
         return {key: one for key, one in rows if isinstance(one, int) and low <= one <= high}
 
     def change(self, low: int, high: int, value: int) -> list[str]:
-        """Set a value for all keys whose value is in a range; return these keys."""
+        """Set a new value for all keys whose values are in a range, and return these keys."""
         return [key for key in self.select(low, high) if self.write(key, value)]

@@ -1,4 +1,4 @@
-"""Provides adapters of key-value stores, which buffer writes until one request at COMMIT."""
+"""Provides base classes for key-value stores, which get all writes by one request at COMMIT."""
 
 from __future__ import annotations
 
@@ -24,38 +24,38 @@ if TYPE_CHECKING:
     from isolang.run.address import Address
 
 
-_PART: Final = 100  # keys per transaction
+_PART: Final = 100  # how many keys one transaction creates
 
 
 class Store(Protocol):
-    """The methods of a connection to a store."""
+    """A connection to a key-value store."""
 
     def version(self) -> str:
-        """Return the server's version."""
+        """Return the version that the server reports."""
         ...
 
     def exists(self, keys: Sequence[str]) -> str:
-        """Return one of the keys that exists; empty if none does."""
+        """Return any of the keys that exists; if none exists, return an empty string."""
         ...
 
     def put(self, key: str, value: str) -> None:
-        """Write a key."""
+        """Write a value to a key."""
         ...
 
     def get(self, key: str) -> str:
-        """Return the value of a key; empty if it does not exist."""
+        """Return the value of a key; if the key does not exist, return an empty string."""
         ...
 
     def claim(self, key: str, value: str) -> bool:
-        """Write a key that does not exist; return false if it exists."""
+        """Write a key that does not exist, and return true; if it exists, return false."""
         ...
 
     def swap(self, key: str, old: str, new: str) -> bool:
-        """Write a key if it has the old value; return false if it has another value."""
+        """Write a key if it has the value ``old``; return false if it has another value."""
         ...
 
     def remove(self, key: str) -> None:
-        """Delete a key, if it exists."""
+        """Delete a key if it exists."""
         ...
 
     def close(self) -> None:
@@ -64,7 +64,7 @@ class Store(Protocol):
 
 
 class KeyValueTarget(Served, Marked):
-    """A key-value store, in which a key is the prefix followed by the key of the history."""
+    """A key-value store, in which each key begins with the prefix for this run's keys."""
 
     name: ClassVar[str]
     levels: ClassVar[tuple[Level, ...]]
@@ -75,15 +75,15 @@ class KeyValueTarget(Served, Marked):
         self._keys: list[str] = []
 
     def start(self) -> None:
-        """Start the server if the address names no host, and connect once."""
+        """Start a server if the address names no host; then check that the server responds."""
         super().start()
-        self.version()  # a port may be open although no server responds
+        self.version()  # the port may be open although no server responds
 
     def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
-        """Set a value for each key: NULL in a register, an empty list.
+        """Set the initial value of each key: NULL for a register, an empty list for a list.
 
         Raises:
-            TargetError: a key exists already, or the store does not respond.
+            TargetError: a key already exists, or the store does not respond.
         """
         with connecting(self.address):
             self._set_up(registers, lists)
@@ -118,14 +118,14 @@ class KeyValueTarget(Served, Marked):
 
     @property
     def _mark_of_run(self) -> str:
-        """Return the key that holds the mark of the run."""
+        """Return the key under which the mark of the run is stored."""
         return f"{self.prefix}made-by-isocheck/run"
 
     def _marks(self) -> StoredMarks:
         return StoredMarks(self.connect(direct=True).raw, self._mark_of_run)
 
     def _previous_owner(self) -> tuple[str, bool]:
-        """Return the run of the mark (empty without a mark), and whether the run is alive."""
+        """Return the run that left the mark (empty without a mark), and whether it is alive."""
         with closing(self._marks()) as marks:
             owner = owner_of(marks.get())
             return owner, owner not in ("", self.owner) and is_alive(marks)
@@ -141,22 +141,22 @@ class KeyValueTarget(Served, Marked):
         """Open a connection for a session; faults do not affect a direct connection.
 
         Raises:
-            TargetError: the attempt failed.
+            TargetError: no connection could be opened.
         """
         with connecting(self.address):
             return self.open(direct=direct)
 
     def open(self, *, direct: bool) -> BufferedClient:
-        """Open a connection."""
+        """Open a connection for a session, or a direct connection."""
         raise NotImplementedError
 
     def version(self) -> str:
-        """Return the store's name, and the version that it reports."""
+        """Return the name of the store and the version that it reports."""
         with connecting(self.address), closing(self.open(direct=True)) as client:
             return f"{self.name} {client.raw.version()}"
 
     def remove(self) -> None:
-        """Remove the keys that ``setup`` created, and no other keys."""
+        """Remove the keys that ``setup`` created, but no other keys."""
         if not self.disown():
             self._keys = []
         if self._keys:
@@ -168,11 +168,11 @@ class KeyValueTarget(Served, Marked):
             self._keys = []
 
     def _mark(self, number: int) -> str:
-        """Return a key that holds the names of a hundred keys that ``setup`` creates."""
+        """Return the key that stores a hundred names of keys that ``setup`` creates."""
         return f"{self.prefix}made-by-isocheck/{number}"
 
     def _marked(self, client: BufferedClient) -> list[str]:
-        """Return the keys that a killed run has left."""
+        """Return the keys that a run has listed in the store."""
         found, number = list[str](), 0
         while names := client.raw.get(self._mark(number)):
             found += names.split(" ")
@@ -180,10 +180,10 @@ class KeyValueTarget(Served, Marked):
         return found
 
     def clean(self) -> list[str]:
-        """Remove the keys that a killed run has listed and left, and no other keys.
+        """Remove the keys that a killed run has listed and left, but no other keys.
 
         Raises:
-            TargetError: the run is alive.
+            TargetError: the run is still alive.
         """
         with connecting(self.address):
             return self._clean()
@@ -205,17 +205,17 @@ class KeyValueTarget(Served, Marked):
 
 
 class StoredMarks:
-    """A connection to the mark of a run."""
+    """A connection to the stored mark of a run."""
 
     def __init__(self, store: Store, key: str) -> None:
         self._store, self._key = store, key
 
     def get(self) -> str:
-        """Return the mark; empty if there is none."""
+        """Return the mark, or an empty string if no run has left one."""
         return self._store.get(self._key)
 
     def swap(self, old: str, new: str) -> bool:
-        """Replace the old mark by a new one; return false if the mark is different."""
+        """Replace the mark ``old`` by the mark ``new``; return false if the mark is different."""
         return self._store.swap(self._key, old, new)
 
     def close(self) -> None:
@@ -224,19 +224,19 @@ class StoredMarks:
 
 
 def _parts(keys: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Return groups of keys that fit into one transaction: etcd allows 128 operations."""
+    """Return the keys in groups that fit into a transaction, because etcd allows 128 operations."""
     return (keys[start : start + _PART] for start in range(0, len(keys), _PART))
 
 
 class BufferedClient(BaseClient):
-    """A client that sends its writes at COMMIT, but reads its own writes before.
+    """A client that buffers its writes until COMMIT, but reads its own writes before that.
 
     Attributes:
-        own: the values that the transaction has written, by key.
-        appended: the elements that the transaction appends to lists, by key.
-        token: the token of the transaction; empty if it has none.
-        swapping: whether a compare-and-set was sent and has no response yet.
-        raw: the connection.
+        own: for each key that the transaction has written, its value.
+        appended: for each list, the elements that the transaction appends to it.
+        token: the token of the transaction; empty if it needs no token.
+        swapping: whether a compare-and-set was sent whose response has not arrived.
+        raw: the connection to the store.
     """
 
     raw: Store
@@ -245,7 +245,7 @@ class BufferedClient(BaseClient):
         self.target, self.raw = target, raw
 
     def begin(self, level: str) -> None:
-        """Begin a transaction, without sending anything."""
+        """Begin a transaction without sending anything."""
         self.own: dict[str, Any] = {}
         self.appended: dict[str, list[int]] = {}
         self.token, self.swapping = "", False
@@ -255,7 +255,7 @@ class BufferedClient(BaseClient):
         raise NotImplementedError
 
     def read(self, key: str) -> Any:
-        """Return the value that the transaction has written, or otherwise the stored value."""
+        """Return the value that the transaction has written; if it wrote none, the stored value."""
         self.row_version = None
         return self.own[key] if key in self.own else self._fetch(key)
 
@@ -263,55 +263,55 @@ class BufferedClient(BaseClient):
         raise NotImplementedError
 
     def write(self, key: str, value: int) -> bool:
-        """Buffer a write."""
+        """Buffer a write until COMMIT."""
         self.row_version = None
         self.own[key] = value
         return True
 
     def append(self, key: str, value: int) -> bool:
-        """Buffer an append."""
+        """Buffer an append until COMMIT."""
         self.own[key] = [*self.read(key), value]
         self.appended.setdefault(key, []).append(value)
         return True
 
     def insert(self, key: str, value: int) -> None:
-        """Buffer a write of a key that does not exist."""
+        """Buffer a write to a key that does not exist; if it exists, raise an error."""
         if self.read(key) != DELETED:
             raise RolledBack(f"{key} is there already")
         self.row_version = None
         self.own[key] = value
 
     def delete(self, key: str) -> bool:
-        """Buffer a deletion."""
+        """Buffer the deletion of a key, and return true; if it does not exist, return false."""
         there = bool(self.read(key) != DELETED)
         if there:
             self.own[key] = DELETED
         return there
 
     def swap(self, key: str, expected: int | None, value: int) -> bool:
-        """Compare and set at once; if no response arrives, the outcome is unknown."""
+        """Compare and set immediately; if no response arrives, the outcome is unknown."""
         self.swapping = True
         swapped = self._swap(self.target.prefix + key, expected, value)
         self.swapping = False
         return swapped
 
     def rollback(self) -> None:
-        """Discard the buffered writes."""
+        """Discard the buffered writes; raise an error if a compare-and-set may have happened."""
         if self.swapping:
             raise ConnectionError("the comparison was sent, without a response")
 
     def leave_token(self) -> str:
-        """Return the token that COMMIT must also write; empty if no token is needed."""
+        """Return the token that COMMIT must write, too; if none is needed, an empty string."""
         if self.own or self.appended:
             self.token = self.target.prefix + new_token() if self.target.tokens else ""
         return self.token
 
     def resolve(self) -> Outcome:
-        """Find the outcome by the transaction's token."""
+        """Find out how the transaction ended, by its token."""
         return ask(self.token, self._has_committed)
 
     def _has_committed(self, token: str) -> bool:
-        # SOUND BECAUSE: COMMIT fails once the token is there.
+        # SOUND BECAUSE: COMMIT fails once the token exists.
         with closing(self.target.connect(direct=True)) as other:
             return other.wins(token)
 
@@ -319,10 +319,10 @@ class BufferedClient(BaseClient):
         """Close the connection."""
         self.raw.close()
 
-    # --- adapters define these ---
+    # --- these methods are defined by adapters ---
 
     def commit(self) -> None:
-        """Send the buffered writes; raise ``RolledBack`` if the store refuses them."""
+        """Send the buffered writes; raise ``RolledBack`` if the store rejects them."""
         raise NotImplementedError
 
     def _swap(self, name: str, expected: int | None, value: int) -> bool:

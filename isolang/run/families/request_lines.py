@@ -1,9 +1,9 @@
-"""Sends requests to a client program, one JSON line each, and reads its responses.
+"""Sends requests to a client program, each as a line of JSON, and reads its responses.
 
 The response to ``{"id": 7, "do": "read", "key": "x", "list": false}`` is ``{"id": 7, "type": "ok",
-"value": 3}``. The type may also be ``fail`` (the transaction was not and will never be applied),
-``info`` (unknown outcome) or ``error`` (the program does not support the request), with the reason
-as ``error``. docs/exec.md has all requests.
+"value": 3}``. The type may also be ``fail`` (the transaction was not applied, and never will be),
+``info`` (the outcome is unknown) or ``error`` (the program does not support the request). These
+responses state the reason as ``error``. docs/exec.md lists all requests.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from isolang.errors import TargetError
 from isolang.run.outcome import BadAnswer, RolledBack
 from isolang.run.servers.keeper import family, send
 
-RESPONSE_TIMEOUT_S: Final = 30.0  # seconds that a response may take
-_LINE: Final = 1 << 24  # the most bytes of a response
+RESPONSE_TIMEOUT_S: Final = 30.0  # seconds that a program may take to respond
+_LINE: Final = 1 << 24  # the maximum length of a response in bytes
 _GRACE: Final = 1.0  # seconds from SIGTERM to SIGKILL
 _EXPECTED: Final = 'expected {"id": …, "type": "ok", "fail", "info" or "error", "value": …}'
 
 
 class UnclearAnswer(Exception):  # noqa: N818 - an answer
-    """The program does not know the outcome, or did not respond."""
+    """The program does not know the outcome, or has not responded."""
 
 
 class ClientProgram:
-    """A running client program, whose responses have a deadline and a maximal length.
+    """A running client program, whose responses are limited in time and length.
 
     Attributes:
-        ended: whether the program takes no more requests.
+        ended: whether the program must not get any more requests.
     """
 
     def __init__(self, command: str) -> None:
-        # The program is in our process group, so ending the group always ends the program.
+        # The program belongs to our process group, so it always ends when the group is killed.
         self.child = subprocess.Popen(
             command, shell=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
         )
@@ -53,18 +53,18 @@ class ClientProgram:
             os.set_blocking(stream.fileno(), False)
 
     def ask(self, do: str, *, within: float = RESPONSE_TIMEOUT_S, **more: Any) -> Any:
-        """Send a request, and return the value of its response.
+        """Send a request, and return the value in the response to it.
 
         Args:
-            do: the kind of the request.
-            within: the seconds that the response may take.
-            more: the request's other fields.
+            do: what the program must do, such as ``read``.
+            within: how many seconds the response may take.
+            more: the other fields of the request.
 
         Raises:
             RolledBack: the transaction was not applied, and never will be.
-            UnclearAnswer: the outcome is unknown, or the program has ended or did not respond in
-                time.
-            BadAnswer: the response does not fit the request, so the program gets no more requests.
+            UnclearAnswer: the outcome is unknown: the program says so, has ended, or did not
+                respond in time.
+            BadAnswer: the response does not fit the request. The program gets no more requests.
             TargetError: the program does not support the request.
         """
         number = next(self._numbers)
@@ -73,7 +73,7 @@ class ClientProgram:
             response = self._exchange(line, within)
             kind, value, error = _answer(response, number)
         except BadAnswer:
-            self.ended = True  # the next response may belong to this request
+            self.ended = True  # a later response may belong to this request
             raise
         match kind:
             case "ok":
@@ -90,7 +90,7 @@ class ClientProgram:
         if select.select([self._out], [], [], 0)[0] and (unasked := self._out.read(_LINE)):
             shown = ascii(unasked.decode(errors="replace").strip()[:80])
             raise BadAnswer(f"not an answer, as nothing was asked: two to one? (got {shown})")
-        with suppress(BrokenPipeError):  # the program has ended, perhaps with a response
+        with suppress(BrokenPipeError):  # the program has ended, perhaps after a response
             self._send((line + "\n").encode(), until)
         response, part = bytearray(), b""
         while b"\n" not in part:
@@ -119,11 +119,11 @@ class ClientProgram:
         raise UnclearAnswer(f"the program has not answered in {within:g} s")
 
     def usable(self) -> bool:
-        """Return whether the program still takes requests."""
+        """Return whether the program can still get requests."""
         return not self.ended and self.child.poll() is None
 
     def close(self) -> None:
-        """End the program, and all processes that it has started."""
+        """End the program and all processes that it has started."""
         self.ended = True
         everybody = family(self.child.pid) if self.child.poll() is None else []
         for stream in (self._in, self._out):
@@ -138,7 +138,7 @@ class ClientProgram:
 
 
 def _answer(line: bytes, number: int) -> tuple[str, Any, str]:
-    """Return the type, value and error of a response.
+    """Parse a response, and return its type, its value and its error.
 
     Raises:
         BadAnswer: the response does not fit the request.

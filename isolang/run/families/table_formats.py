@@ -1,8 +1,9 @@
-"""Provides adapters of table formats, whose transactions read a snapshot and write by one upsert.
+"""Provides base classes for table formats: a transaction reads a snapshot and writes by one upsert.
 
-A table format has single operations: a scan of one version, and an upsert based on one version,
-which is refused or repeated if another commit came in between. Here a transaction is one scan at
-BEGIN, and at most one upsert or deletion at COMMIT, which is based on the scanned version.
+A table format has only single operations. A scan reads one version of the table. An upsert is based
+on one version; if another commit has come in between, it fails or is repeated. Therefore a
+transaction scans the table at BEGIN. At COMMIT it does at most one upsert or deletion, which is
+based on the version that was scanned.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from isolang.run.outcome import RolledBack
 
 
 class TableTarget(EmbeddedTarget):
-    """A table with a column ``k`` for keys and a column ``v`` for texts."""
+    """A table with a column ``k`` for the keys and a column ``v`` for their texts."""
 
     tables: ClassVar[str] = "pyarrow"
 
     def rows(self, texts: Mapping[str, str]) -> Any:
-        """Return an Arrow table of the rows."""
+        """Return an Arrow table with a row for each key and its text."""
         arrow = package(self.tables, self.name)
         return arrow.table({"k": list(texts), "v": list(texts.values())})
 
@@ -32,19 +33,19 @@ class TableTarget(EmbeddedTarget):
         self.make(self.rows(dict.fromkeys(keys, "")))
 
     def make(self, rows: Any) -> None:
-        """Create a table with these rows."""
+        """Create a table that contains these rows."""
         raise NotImplementedError
 
     def statement(self, operation: str, key: str, value: object) -> str:
-        """Return the call for a recorded operation, to show it."""
+        """Return the call that a client made for a recorded operation, for explanations."""
         return super().statement(operation, key, value).replace("w ", "upsert ", 1)
 
 
 class TableClient(EmbeddedClient):
-    """A session, in which ``table`` is the version that the transaction reads."""
+    """A session; ``table`` is the version of the table that its transaction reads."""
 
     def begin(self, level: str) -> None:
-        """Scan the table at its newest version."""
+        """Scan the newest version of the table."""
         self.own: dict[str, str | None] = {}
         self.table = self.open()
         self.seen: dict[str, list[str]] = {}
@@ -53,30 +54,30 @@ class TableClient(EmbeddedClient):
             self.seen.setdefault(key, []).append(text)
 
     def read(self, key: str) -> Any:
-        """Return the value of a key, or the values of all its rows if it has several."""
+        """Return the value of a key; if the key has several rows, return the values of all rows."""
         rows = self.seen.get(key, [])
         if key in self.own or len(rows) < 2:
             return super().read(key)
         return Several(tuple(self.value(key, text) for text in rows))
 
     def get(self, key: str) -> str | None:
-        """Return the text that the transaction has written, or otherwise the scanned text."""
+        """Return the text that the transaction has written; if it wrote none, the scanned text."""
         return self.own[key] if key in self.own else next(iter(self.seen.get(key, [])), None)
 
     def put(self, key: str, text: str | None) -> None:
-        """Buffer a text for the upsert."""
+        """Keep a text until the upsert at COMMIT."""
         self.own[key] = text
 
     def texts(self, low: str, high: str) -> dict[str, str]:
-        """Return the scanned texts of a range of keys, with the transaction's own writes."""
+        """Return the texts of all keys from ``low`` to ``high``, own writes included."""
         every = {key: self.get(key) for key in {*self.seen, *self.own} if low <= key <= high}
         return {key: text for key, text in every.items() if text is not None}
 
     def commit(self) -> None:
-        """Send the upsert or the deletion.
+        """Do the upsert or the deletion, if there is one.
 
         Raises:
-            RolledBack: the transaction has both deletions and writes.
+            RolledBack: the transaction both deletes and writes, which needs two operations.
         """
         gone = [key for key, text in self.own.items() if text is None]
         texts = {key: text for key, text in self.own.items() if text is not None}
@@ -91,20 +92,20 @@ class TableClient(EmbeddedClient):
         """Discard the buffered writes."""
         self.own = {}
 
-    # --- adapters define these ---
+    # --- these methods are defined by adapters ---
 
     def open(self) -> Any:
-        """Return the table at its newest version."""
+        """Return the newest version of the table."""
         raise NotImplementedError
 
     def scanned(self) -> Any:
-        """Return the rows of the table as an Arrow table."""
+        """Return all rows of the opened version as an Arrow table."""
         raise NotImplementedError
 
     def upsert(self, rows: Any) -> None:
-        """Update existing rows by key and insert new rows, by one call."""
+        """Update the rows of existing keys and insert rows for new keys, by one call."""
         raise NotImplementedError
 
     def drop(self, keys: Sequence[str]) -> None:
-        """Delete rows by key, by one call."""
+        """Delete the rows of these keys by one call."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Finds doubts: reasons to trust the verdict on a run less than it seems to deserve."""
+"""Finds doubts: reasons why the verdict on a run deserves less trust than it seems to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from isolang.run.play.state import Run
     from isolang.verdict import Verdict
 
-_FEW: Final = 3  # the hung calls, or bad responses, that a doubt names
+_FEW: Final = 3  # how many hung calls or bad responses a doubt lists
 
 
 class Doubt(Struct, frozen=True, kw_only=True):
@@ -20,7 +20,8 @@ class Doubt(Struct, frozen=True, kw_only=True):
 
     Attributes:
         text: the reason, as a sentence.
-        grave: whether it makes a valid verdict meaningless, so that the exit code is 3.
+        grave: whether the doubt makes a valid verdict meaningless, in which case the exit code is
+            3.
     """
 
     text: str
@@ -28,7 +29,7 @@ class Doubt(Struct, frozen=True, kw_only=True):
 
 
 def doubts_of(run: Run) -> tuple[Doubt, ...]:
-    """Return the doubts that follow from the course of a run."""
+    """Return the doubts that follow from how a run went."""
     state = run.state
     found: list[Doubt] = []
 
@@ -83,7 +84,7 @@ def doubts_of(run: Run) -> tuple[Doubt, ...]:
 
 
 def stronger_than_claimed(run: Run) -> str:
-    """Return the doubt that ``--claims`` exceeds the level's promise; empty if it does not."""
+    """Return the doubt that ``--claims`` exceeds what the level promises, or an empty string."""
     from isolang.language.hierarchy import IMPLIES, implied_by
 
     claims, level = run.claims, run.level
@@ -98,7 +99,7 @@ def stronger_than_claimed(run: Run) -> str:
 
 
 def too_little_of(verdict: Verdict) -> Doubt | None:
-    """Return the doubt that a valid history could not have violated the level."""
+    """Return a doubt if a history is valid but could not have violated the level anyway."""
     from isolang.comparison.vacuity import why_vacuous
 
     if verdict.outcome != "valid":

@@ -1,4 +1,4 @@
-"""Judges the whole saved history of a run, and saves the evidence next to it."""
+"""Judges the saved history of a run as a whole, and saves the evidence next to the history."""
 
 from __future__ import annotations
 
@@ -21,31 +21,35 @@ if TYPE_CHECKING:
     from isolang.run.play.live import LiveVerdict
     from isolang.verdict import Invalid, Valid, Verdict
 
-_LEVELS: Final = 60_000_000  # the work for all levels of the library: some ten seconds
-_SHOWN: Final = 12  # the most statements to show of a transaction
+_LEVELS: Final = 60_000_000  # the limit on the work for all levels: about ten seconds
+_SHOWN: Final = 12  # how many statements of a transaction are shown at most
 
 
 class Judged(Struct, frozen=True, kw_only=True):
-    """A run with its verdict.
+    """A run together with its verdict.
 
     Attributes:
-        recorded: the run.
-        verdict: the verdict by the specification that the level claims.
-        certificate: the file of the certificate; ``None`` if none was saved.
-        minimal: the file of the smallest part that is still invalid; ``None`` if there is none, or
-            if a file cannot express the part because it has a part of a predicate read.
-        smallest: the number of transactions of that part, and its anomaly, which may differ from
-            the anomaly of the whole history.
-        strongest: the strongest levels of the library that the history satisfies.
-        statements: the statements that were sent for each transaction of the counterexample, by
-            name.
-        anomaly: the name of the violation's anomaly.
-        first: the position of the counterexample's first transaction in the history, from 1; 0
-            without a counterexample.
-        doubts: reasons to trust the verdict less.
-        lost: the commits that a kill lost.
-        unsaved: the messages about files that could not be saved.
-        all_levels: whether each requested level of the library was decided.
+        recorded: the run, with its recorded history.
+        verdict: the verdict on whether the history satisfies the claimed specification.
+        certificate: the file with the certificate; ``None`` if no certificate was saved.
+        minimal: the file with the smallest part of the history that is still invalid. ``None`` if
+            there is no such part, or if no file can express it because it contains only a part of a
+            predicate read.
+        smallest: how many transactions that part has, and its anomaly, which may differ from the
+            anomaly of the whole history.
+        strongest: the strongest levels in the library that the history satisfies; weaker levels,
+            which these levels imply, are left out.
+        statements: for each transaction of the counterexample, by name, the statements that were
+            sent.
+        anomaly: the name of the anomaly that violates the level; empty if the level is not
+            violated.
+        first: the position in the history, counted from 1, of the earliest transaction of the
+            counterexample; 0 if the history is not invalid.
+        doubts: the reasons to trust the verdict less.
+        lost: messages about the commits that were lost because a server was killed or a standby
+            promoted.
+        unsaved: messages about the files that could not be saved.
+        all_levels: whether a verdict was found for every level in the library that was checked.
     """
 
     recorded: Run
@@ -71,14 +75,15 @@ def judge(
     smallest: bool = True,
     little: bool = True,
 ) -> Judged:
-    """Judge a run, and save the certificate and the smallest part next to the history.
+    """Judge a run; save the certificate and the smallest invalid part next to its history.
 
     Args:
         recorded: the run.
-        target: the database of the run, which knows the sent statements; it may be closed.
-        levels: whether to find the strongest satisfied levels.
-        smallest: whether to search for the smallest part that is still invalid.
-        little: whether to compute whether the history can violate the level at all.
+        target: the database of the run, which knows the statements that were sent; it may be
+            closed.
+        levels: whether to find out which levels the history satisfies.
+        smallest: whether to search for the smallest part of the history that is still invalid.
+        little: whether to find out if the history could have violated the level at all.
 
     Raises:
         IsolangError: the history is empty, or the level cannot be judged.
@@ -123,11 +128,11 @@ def judge(
 
 
 def judge_watched(recorded: Run, found: LiveVerdict) -> tuple[tuple[Doubt, ...], Judged | None]:
-    """Judge a run whose watch has judged its whole history, without a full check.
+    """Judge a run by the watch's verdict on its whole history, without a full check.
 
     Returns:
-        The doubts; and for a violation, the verdict on the part that the watch has saved, which
-        consists of the convicting transactions.
+        The doubts. If the watch found a violation, also the verdict on the part that it has saved,
+        which consists of the transactions that violate the level; otherwise ``None``.
 
     Raises:
         IsolangError: the saved part cannot be read.
@@ -157,7 +162,7 @@ def judge_watched(recorded: Run, found: LiveVerdict) -> tuple[tuple[Doubt, ...],
 
 
 def with_little(judged: Judged) -> Judged:
-    """Add a doubt if the history could not have violated the level; the work is limited."""
+    """Add a doubt if the history could not have violated the level, within a limit on the work."""
     doubt = too_little_of(judged.verdict)
     return judged if doubt is None else replace(judged, doubts=(*judged.doubts, doubt))
 
@@ -165,11 +170,11 @@ def with_little(judged: Judged) -> Judged:
 def with_levels(
     judged: Judged, *, progress: Callable[[str], object] = lambda phase: None
 ) -> Judged:
-    """Add the strongest satisfied levels of the library; the work is limited.
+    """Add the strongest levels that the history satisfies, within a limit on the work.
 
     Args:
         judged: the run with its verdict.
-        progress: a function that is called with the name of each level as its check begins.
+        progress: a function that is called with the name of each level before it is checked.
     """
     strongest, all_known = _strongest(judged.verdict, judged.recorded.claims, progress)
     return replace(judged, strongest=strongest, all_levels=all_known)
@@ -178,7 +183,7 @@ def with_levels(
 def _save_certificate(
     verdict: Valid | Invalid, folder: Path
 ) -> tuple[Path | None, tuple[str, ...]]:
-    """Save a certificate; return its file, and a message if it could not be saved."""
+    """Save a certificate, and return its file; if that fails, return a message instead."""
     from isolang.errors import IsolangError
 
     try:
@@ -188,7 +193,7 @@ def _save_certificate(
 
 
 def _save_smallest(verdict: Invalid, recorded: Run) -> tuple[Path | None, str, tuple[str, ...]]:
-    """Save the smallest part; return its file, a description, and a message if that failed."""
+    """Save the smallest invalid part; return its file, a description, and a message on failure."""
     from isolang.errors import HistoryError
     from isolang.history.writers import write_history
     from isolang.language.classify.route import route
@@ -203,7 +208,7 @@ def _save_smallest(verdict: Invalid, recorded: Run) -> tuple[Path | None, str, t
         with suppress(OSError):
             path.unlink(missing_ok=True)
         if not isinstance(error.__context__, OSError):
-            return None, "", ()  # the format cannot express it
+            return None, "", ()  # the file format cannot express this part
         return None, "", (f"the smallest part could not be saved: {error}",)
     anomaly = anomaly_of(part, way, seed=seed)
     return path, f"{part.t0:,} transactions{': ' if anomaly else ''}{anomaly}", ()
@@ -212,9 +217,10 @@ def _save_smallest(verdict: Invalid, recorded: Run) -> tuple[Path | None, str, t
 def _strongest(
     verdict: Verdict, claims: str, progress: Callable[[str], object]
 ) -> tuple[tuple[str, ...], bool]:
-    """Return the strongest satisfied levels, and whether all levels were decided.
+    """Return the strongest levels that the history satisfies, and whether all were decided.
 
-    The verdict on the claimed level is already known, so a valid one is included.
+    If the verdict says that the history satisfies the claimed level, the result implies that level
+    even if the limit on the work was reached before it was decided again.
     """
     from isolang.language.hierarchy import IMPLIES, implied_by
     from isolang.limits import Work
@@ -234,7 +240,7 @@ def _strongest(
 def _statements(
     verdict: Invalid, history: History, recorded: Run, target: Target
 ) -> dict[str, tuple[str, ...]]:
-    """Return the sent statements of the counterexample's transactions, by transaction name."""
+    """Return the statements that the counterexample's transactions sent, by transaction name."""
     found = {}
     for view in verdict.violation.transactions:
         shown = []
@@ -243,7 +249,7 @@ def _statements(
             name, key, value = (*operation, None)[:3]  # a delete has no value
             try:
                 sent = target.statement(name, key, value)
-            except Exception as error:  # the verdict does not need the statement
+            except Exception as error:  # the verdict does not depend on the statement
                 sent = f"{name} {key} (its statement is not known: {type(error).__name__})"
             if name == "r":
                 sent += f"  -- {_result(value)}"

@@ -1,8 +1,9 @@
-"""Finds lost commits: commits that were acknowledged before a kill or promotion, and then missing.
+"""Finds lost commits, which were acknowledged before a kill or promotion and are missing after it.
 
-A write is lost if a transaction that began after the kill read an older version of its key. These
-versions are certainly older: the loaded value, a value whose writers had all ended before the lost
-transaction began, and a list without the lost element. So no other writer explains the read.
+A write is lost if a transaction that began after the kill read an older version of its key. A
+version is certainly older if it is the initial value, if all writers of its value had ended before
+the lost transaction began, or if it is a list that does not contain the lost element. Then no other
+writer can explain the read.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _EVENT: Final = re.compile(rb"^\{:index (\d+), :type :(\w+), :process (\d+), :ti
 
 
 class _Written(Struct, kw_only=True):
-    """A write of a transaction that did not abort, with the transaction's begin and end."""
+    """A write of a transaction that did not abort, with when the transaction began and ended."""
 
     name: str
     value: Any
@@ -35,15 +36,15 @@ class _Written(Struct, kw_only=True):
 
 
 def lost_commits(path: Path) -> tuple[str, ...]:
-    """Return messages about the commits that kills have lost, in the order of acknowledgement.
+    """Return a message about each lost commit, in the order in which they were acknowledged.
 
     Args:
-        path: the file of the recorded history.
+        path: the file that contains the recorded history.
     """
     from isolang.history import read_history
 
     kills: list[tuple[int, int]] = []
-    promoted: set[int] = set()  # the times of promotions
+    promoted: set[int] = set()  # when a standby was promoted
     times: dict[int, int] = {}
     with path.open("rb") as lines:
         for line in lines:
@@ -53,7 +54,7 @@ def lost_commits(path: Path) -> tuple[str, ...]:
             elif event := _EVENT.match(line):
                 times[int(event[1])] = int(event[4])
     history = read_history(path)
-    if history.real_time.startswith(":time"):  # begins and ends are times, not indices of events
+    if history.real_time.startswith(":time"):  # transactions have times instead of event indices
         kills = [(at, at) for _, at in kills]
         times = {at: at for at in times.values()}
     writes: defaultdict[Any, list[_Written]] = defaultdict(list)
@@ -90,7 +91,7 @@ def lost_commits(path: Path) -> tuple[str, ...]:
                 continue
             first = next(at for place, at in before if one.ended <= place)
             by = f"the {'promotion' if first in promoted else 'kill'} at {_s(first)}"
-            if first != kill[1]:  # no read shows which of these kills lost the commit
+            if first != kill[1]:  # no read reveals which of these kills lost the commit
                 what = "a kill or promotion" if promoted else "a kill"
                 by = f"{what} between {_s(first)} and {_s(kill[1])}"
             message = f"{one.name}, acknowledged at {_s(one.at)}, was lost by {by}"
@@ -99,7 +100,7 @@ def lost_commits(path: Path) -> tuple[str, ...]:
 
 
 def _older(value: Any, lost: _Written, writes: list[_Written]) -> bool:
-    """Return whether a read value is certainly older than a write."""
+    """Return whether a value that was read is certainly older than a write."""
     if lost.appended:
         return isinstance(value, list | tuple | type(None)) and lost.value not in (value or ())
     return value is None or _before(value, lost, writes)
@@ -111,7 +112,7 @@ def _before(value: Any, lost: _Written, writes: list[_Written]) -> bool:
 
 
 def _index(place: object) -> int | None:
-    """Return a time or an index of events, as the history has it."""
+    """Return the time or event index that the history states, or ``None`` if it states neither."""
     return place if isinstance(place, int) else None
 
 

@@ -1,4 +1,5 @@
-"""Plays histories as programs: ``litmus`` plays a history on a database, in its interleavings.
+"""Plays a small history on a database, to find out whether the database can produce it.
 
-``script`` writes such a program for users without this package.
+``litmus`` plays the history's transactions in many interleavings. ``script`` writes them as a
+program that users can run without this package.
 """

@@ -1,8 +1,8 @@
-"""Plays litmus tests: turns a small history into a program, and plays it to reproduce it.
+"""Plays litmus tests: turns a small history into a program, and tries to reproduce the history.
 
-The transactions of the history are played in the interleavings of their operations, each time on
-new rows. The results of reads and the outcomes are recorded and judged, as in Hermitage (M.
-Kleppmann), but by any specification.
+The transactions of the history are played in different interleavings of their operations, each time
+on new rows. The results of reads and the outcomes are recorded and judged. Hermitage (M. Kleppmann)
+does the same; here, any specification can be the judge.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ if TYPE_CHECKING:
     from isolang.verdict import Invalid
 
 Result: TypeAlias = tuple[str, str, object]
-"""The result of an operation: ``r``, ``w`` or ``append``, a key, and a value, which is a tuple for
-a list. A delete writes ``DELETED``."""
+"""An operation with its result: ``r``, ``w`` or ``append``, a key, and a value. A list is a tuple,
+and a delete is a write of ``DELETED``."""
 Ops: TypeAlias = tuple[Result, ...]
 
 MOST: Final = 20_000
-"""The number of interleavings up to which all are tried; more are sampled at random."""
-LARGEST: Final = 12  # the most transactions of a program
+"""Up to this number of interleavings, all are tried; if there are more, a random sample is."""
+LARGEST: Final = 12  # the maximum number of transactions in a program
 
 
 class Litmus(Struct, frozen=True, kw_only=True):
-    """The program of a history, with the results of the history.
+    """A program made from a history, with the results in the history.
 
     Attributes:
-        name: the name of the history.
-        sessions: the operations of each session's transactions.
-        shown: the same operations with their results in the history.
-        before: pairs of transactions, each by session and position; the first one ends before the
-            second one begins.
-        recorded: the session of each step, in the order of the recorded times of operations; empty
-            without such times.
+        name: the name of the history, which is also that of the program.
+        sessions: for each session, the operations of each of its transactions.
+        shown: the same operations, with their results in the history.
+        before: pairs of transactions of which the first ended before the second began; a
+            transaction is given by its session and its position in that session.
+        recorded: for each step, its session, in the order of the times at which the operations were
+            recorded; empty if the history has no such times.
     """
 
     name: str
@@ -64,11 +64,11 @@ class Litmus(Struct, frozen=True, kw_only=True):
     recorded: tuple[int, ...] = ()
 
     def steps(self) -> list[int]:
-        """Return the number of steps of each session: operations, and a COMMIT per transaction."""
+        """Return how many steps each session has: its operations, and a COMMIT per transaction."""
         return [sum(len(ops) + 1 for ops in own) for own in self.sessions]
 
     def keys(self) -> tuple[list[str], list[str]]:
-        """Return the keys that are registers, and those that are lists."""
+        """Return the keys that hold numbers, and the keys that hold lists."""
         lists = {
             key
             for own in self.shown
@@ -81,10 +81,10 @@ class Litmus(Struct, frozen=True, kw_only=True):
 
 
 def litmus_of(history: History) -> Litmus:
-    """Return the program of a history.
+    """Turn a history into a program.
 
     Args:
-        history: a few committed transactions, all of whose operations can be played.
+        history: a history of a few committed transactions, whose operations can all be played.
 
     Raises:
         HistoryError: the history is too large, or has an operation that cannot be played.
@@ -132,7 +132,7 @@ def litmus_of(history: History) -> Litmus:
 
 
 def _recorded(history: History, sessions: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """Return the session of each step by the recorded times; empty if some are unknown."""
+    """Return each step's session, in the order of recorded times; empty if there are none."""
     columns = history.columns
     if not columns.has_operation_times:
         return ()
@@ -161,7 +161,7 @@ def _shown(op: Op, key: str) -> Result:
 
 
 def _operations(history: History, ops: Ops) -> Iterator[Operation]:
-    """Yield the operations of a transaction; a write of a row that it saw missing is an INSERT."""
+    """Yield a transaction's operations; a write to a row that it found missing is an INSERT."""
     missing: dict[str, bool] = {}
     for op in ops:
         match op:
@@ -181,21 +181,22 @@ def _operations(history: History, ops: Ops) -> Iterator[Operation]:
 
 
 def _has_rows(litmus: Litmus) -> bool:
-    """Return whether the program inserts or deletes rows."""
+    """Return whether the program inserts or deletes any rows."""
     return any(
         isinstance(op, Insert | Delete) for own in litmus.sessions for ops in own for op in ops
     )
 
 
 class PlayedSchedule(Struct, frozen=True, kw_only=True):
-    """The results of one interleaving.
+    """The results of playing one interleaving.
 
     Attributes:
-        schedule: the session of each step.
-        shown: for each transaction of each session, the operations with their results, or the
-            reason why it did not commit.
-        as_in_history: whether all transactions committed with the results of the history.
-        violation: the verdict if the recorded history violates the specification, else ``None``.
+        schedule: for each step, the session that did it.
+        shown: for each session and each of its transactions, the operations with their results; if
+            the transaction did not commit, the reason for that.
+        as_in_history: whether all transactions committed with the same results as in the history.
+        violation: the verdict, if the recorded history violates the specification; otherwise
+            ``None``.
     """
 
     schedule: tuple[int, ...]
@@ -205,15 +206,15 @@ class PlayedSchedule(Struct, frozen=True, kw_only=True):
 
 
 class LitmusResult(Struct, frozen=True, kw_only=True):
-    """The results of a litmus test on a database.
+    """The results of a litmus test at one level of a database.
 
     Attributes:
-        litmus: the program.
+        litmus: the program that was played.
         database: the name and version that the database reports.
-        level: the level of the database.
-        outcomes: the results of each played interleaving.
-        possible: the number of interleavings that could reproduce the history.
-        seconds: the duration of the test.
+        level: the name of the level.
+        outcomes: the results of each interleaving that was played.
+        possible: the number of interleavings that can possibly reproduce the history.
+        seconds: how long the test took.
     """
 
     litmus: Litmus
@@ -225,27 +226,27 @@ class LitmusResult(Struct, frozen=True, kw_only=True):
 
     @property
     def violations(self) -> list[PlayedSchedule]:
-        """Return the outcomes that violate the specification."""
+        """Return the interleavings whose results violate the specification."""
         return [one for one in self.outcomes if one.violation is not None]
 
     @property
     def same(self) -> list[PlayedSchedule]:
-        """Return the outcomes that reproduce the history."""
+        """Return the interleavings whose results are the same as in the history."""
         return [one for one in self.outcomes if one.as_in_history]
 
     @property
     def complete(self) -> bool:
-        """Return whether all interleavings were played."""
+        """Return whether all possible interleavings were played."""
         return len(self.outcomes) == self.possible
 
 
 def schedules(litmus: Litmus, random: Random) -> tuple[int, Iterator[tuple[int, ...]]]:
-    """Return the number and an iterator of the interleavings that could reproduce a history.
+    """Return how many interleavings can possibly reproduce a history, and an iterator of them.
 
-    The order is random. A read comes after the write that it must return, and a transaction begins
-    after the transactions that must end before it. If there are more than :data:`MOST`
-    interleavings, the number is that of all interleavings, and the iterator yields a random sample
-    without repetitions.
+    The interleavings come in random order. Each read comes after the write whose value it must
+    return, and each transaction begins after the transactions that must end before it. If there are
+    more than :data:`MOST` interleavings of any kind, the returned number counts all of them, and
+    the iterator yields a random sample without repetitions.
     """
     steps = litmus.steps()
     total = factorial(sum(steps)) // prod(map(factorial, steps))
@@ -258,7 +259,7 @@ def schedules(litmus: Litmus, random: Random) -> tuple[int, Iterator[tuple[int, 
 
 
 def possible(litmus: Litmus) -> int:
-    """Return the number of interleavings that :func:`schedules` returns."""
+    """Return how many interleavings can possibly reproduce a history, as in :func:`schedules`."""
     return schedules(litmus, Random(0))[0]
 
 
@@ -274,7 +275,7 @@ def _drawn(
 
 
 def rules_of(litmus: Litmus) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """Yield pairs of steps, each by session and position from 0; the first step must come first."""
+    """Yield pairs of steps that must come in this order, each a session and a position from 0."""
     wrote: dict[tuple[object, object], tuple[int, int]] = {}
     first: dict[tuple[int, int], tuple[int, int]] = {}
     last: dict[tuple[int, int], tuple[int, int]] = {}
@@ -299,7 +300,7 @@ def rules_of(litmus: Litmus) -> Iterator[tuple[tuple[int, int], tuple[int, int]]
 def follows(
     schedule: Sequence[int], rules: Sequence[tuple[tuple[int, int], tuple[int, int]]]
 ) -> bool:
-    """Return whether a schedule satisfies all pairs of steps of :func:`rules_of`."""
+    """Return whether a schedule respects all pairs of steps that :func:`rules_of` yields."""
     at: dict[tuple[int, int], int] = {}
     done: dict[int, int] = {}
     for now, session in enumerate(schedule):
@@ -309,11 +310,11 @@ def follows(
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """A program with the specification that it may violate.
+    """A program, and the specification that its results may violate.
 
     Attributes:
         litmus: the program.
-        spec: the specification; ``None`` if there is none to violate.
+        spec: the specification; ``None`` if the results are not judged.
     """
 
     litmus: Litmus
@@ -327,13 +328,13 @@ def observe(
     *,
     progress: Callable[[str], object] = lambda phase: None,
 ) -> list[LitmusResult]:
-    """Play programs on a database in their interleavings.
+    """Play programs on a database in many interleavings, and return the results.
 
     Args:
-        questions: the programs with their specifications.
-        playing: the options, with the database.
-        level: the level of the database; empty for its first level.
-        progress: a function that is called with the name of each program as it begins.
+        questions: the programs, and the specifications by which to judge their results.
+        playing: the options, which include the database to play on.
+        level: the name of the database's level; if it is empty, the first level.
+        progress: a function that is called with the name of each program before it is played.
 
     Raises:
         TargetError: the database cannot be reached, or lacks a feature.
@@ -378,18 +379,18 @@ def observe(
         target.close()
 
 
-_NOISE: Final = "noise"  # the key that the other client writes
+_NOISE: Final = "noise"  # the key that the additional client writes
 
 
 class Noise:
-    """Another client, whose transactions are independent of the program."""
+    """An additional client, whose transactions have nothing to do with the program."""
 
     def __init__(self, target: Target, level: str, count: int) -> None:
         self._target, self._level, self._count = target, level, count
         self._client: Client | None = None
 
     def places(self, litmus: Litmus, schedule: Sequence[int]) -> frozenset[int]:
-        """Return the steps after which the client plays: COMMITs while a transaction is open."""
+        """Return the steps after which this client plays: COMMITs while a transaction is open."""
         if not self._count:
             return frozenset()
         ends = [set(accumulate(len(ops) + 1 for ops in own)) for own in litmus.sessions]
@@ -402,7 +403,7 @@ class Noise:
         return frozenset(found)
 
     def play(self) -> None:
-        """Run the client's transactions, one after another; aborted transactions count, too."""
+        """Run the client's transactions one after the other, whether they commit or abort."""
         self._client = self._client or self._target.connect()
         for number in range(self._count):
             try:
@@ -415,13 +416,13 @@ class Noise:
                 self._client.rollback()
 
     def close(self) -> None:
-        """Close the connection of the client."""
+        """Close the connection of this client."""
         if self._client is not None:
             self._client.close()
 
 
 class _Plays:
-    """A program, with separate rows for each interleaving."""
+    """A program to be played, with separate rows for each interleaving."""
 
     def __init__(self, question: Question, number: int, playing: Playing, noise: Noise) -> None:
         self.question, self._noise = question, noise
@@ -468,7 +469,7 @@ class _Plays:
             )
             for of_own, of_session in zip(results_of, played, strict=True)
         )
-        # A step that was blocked did not happen in the order of the schedule.
+        # If a step was blocked, the order of steps differed from the schedule.
         in_time = not litmus.before or not any(one.blocked for own in played for one in own)
         return PlayedSchedule(
             schedule=schedule,
@@ -493,7 +494,7 @@ class _Plays:
 def _with_results(
     ops: Sequence[Operation], row: str, results: list[Result]
 ) -> Generator[Operation, Any, None]:
-    """Yield operations on the interleaving's rows; add each with its result to ``results``."""
+    """Yield operations on the rows of an interleaving, and add their results to ``results``."""
     for op in ops:
         assert isinstance(op, Read | Write | Append | Insert | Delete)
         value = yield structs.replace(op, key=f"{row}{op.key}")

@@ -1,8 +1,9 @@
 """Writes a litmus test as a program that runs without this package.
 
 Sessions become connections, and operations become statements on one table, in the order of one
-interleaving. ``psycopg`` is a program for PostgreSQL, ``python`` a program for a database with a
-DB-API module in the same process, and ``sql`` a text for several terminals.
+interleaving. ``psycopg`` is a program for PostgreSQL, and ``python`` a program for a database that
+runs in the same process through a DB-API module. ``sql`` is a list of statements to type into
+several terminals.
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ Kind: TypeAlias = Literal["psycopg", "python", "sql"]
 
 TABLE: Final = "isocheck_litmus"
 NOISE: Final = "isocheck_noise"
-"""The tables of a program; no other program is expected to use these names."""
+"""The table for the additional clients. No other program is expected to use these two names."""
 
 _NAMES: Final = ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l")
 
 
 class ScriptStep(Struct, frozen=True, kw_only=True):
-    """A step of an interleaving.
+    """One step of an interleaving.
 
     Attributes:
-        session: the name of its connection.
-        operation: the operation; ``None`` for COMMIT.
-        begins: whether the step is the first one of its transaction.
-        shown: the result of a read in the history.
-        load: whether other clients run their transactions after the step.
+        session: the name of the connection that does the step.
+        operation: the operation; ``None`` if the step is COMMIT.
+        begins: whether the step is the first step of its transaction.
+        shown: the result that a read has in the history.
+        load: whether additional clients run their transactions after the step.
     """
 
     session: str
@@ -43,16 +44,17 @@ class ScriptStep(Struct, frozen=True, kw_only=True):
 
 
 class LitmusScript(Struct, frozen=True, kw_only=True):
-    """The content of a script.
+    """The content of a script, before it is written in one of the languages.
 
     Attributes:
-        steps: the steps, in order.
+        steps: the steps in the order in which they are done.
         names: the names of the connections.
         registers: the keys that hold numbers.
         lists: the keys that hold lists.
-        level: the level of the database.
-        load: the number of other transactions after each COMMIT during open transactions.
-        module: the DB-API module of ``python``.
+        level: the name of the database's level.
+        load: how many additional transactions run after each COMMIT while another transaction is
+            open.
+        module: the DB-API module that a ``python`` program imports.
     """
 
     steps: tuple[ScriptStep, ...]
@@ -65,16 +67,16 @@ class LitmusScript(Struct, frozen=True, kw_only=True):
 
     @property
     def loads(self) -> bool:
-        """Return whether the script has transactions of other clients."""
+        """Return whether the script runs transactions of additional clients."""
         return self.load > 0 and any(step.load for step in self.steps)
 
     @property
     def connections(self) -> tuple[str, ...]:
-        """Return the names of all connections, the one of other clients last."""
+        """Return the names of all connections; that of the additional clients comes last."""
         return (*self.names, "others") if self.loads else self.names
 
     def rows(self) -> str:
-        """Return the initial rows of the table, as SQL."""
+        """Return the initial rows of the table as a list of SQL tuples."""
         first = [(key, "NULL") for key in self.registers] + [(key, "''") for key in self.lists]
         return ", ".join(f"({_quoted(key)}, {value})" for key, value in first)
 
@@ -88,16 +90,17 @@ def script_of(
     load: int = 0,
     module: str = "sqlite3",
 ) -> str:
-    """Return the program of a litmus test as text.
+    """Write a litmus test as a program, and return its text.
 
     Args:
         litmus: the litmus test.
-        kind: the kind of program.
-        level: the level of the database; by default ``serializable``.
-        schedule: the session of each step; by default the recorded order, or else each session in
-            turn, as far as the history allows.
-        load: the number of other transactions after each COMMIT during open transactions.
-        module: the DB-API module of ``python``: ``sqlite3`` or ``duckdb``.
+        kind: what to write: ``psycopg``, ``python`` or ``sql``.
+        level: the name of the database's level; if it is empty, ``serializable``.
+        schedule: for each step, its session. If it is empty, the recorded order; if there is none,
+            the sessions take turns as far as the history allows.
+        load: how many additional transactions run after each COMMIT while another transaction is
+            open.
+        module: the DB-API module that a ``python`` program imports: ``sqlite3`` or ``duckdb``.
     """
     registers, lists = litmus.keys()
     program = LitmusScript(
@@ -114,7 +117,7 @@ def script_of(
 
 
 def in_turn(litmus: Litmus) -> tuple[int, ...]:
-    """Return the schedule in which sessions take turns, as far as the history allows."""
+    """Return a schedule in which the sessions take turns, as far as the history allows that."""
     remaining, rules, found = litmus.steps(), list(rules_of(litmus)), list[int]()
     while any(remaining):
         moved = False
@@ -123,7 +126,7 @@ def in_turn(litmus: Litmus) -> tuple[int, ...]:
                 found.append(session)
                 remaining[session] -= 1
                 moved = True
-        if not moved:  # no schedule can reproduce the history: play one session after another
+        if not moved:  # no schedule reproduces the history: play one session after the other
             return tuple(i for i, steps in enumerate(litmus.steps()) for _ in range(steps))
     return tuple(found)
 
@@ -134,7 +137,7 @@ def _may_come(
     remaining: Sequence[int],
     rules: Sequence[tuple[tuple[int, int], tuple[int, int]]],
 ) -> bool:
-    """Return whether all steps that must precede a session's next step are done."""
+    """Return whether all steps that must come before a session's next step have been done."""
     count = [done.count(i) for i in range(len(remaining))]
     step = (session, count[session])
     return all(count[i] > place for (i, place), later in rules if later == step)
@@ -165,7 +168,7 @@ def _steps(litmus: Litmus, schedule: Sequence[int]) -> Iterator[ScriptStep]:
 def overlapped(
     plans: Sequence[Sequence[tuple[Operation | None, bool, object]]], at: Sequence[int]
 ) -> bool:
-    """Return whether a session has an open transaction."""
+    """Return whether any session has an open transaction at this point of the schedule."""
     return any(
         0 < place < len(plan) and plan[place - 1][0] is not None
         for plan, place in zip(plans, at, strict=True)
@@ -182,7 +185,7 @@ def _psycopg(p: LitmusScript) -> Iterator[str]:
     yield f"    connection.isolation_level = psycopg.IsolationLevel.{name}"
     yield "    return connection\n"
     yield from _helpers("%s", p)
-    # However it ends, the program drops the tables only if it has created them.
+    # The program always drops the tables at its end, but only if it has created them itself.
     yield "def drop():"
     yield f"    for connection in [{', '.join(p.connections)}]: connection.close()"
     yield f'    psycopg.connect(sys.argv[1], autocommit=True).execute("DROP TABLE {made}")\n'

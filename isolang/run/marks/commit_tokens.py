@@ -1,8 +1,9 @@
-"""Finds the outcome of a transaction whose COMMIT ended in an unclear error, by a token.
+"""Finds out by a token whether a transaction committed whose COMMIT failed with an unclear error.
 
-A transaction that writes also writes its own key, the token, and can commit only if no other client
-has written the token before. To find the outcome, another client writes the token, unless it
-exists. Only one of the two writes can succeed: the transaction has committed, or it never will.
+A transaction that writes also writes a key of its own, the token. It can commit only if no other
+client has written the token before. To find out the outcome, another client writes the token unless
+it already exists. Only one of the two writes can succeed: either the transaction has committed, or
+it never will.
 """
 
 from __future__ import annotations
@@ -15,24 +16,24 @@ from typing import Final
 
 from isolang.run.outcome import Outcome
 
-PATIENCE: Final = 30.0  # seconds that it may take to find the outcome
+PATIENCE: Final = 30.0  # seconds that it may take to find out the outcome
 POLL: Final = 0.1
 _NUMBERS: Final = count()
 
 
 def new_token() -> str:
-    """Return a token that no other transaction of a run has."""
+    """Return a token that no other transaction of the run uses."""
     return f"token/{os.getpid()}.{next(_NUMBERS)}"
 
 
 def ask(token: str, whether: Callable[[str], bool | None]) -> Outcome:
-    """Return the outcome of the transaction with a token.
+    """Return how the transaction that has this token ended.
 
     Args:
-        token: the token; empty if the transaction has none.
-        whether: a function that writes the token unless it exists, and returns whether the
-            transaction has committed; ``None`` if that is not known yet. Its errors mean that the
-            server is down.
+        token: the token; empty if the transaction has no token.
+        whether: a function that writes the token unless it already exists, and returns whether the
+            transaction has committed, or ``None`` if that is not known yet. If it raises an error,
+            the server is assumed to be down.
     """
     until = time.monotonic() + PATIENCE
     while token and time.monotonic() < until:

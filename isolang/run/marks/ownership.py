@@ -1,12 +1,13 @@
-"""Keeps the ownership of tables: the mark that a run leaves with them, and its sign of life.
+"""Records which run owns the tables: a run leaves a mark with them, and keeps renewing the mark.
 
-Two runs on one database would write into each other's tables, and the writes of one run would
-convict the database in the other run. So a run leaves a *mark*: a row (or key) with the run's name
-and a number. A thread of the run increments the number, which shows other runs that it is alive.
-The thread also notices if the mark is missing or belongs to another run. The tables then do not
-belong to the run any more, and its history must not be judged.
+Two runs on the same database would write into each other's tables, and the writes of one run would
+convict the database in the other run. Therefore a run leaves a *mark*: a row (or key) that contains
+the run's name and a number. A thread of the run increments the number, which shows other runs that
+the run is alive. The thread also notices if the mark is missing or belongs to another run. In this
+case the tables do not belong to the run any more, and its history must not be judged.
 
-Clocks are not compared: another run watches the number for a while to see whether a run is alive.
+No clocks are compared: to find out whether a run is alive, another run watches the number for a
+while.
 """
 
 from __future__ import annotations
@@ -21,26 +22,29 @@ from uuid import uuid4
 from isolang.errors import TargetError
 
 BEAT: Final = 1.0
-"""The seconds between two signs of life."""
+"""The seconds after which the number is incremented again."""
 
 SILENCE: Final = 5.0
-"""The seconds without a sign of life after which a run counts as killed."""
+"""The seconds after which a run is assumed to be killed if its number has not changed."""
 
 CHECK_TIMEOUT_S: Final = 1.5
-"""The seconds that a check of the mark may take, because the server may hang."""
+"""The time limit in seconds for a check of the mark, because the server may hang."""
 
 _POLL: Final = 0.2
 
 
 class Marks(Protocol):
-    """A connection to the mark. ``get`` and ``swap`` raise an error if the mark cannot be read."""
+    """A connection to a mark.
+
+    ``get`` and ``swap`` raise an error if the mark cannot be accessed.
+    """
 
     def get(self) -> str:
-        """Return the mark; empty if there is none."""
+        """Return the mark; if it does not exist, return an empty string."""
         ...
 
     def swap(self, old: str, new: str) -> bool:
-        """Replace the old mark by a new one; return false if the mark is different."""
+        """Replace the mark ``old`` by the mark ``new``; return false if the mark is different."""
         ...
 
     def close(self) -> None:
@@ -49,22 +53,22 @@ class Marks(Protocol):
 
 
 def new_owner() -> str:
-    """Return a name that no other run has."""
+    """Return a name for this run, which no other run has."""
     return uuid4().hex[:12]
 
 
 def first_mark(owner: str) -> str:
-    """Return the mark of a run that has just begun."""
+    """Return the mark with which a run begins."""
     return f"{owner} 0"
 
 
 def owner_of(mark: str) -> str:
-    """Return the name of the run in a mark; empty without a mark."""
+    """Return the name of the run in a mark; for an empty mark, an empty string."""
     return mark.partition(" ")[0]
 
 
 def is_alive(marks: Marks) -> bool:
-    """Return whether the mark of another run shows a sign of life within :data:`SILENCE`."""
+    """Return whether the number in another run's mark changes within :data:`SILENCE`."""
     first, until = marks.get(), time.monotonic() + SILENCE
     while time.monotonic() < until:
         time.sleep(_POLL)
@@ -75,33 +79,34 @@ def is_alive(marks: Marks) -> bool:
 
 
 class Ownership:
-    """The mark of this run, with the thread that renews its sign of life.
+    """The mark of this run, and the thread that keeps renewing it.
 
     Attributes:
-        owner: the run's name in the mark.
-        lost: whether the mark is missing, or belongs to another run.
+        owner: the name of this run in the mark.
+        lost: whether the mark was found to be missing or to belong to another run.
     """
 
     def __init__(self, owner: str, connect: Callable[[], Marks]) -> None:
-        """Start the thread.
+        """Start the thread that renews the mark.
 
         Args:
-            owner: the name of this run in the mark, which is :func:`first_mark`.
-            connect: a function that opens a connection for the thread.
+            owner: the name of this run, whose :func:`first_mark` must be in the database.
+            connect: a function that opens a connection to the mark for the thread.
         """
         self.owner, self.lost = owner, False
         self._connect, self._mark = connect, first_mark(owner)
         self._turn = threading.Condition()
-        self._begun = self._done = self._requested = 0  # numbers of checks
+        self._begun = self._done = self._requested = 0  # checks are numbered
         self._ended = False
         self._thread = threading.Thread(target=self._live, daemon=True)
         self._thread.start()
 
     def check(self) -> bool:
-        """Read the mark now.
+        """Let the thread read the mark now, and wait for it.
 
         Returns:
-            Whether the mark could be read; ``lost`` has the result.
+            Whether the mark could be read; if so, ``lost`` says whether it still belongs to this
+            run.
         """
         until = time.monotonic() + CHECK_TIMEOUT_S
         with self._turn:
@@ -115,14 +120,14 @@ class Ownership:
         return True
 
     def end(self) -> None:
-        """End the thread, without waiting for a check that hangs."""
+        """End the thread, but do not wait for a check that hangs."""
         with self._turn:
             self._ended = True
             self._turn.notify_all()
         self._thread.join(CHECK_TIMEOUT_S)
 
     def end_with_a_look(self) -> bool:
-        """End the thread, and read the mark once more.
+        """End the thread, and read the mark one last time.
 
         Returns:
             Whether the mark still belongs to this run.
@@ -156,7 +161,7 @@ class Ownership:
         _close(marks)
 
     def _next(self) -> bool:
-        """Wait until a sign of life is due or requested; return false if the thread must end."""
+        """Wait until the mark must be renewed; return false if the thread must end."""
         with self._turn:
             self._turn.wait_for(lambda: self._ended or self._requested > self._begun, BEAT)
             self._begun += 1
@@ -182,12 +187,12 @@ def _close(marks: Marks | None) -> None:
 
 
 def not_removed(owner: str, address: object) -> TargetError:
-    """Return the error of a removal of tables while their run is alive."""
+    """Return the error that tables were not removed because their run is alive."""
     return TargetError(f"{address}: nothing is removed, as the run {owner} is alive; end it first")
 
 
 def why_not_made(owner: str, address: object, *, alive: bool) -> str:
-    """Return why the tables of a new run exist already, and what the user can do."""
+    """Return why the tables for a new run already exist, and what the user can do about it."""
     if alive:
         whose = f"the run {owner} has created it and is alive"
         return f"{whose}; wait for its end, or --table-prefix NAME gives other names"

@@ -1,4 +1,4 @@
-"""Finds the origin of an error or of a hanging call: the adapter's package, and the line."""
+"""Finds out which package and which line raised an error or hangs in a call."""
 
 from __future__ import annotations
 
@@ -14,21 +14,23 @@ from typing import Final
 from isolang.run.target import Target, TargetError
 
 MISTAKES: Final = (AttributeError, LookupError, NameError, TypeError)
-"""Errors that mean a mistake in a program, not a response of a database."""
+"""Errors that a bug in a program raises, and that are not responses of a database."""
 
 _ISOLANG: Final = str(Path(__file__).parents[2])
 _STANDARD_LIBRARY: Final = sysconfig.get_paths()["stdlib"]
 
 
 def blamed(error: BaseException, target: Target) -> TargetError | None:
-    """Return a target error that names the package and line where an error was raised.
+    """Return an error for the user that names the package and line in which an error occurred.
 
     Args:
-        error: any unexpected error.
-        target: the target whose adapter was called.
+        error: an unexpected error, with its traceback.
+        target: the target whose adapter was called; its module is named if no line is known.
 
     Returns:
-        ``None`` if all lines of the traceback are those of isocheck or the standard library.
+        The error names the innermost line outside isocheck and the standard library. If the error
+        occurred inside them and the adapter is part of isolang, ``None`` is returned, because then
+        isocheck itself has a bug.
     """
     frames = traceback.extract_tb(error.__traceback__)
     places = [(frame.filename, frame.lineno or 0) for frame in frames]
@@ -44,7 +46,7 @@ def blamed(error: BaseException, target: Target) -> TargetError | None:
 
 
 def calls_of(threads: Iterable[threading.Thread]) -> Iterator[str]:
-    """Yield the innermost isocheck call of each hanging thread, and the driver's line in it."""
+    """Yield for each hanging thread the function of isocheck and the driver call it is in."""
     frames = sys._current_frames()
     for thread in threads:
         frame = frames.get(thread.ident or 0)
@@ -66,10 +68,11 @@ def _call(frame: FrameType | None) -> str:
 
 
 def hung_process(dump: str) -> tuple[str, ...]:
-    """Return the calls that the clients of a process were in when it stopped running Python.
+    """Return the calls in which the clients of a hanging process are.
 
     Args:
-        dump: the text of ``faulthandler``: innermost calls first, the main thread last.
+        dump: the output of ``faulthandler``; for each thread the innermost call comes first, and
+            the main thread is the last.
     """
     found, last = [], ""
     for stack in dump.split("\n\n"):
@@ -80,7 +83,7 @@ def hung_process(dump: str) -> tuple[str, ...]:
             (one for one in lines if not _is_standard_library(one.split('"')[1])), lines[0]
         )
         _, file, rest = inside.split('"', 2)
-        line = rest.split()[2]  # the dump has "???" if the thread is between two lines
+        line = rest.split()[2]  # the dump contains "???" if the thread was between two lines
         last = f"{rest.rpartition(' in ')[2]} ({_place(file, line)})"
         if any(_CLIENTS in line for line in lines):
             found.append(last)
@@ -103,7 +106,7 @@ def _is_standard_library(file: str) -> bool:
 
 
 def _place(file: str, line: int | str) -> str:
-    """Return the path of a file, relative to the folder of its package, and the line."""
+    """Return the path of a file, relative to the folder that contains its package, and the line."""
     parts = Path(file).parts
     roots = [i for i, part in enumerate(parts) if part in ("site-packages", "dist-packages")]
     if _is_isolang(file):

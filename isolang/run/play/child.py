@@ -1,4 +1,4 @@
-"""Starts a child process with a new interpreter, which shares no memory with its parent.
+"""Starts a child process with a new Python interpreter, which shares no memory with its parent.
 
 A fork would copy the locks that other threads of this process hold (numpy's, a driver's, those of
 the calling program), but not the threads that would release them.
@@ -23,11 +23,11 @@ _BEGIN: Final = (
 
 
 class Child:
-    """A process that leads a process group and runs one function.
+    """A child process that leads its own process group and runs one function.
 
     Attributes:
         pid: the process id of the child, which is also the id of its process group.
-        pipe: a connection between parent and child, in both directions.
+        pipe: the connection to the child, for messages in both directions.
     """
 
     def __init__(
@@ -36,17 +36,17 @@ class Child:
         """Start the process.
 
         Args:
-            work: a function of a module; the child calls the function with its pipe and
-                ``arguments``.
+            work: a function at the top level of a module; the child calls it with the child's end
+                of the pipe and ``arguments``.
             files: file descriptors that the child inherits under the same numbers.
-            **arguments: arguments of the function, which are pickled for the child.
+            **arguments: the keyword arguments for the function, which are pickled for the child.
         """
         self.pipe, theirs = Pipe()
         with theirs:
             paths = [os.path.abspath(one) for one in sys.path]
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _BEGIN, str(theirs.fileno()), *paths],
-                stdout=2,  # keep output of drivers and engines out of the reports
+                stdout=2,  # keep the output of drivers and engines out of reports
                 pass_fds=(theirs.fileno(), *files),
                 start_new_session=True,
             )
@@ -59,7 +59,7 @@ class Child:
         return self._process.poll() is not None
 
     def kill(self) -> None:
-        """Kill the process and all processes that it has started, and close the pipe."""
+        """Kill the child and all processes that it has started, and close the pipe."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError):
@@ -69,7 +69,7 @@ class Child:
 
 
 def _begin(file: int) -> None:
-    """Run the function that the parent sends, in the new interpreter."""
+    """Run the function that the parent sends; this is the main function of the new interpreter."""
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent handles Ctrl-C
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -24,32 +24,32 @@ from isolang.run.settings import Settings
 from isolang.run.target import Client, Replicated, Target, TargetError
 from isolang.run.workloads import ProgramSource
 
-ENDING: Final = 4.0  # seconds that the last transactions may take after the end
-_RECONNECTING: Final = 30.0  # seconds that a client may try to reconnect before it reads keys back
-_READ_BACK: Final = 100  # keys that one transaction reads back
-_TRIES: Final = 20  # failed transactions after which no more keys are read back
+ENDING: Final = 4.0  # seconds that the last transactions may take after a run's end
+_RECONNECTING: Final = 30.0  # seconds for which a client that reads keys back tries to connect
+_READ_BACK: Final = 100  # the number of keys that one transaction reads back
+_TRIES: Final = 20  # after so many failed transactions, no more keys are read back
 
 
 class Share(Struct, frozen=True):
-    """The clients of one process: every ``of``-th client, from client ``number`` on."""
+    """The clients that one process runs: every ``of``-th client, beginning with ``number``."""
 
     number: int = 0
     of: int = 1
 
 
 class Clients:
-    """The clients of a run. They play the workload whose turn it is until the run ends.
+    """The clients of a run; until the run ends, they play the workload whose turn it is.
 
     Attributes:
-        state: the progress of the run.
-        fatal: the error that ended the run; ``None`` if no error did.
-        stopped: an event that is set when the run ends or a client cannot continue.
+        state: the progress of the run, which the clients update.
+        fatal: the error that ended the run; ``None`` if no error ended it.
+        stopped: an event that is set when the run ends, or when a client cannot continue.
     """
 
     def __init__(
         self, settings: Settings, plan: RunPlan, target: Target, mix: Mix, recorder: Recorder
     ) -> None:
-        """Prepare the clients, without starting a thread."""
+        """Prepare the clients, but start no thread."""
         self.state = RunState(level=mix.level.name, workload=plan.workload(0.0))
         self.stopped = threading.Event()
         self._settings, self._plan, self._target = settings, plan, target
@@ -64,10 +64,11 @@ class Clients:
         self.fatal: BaseException | None = None
 
     def start(self, share: Share = Share()) -> None:  # noqa: B008 - it cannot change
-        """Start a share of the clients.
+        """Start the clients in a share, each in its own thread.
 
         Args:
-            share: the share of this process; with several shares, the recorder shares the file.
+            share: the clients that this process runs; if there are several shares, the processes
+                share the recorder's file.
         """
         if share.of > 1:
             self._share = share
@@ -81,12 +82,12 @@ class Clients:
             thread.start()
 
     def choose(self) -> None:
-        """Update the state with the workload whose turn it is."""
+        """Write into the state which workload's turn it is now."""
         with self._lock:
             self._choose()
 
     def _choose(self, client: int = 0) -> str:
-        """Return a client's workload now; the state shows the workload of the first client."""
+        """Return the workload that a client plays now, and note that of client 0 in the state."""
         now, until = time.monotonic(), self.state.began + self._settings.length
         self._turns = self._turns or Turns(self._plan, began=now, until=until)
         self.state.workload = self._turns.choose(now, self.state.played)
@@ -97,7 +98,7 @@ class Clients:
         return any(thread.is_alive() for thread in self._threads)
 
     def end(self) -> None:
-        """Let the clients finish their last transactions; record in the state which calls hang."""
+        """Let the clients finish their last transactions; note in the state which calls hang."""
         self.stopped.set()
         until = time.monotonic() + ENDING
         for thread in self._threads:
@@ -106,18 +107,18 @@ class Clients:
         self._threads = []
 
     def count(self, outcome: Outcome, *, level: str, workload: str) -> None:
-        """Count a transaction that a thread outside of the clients has played."""
+        """Count a transaction that was played by a thread outside the clients."""
         with self._lock:
             self.state.count(outcome, level=level, workload=workload)
             self.state.answered = time.monotonic()
 
     def fail(self, error: BaseException) -> None:
-        """Stop all clients because of an error; keep the first such error."""
+        """Stop all clients because of an error; only the first such error is kept."""
         self.fatal = self.fatal or error
         self.stopped.set()
 
     def read_back(self, keys: Sequence[str]) -> None:
-        """Read every key in new sessions, where all acknowledged writes must be visible."""
+        """Read every key in new sessions, which must see all acknowledged writes."""
         client, tries = None, 0
         for start in range(0, len(keys), _READ_BACK):
             program = tuple(Read(key) for key in keys[start : start + _READ_BACK])
@@ -175,7 +176,7 @@ class Clients:
             _close(client)
 
     def _due(self) -> bool:
-        """Wait until the next transaction is due; return false if the run ends first."""
+        """Wait until the next transaction should begin; return false if the run ends first."""
         rate = self._settings.rate
         if rate is None:
             return True
@@ -215,7 +216,7 @@ class Clients:
         return outcome
 
     def _connect(self, *, standby: bool = False, always: bool = False) -> Client | None:
-        """Connect as soon as the server can be reached; return ``None`` if the run ends first."""
+        """Connect as soon as the server responds; return ``None`` if the run ends first."""
         until = time.monotonic() + _RECONNECTING
         while True:
             try:
@@ -237,7 +238,7 @@ class Clients:
                 return made
 
     def _wait(self, operation: Wait) -> None:
-        # Aborted transactions count, because this open transaction may be what aborts them.
+        # Aborted transactions are counted, too, because this open transaction may make them abort.
         enough = self.state.total() + operation.transactions // self._share.of
         until = time.monotonic() + self._settings.length / 4
         if self._turns is not None:

@@ -18,28 +18,30 @@ if TYPE_CHECKING:
 _OF_ONE: Final = ("kill", "pause", "disconnect", "slow")
 _OF_NETWORKS: Final = ("partition-halves", "partition-one-node", "partition-one-way")
 FAULTS: Final = (*_OF_ONE, *_OF_NETWORKS, "promote")
-"""``kill`` sends SIGKILL to the server and all its processes, and restarts it. ``pause`` sends
-SIGSTOP and resumes the server after a while. ``disconnect`` closes all connections. ``slow`` delays
-all messages. In a cluster, each of these faults except ``disconnect`` hits a random node. During
-``partition-…``, nodes cannot reach each other for a while. ``promote`` disconnects the standby,
-kills the primary, and promotes the standby. ``exec:COMMAND`` is a fault, too.
+"""The names of the faults.
+
+``kill`` sends SIGKILL to all processes of the server, and restarts it. ``pause`` sends SIGSTOP, and
+resumes the server after a while. ``disconnect`` closes all connections. ``slow`` delays all
+messages. In a cluster, each of these faults except ``disconnect`` affects a random node. During a
+``partition-…``, some nodes cannot reach each other for a while. ``promote`` disconnects the
+standby, kills the primary, and promotes the standby. ``exec:COMMAND`` is also a fault.
 """
 
 _EXEC: Final = "exec:"
 _INTERVAL: Final = (0.5, 3.0)  # seconds between the end of a fault and the next fault
 _DURATION: Final = (0.1, 1.5)  # seconds that a pause or slow messages last
-_PARTITIONED: Final = (1.5, 4.0)  # seconds of a partition, long enough for nodes to detect it
+_PARTITIONED: Final = (1.5, 4.0)  # seconds that a partition lasts: long enough to be detected
 _LAG: Final = (0.2, 0.6)  # seconds that a standby lags before it is promoted
-_UNDOING: Final = 6.0  # seconds that the undoing of the last fault may take
+_UNDOING: Final = 6.0  # seconds that it may take to undo the last fault
 _DELAY: Final = (0.005, 0.1)  # seconds that ``slow`` delays each message
 _COMMAND: Final = 20.0  # seconds that a user's command may take
 
 
 class Nemesis:
-    """A thread that injects one fault after another, and records when each begins and ends.
+    """A thread that injects one fault after another, and records when each fault begins and ends.
 
     Attributes:
-        done: the number of times that each fault was injected.
+        done: for each fault, how often it was injected.
         busy: whether a fault is in effect or is being undone.
     """
 
@@ -54,16 +56,18 @@ class Nemesis:
         restarted: Callable[[], None],
         failed: Callable[[BaseException], None],
     ) -> None:
-        """Start the thread.
+        """Start the thread that injects the faults.
 
         Args:
             faults: names from ``FAULTS``, or ``exec:COMMAND``.
-            target: the target, whose servers isocheck has started.
-            recorder: the recorder, which writes the faults into the history.
-            seed: the seed of the random times and of the choice of faults.
-            every: the seconds between two faults; by default 0.5 to 3.
-            restarted: a function that is called when a killed server runs again.
-            failed: a function that is called with the error if the nemesis cannot continue.
+            target: the target, whose servers isocheck must have started.
+            recorder: the recorder that notes the faults in the history.
+            seed: the seed for the random choice of faults and times.
+            every: the seconds from the end of a fault to the next fault; ``None`` for a random time
+                of 0.5 to 3 seconds.
+            restarted: a function that is called after a killed server has been restarted.
+            failed: a function that is called with the error if a fault cannot be injected or
+                undone.
         """
         self.done: dict[str, int] = dict.fromkeys(faults, 0)
         self.busy = False
@@ -76,7 +80,7 @@ class Nemesis:
         self._thread.start()
 
     def end(self) -> None:
-        """Stop injecting faults, and wait until the last fault is undone."""
+        """Stop injecting faults, and wait until the last fault has been undone."""
         self._end.set()
         self._thread.join(_UNDOING)
 
@@ -103,7 +107,7 @@ class Nemesis:
             getattr(self, f"_{name}")(*([command] if command else []))
 
     def _server(self) -> Server:
-        """Return the only server, or a random node of the cluster."""
+        """Return a random node of the cluster, or the only server if isocheck started just one."""
         servers = servers_of(self._target)
         return self._random.choice(servers) if len(servers) > 1 else servers[0]
 
@@ -140,7 +144,7 @@ class Nemesis:
         self._target.promote(self._lag)
 
     def _lag(self) -> None:
-        """Let a disconnected standby lag until the primary is killed."""
+        """Keep the primary running for a while, so that the disconnected standby lags behind it."""
         self._wait(_LAG)
         self._recorder.note("promote")
 
@@ -177,7 +181,7 @@ class Nemesis:
 
 
 def servers_of(target: Target) -> tuple[Server, ...]:
-    """Return the servers that isocheck has started for a target."""
+    """Return the servers that isocheck started for a target: the cluster's nodes, or one server."""
     if isinstance(target, Clustered) and target.cluster is not None:
         return target.cluster.nodes
     assert isinstance(target, Serving)
@@ -186,7 +190,7 @@ def servers_of(target: Target) -> tuple[Server, ...]:
 
 
 def network_of(target: Target) -> Network | None:
-    """Return the network between the nodes of a target, or ``None`` if it has none."""
+    """Return the network between the nodes of a target's cluster; ``None`` without a cluster."""
     if isinstance(target, Clustered) and target.cluster is not None:
         return target.cluster.network
     return None

@@ -1,9 +1,9 @@
-"""Runs a few transactions on a database, one step at a time, in the order of a schedule.
+"""Runs a few transactions on a database, one step at a time, in the order that a schedule gives.
 
 Each transaction has its own connection and thread. The next step begins when the previous step has
-ended or is blocked by another transaction. The database reports whether a step is blocked; if it
-cannot report that, a step counts as blocked after a short timeout. A blocked transaction continues
-as soon as it is released, and then does the steps of the schedule that it missed.
+ended, or when another transaction blocks it. The database reports whether a step is blocked; if it
+cannot, isocheck assumes after a short timeout that the step is blocked. A blocked transaction
+continues as soon as it is released, and then does the steps that it has missed.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from isolang.run.play.transaction import driver_for, play
 from isolang.run.record.recorder import Recorder
 from isolang.run.target import Client, Target
 
-PATIENCE: Final = 0.1  # seconds until a step counts as blocked if the database cannot report waits
-LONGEST: Final = 30.0  # seconds until a step counts as blocked on any database
+PATIENCE: Final = 0.1  # seconds after which a step is assumed to be blocked
+LONGEST: Final = 30.0  # the same for databases that report whether a step is blocked
 _POLL: Final = 0.002
 
 
 class Played(Struct, frozen=True, kw_only=True):
-    """The outcome of one interleaved transaction.
+    """The result of an interleaved transaction.
 
     Attributes:
-        outcome: the recorded outcome.
-        error: the error that the client raised, on one line; empty if the transaction committed.
-        blocked: whether one of its steps had to wait for another transaction.
+        outcome: the outcome in the history.
+        error: the error message of the client on one line; empty if there was no error.
+        blocked: whether one of its steps waited for another transaction.
     """
 
     outcome: Outcome
@@ -54,17 +54,17 @@ def interleave(
     recorder: Recorder,
     session: Hashable = "interleaved",
 ) -> tuple[Played, ...]:
-    """Run transactions step by step, each in its own session.
+    """Run transactions step by step, each of them in its own session.
 
     Args:
-        programs: the program of each transaction, whose first step begins it and whose last is
-            COMMIT.
-        schedule: the index of the transaction that does each step; remaining steps are done at the
-            end.
-        target: the target, which is started and has the keys.
-        level: the level of all transactions, or a level for each transaction.
-        recorder: the recorder of the transactions.
-        session: the first part of the name of each transaction's session.
+        programs: the programs of the transactions. A transaction has one step per operation, of
+            which the first also begins it, and COMMIT as its last step.
+        schedule: for each step, the index of the transaction that does it; steps that the schedule
+            does not contain are done at the end.
+        target: a started target whose tables contain the keys.
+        level: one level for all transactions, or a level for each transaction.
+        recorder: the recorder that writes the transactions into a history.
+        session: the first part of the sessions' names in the history.
 
     Raises:
         IsolangError: the target cannot run the transactions.
@@ -90,17 +90,17 @@ def interleave_sessions(
     session: Hashable = "interleaved",
     settled: Callable[[int], None] = lambda place: None,
 ) -> tuple[tuple[Played, ...], ...]:
-    """Run sessions of several transactions step by step, as :func:`interleave` does.
+    """Run sessions that have several transactions step by step, as :func:`interleave` does.
 
     Args:
-        sessions: the programs of each session, in order.
-        schedule: the index of the session that does each step.
-        target: the target, which is started and has the keys.
-        level: the level of all sessions, or a level for each session.
-        recorder: the recorder of the transactions.
-        session: the first part of the name of each session.
-        settled: a function that is called with the index of each step of the schedule, when all
-            sessions are blocked or wait for their next step.
+        sessions: for each session, the programs of its transactions in order.
+        schedule: for each step, the index of the session that does it.
+        target: a started target whose tables contain the keys.
+        level: one level for all sessions, or a level for each session.
+        recorder: the recorder that writes the transactions into a history.
+        session: the first part of the sessions' names in the history.
+        settled: a function that is called with the index of each step in the schedule, when every
+            session is blocked or waits for its next step.
 
     Raises:
         IsolangError: the target cannot run the transactions.
@@ -129,7 +129,7 @@ def interleave_sessions(
 
 
 def interleavings(steps: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Yield all schedules of transactions with these numbers of steps, including COMMIT."""
+    """Yield every schedule of transactions that have these numbers of steps, COMMIT included."""
     if not any(steps):
         yield ()
     for i, remaining in enumerate(steps):
@@ -139,14 +139,14 @@ def interleavings(steps: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 
 def shuffled(steps: Sequence[int], random: Random) -> tuple[int, ...]:
-    """Return a random schedule of transactions with these numbers of steps."""
+    """Return a random schedule of transactions that have these numbers of steps."""
     order = [i for i, count in enumerate(steps) for _ in range(count)]
     random.shuffle(order)
     return tuple(order)
 
 
 def _settle(actors: Sequence[_Actor]) -> None:
-    """Do all due steps, one session at a time, until all sessions are done or blocked."""
+    """Let sessions do their due steps, one at a time, until every session is done or blocked."""
     moved = True
     while moved:
         moved = False
@@ -156,7 +156,7 @@ def _settle(actors: Sequence[_Actor]) -> None:
 
 
 class _Actor:
-    """A session whose thread does one step each time that :meth:`advance` releases it."""
+    """A session in its own thread, which does one step each time :meth:`advance` releases it."""
 
     def __init__(
         self,
@@ -212,7 +212,7 @@ class _Actor:
         self._let.get()
 
     def advance(self) -> bool:
-        """Do a due step or continue a blocked one; return false if no step was completed."""
+        """Do a due step or finish a blocked step; return false if no step was completed."""
         if not self._running:
             if not self.due or not self.thread.is_alive():
                 self.due = 0
@@ -228,7 +228,7 @@ class _Actor:
         return True
 
     def _ended(self) -> bool:
-        """Wait until the step has ended; return false if another transaction blocks it."""
+        """Wait until the step has ended, and return true; return false if the step is blocked."""
         began = time.monotonic()
         while not self._done.wait(_POLL):
             waits, passed = self._client.waits(), time.monotonic() - began
@@ -238,7 +238,7 @@ class _Actor:
         return True
 
     def end(self) -> None:
-        """Let the session do its remaining steps, and close its connection."""
+        """Let the session do all its remaining steps, and close its connection."""
         for _ in range(1000):
             if not self.thread.is_alive():
                 break
@@ -248,5 +248,5 @@ class _Actor:
         self._client.close()
 
     def played(self) -> tuple[Played, ...]:
-        """Return the outcomes of the session's transactions."""
+        """Return how each transaction of the session ended."""
         return tuple(self._played)

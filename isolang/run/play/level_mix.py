@@ -1,4 +1,4 @@
-"""Chooses the level of each transaction in a run at several levels."""
+"""Chooses the level of each transaction in a run that mixes several levels."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from isolang.run.targets import level_named
 _RECORDED: Final[Mapping[str, str]] = {
     "sser": "ser", "strong-si": "si", "locking-repeatable-read": "pl-2-99",
 }  # fmt: skip
-"""The recorded level of a transaction in a mix, for levels that the specifications of mixes do not
-know: a level that they know and that the transaction's level implies."""
+"""For levels that the specifications for mixes do not contain, the level that the history records
+instead: a weaker level that these specifications contain."""
 
 _OF_LOCKS: Final = frozenset({"pl-2", "rc", "pl-2-99", "ser"})
 _OF_SNAPSHOTS: Final = frozenset({"pl-2", "rc", "si", "ser"})
@@ -26,11 +26,12 @@ _EXPECTED: Final = "expected LEVEL:SHARE,LEVEL:SHARE"
 
 
 class TransactionLevel(Struct, frozen=True):
-    """The level of a transaction.
+    """The level at which a transaction runs.
 
     Attributes:
-        level: the target's name of the level.
-        recorded: the level's name in the history; ``None`` if all transactions run at one level.
+        level: the name that the target gives to the level.
+        recorded: the name of the level in the history; ``None`` if all transactions run at the same
+            level, so that the history records no levels.
     """
 
     level: str
@@ -38,13 +39,13 @@ class TransactionLevel(Struct, frozen=True):
 
 
 class Mix(Struct, frozen=True, kw_only=True):
-    """The level of a run, or several levels, each with its share of the transactions.
+    """The level of a run, or its mix of several levels with the share of the transactions at each.
 
     Attributes:
-        level: the level of the run; for several levels, a level with their joint name and with the
-            specification that judges such a mix.
-        parts: the levels at which transactions run.
-        sums: the cumulative shares: for each level, the sum of its share and all earlier shares.
+        level: the level of the run; for a mix, an artificial level, which combines the names of the
+            levels and has the specification that judges the mix.
+        parts: the levels at which the transactions run.
+        sums: the cumulative shares: for each level, the sum of its share and the shares before it.
     """
 
     level: Level
@@ -52,7 +53,7 @@ class Mix(Struct, frozen=True, kw_only=True):
     sums: tuple[float, ...]
 
     def draw(self, random: Random) -> TransactionLevel:
-        """Return the level of the next transaction; a single level uses no random number."""
+        """Return a level for the next transaction, at random unless there is only one level."""
         if len(self.parts) == 1:
             return TransactionLevel(self.level.name)
         place = bisect(self.sums, random.random() * self.sums[-1])
@@ -60,18 +61,18 @@ class Mix(Struct, frozen=True, kw_only=True):
         return TransactionLevel(chosen.name, recorded(chosen))
 
     def how_set(self, name: str | None) -> str:
-        """Return how the adapter selects the level that has this name in the history."""
+        """Return how the adapter selects the level that the history records under this name."""
         found = [part.says for part in self.parts if len(self.parts) == 1 or recorded(part) == name]
         return ", or ".join(found)
 
 
 def recorded(level: Level) -> str:
-    """Return the name that a level has in the history of a mix."""
+    """Return the name under which the history of a mix records a level."""
     return _RECORDED.get(level.claims, level.claims)
 
 
 def mix_of(settings: Settings, target: Target) -> Mix:
-    """Return the requested level of a run, or its mix of levels.
+    """Return the level or the mix of levels that the user chose for a run.
 
     Raises:
         TargetError: the level does not exist, or the target cannot mix levels in one run.
@@ -114,10 +115,10 @@ def _shares(text: str, target: Target) -> dict[Level, float]:
 
 
 def _judged_by(target: Target, parts: tuple[Level, ...]) -> str:
-    """Return the specification of the library that judges a mix of these levels.
+    """Return the specification in the library that judges a mix of these levels.
 
     Raises:
-        TargetError: no specification of the library does.
+        TargetError: the library has no specification for this mix.
     """
     names = {recorded(part) for part in parts}
     if names <= _OF_LOCKS:

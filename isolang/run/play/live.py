@@ -1,12 +1,12 @@
-"""Judges the growing prefix of a history in a child process, while the clients go on.
+"""Judges the growing prefix of a history in a child process, while the clients continue to play.
 
-A check of a short prefix judges all of it. The sizes of these prefixes grow by a quarter, so all
-checks together cost at most five times the last check. A longer prefix is watched
-(:mod:`isolang.watch`) if the level and the history can be watched: each check judges only the new
-transactions, in bounded memory.
+A short prefix is always judged as a whole. Each such prefix is a quarter longer than the prefix
+before it, so all checks together cost at most five times as much as the last check. A longer prefix
+is watched (:mod:`isolang.watch`) if the watch supports the level and the history: then each check
+judges only the new transactions, in bounded memory.
 A refuted prefix ends the run. The final verdict is then the verdict on the whole file, because with
-repeated values a later write may explain a read that no earlier write explains. The final verdict
-on a long file is that of the watch, which judges the remaining transactions and saves its chain
+repeated values a later write may explain a read that no earlier write explains. For a long file,
+the final verdict comes from the watch, which judges the remaining transactions and saves its chain
 next to the history.
 """
 
@@ -31,28 +31,29 @@ from isolang.errors import IsolangError
 if TYPE_CHECKING:
     from isolang.watch import Stream, Watch, WatchReport
 
-FIRST: Final = 10  # transactions before the first check
+FIRST: Final = 10  # the number of transactions before the first check
 GROWTH: Final = 1.25
-_SMALL: Final = 1 << 22  # bytes of the largest prefix that is tested for a vacuous verdict
-_WHOLE: Final = 1 << 23  # bytes from which on a prefix is watched if possible
-LONG: Final = 1 << 25  # bytes from which on the final verdict of a file is that of the watch
+_SMALL: Final = 1 << 22  # size in bytes up to which a valid prefix is tested for vacuity
+_WHOLE: Final = 1 << 23  # size in bytes from which a prefix is watched, if possible
+LONG: Final = 1 << 25  # size in bytes from which the watch gives the final verdict
 _ROUND: Final = 2_000  # transactions between two checks of a watched prefix
 
 
 class LiveVerdict(Struct, frozen=True, kw_only=True):
-    """The verdict on a prefix.
+    """The verdict on a prefix of the history.
 
     Attributes:
         outcome: ``valid``, ``invalid`` or ``unknown``.
         transactions: the number of transactions in the prefix.
-        anomaly: the name of the violation's anomaly; empty without a violation.
-        little: the reason why the prefix cannot violate any check; empty if it can.
+        anomaly: the name of the anomaly that violates the level; empty if no violation was found.
+        little: why the prefix could not have violated any check of the level (a vacuous verdict);
+            empty if it could have.
         watched: whether the next check will judge only new transactions.
-        ended: whether this is the verdict on the whole file.
-        parts: the number of parts in the chain, for a verdict on the whole file.
-        note: the assumptions of the watch, for a verdict on the whole file.
-        places: the lines of the violation's transactions in the file.
-        folder: the folder of the chain, and of a saved violation.
+        ended: whether this is the verdict on the whole file, after the end of the run.
+        parts: the number of parts in the chain; 0 unless ``ended``.
+        note: the assumptions under which the watch judged; empty unless ``ended``.
+        places: the lines in the file of the transactions that violate the level.
+        folder: the folder that contains the chain and the violation, if there is one.
     """
 
     outcome: str
@@ -71,16 +72,16 @@ class Watcher:
     """A thread that checks a growing file until the run ends.
 
     Attributes:
-        last: the last verdict; ``None`` before the first check.
+        last: the most recent verdict; ``None`` before the first check.
     """
 
     def __init__(self, path: Path, spec: str, *, seconds: float) -> None:
         """Start the child process.
 
         Args:
-            path: the recorder's file.
+            path: the file that the recorder writes.
             spec: the specification by which to judge the file.
-            seconds: the time limit of one check.
+            seconds: the time limit for each check.
         """
         self.last: LiveVerdict | None = None
         self.refuted = threading.Event()
@@ -91,25 +92,25 @@ class Watcher:
         self._thread: threading.Thread | None = None
 
     def watch(self, count: Callable[[], int]) -> None:
-        """Start the thread that checks the file.
+        """Start the thread that checks the growing file.
 
         Args:
-            count: a function that returns the number of transactions in the file.
+            count: a function that returns how many transactions the file contains now.
         """
         self._thread = threading.Thread(target=self._watch, args=(count,), daemon=True)
         self._thread.start()
 
     def rest(self) -> None:
-        """Stop checking prefixes; :meth:`finish` may still judge the whole of a long file."""
+        """Stop checking prefixes; :meth:`finish` can still judge a long file as a whole."""
         self._end.set()
         if self.last is None or not self.last.watched:
             self._child.kill()
 
     def finish(self) -> LiveVerdict | None:
-        """Return the verdict on the whole file, after the recorder has closed it.
+        """Return the watch's verdict on the whole file, after the recorder has closed the file.
 
         Returns:
-            ``None`` if the file is short or was not watched, so that a full check must judge it.
+            ``None`` if the file is short or was not watched; then a full check must judge it.
         """
         last = self.last
         if last is None or not last.watched or self._path.stat().st_size < LONG:
@@ -122,12 +123,12 @@ class Watcher:
         return replace(found, little=self._little)
 
     def end(self) -> None:
-        """Stop checking, and end the child process."""
+        """Stop checking, and kill the child process."""
         self._end.set()
         self._child.kill()
         if self._thread is not None:
             self._thread.join()
-        self._child.kill()  # the thread may have started a new child meanwhile
+        self._child.kill()  # in the meantime, the thread may have started a new child
         self._child.communicate()
 
     def _watch(self, count: Callable[[], int]) -> None:
@@ -161,11 +162,11 @@ class Watcher:
             child.stdin.flush()
             return msgspec.json.decode(child.stdout.readline(), type=LiveVerdict)
         except (BrokenPipeError, msgspec.DecodeError):
-            child.kill()  # the child cannot judge this prefix; the check of the whole file will
+            child.kill()  # the child cannot judge this prefix; a check of the whole file can
             return None
 
     def _start(self) -> subprocess.Popen[bytes]:
-        # -P: in a checkout, "-m" alone would find the sources, which have no compiled core.
+        # Without -P, "-m" would find the sources in a checkout, which have no compiled core.
         command = [sys.executable, "-P", "-m", "isolang.run.play.live", str(self._path), self._spec,
                    str(self._seconds)]  # fmt: skip
         return subprocess.Popen(
@@ -193,18 +194,18 @@ def main() -> None:
 
 
 def folder_of(path: Path) -> Path:
-    """Return the folder for the chain of a watched history."""
+    """Return the folder in which the watch of this history saves its chain."""
     return path.with_suffix(".watched")
 
 
 class _Growing:
-    """A watch of a growing file. It gives up when the file cannot be watched.
+    """A watch of a growing file, which gives up if the file turns out not to be watchable.
 
     Args:
-        path: the recorder's file.
+        path: the file that the recorder writes.
         spec: the specification by which to judge the file.
-        seconds: the time limit of one window.
-        folder: the folder for the chain.
+        seconds: the time limit for one window.
+        folder: the folder in which the chain is saved.
     """
 
     def __init__(self, path: Path, spec: str, seconds: float, *, folder: Path) -> None:
@@ -215,7 +216,7 @@ class _Growing:
         self._refused = False
 
     def look(self, size: int, *, last: bool = False) -> LiveVerdict | None:
-        """Judge the new transactions of a prefix; return ``None`` if it cannot be watched.
+        """Judge the new transactions of a prefix; if the file cannot be watched, return ``None``.
 
         Args:
             size: the length of the prefix in bytes.
@@ -260,7 +261,7 @@ class _Growing:
         )
 
     def _whole(self, report: WatchReport) -> LiveVerdict:
-        """Return the verdict on the whole file; save a violation in the folder of the chain."""
+        """Return the verdict on the whole file, and save a violation in the chain's folder."""
         from isolang.watch.violation import save_violation
 
         saved = None
@@ -296,10 +297,10 @@ class _Growing:
 
 
 def judge(data: bytes, spec: str, seconds: float) -> LiveVerdict:
-    """Judge a prefix.
+    """Judge a prefix of the history as a whole, and return the verdict.
 
     Args:
-        data: whole lines of the recorder's file.
+        data: the first lines of the recorder's file, each of them complete.
         spec: the specification by which to judge the prefix.
         seconds: the time limit of the check.
     """

@@ -1,4 +1,4 @@
-"""Plans a run: its workloads, and the share of the time that each of them has."""
+"""Plans which workloads a run plays, and which share of the time each of them gets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AUTO_SCRIPTS: Final = (
     "insert-beside-insert",
     "update-to-the-value-it-has",
 )
-"""The scripts that ``auto`` plays first. They take half a second and show known anomalies."""
+"""The scripts that ``auto`` plays first, which reveal known anomalies within half a second."""
 
 AUTO: Final = (
     ("pairs", 0.5),
@@ -31,18 +31,18 @@ AUTO: Final = (
     ("bank", 0.05),
     ("blindw-rw+", 0.05),
 )
-"""The workloads that ``auto`` plays then, with their shares of the time; the best come first."""
+"""The workloads that ``auto`` then plays, with their shares of the time; the best come first."""
 
 PLAYED: Final = 2
-"""The committed transactions from which on a workload counts as played: no anomaly needs fewer."""
+"""A workload has been played after so many commits: an anomaly needs at least so many."""
 
-_SHORT_TURN: Final = 10  # committed transactions that end a short turn
+_SHORT_TURN: Final = 10  # a short turn ends after so many committed transactions
 
-_STEPS: Final = frozenset({"rows", "conversations"})  # features that scripts need
+_STEPS: Final = frozenset({"rows", "conversations"})  # the features that scripts need
 
 
 class Phase(Struct, frozen=True, kw_only=True):
-    """A workload with its share of the time."""
+    """A workload, and the share of the time that it gets."""
 
     workload: Workload
     share: float
@@ -52,7 +52,7 @@ class RunPlan(Struct, frozen=True, kw_only=True):
     """The scripts and workloads of a run.
 
     Attributes:
-        scripts: the scripts, which are played first, one after another.
+        scripts: the scripts, which are played first, one after the other.
         phases: the workloads, which many clients play after the scripts.
     """
 
@@ -60,18 +60,18 @@ class RunPlan(Struct, frozen=True, kw_only=True):
     phases: tuple[Phase, ...] = ()
 
     def registers(self) -> tuple[str, ...]:
-        """Return the keys that hold numbers."""
+        """Return the keys that hold numbers in any script or workload."""
         names = [name for script in self.scripts for name in script.names()]
         names += [name for phase in self.phases for name in phase.workload.registers]
         return tuple(dict.fromkeys(names))
 
     def lists(self) -> tuple[str, ...]:
-        """Return the keys that hold lists."""
+        """Return the keys that hold lists in any workload."""
         names = [name for phase in self.phases for name in phase.workload.lists]
         return tuple(dict.fromkeys(names))
 
     def workload(self, passed: float) -> str:
-        """Return the name of the workload that is due when this share of the time has passed."""
+        """Return the name of the workload to play after a share of the time (0 to 1) has passed."""
         for phase in self.phases:
             passed -= phase.share
             if passed < 0:
@@ -80,23 +80,23 @@ class RunPlan(Struct, frozen=True, kw_only=True):
 
 
 class Turns:
-    """A chooser of the next workload, by what the database has committed so far.
+    """Chooses which workload comes next, depending on what the database has committed so far.
 
     At first each workload has a short turn, which ends after a few committed transactions.
     Workloads with long transactions come last. The short turns take at most half of the time, and
-    much less on a fast database. Then the workloads that have not been played yet share the
-    clients, for half of the remaining time. In the remaining time, all workloads have their shares.
+    much less on a fast database. Then the clients are divided among the workloads that have not
+    been played yet, for half of the remaining time. After that, each workload gets its share.
 
     Attributes:
-        ends: the time at which the current short turn ends at the latest; infinite outside of a
-            short turn.
+        ends: the latest end of the current short turn, as ``time.monotonic()``; infinite if short
+            turns are over.
     """
 
     def __init__(self, plan: RunPlan, *, began: float, until: float) -> None:
-        """Prepare the turns of a run that begins now.
+        """Plan the turns of a run that begins now.
 
         Args:
-            plan: the workloads.
+            plan: the workloads of the run and their shares.
             began: the current ``time.monotonic()``.
             until: the value of ``time.monotonic()`` at the end of the run.
         """
@@ -109,12 +109,12 @@ class Turns:
         self._together = False
 
     def choose(self, now: float, played: Mapping[str, int], client: int = 0) -> str:
-        """Return the workload whose turn it is.
+        """Return the name of the workload that a client plays now.
 
         Args:
             now: the current ``time.monotonic()``.
-            played: the number of committed transactions of each workload.
-            client: the number of the client that will play the workload.
+            played: for each workload, how many transactions have committed.
+            client: the number of the client, because clients may play different workloads.
         """
         while self.ends < float("inf"):
             if self._together:
@@ -134,10 +134,10 @@ class Turns:
 
 
 def plan_of(settings: Settings, target: Target) -> RunPlan:
-    """Return the plan of a run on a target.
+    """Plan a run: return the scripts and workloads that the settings name and the target supports.
 
     Raises:
-        TargetError: the workload does not exist, or the target lacks a feature that it needs.
+        TargetError: the workload does not exist, or it needs a feature that the target lacks.
     """
     scripts = () if target.lacks & _STEPS else SCRIPTS
     if settings.workload == "scripted":

@@ -1,9 +1,10 @@
-"""Plays a run in a separate process, which can be killed from outside.
+"""Plays a run in a separate process, which can be killed if it hangs.
 
-A driver may hang in a call, or hold the interpreter's lock during it. A server may stop responding,
-and a program may be silent. Therefore the target, its clients and their processes live in a child
-that leads a process group (:mod:`isolang.run.play.child`). The parent keeps the time: it tells the
-child to end, kills the group if the child does not end, and continues with the recorded history.
+A driver may hang in a call, perhaps while it holds the interpreter's lock, a server may stop
+responding, and a program may print nothing. Therefore the target, its clients and their processes
+live in a child process that leads a process group (:mod:`isolang.run.play.child`). The parent keeps
+the time: it tells the child to end, kills the group if the child does not end, and continues with
+the history that was recorded.
 """
 
 from __future__ import annotations
@@ -41,29 +42,29 @@ from isolang.run.settings import Settings
 from isolang.run.target import Owning, Serving, Target, TargetError
 from isolang.run.targets import target_named
 
-LATE: Final = ENDING + 2.5  # seconds that a run may take longer than requested
+LATE: Final = ENDING + 2.5  # seconds by which a run may exceed its requested length
 _LOADING: Final = 20.0  # seconds that the start of an interpreter may take on a busy machine
 _REACHING: Final = 8.0  # seconds that it may take to reach a server or to create the tables
 _STARTING: Final = 90.0  # seconds that the start of a server may take
-_KEYS: Final = 50  # keys that a database loads per second, at least
-_CLEANING: Final = 5.0  # seconds that a separate process may take to remove tables
+_KEYS: Final = 50  # keys that every database can load per second
+_CLEANING: Final = 5.0  # seconds that another process may take to remove tables
 _STOPPING: Final = 12.0  # seconds that a started server may take to stop
 PLAYING: Final = "play"
 JUDGING: Final = "judge what the watch is behind"
 ACCOUNTING: Final = "report the versions"
-_ACCOUNTED: Final = 2_000  # transactions whose versions a target reports per second, at least
-_WATCHED: Final = 5_000  # transactions that a watch judges per second, at least
+_ACCOUNTED: Final = 2_000  # transactions per second for which every target reports versions
+_WATCHED: Final = 5_000  # transactions per second that every watch judges
 _TICK: Final = 0.1
 
 
 class RunStep(Struct, frozen=True, kw_only=True):
-    """The next step of the child, and its time limit.
+    """The next step of the child, and how long it may take.
 
     Attributes:
         doing: the step, as a phrase that completes "no answer in 8 s to".
-        seconds: the time limit of the step.
-        version: the database's name and version; empty until they are known.
-        notes: doubts that the adapter's self-test raised.
+        seconds: the time limit for the step.
+        version: the name and version of the database; empty until they are known.
+        notes: the doubts that the adapter's self-test raised.
     """
 
     doing: str
@@ -73,10 +74,10 @@ class RunStep(Struct, frozen=True, kw_only=True):
 
 
 class Failed(Struct, frozen=True, kw_only=True):
-    """The message that the child cannot play a run.
+    """The child's message that it cannot play a run.
 
     Attributes:
-        why: the reason, as a message for the user.
+        why: the reason, as an error message for the user.
         internal: whether only a bug of isolang can be the cause.
     """
 
@@ -85,16 +86,16 @@ class Failed(Struct, frozen=True, kw_only=True):
 
 
 class Ready(Struct, frozen=True, kw_only=True):
-    """The message that the tables are removed; ``leftover`` says why some may remain."""
+    """The child's message that it has removed the tables; ``leftover`` says why some may remain."""
 
     leftover: str = ""
 
 
 class _Interrupts:
-    """A handler of Ctrl-C and of similar signals, for the duration of a run.
+    """Handles Ctrl-C and similar signals during a run.
 
-    The handler notes the first signal, so that the recorded history is still judged; the second
-    signal raises. In threads other than the main thread, which receive no signals, the handler does
+    The first signal is only noted, because the recorded history is still judged; the second signal
+    raises an error. Only the main thread receives signals, so in other threads this class does
     nothing.
 
     Attributes:
@@ -108,7 +109,7 @@ class _Interrupts:
     def __enter__(self) -> _Interrupts:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
-                if callable(signal.getsignal(number)):  # the program has a handler of the signal
+                if callable(signal.getsignal(number)):  # the program handles the signal in Python
                     self._before[number] = signal.signal(number, self._note)
         return self
 
@@ -123,14 +124,14 @@ class _Interrupts:
 
 
 class Player:
-    """A player of consecutive runs on one target; it kills a child that hangs."""
+    """Plays one run after another on the same target, and kills a child process that hangs."""
 
     def __init__(self, target: str, prefix: str) -> None:
-        """Prepare the player, without starting a process.
+        """Prepare the player, but start no process.
 
         Args:
             target: the target as the user wrote it.
-            prefix: the beginning of the tables' names.
+            prefix: how the tables' names begin.
         """
         self._named, self._prefix = target, prefix
         self._child: Child | None = None
@@ -141,15 +142,15 @@ class Player:
         self.leftover = ""
 
     def play(self, settings: Settings, show: Callable[[RunState], None]) -> Run:
-        """Play a run, which ends at most ``LATE`` seconds after its requested end.
+        """Play a run; return at most ``LATE`` seconds after its requested end.
 
         Args:
-            settings: the options of the run, on the target of this player.
+            settings: the options of the run; the target must be that of this player.
             show: a function that is called with the state a few times a second.
 
         Raises:
             IsolangError: the run cannot be played; the message says what to do.
-            RuntimeError: the run failed because of a bug of isolang.
+            RuntimeError: the run failed because of a bug in isolang.
         """
         self._await_clean()
         child = self._child or self._start()
@@ -191,7 +192,7 @@ class Player:
             if isinstance(what, RunStep):
                 ends = stopped and what.doing not in {ACCOUNTING, JUDGING}
                 step, until = what, min(until, now) if ends else now + what.seconds
-                # Only after it could create tables with these names do they belong to this run.
+                # Tables with these names belong to this run only once it could create them.
                 self._made = self._made or what.doing == PLAYING
             elif isinstance(what, Path):
                 path = what
@@ -221,7 +222,7 @@ class Player:
                 return self._ended_by_force(_run(runner, step, path, counted, stopped=stopped))
 
     def _ended_by_force(self, run: Run) -> Run:
-        """Kill the child, remove its tables by another process, and return the run."""
+        """Kill the child, let another process remove its tables, and return the run."""
         self._kill()
         cut_torn_line(run.path)
         if self._lost:
@@ -232,7 +233,7 @@ class Player:
         return replace(run, leftover=self.leftover)
 
     def _hung(self, child: Child) -> tuple[str, ...]:
-        """Return the clients' calls, which the child's signal handler dumps without a lock."""
+        """Return the calls in which the clients hang; the child's signal handler needs no lock."""
         self._dump.seek(0)
         self._dump.truncate()
         with contextlib.suppress(ProcessLookupError):
@@ -243,7 +244,7 @@ class Player:
 
     def _start(self) -> Child:
         self._scratch = tempfile.mkdtemp(prefix="isocheck-")
-        os.chmod(self._scratch, 0o711)  # the servers in it may run as another user
+        os.chmod(self._scratch, 0o711)  # the servers that use the folder may run as another user
         self.leftover = ""
         dump = self._dump.fileno()
         self._child = Child(
@@ -259,7 +260,7 @@ class Player:
         return self._child
 
     def _await_clean(self) -> None:
-        """Wait until the child has removed the tables of its last run; else kill the child."""
+        """Wait until the child has removed the last run's tables; kill the child if it does not."""
         if not self._cleaning:
             return
         self._cleaning = False
@@ -288,7 +289,7 @@ class Player:
         self._sweep()
 
     def _sweep(self) -> None:
-        """Remove the folders of the child as soon as its servers have ended."""
+        """Remove the child's temporary folder as soon as the servers that use it have ended."""
         until = time.monotonic() + _STOPPING
         folder, self._scratch = self._scratch, ""
         while folder and os.listdir(folder) and time.monotonic() < until:
@@ -298,13 +299,13 @@ class Player:
         shutil.rmtree(folder, ignore_errors=True)
 
     def finish(self) -> None:
-        """Tell the child to end, but do not wait for it."""
+        """Tell the child to end, but do not wait until it has ended."""
         if self._child:
             with contextlib.suppress(OSError):
                 self._child.pipe.send(None)
 
     def close(self) -> None:
-        """End the child, and kill all processes that it started."""
+        """End the child and all processes that it started."""
         self.finish()
         until = time.monotonic() + _STOPPING
         while self._child and time.monotonic() < until:
@@ -324,7 +325,7 @@ class Player:
 
 
 def play(settings: Settings, show: Callable[[RunState], None] = lambda state: None) -> Run:
-    """Play one run in a child process, by a :class:`Player`."""
+    """Play one run in a child process, by a :class:`Player`, and return the run."""
     player = Player(settings.target, settings.prefix)
     try:
         return player.play(settings, show)
@@ -348,7 +349,7 @@ def _run(runner: Runner, step: RunStep, path: Path, state: RunState, *, stopped:
 
 
 def _count(path: Path, state: RunState) -> RunState:
-    """Count the transactions in the file, because the child's last report may be older."""
+    """Count the transactions in the file, because the child's last report may be outdated."""
     data = path.read_bytes()
     kinds = {"committed": rb"ok", "aborted": rb"fail", "maybe": rb"info"}
     for name, kind in kinds.items():
@@ -360,15 +361,15 @@ def _count(path: Path, state: RunState) -> RunState:
 
 
 def clean(target: str, prefix: str, owner: str = "") -> tuple[tuple[str, ...], str]:
-    """Remove the tables of killed runs, in a child process.
+    """Remove the tables that killed runs have left, in a child process.
 
     Args:
         target: the target as the user wrote it.
-        prefix: the beginning of the tables' names.
-        owner: the run whose tables to remove; by default the tables of all runs that have ended.
+        prefix: how the tables' names begin.
+        owner: the run whose tables to remove; if it is empty, the tables of all ended runs.
 
     Returns:
-        The removed names, and the reason why tables may remain (empty if none do).
+        The names of the removed tables, and the reason why tables may remain (empty if none does).
     """
     named = target_named(target, prefix=prefix)
     if not named.address.host and (isinstance(named, Serving) or not named.address.database):
@@ -378,10 +379,10 @@ def clean(target: str, prefix: str, owner: str = "") -> tuple[tuple[str, ...], s
 
 
 def test_adapter(settings: Settings) -> tuple[AdapterCheck, ...]:
-    """Test the adapter of a target, in a child process.
+    """Test the adapter for a target in a child process, and return the results of its checks.
 
     Args:
-        settings: the options of a run; only the target, the level and the claims matter.
+        settings: the options of a run, of which only the target, level and claims are used.
 
     Raises:
         TargetError: the adapter cannot be tested; the message says why.
@@ -396,10 +397,10 @@ def test_adapter(settings: Settings) -> tuple[AdapterCheck, ...]:
 def _in_a_process(
     work: Callable[..., Sequence[Any]], *arguments: object, seconds: float
 ) -> tuple[tuple[Any, ...], str]:
-    """Run a function in a child process, which is killed after a number of seconds.
+    """Run a function in a child process, which is killed when the time limit is reached.
 
     Returns:
-        The result, and the reason why there is none (empty if there is one).
+        The function's result, and the reason why it could not be computed (empty if it could).
     """
     child = Child(_answer, work=work, arguments=arguments)
     found: tuple[tuple[Any, ...], str] = (), f"no answer in {seconds:g} s"
@@ -418,16 +419,16 @@ def _in_a_process(
 def _serve_player(
     pipe: Connection, *, named: str, prefix: str, owner: str, scratch: str, parent: int, dump: int
 ) -> None:
-    """Serve a player; this is the main function of its child.
+    """Play the runs that a player requests; this is the main function of its child process.
 
     Args:
         pipe: the connection to the player.
         named: the target as the user wrote it.
-        prefix: the beginning of the tables' names.
+        prefix: how the tables' names begin.
         owner: the name with which the child's runs mark their tables.
-        scratch: the folder of all temporary files.
+        scratch: the folder for all temporary files.
         parent: the process id of the player.
-        dump: the file into which SIGUSR1 writes the calls of all threads.
+        dump: the file descriptor to which SIGUSR1 writes the calls of all threads.
     """
     faulthandler.register(signal.SIGUSR1, file=dump, all_threads=True)
     tempfile.tempdir = scratch
@@ -435,12 +436,12 @@ def _serve_player(
     try:
         _play_all(pipe, _owned(target_named(named, prefix=prefix), owner), parent)
     finally:
-        if os.getppid() != parent:  # the player was killed, and cannot remove the folder
+        if os.getppid() != parent:  # the player was killed and cannot remove the folder itself
             shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _play_all(pipe: Connection, target: Target, parent: int) -> None:
-    """Play the runs that the player sends, report their progress, and then close the target."""
+    """Play the runs that the player requests, report their progress, and close the target."""
     started = False
     try:
         while (settings := _next(pipe)) is not None:
@@ -494,7 +495,7 @@ def _play_all(pipe: Connection, target: Target, parent: int) -> None:
 def _answer(
     pipe: Connection, work: Callable[..., Sequence[Any]], arguments: tuple[Any, ...]
 ) -> None:
-    """Send the result of a function, and the reason why there is none (empty if there is one)."""
+    """Send a function's result, or send the reason why it could not be computed."""
     try:
         message: tuple[tuple[Any, ...], str] = (tuple(work(*arguments)), "")
     except BaseException as error:
@@ -507,7 +508,7 @@ def _cleaned(target: str, prefix: str, owner: str) -> Sequence[str]:
 
 
 def _owned(target: Target, owner: str) -> Target:
-    """Return the target, which now marks its tables with an owner; empty for no owner."""
+    """Return the target, after setting the owner that marks its tables; empty for no owner."""
     if isinstance(target, Owning):
         target.owner = owner
     return target
@@ -528,14 +529,14 @@ def _next(pipe: Connection) -> Settings | None:
     try:
         while True:
             message = pipe.recv()
-            if message != "stop":  # ignore a "stop" that arrives after the end of a run
+            if message != "stop":  # a "stop" that arrives after the end of a run is ignored
                 return message if isinstance(message, Settings) else None
     except EOFError:
         return None
 
 
 def _removed(runner: Runner | None) -> str:
-    """Remove the tables of a run; return why that failed, or an empty text."""
+    """Remove the tables of a run; return the reason if that failed, or an empty string."""
     try:
         if runner is not None:
             runner.close()
@@ -545,7 +546,7 @@ def _removed(runner: Runner | None) -> str:
 
 
 class _Showing:
-    """A reporter of a run's progress. It ends the run on request, or when the player has died."""
+    """Reports a run's progress; interrupts the run on request, or if the player has died."""
 
     def __init__(self, pipe: Connection, parent: int) -> None:
         self._pipe, self._parent = pipe, parent
@@ -560,7 +561,7 @@ class _Showing:
 
 
 def _outlive(parent: int, scratch: str) -> None:
-    """Wait until the player has died; then end this process and all its children."""
+    """Wait until the player has died; then kill this process and all its children."""
     while os.getppid() == parent:
         time.sleep(0.5)
     time.sleep(2 * LATE)

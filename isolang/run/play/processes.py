@@ -1,4 +1,4 @@
-"""Runs clients in several processes, for databases that one interpreter is too slow for.
+"""Runs clients in several processes, for databases that are faster than one interpreter.
 
 The processes are forked after the tables are created and before this process starts a thread. Each
 process plays a share of the clients. All processes record into the same file and read the same
@@ -30,7 +30,7 @@ class ClientProcesses:
         """Start the processes.
 
         Args:
-            clients: the clients that they share.
+            clients: the clients, which the processes divide among themselves.
             count: the number of processes.
         """
         context = multiprocessing.get_context("fork")
@@ -48,7 +48,7 @@ class ClientProcesses:
         self._states: dict[int, RunState] = {}
 
     def listen(self) -> list[RunState]:
-        """Receive the reports of the processes; return the progress of each process.
+        """Receive the reports that have arrived, and return the latest report of each process.
 
         Raises:
             TargetError: a process has failed.
@@ -62,7 +62,7 @@ class ClientProcesses:
         return list(self._states.values())
 
     def end(self) -> list[RunState]:
-        """End the processes, and return their last reports.
+        """Make the processes end, and return the last report of each process.
 
         Raises:
             TargetError: a process has failed.
@@ -89,7 +89,7 @@ class ClientProcesses:
 
 
 def _play(clients: Clients, share: Share, stop: Event, to_parent: Connection) -> None:
-    """Play a share of the clients, in the new process."""
+    """Play a share of the clients; this is the main function of a new process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent handles Ctrl-C
     parent = os.getppid()
     try:

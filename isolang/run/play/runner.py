@@ -35,22 +35,23 @@ LONGEST_SILENCE: Final = 60.0  # seconds without a response after which a run en
 
 
 class Runner:
-    """A runner, which plays one run.
+    """Plays one run on a target in this process.
 
     Attributes:
-        target: the database of the run.
-        mix: the level of the run, or its mix of levels.
-        level: the level of the run; for a mix, all levels under one name.
-        tests_adapter: whether to test the adapter before the run.
-        notes: doubts that the self-test raised.
+        target: the database that the run tests.
+        mix: the level of the run, or the levels that it mixes.
+        level: the level of the run; for a mix, an artificial level that combines all names.
+        tests_adapter: whether the adapter is tested before the run.
+        notes: the doubts that the self-test raised.
     """
 
     def __init__(self, settings: Settings, target: Target | None = None) -> None:
-        """Find the target, the level and the workloads, without starting anything.
+        """Find the target, the level and the workloads, but start nothing.
 
         Args:
             settings: the options of the run.
-            target: a started target without tables, which stays started after the run.
+            target: a started target without tables, which keeps running after the run; if it is
+                ``None``, the runner starts and stops the target that the settings name.
 
         Raises:
             TargetError: the target, the level or a workload does not exist.
@@ -62,7 +63,7 @@ class Runner:
         self.mix = mix_of(settings, self.target)
         self.level = self.mix.level
         self.claims = settings.claims or self.level.claims
-        load_spec(self.claims)  # raises an error before anything starts
+        load_spec(self.claims)  # an unknown specification raises an error before anything starts
         self.plan = plan_of(settings, self.target)
         self.tests_adapter = is_foreign(self.target) and not settings.trusted
         self.notes: tuple[str, ...] = ()
@@ -76,7 +77,7 @@ class Runner:
             )
 
     def start(self) -> None:
-        """Start or reach the server, and create the tables.
+        """Start the server or connect to it, and create the tables.
 
         Raises:
             TargetError: the server cannot be reached or the tables cannot be created; the message
@@ -89,7 +90,7 @@ class Runner:
         self.target.setup(self.plan.registers(), self.plan.lists())
 
     def test_adapter(self) -> None:
-        """Test an adapter that is not part of isolang, on a started target.
+        """Test the adapter on the started target, unless it is part of isolang or trusted.
 
         Raises:
             TargetError: the test failed; the message says which check failed.
@@ -115,8 +116,8 @@ class Runner:
         """Play until the time is up, the user presses Ctrl-C, or a prefix is refuted.
 
         Args:
-            show: a function that is called with the state a few times a second.
-            began: a function that is called with the history's file when the file exists.
+            show: a function that is called with the progress a few times a second.
+            began: a function that is called with the path of the history once that file exists.
 
         Raises:
             IsolangError: the run cannot continue, and no transaction has committed.
@@ -159,11 +160,11 @@ class Runner:
         )
 
     def watched(self, run: Run) -> Run:
-        """Return the run with the final verdict of its watch, if the history is long."""
+        """Return the run with the watch's final verdict, if the history is long."""
         if self._watcher is None:
             return run
-        # Only a check of the whole file can use stated versions or find commits that a kill has
-        # lost.
+        # Only a check of the whole file can use stated versions, or detect commits that were lost
+        # when the server was killed.
         kept = not run.settings.versions and not run.state.hung and not run.may_lose_commits
         try:
             return replace(run, watched=self._watcher.finish() if kept else None)
@@ -176,17 +177,17 @@ class Runner:
             self._watcher = None
 
     def account(self, run: Run) -> Run:
-        """Add what the database's log says to the history, if the settings request versions.
+        """Add the versions from the database's log to the history, if the settings request them.
 
         Raises:
-            TargetError: the database has lost its log.
+            TargetError: the database does not have its log any more.
         """
         if not (self.settings.versions and isinstance(self.target, Accounting)):
             return run
         return replace(run, notes=(*run.notes, *self.target.account(run.path)))
 
     def _require_own(self, path: Path) -> None:
-        """Check that the tables still belong to the run; otherwise its history cannot be judged.
+        """Check that the tables still belong to the run; otherwise no verdict is possible.
 
         Raises:
             TargetError: the tables do not belong to the run any more.
@@ -203,7 +204,7 @@ class Runner:
             self.notes = (*self.notes, "the mark of its tables could not be read after the run")
 
     def _judge_end(self, clients: Clients) -> None:
-        """Note why the run ended early; raise the error if nothing can be judged."""
+        """Note the error that ended the run early; raise it if there is nothing to judge."""
         error, state = clients.fatal, clients.state
         if error is None:
             return
@@ -320,7 +321,7 @@ class Runner:
 
     def _about(self) -> str:
         s, when = self.settings, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        # An address shows no password.
+        # The text of an address does not contain its password.
         typed = ["isocheck", "run", *command_line(replace(s, target=str(self.target.address)))]
         return (
             f"{self.version}; level {self.level.name} ({self.level.says}); "
@@ -336,7 +337,7 @@ def run(settings: Settings, show: Callable[[RunState], None] = lambda state: Non
 
     Args:
         settings: the options of the run.
-        show: a function that is called with the state a few times a second.
+        show: a function that is called with the progress a few times a second.
 
     Raises:
         IsolangError: the run is impossible; the message says what to do.
@@ -350,7 +351,7 @@ def run(settings: Settings, show: Callable[[RunState], None] = lambda state: Non
 
 
 def _check(settings: Settings, target: Target) -> None:
-    """Check that a target supports the options, and prepare the target for them.
+    """Check that a target supports the chosen options, and prepare the target for them.
 
     Raises:
         TargetError: the target does not support an option.

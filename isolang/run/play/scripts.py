@@ -1,4 +1,4 @@
-"""Plays the scripts of a run, before its workloads or at the same time as they run."""
+"""Plays the scripts of a run, either before its workloads or at the same time."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ from isolang.run.settings import Settings
 from isolang.run.target import Target
 from isolang.run.workloads.scripted import Script
 
-_SCRIPTED: Final = 0.25  # the share of the time in which scripts may begin before the workloads
+_SCRIPTED: Final = 0.25  # before workloads, scripts may begin in this share of the time
 
 
 class ScriptPlayer:
-    """Plays the scripts of a run on keys that its workloads do not use.
+    """Plays the scripts of a run, on keys that its workloads do not use.
 
     Attributes:
-        postponed: the scripts that had no time before the workloads, with their levels.
+        postponed: the scripts for which there was no time before the workloads, with the level of
+            each transaction.
     """
 
     def __init__(
         self, settings: Settings, plan: RunPlan, target: Target, mix: Mix, recorder: Recorder
     ) -> None:
-        """Prepare the scripts of a plan."""
+        """Prepare to play the scripts in a plan."""
         self._settings, self._plan, self._target = settings, plan, target
         self._mix, self._recorder = mix, recorder
         self.postponed: list[tuple[Script, list[TransactionLevel]]] = []
 
     def play(self, clients: Clients, show: Callable[[RunState], None]) -> None:
-        """Play the scripts one after another; before workloads, only for a part of the time."""
+        """Play one script after the other; if workloads follow, use only a part of the time."""
         random = Random(f"{self._settings.seed}/scripts")
         state, most = clients.state, _SCRIPTED * self._settings.length
         state.workload = "scripted"
@@ -50,13 +51,13 @@ class ScriptPlayer:
         state.unplayed = tuple(script.name for script, _ in self.postponed)
 
     def play_postponed(self, clients: Clients) -> None:
-        """Play the postponed scripts while clients play the workloads, which use other keys."""
+        """Play the postponed scripts while the clients play the workloads on other keys."""
         for script, levels in self.postponed:
             if clients.stopped.is_set():
                 return
             try:
                 self._play(clients, script, levels)
-            except Exception:  # the server is lost; the clients notice that, too
+            except Exception:  # the server cannot be reached; the clients notice that, too
                 return
             clients.state.unplayed = clients.state.unplayed[1:]
 

@@ -1,12 +1,12 @@
-"""Tests an adapter before a run trusts it, because a wrong adapter convicts a correct database.
+"""Tests an adapter before a run trusts it, because a wrong adapter would accuse a correct database.
 
-Each check plays one or two short transactions, as a run does, and compares the *recorded* history
-with what the transactions did and with what a new client then reads. A check is not played if it
-needs a feature that the target ``lacks``. No check depends on when a commit becomes visible to
-other clients, because a replica may lag.
+Each check plays one or two short transactions, in the same way as a run. Then it compares the
+*recorded* history with what the transactions did, and with what another client reads afterwards. A
+check is skipped if it needs a feature that the target ``lacks``. No check depends on how soon other
+clients see a commit, because a replica may lag.
 
-A check *fails* if the history is wrong. It is *doubtful* if the history says less than it could,
-for example if the adapter classifies a refusal as an unclear error.
+A check *fails* if the history is wrong. It is *doubtful* if the history is right but says less than
+it could, for example because the adapter treats a clear refusal to commit as an unclear error.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ if TYPE_CHECKING:
 REGISTERS: Final = tuple(f"selftest/{number:02}" for number in range(40))
 LISTS: Final = tuple(f"selftest/list/{number}" for number in range(6))
 SECONDS: Final = 60.0
-"""The time limit of all checks together."""
+"""The time limit for all checks together."""
 
-_VISIBLE: Final = 5.0  # seconds after which a commit must be visible to all clients
+_VISIBLE: Final = 5.0  # seconds within which every client must see a commit
 _STEPS: Final = frozenset({"conversations"})
 
 
@@ -102,12 +102,13 @@ class NotPlayed(Exception):  # noqa: N818 - no fault
 
 
 def selftest_of(mix: Mix, target: Target, claims: str) -> tuple[AdapterCheck, ...]:
-    """Test the adapter of a database at the level of a run, or at each level of a mix.
+    """Test an adapter at the level of a run; if the run mixes levels, test it at each of them.
 
     Args:
-        mix: the level of the run, or its mix of levels.
-        target: the target, which is started and has no tables before and after the test.
-        claims: the specification of the run, for a single level; no level of a mix claims it.
+        mix: the level of the run, or the levels that it mixes.
+        target: a started target, which has no tables before and after the test.
+        claims: the specification of the run, which is used only if the run has a single level,
+            because no single level of a mix claims it.
 
     Raises:
         TargetError: the tables cannot be created.
@@ -132,14 +133,15 @@ def selftest(
     other_levels: Sequence[Level] = (),
     only: str = "",
 ) -> tuple[AdapterCheck, ...]:
-    """Test the adapter of a database at one of its levels.
+    """Test an adapter at one level, and return the results of its checks.
 
     Args:
-        target: the target, which is started and has no tables before and after the test.
+        target: a started target, which has no tables before and after the test.
         level: the level under test.
-        claims: the specification of the run; a history may satisfy it or the level's own claim.
-        other_levels: other levels at which transactions run on the same connection.
-        only: the name of the only check to play; by default all.
+        claims: the specification of the run; it is enough if a history satisfies either this
+            specification or the level's own claim.
+        other_levels: other levels, at which transactions run on the same connection in between.
+        only: the name of the only check to play; if it is empty, all checks are played.
 
     Raises:
         TargetError: the tables cannot be created.
@@ -159,10 +161,10 @@ def selftest(
 
 
 def require(found: Sequence[AdapterCheck], target: Target) -> tuple[str, ...]:
-    """Return the doubts, a sentence each, if no check failed.
+    """Return each doubt as a sentence; raise an error if a check has failed.
 
     Raises:
-        TargetError: a check failed; the message says which, and what to do.
+        TargetError: a check has failed; the message says which check, and what to do.
     """
     for one in found:
         if one.outcome == "failed":
@@ -193,7 +195,7 @@ def _checked(name: str, check: Callable[[Bench], None], bench: Bench) -> Adapter
 
 
 class PlayedTransaction(Struct, frozen=True):
-    """A transaction as it was recorded: its outcome, its operations, and the client's error."""
+    """A recorded transaction: its outcome and operations in the history, and the client's error."""
 
     outcome: Outcome
     ops: tuple[tuple[Any, ...], ...]
@@ -201,13 +203,13 @@ class PlayedTransaction(Struct, frozen=True):
 
 
 class Bench:
-    """A target under test, with the clients, keys and values of its checks.
+    """A target under test, together with the clients, keys and values that its checks use.
 
     Attributes:
-        target: the target, which is started and has tables.
+        target: the started target, with its tables.
         level: the level under test.
-        claims: specifications; each history must satisfy at least one of them.
-        other_levels: other levels at which transactions run on the same connection.
+        claims: specifications, of which each recorded history must satisfy at least one.
+        other_levels: other levels, at which transactions run on the same connection in between.
     """
 
     def __init__(
@@ -225,19 +227,19 @@ class Bench:
         self._clients: dict[str, Client] = {}
 
     def register(self) -> str:
-        """Return a register that no check has used."""
+        """Return a register that no check has used yet."""
         return next(self._registers)
 
     def list(self) -> str:
-        """Return a list that no check has used."""
+        """Return a list that no check has used yet."""
         return next(self._lists)
 
     def value(self) -> int:
-        """Return a value that no check has written."""
+        """Return a value that no check has written yet."""
         return 1_000_000 + next(self._numbers)
 
     def client(self, name: str = "first") -> Client:
-        """Return the client with a name; connect it anew if it cannot begin a transaction."""
+        """Return the client with this name; reconnect it if it cannot begin a transaction."""
         client = self._clients.get(name)
         if client is None or not client.usable():
             self.leave(name)
@@ -245,7 +247,7 @@ class Bench:
         return client
 
     def leave(self, *names: str) -> None:
-        """Close the clients with these names; by default all."""
+        """Close the clients with these names; if no name is given, close all clients."""
         for name in names or tuple(self._clients):
             client = self._clients.pop(name, None)
             if client is not None:
@@ -253,10 +255,10 @@ class Bench:
                     client.close()
 
     def needs(self, *what: str) -> None:
-        """Check that the target has these features.
+        """Check that the target has all of these features.
 
         Raises:
-            NotPlayed: the target lacks a feature.
+            NotPlayed: the target lacks one of the features.
         """
         for one in what:
             if one in self.target.lacks:
@@ -265,7 +267,7 @@ class Bench:
     def play(
         self, *program: Operation, by: str = "first", client: Client | None = None
     ) -> PlayedTransaction:
-        """Play one transaction on the client with a name, or on ``client``."""
+        """Play one transaction on ``client``, or else on the client with the name ``by``."""
         with self.recorder() as recorder:
             outcome, error = play(
                 program,
@@ -281,18 +283,18 @@ class Bench:
             return _seen(recorder.history(), outcome, error)
 
     def recorder(self) -> Recorder:
-        """Return a recorder that writes a new file."""
+        """Return a recorder that writes into a new file."""
         return Recorder(self._folder / f"{next(self._numbers)}.edn")
 
     def expect(self, *program: Operation, shows: Sequence[object]) -> None:
-        """Play a transaction, and check that it commits with these results.
+        """Play a transaction, and check that it commits and records the expected values.
 
         Args:
-            program: the operations of the transaction.
-            shows: the expected value of each recorded operation, in order.
+            program: the operations that the transaction consists of.
+            shows: for each recorded operation, the value that it must have.
 
         Raises:
-            Failing: the transaction does not commit, or records other values.
+            Failing: the transaction does not commit, or its history has other values.
         """
         seen = self.play(*program)
         if seen.outcome != "committed":
@@ -306,11 +308,10 @@ class Bench:
                 )
 
     def holds(self, key: str, *expected: object) -> object:
-        """Read a key by another client until it has an expected value; return that value.
+        """Let another client read a key until it has an expected value, and return that value.
 
         Raises:
-            Failing: the key has no expected value within the time that a commit may take to be
-                visible.
+            Failing: the key has no expected value, although a commit must be visible by then.
         """
         until = time.monotonic() + _VISIBLE
         while True:
@@ -329,10 +330,10 @@ class Bench:
     def together(
         self, programs: Sequence[Program], schedule: Sequence[int]
     ) -> tuple[PlayedTransaction, ...]:
-        """Play transactions step by step, each on its own client.
+        """Play transactions step by step, each with its own connection, and judge their history.
 
         Raises:
-            Failing: the recorded history violates what the level claims.
+            Failing: the recorded history violates the specification that the level claims.
         """
         with self.recorder() as recorder:
             played = interleave(
@@ -397,7 +398,7 @@ def _plain(value: object) -> str:
 
 
 def _shown(ops: Any) -> str:
-    """Return the text of operations or of recorded operations, on one line."""
+    """Return operations (recorded or not) as text on a single line."""
     parts = []
     for op in ops:
         if isinstance(op, tuple):
@@ -532,7 +533,7 @@ def _level(b: Bench) -> None:
 
 
 class _LostBeforeCommit(BaseClient):
-    """A client whose connection is closed just before COMMIT."""
+    """A client whose connection is closed immediately before COMMIT."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -581,10 +582,10 @@ def _repeated(b: Bench) -> None:
 
 
 def _conflict(b: Bench) -> None:
-    """Check the outcomes of two writers of one key, each of which also writes a key of its own.
+    """Check the recorded outcomes of two transactions that write the same key.
 
-    The writer's own key shows whether the transaction has committed, whatever the database does to
-    the common key.
+    Each of them also writes a key of its own. This key shows whether the transaction has committed,
+    whatever the database does to the common key.
     """
     b.needs("conversations")
     x, keys, values = b.register(), [b.register(), b.register()], [b.value(), b.value()]
@@ -615,7 +616,7 @@ def _conflict(b: Bench) -> None:
 
 
 def _set_up_again(b: Bench) -> None:
-    b.leave()  # no client may use the tables while they are removed
+    b.leave()  # no client may use the tables while they are being removed
     b.target.remove()
     b.target.setup(REGISTERS, LISTS)
     first: dict[str, object] = dict.fromkeys(REGISTERS) | {key: [] for key in LISTS}

@@ -1,4 +1,4 @@
-"""Simulates runs: plays a workload on the database in memory, in a random order by the seed."""
+"""Simulates runs: plays a workload on the in-memory database, in a random but repeatable order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RULES: Final = {
     "strong-snapshot": "snapshot",
     "read-committed": "read committed",
 }
-"""The level of the database in memory for each of these guarantees of ``isocheck generate``."""
+"""For each guarantee that ``isocheck generate`` can simulate, the in-memory database's level."""
 
 
 def simulate(
@@ -33,15 +33,15 @@ def simulate(
     sessions: int = 10,
     seed: int = 0,
 ) -> History:
-    """Return the history of a simulated workload of ``isocheck run``.
+    """Return the history of a simulated run of a workload of ``isocheck run``.
 
     Args:
         name: the name of the workload.
-        rule: a key of ``RULES``.
-        shape: the sizes of the workload.
+        rule: the guarantee of the simulated database; a key of ``RULES``.
+        shape: the sizes that the workload uses; ``None`` for its default sizes.
         transactions: the number of transactions, including aborted ones.
         sessions: the number of clients.
-        seed: the seed of all random choices; equal seeds give equal histories.
+        seed: the seed for all random choices; the same seed gives the same history.
 
     Raises:
         TargetError: the workload or rule does not exist.
@@ -66,7 +66,7 @@ def simulate(
             if begun < transactions:
                 client.start(workload, RULES[rule], next(clock))
                 begun += 1
-        # If all open transactions wait and no other transaction can begin, a waiting one continues.
+        # If all open transactions wait and no other can begin, a waiting transaction continues.
         elif client.until <= len(ended) or not any(
             one.steps is not None and one.until <= len(ended) for one in clients
         ):
@@ -75,16 +75,16 @@ def simulate(
 
 
 class _Client:
-    """A client with its open transaction. It notes operations as a recorder does."""
+    """A client with its open transaction, whose operations it notes as a recorder does."""
 
     def __init__(self, number: int, client: MemoryClient, source: ProgramSource) -> None:
         self.steps: Generator[Operation, Any, None] | None = None
-        self.until = 0  # the client waits until this many transactions have ended
+        self.until = 0  # the client waits until so many transactions have ended
         self._number, self._client, self._source = number, client, source
         self._result: Any = None
 
     def start(self, workload: Workload, level: str, now: int) -> None:
-        """Begin a transaction."""
+        """Begin the next transaction of the workload."""
         program, self._rows = workload.program(self._source), workload.rows
         self._source.made += 1
         self.steps = as_conversation(program) if isinstance(program, tuple) else program
@@ -92,7 +92,7 @@ class _Client:
         self._client.begin(level)
 
     def step(self, ended: list[Transaction], clock: Iterator[int]) -> None:
-        """Do the next operation; add the transaction to ``ended`` if it has ended."""
+        """Do the next operation; if the transaction ends, add it to ``ended``."""
         assert self.steps is not None
         self.until = len(ended)
         try:
@@ -121,31 +121,31 @@ class _Client:
             end=next(clock),
         )  # fmt: skip
 
-    # --- the notes of the transaction's operations ---
+    # --- the methods by which the transaction's operations are noted ---
 
     def sending(self) -> None:
-        """Note nothing: the simulation has no times of operations."""
+        """Note nothing, because a simulation has no times at which operations are sent."""
 
     def read(self, key: str, value: Any, version: Any = None) -> None:
-        """Note a read."""
+        """Note that a key was read."""
         self._operations.append(("r", key, value))
 
     def write(self, key: str, value: Any, version: Any = None) -> None:
-        """Note a write."""
+        """Note that a key was written."""
         self._operations.append(("w", key, value))
 
     def read_none_of(self, key: str, values: Any) -> None:
-        """Note a read whose value was none of these."""
+        """Note that a key was read whose value was none of ``values``."""
         self._operations.append(("r-not-in", key, values))
 
     def delete(self, key: str) -> None:
-        """Note a delete."""
+        """Note that a row was deleted."""
         self._operations.append(("delete", key))
 
     def select(self, low: int, high: int, rows: dict[str, Any]) -> None:
-        """Note a predicate read."""
+        """Note that the rows with values from ``low`` to ``high`` were read."""
         self._operations.append(("scan", f"[:between :value {low} {high}]", rows))
 
     def append(self, key: str, value: Any) -> None:
-        """Note an append."""
+        """Note that a value was appended to a list."""
         self._operations.append(("append", key, value))

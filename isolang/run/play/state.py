@@ -1,4 +1,4 @@
-"""Describes the progress of a run, and a run that has ended."""
+"""Describes the progress of a run, and the result of a run that has ended."""
 
 from __future__ import annotations
 
@@ -16,36 +16,38 @@ from isolang.run.play.live import LiveVerdict
 from isolang.run.settings import Settings
 from isolang.run.target import Level
 
-SHORT: Final = 1.0  # seconds of silence that are too long if connections were also refused
-LONG: Final = 5.0  # seconds of silence that are too long if no connection was refused
+SHORT: Final = 1.0  # seconds without a response that are too long if connections were refused
+LONG: Final = 5.0  # seconds without a response that are too long otherwise
 
 
 class RunState(Struct, kw_only=True):
     """The progress of a run.
 
     Attributes:
-        began: ``time.monotonic()`` at the first transaction.
-        ended: ``time.monotonic()`` when the clients had to end; 0 before.
+        began: the value of ``time.monotonic()`` at the first transaction.
+        ended: the value of ``time.monotonic()`` when the clients were told to end; 0 until then.
         committed: the number of committed transactions.
         aborted: the number of transactions that certainly aborted.
         maybe: the number of transactions with an unknown outcome.
         latency: the total duration of all committed transactions, in seconds.
-        level: the level of the database.
-        workload: the workload that is played now.
-        errors: the number of errors, by their class and first words.
-        faults: the number of times that each fault was injected.
-        look: the last verdict on a prefix; ``None`` before the first check.
-        played: the number of committed transactions of each workload.
-        ran_at: the number of committed transactions at each level of the database.
-        bad: the number of responses that no history can contain, by their messages.
-        answered: ``time.monotonic()`` at the last response.
-        refused: ``time.monotonic()`` at the last refused connection; 0 if none was refused.
-        refusal: the error message of the last refused connection.
-        silent: the longest time without a response in seconds, except during injected faults.
-        silent_from: the seconds from ``began`` until the longest such time began.
-        hung: the calls that did not end when the clients had to end.
-        unplayed: the scripts that the run had no time for.
-        problem: the reason why the run ended early; empty if it did not.
+        level: the name of the level at which the run plays.
+        workload: the workload that is being played now.
+        errors: how many errors occurred, by their class and first words.
+        faults: for each fault, how often it was injected.
+        look: the last verdict on a prefix of the history; ``None`` before the first check.
+        played: for each workload, how many of its transactions have committed.
+        ran_at: for each level of the database, how many transactions have committed at it.
+        bad: how many responses cannot be recorded in a history, by the message that describes them.
+        answered: the value of ``time.monotonic()`` at the last response.
+        refused: the value of ``time.monotonic()`` when a connection was last refused; 0 if every
+            connection was accepted.
+        refusal: the error message when a connection was last refused.
+        silent: the longest time without a response, in seconds, unless an injected fault was the
+            reason.
+        silent_from: how many seconds after ``began`` that time without a response began.
+        hung: the calls that were still hanging after the clients should have ended.
+        unplayed: the scripts for which the run had no time.
+        problem: why the run ended early; empty if it did not.
     """
 
     began: float = 0.0
@@ -72,7 +74,7 @@ class RunState(Struct, kw_only=True):
     problem: str = ""
 
     def total(self) -> int:
-        """Return the number of transactions that have ended."""
+        """Return how many transactions have ended, whatever their outcome."""
         return self.committed + self.aborted + self.maybe
 
     def count(
@@ -84,14 +86,15 @@ class RunState(Struct, kw_only=True):
         level: str = "",
         workload: str = "",
     ) -> None:
-        """Count an ended transaction.
+        """Count a transaction that has ended.
 
         Args:
             outcome: the outcome of the transaction.
-            seconds: the duration of the transaction.
+            seconds: how long the transaction took.
             error: the error that the client raised; ``None`` if it raised none.
-            level: the database's name of the transaction's level.
-            workload: the workload of the transaction; by default the current one.
+            level: the name that the target gives to the level of the transaction.
+            workload: the workload that the transaction belongs to; if it is empty, the current
+                workload.
         """
         setattr(self, outcome, getattr(self, outcome) + 1)
         if outcome == "committed":
@@ -104,11 +107,11 @@ class RunState(Struct, kw_only=True):
             self.bad[str(error)[:200]] += 1
 
     def hear(self, now: float, *, excused: bool = False) -> float:
-        """Return the seconds since the last response; keep the longest such time in the state.
+        """Return the seconds since the last response, and note the longest such time.
 
         Args:
             now: the current ``time.monotonic()``.
-            excused: whether an injected fault keeps the server from responding.
+            excused: whether the server cannot respond because of an injected fault.
         """
         if excused:
             self.answered = now
@@ -118,12 +121,12 @@ class RunState(Struct, kw_only=True):
         return silent
 
     def unreachable(self) -> bool:
-        """Return whether the server was silent for longer than injected faults explain."""
+        """Return whether the server was silent for longer than injected faults can explain."""
         gone = self.refused > max(self.answered, self.began)
         return gone or self.silent >= (SHORT if self.refused else LONG)
 
     def add_up(self, parts: Sequence[RunState]) -> None:
-        """Set the counts to the sums of the counts of several processes."""
+        """Replace the counts by the sums of the counts in the states of several processes."""
         for name in ("committed", "aborted", "maybe", "latency"):
             setattr(self, name, sum(getattr(one, name) for one in parts))
         for name in ("errors", "played", "ran_at", "bad"):
@@ -138,21 +141,21 @@ class RunState(Struct, kw_only=True):
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """A run that has ended, with its history.
+    """A run that has ended, with the history that it recorded.
 
     Attributes:
         settings: the options of the run.
-        version: the database's name and version, as it reports them.
-        mix: the level of the run, or its mix of levels.
+        version: the name and version that the database reported.
+        mix: the level of the run, or the levels that it mixed.
         claims: the specification by which to judge the history.
-        path: the file of the history.
-        state: the progress of the run at its end.
-        seconds: the time from the first transaction to the last one.
+        path: the file that contains the history.
+        state: the progress of the run when it ended.
+        seconds: the seconds from the first transaction to the end of the last transaction.
         interrupted: whether Ctrl-C ended the run.
-        planned: the workloads that the clients were to play.
-        leftover: the reason why tables may remain; empty if none do.
-        notes: doubts that the adapter's self-test raised, and other remarks.
-        watched: the verdict of the watch; ``None`` if the whole file must be judged.
+        planned: the workloads that the clients were supposed to play.
+        leftover: why some tables may remain in the database; empty if none do.
+        notes: the doubts that the adapter's self-test raised, and other remarks.
+        watched: the final verdict of the watch; ``None`` if a check must judge the whole file.
     """
 
     settings: Settings
@@ -170,22 +173,22 @@ class Run(Struct, frozen=True, kw_only=True):
 
     @property
     def level(self) -> Level:
-        """Return the level of the run; for a mix, all levels under one name."""
+        """Return the level of the run; for a mix, a made-up level that combines all names."""
         return self.mix.level
 
     @property
     def may_lose_commits(self) -> bool:
-        """Return whether commits may be lost: a server was killed, or a standby was promoted."""
+        """Return whether a server was killed or a standby promoted, which may lose commits."""
         return any(self.state.faults.get(fault) for fault in ("kill", "promote"))
 
     @property
     def throughput(self) -> float:
-        """Return the number of committed transactions per second."""
+        """Return how many transactions committed per second."""
         return self.state.committed / self.seconds if self.seconds else 0.0
 
 
 def nothing_committed(run: Run) -> str:
-    """Return the message that no transaction has committed, with the most likely reason."""
+    """Return the message that no transaction has committed, and the most likely reason for it."""
     state = run.state
     reason = "".join(f"; most often: {error}" for error, _ in state.errors.most_common(1))
     if state.refused and not reason:
@@ -199,7 +202,7 @@ def nothing_committed(run: Run) -> str:
 
 
 def _kind(error: BaseException) -> str:
-    """Return the class of an error and the first words of its message, without names of rows."""
+    """Return the class of an error and the first words of its message, without quoted names."""
     reason = error.args[-1] if error.args else ""
     words = re.sub(r"[\"'][^\"']*[\"']|\d+", "…", str(reason)).split()
     return f"{type(error).__name__}: {' '.join(words[:8])}"

@@ -1,4 +1,4 @@
-"""Plays one program as one recorded transaction of a client."""
+"""Plays a program on a client as one transaction, and records it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from isolang.run.target import Client, Swapping, Target, TargetError, Transactin
 
 
 def driver_for(target: Target) -> Driver:
-    """Return the driver that commits a target's clients and classifies their errors."""
+    """Return a driver that commits a target's clients, and classifies errors as the target does."""
     return Driver(
         commit=lambda client: client.commit(),
         rollback=lambda client: client.rollback(),
@@ -56,26 +56,27 @@ def play(
     wait: Callable[[Wait], None] = lambda operation: None,
     pace: Callable[[], None] = lambda: None,
 ) -> tuple[Outcome, Exception | None]:
-    """Play a program as one transaction.
+    """Play a program as one recorded transaction.
 
     Args:
-        program: a program of a workload.
-        recorder: the recorder of the transaction.
-        session: the session of the transaction in the history.
-        client: a connection without an open transaction.
-        driver: the driver of the target, by :func:`driver_for`.
-        level: the level of the transaction, by the target's name.
-        recorded: the level's name in the history, for a run with several levels.
-        rows: whether a missing row is recorded as such and not as the value ``DELETED``; true for
-            workloads with predicates.
-        lists: the keys that hold lists, to detect responses of the wrong type; ``None`` for no
-            check.
+        program: the program of a workload; a tuple of operations or a conversation.
+        recorder: the recorder that writes the transaction into the history.
+        session: the session to which the transaction belongs in the history.
+        client: a client that has no open transaction.
+        driver: the driver that :func:`driver_for` returns for the target.
+        level: the name that the target gives to the level of the transaction.
+        recorded: the name of the level in the history, if the run mixes several levels.
+        rows: whether a missing row is recorded as missing, as workloads with predicates require, or
+            as the value ``DELETED``.
+        lists: the keys that hold lists, by which responses of the wrong type are detected; ``None``
+            to check no types.
         wait: a function that keeps the transaction open during a :class:`Wait`.
-        pace: a function that is called before each operation and before COMMIT; a schedule blocks
-            in it.
+        pace: a function that is called before each operation and before COMMIT; it can block until
+            a schedule allows the next step.
 
     Returns:
-        The recorded outcome, and the error that the client raised (``None`` if it raised none).
+        The outcome in the history, and the error that the client raised (``None`` if it raised
+        none).
 
     Raises:
         IsolangError: the run cannot continue.
@@ -96,14 +97,14 @@ def play(
     except BadAnswer as error:
         return t.outcome or "maybe", error
     except (IsolangError, AttributeError, LookupError, NameError, TypeError):
-        raise  # a mistake of an adapter or a program, not a response of a database
+        raise  # a bug in an adapter or a program, not a response of a database
     except Exception as error:
         return t.outcome or "maybe", error
     return "committed", None
 
 
 def as_conversation(operations: tuple[Operation, ...]) -> Generator[Operation, Any, None]:
-    """Return the conversation of a program whose operations are known in advance."""
+    """Turn a program whose operations are known in advance into a conversation."""
     for operation in operations:  # noqa: UP028 - a tuple cannot be sent results
         yield operation
 
@@ -129,7 +130,7 @@ def _converse(
 
 
 def planned(operation: Operation, *, rows: bool = False) -> tuple[Recorded, ...]:
-    """Return the records of an operation without its result; ``rows`` is as in `play`."""
+    """Return how an operation is recorded before its result is known (``rows`` as in `play`)."""
     match operation:
         case Read(key):
             return (("r", key, None),)
@@ -152,28 +153,28 @@ def planned(operation: Operation, *, rows: bool = False) -> tuple[Recorded, ...]
 
 
 class Notes(Protocol):
-    """A log of a transaction's operations; a recorded transaction is one."""
+    """Something that notes the operations of a transaction, such as a recorded transaction."""
 
     def sending(self) -> None:
         """Note that the client is about to send a statement."""
 
     def read(self, key: Any, value: Any, version: Any = None) -> None:
-        """Note a read of a key."""
+        """Note that a key was read."""
 
     def read_none_of(self, key: Any, values: list[Any]) -> None:
-        """Note a read of a key whose value was none of these."""
+        """Note that a key was read whose value was none of ``values``."""
 
     def write(self, key: Any, value: Any, version: Any = None) -> None:
-        """Note a write of a key."""
+        """Note that a key was written."""
 
     def append(self, key: Any, value: Any) -> None:
-        """Note an append to a list."""
+        """Note that a value was appended to a list."""
 
     def delete(self, key: Any) -> None:
-        """Note the deletion of a row."""
+        """Note that a row was deleted."""
 
     def select(self, low: int, high: int, rows: dict[Any, Any]) -> None:
-        """Note a read of the rows whose value is in a range."""
+        """Note that the rows with values from ``low`` to ``high`` were read."""
 
 
 def perform(
@@ -185,9 +186,9 @@ def perform(
     rows: bool = False,
     lists: Container[str] | None = None,
 ) -> Any:
-    """Perform an operation, note what it did, and return its result; ``rows`` is as in `play`.
+    """Perform an operation, note what it did, and return its result (``rows`` as in `play`).
 
-    An UPDATE or DELETE that finds no row is recorded as a read of the missing row.
+    An UPDATE or DELETE that finds no row is recorded as a read that found the row missing.
     """
     absent = None if rows else DELETED
     t.sending()
@@ -252,7 +253,7 @@ def perform(
 
 
 def _swap(operation: Swap, t: Notes, client: Client, lists: Container[str] | None) -> bool:
-    """Compare and set; a failed comparison notes a read of a value other than the expected one."""
+    """Compare and set; if the comparison fails, note a read of any other value than expected."""
     key, expected, value = operation.key, operation.expected, operation.value
     if not isinstance(client, Swapping):
         found = as_written(key, client.read(key), lists)
@@ -273,7 +274,7 @@ def _stated(client: Client) -> dict[str, Any]:
 
 
 def _undo(operation: Write | Append | Insert | Delete, client: Client) -> None:
-    """Write and roll back to a savepoint; record nothing."""
+    """Write, and roll back to a savepoint; the undone write is not recorded."""
     client.savepoint()
     match operation:
         case Write(key, value):
@@ -288,19 +289,21 @@ def _undo(operation: Write | Append | Insert | Delete, client: Client) -> None:
 
 
 def as_written(key: str, value: Any, lists: Container[str] | None = None) -> Any:
-    """Return a read value in the form of written values: an integer, or a list of integers.
+    """Convert a value that was read to the type in which values are written.
 
-    A driver may return 3.0 or ``Decimal(3)`` for a written 3. These values are equal in Python but
-    differ in a history, where a read of a value that no transaction wrote convicts the database.
+    Values are written as integers, and lists as lists of integers. For a written 3, a driver may
+    return 3.0 or ``Decimal(3)``. In Python these values are equal, but in a history they differ,
+    and a read of a value that no transaction wrote convicts the database.
 
     Args:
-        key: the key of the read.
+        key: the key that was read.
         value: the value that the adapter returned.
-        lists: the keys that hold lists; ``None`` if transactions may write values of other types.
+        lists: the keys that hold lists; ``None`` if transactions may also write values of other
+            types.
 
     Raises:
-        BadAnswer: no transaction can have written the value: its shape is wrong, or it is not an
-            integer.
+        BadAnswer: no transaction can have written the value, because it is not an integer, or is a
+            list instead of a single value, or the reverse.
     """
     if type(value) is int or value is None or value == DELETED:
         shaped = value is None or value == DELETED or lists is None or key not in lists
@@ -315,7 +318,7 @@ def as_written(key: str, value: Any, lists: Container[str] | None = None) -> Any
 
 
 def _number(key: str, value: Any, lists: Container[str] | None) -> Any:
-    """Return a number as an integer; a run writes only integers, so any other value is an error."""
+    """Convert a number to an integer; reject other values, because runs write only integers."""
     if isinstance(value, bool | str) or not hasattr(value, "__int__"):
         return value if lists is None else _refuse(key, "an integer", value)
     exact = hasattr(value, "__index__") or not hasattr(value, "__float__")
@@ -333,7 +336,7 @@ def _refuse(key: str, expected: str, value: Any) -> NoReturn:
 
 
 _EXACT: Final = 2**53
-"""The smallest float that may stand for several integers."""
+"""From this number on, a float may be the rounded value of several integers."""
 
 
 def _transact(
@@ -343,7 +346,7 @@ def _transact(
     plan: tuple[Recorded, ...],
     lists: Container[str] | None,
 ) -> None:
-    """Let a client run a whole transaction whose operations are known in advance."""
+    """Let a client run a whole transaction whose operations are known, and record the results."""
     for (name, key, value), result in zip(plan, client.transact(level, plan), strict=True):
         if name == "r":
             t.read(key, as_written(key, result, lists))

@@ -1,6 +1,6 @@
-"""Recording: the recorder of transactions, and the lines of its file.
+"""Records what clients do in a history.
 
-``recorder`` writes each transaction into a history while its client waits. ``lines`` encodes the
-lines of the file. ``steps`` lets threads and coroutines share the recorder's code. ``database_log``
-adds the version order of the database's log to a complete history.
+``recorder`` writes each transaction into the history's file while its client waits. ``lines``
+encodes the lines of this file. ``steps`` allows threads and coroutines to share the recorder's
+code. ``database_log`` adds the version order in the database's log to a finished history.
 """

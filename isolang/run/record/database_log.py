@@ -1,9 +1,9 @@
-"""Adds what the database's log says to a recorded history: the version order, and other writers.
+"""Completes a recorded history by the database's log: with version orders and unrecorded writers.
 
-While clients run, their lines contain the database's names of the versions that they read and
-wrote. Afterwards the database's log shows the order in which these versions were installed, and
-what unrecorded transactions wrote. The lines are then rewritten with numbers of versions that
-ascend in this order.
+While clients run, each line of the history names the versions that a transaction read and wrote, as
+the database names them. Afterwards, the database's log shows in which order these versions were
+installed, and what unrecorded transactions wrote. This module then rewrites the history: for each
+key, it numbers the versions in the order in which they were installed.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _PROCESS: Final = re.compile(rb":process (\d+)")
 _PLACE: Final = re.compile(rb":index (-?\d+).*?:time (-?\d+)")
 
 INITIAL: Final = 0
-"""The number of the initial version."""
+"""The number of the version that a key has initially."""
 
 
 class Installed(Struct, frozen=True, kw_only=True):
-    """A version in the log.
+    """A version that the log contains.
 
     Attributes:
-        transaction: the number of the transaction that wrote the version.
-        key: the key in the history.
-        value: the written value; ``DELETED`` for a deletion.
-        row: the columns of the row as text to show; empty if the value is enough.
+        transaction: the database's number for the transaction that wrote the version.
+        key: the key of the version, as the history names it.
+        value: the value that was written; ``DELETED`` if the row was deleted.
+        row: all columns of the row as a text for reports; empty if the value says enough.
     """
 
     transaction: int
@@ -52,13 +52,13 @@ class Installed(Struct, frozen=True, kw_only=True):
 
 
 class RewrittenHistory(Struct, frozen=True, kw_only=True):
-    """The counts of a rewritten history.
+    """The numbers of versions and transactions in a rewritten history.
 
     Attributes:
-        versions: the number of versions in the log.
-        stated: the number of operations whose version is now known.
-        unknown: the number of operations of committed transactions whose version is unknown.
-        others: the number of added transactions, which were not recorded.
+        versions: the number of versions that the log contains.
+        stated: the number of operations whose version is known now.
+        unknown: the number of operations in committed transactions whose version is still unknown.
+        others: the number of transactions that were not recorded and have been added.
     """
 
     versions: int
@@ -68,7 +68,7 @@ class RewrittenHistory(Struct, frozen=True, kw_only=True):
 
 
 def summary_of(account: RewrittenHistory) -> str:
-    """Return the counts as a phrase."""
+    """Return the numbers of a rewritten history as a phrase for the user."""
     stated_version = f"the log has {account.versions:,} versions in their order"
     if account.unknown:
         stated_version += f"; {account.unknown:,} committed operations have none"
@@ -85,20 +85,20 @@ def rewrite_history(
     into: Path | None = None,
     values_are_writers: bool = False,
 ) -> RewrittenHistory:
-    """Rewrite a history with ordered versions, and add the writers that were not recorded.
+    """Rewrite a history with numbered versions, and add the writers that were not recorded.
 
-    SOUND BECAUSE: a writer that was not recorded gets its own session, which begins before all
-    other sessions and ends after them, so the history claims nothing about its time.
+    SOUND BECAUSE: each writer that was not recorded gets its own session, which begins before all
+    other sessions and ends after them. Therefore the history claims nothing about its time.
 
     Args:
-        path: the history; its lines state versions as texts, and name transactions.
-        log: the versions of all keys of the history, in the order in which those of a key were
-            installed.
-        is_initial: a function that returns whether a version, whose text begins with the number of
-            a transaction, is from before the log.
-        into: the file to write; by default the history itself.
-        values_are_writers: whether the values of the history are the numbers of the transactions
-            that wrote them, and transactions may have unrecorded operations.
+        path: the history, whose lines state versions as strings and name the transactions.
+        log: the versions of all keys in the history; the versions of each key come in the order in
+            which they were installed.
+        is_initial: a function that returns whether a version is older than the log; the version's
+            text begins with the number of the transaction that wrote it.
+        into: the file to write; if it is ``None``, the history itself is replaced.
+        values_are_writers: whether each value in the history is the number of the transaction that
+            wrote it, and transactions may have operations that were not recorded.
     """
     from isolang.history import read_history
 
@@ -122,9 +122,9 @@ def rewrite_history(
     if values_are_writers:
         repaired = _Repaired(history, text, lines_of, new, made)
         others |= repaired.nameless()
-    # SOUND BECAUSE: a transaction that committed although its client did not learn that is in the
-    # history twice now: as itself and as another writer of these values, about which less is known.
-    # That it happened only once is one of the choices.
+    # SOUND BECAUSE: a transaction whose client did not learn that it had committed is now in the
+    # history twice: as itself, and as another writer of the same values, about which less is known.
+    # One of the choices that a check can make is that it happened only once.
     for number, line in enumerate(text, 1):
         text[number - 1] = _rewritten(line, new.get(number))
     with replacing(into or path) as file:
@@ -141,7 +141,7 @@ def rewrite_history(
 
 
 class _Made(NamedTuple):
-    """A version of a key, with its number (``None`` if unknown), its value and its row."""
+    """A version of a key: its number (``None`` if unknown), its value, and its row as text."""
 
     key: str
     rank: int | None
@@ -174,11 +174,11 @@ class _Repaired:
                     text[number - 1] = line
 
     def nameless(self) -> dict[int, list[_Made]]:
-        """Return a writer for each version that was read and that the log does not contain.
+        """Return a writer for each version that a transaction read but the log does not contain.
 
-        SOUND BECAUSE: a version that was written behind a savepoint has another number than its
-        transaction has in the log. The log's version is in the history, too; this version may come
-        directly after it in every order.
+        SOUND BECAUSE: a version that was written after a savepoint has a different number than its
+        transaction has in the log. The version in the log is in the history, too, and in every
+        order the version that is missing there may come directly after it.
         """
         unknown = [one for one in self._read if one not in self._written]
         return {
@@ -186,9 +186,9 @@ class _Repaired:
         }
 
     def _line(self, line: bytes, ops: list[int], versions: list[int | None]) -> bytes | None:
-        """Return a line without reads of its own unrecorded writes, and with these writes added.
+        """Return a line without the reads of its own unrecorded writes, but with these writes.
 
-        Return ``None`` if the line does not change. Keep ``versions`` in step with the operations.
+        Return ``None`` if the line does not change. ``versions`` is updated to fit the operations.
         """
         from isolang.history.objects import op_object
 
@@ -236,7 +236,7 @@ class _Repaired:
 def _ranks(
     log: Iterable[Installed],
 ) -> tuple[dict[tuple[int, str], list[int]], dict[int, list[_Made]]]:
-    """Return the numbers of versions, by transaction and key, and each transaction's versions."""
+    """Return the numbers of versions by transaction and key, and the versions by transaction."""
     count: defaultdict[str, int] = defaultdict(int)
     ranks: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
     made: defaultdict[int, list[_Made]] = defaultdict(list)
@@ -248,7 +248,7 @@ def _ranks(
 
 
 def _by_line(history: History, named: Iterable[int]) -> dict[int, list[int]]:
-    """Return, by line, the operations of transactions that state a version or have a name."""
+    """Return, by line, the operations of all transactions that state a version or have a name."""
     import numpy as np
 
     columns = history.columns
@@ -271,10 +271,10 @@ def _names(
     lines_of: Mapping[int, list[int]],
     ranks: Mapping[tuple[int, str], list[int]],
 ) -> dict[tuple[Any, ...], int]:
-    """Return the numbers of versions, by key and stated version, and by operation.
+    """Return the number of each version, both by the operation and by the key and stated version.
 
-    If the log has as many versions of a key as the transaction wrote, all numbers are known;
-    otherwise only that of the last version.
+    If the log contains as many versions of a key as the transaction wrote, all their numbers are
+    known. Otherwise only the number of the last version is known.
     """
     columns = history.columns
     key_of = [history.key_object(k) for k in range(columns.n_keys())]
@@ -316,8 +316,8 @@ def _version(
     rank = name.get(("stated", key, stated_version))
     if rank is not None:
         return rank
-    # SOUND BECAUSE: other transactions see the last version of a row that a transaction wrote. A
-    # version that it wrote behind a savepoint has another number.
+    # SOUND BECAUSE: of all versions of a row that a transaction wrote, other transactions see the
+    # last. A version that it wrote after a savepoint has another number.
     made = ranks.get((int(str(stated_version).partition("(")[0]), str(history.key_object(key))))
     if made:
         return made[-1]
@@ -332,7 +332,7 @@ def _rewritten(line: bytes, versions: Sequence[int | None] | None) -> bytes:
 
 
 def _of_others(text: Sequence[bytes], others: Mapping[int, Sequence[_Made]]) -> bytes:
-    """Return the lines of writers that were not recorded, concurrent with all transactions."""
+    """Return lines for the unrecorded writers, as concurrent with all other transactions."""
     if not others:
         return b""
     process = max((int(p) for line in text for p in _PROCESS.findall(line)), default=0)
@@ -340,7 +340,7 @@ def _of_others(text: Sequence[bytes], others: Mapping[int, Sequence[_Made]]) -> 
     first, last = min(places, default=(0, 0)), max(places, default=(0, 0))
     rows = any(
         b"[:delete " in line for line in text
-    )  # if not, a write of DELETED represents a missing row
+    )  # otherwise, a write of DELETED records that the row is missing
     latest = max((time for _, time in places), default=0)
     out = []
     for number, made in enumerate(others.values(), 1):

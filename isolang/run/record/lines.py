@@ -1,7 +1,7 @@
-"""Encodes the lines of a recorder's file: events in EDN, in Jepsen's format.
+"""Encodes the lines of a recorder's file: one event per line, in EDN as Jepsen writes it.
 
-The native core writes most lines (``recorded_line``), because a client waits for each line. Only
-rare values are encoded here.
+Because a client waits for each line, the native core encodes most of them (``recorded_line``). This
+module encodes only rare values.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import Any, Final
 
 from isolang.history.values import Keyword, Literal, encode, show
 
-_ERROR: Final = 300  # the most characters of an error message
+_ERROR: Final = 300  # the maximum length of an error message in characters
 
 ORDERED: Final = b"{:versions :ordered}\n"
-"""The line that declares the versions of a history to be integers in version order."""
+"""The line that declares that a history's versions are integers that grow in version order."""
 
-UNKNOWN_START: Final = -1  # the time at which an operation was sent, if it is unknown
+UNKNOWN_START: Final = -1  # in place of an unknown time at which an operation was sent
 
 
 def note(index: int, when: int, what: str, value: str) -> bytes:
-    """Return a line of the process ``:nemesis``, such as that of a fault."""
+    """Return the line for an event of the process ``:nemesis``, such as a fault."""
     shown = show(*encode(value, "a note"))
     return (
         f"{{:index {index}, :type :info, :process :nemesis, "
@@ -29,10 +29,10 @@ def note(index: int, when: int, what: str, value: str) -> bytes:
 
 
 def with_error(line: bytes, error: BaseException) -> bytes:
-    """Return the line of a completion with an error, whose message is shortened to one line."""
+    """Add an error to the line of a completion; its message is shortened to fit on the line."""
     message = " ".join(str(error).split())
     text = f"{type(error).__name__}: {message}".rstrip(": ")[:_ERROR]
-    # Text that UTF-8 cannot encode must not keep the outcome out of the file.
+    # The outcome must be written even if UTF-8 cannot encode the message.
     text = text.encode(errors="backslashreplace").decode()
     return line.removesuffix(b"}\n") + f", :error {show(*encode(text, 'an error'))}}}\n".encode()
 
@@ -54,12 +54,13 @@ def with_remarks(
 
 
 def with_versions(line: bytes, versions: Sequence[Any], transaction: Any = None) -> bytes:
-    """Return the line of a completion with the versions that its operations read or wrote.
+    """Add the versions that the operations read or wrote to the line of a completion.
 
     Args:
-        line: the line without versions.
-        versions: the version of each operation; ``None`` if it is unknown.
-        transaction: the database's name of the transaction; ``None`` if it is not recorded.
+        line: the line that has no versions yet.
+        versions: for each operation, the version that it read or wrote; ``None`` if unknown.
+        transaction: the name that the database gives to the transaction; ``None`` if the line does
+            not record it.
     """
     shown = " ".join([str(v) if type(v) is int else spell(v) for v in versions])
     named = "" if transaction is None else f", :xid {spell(transaction)}"
@@ -67,7 +68,7 @@ def with_versions(line: bytes, versions: Sequence[Any], transaction: Any = None)
 
 
 def with_names(line: bytes, labels: Sequence[str], level: str | None) -> bytes:
-    """Return the line of an invocation with the transaction's labels and level."""
+    """Add the labels and the level of the transaction to the line of an invocation."""
     added = ""
     if labels:
         names = [show(*encode(name, "a label")) for name in labels]
@@ -78,7 +79,7 @@ def with_names(line: bytes, labels: Sequence[str], level: str | None) -> bytes:
 
 
 def spell(value: Any) -> str:
-    """Return the EDN of a value, or of a part of a value, that ``recorded_line`` does not write."""
+    """Return the EDN for a value (or a part of a value) that ``recorded_line`` does not encode."""
     if value is None:
         return "nil"
     kind = type(value)

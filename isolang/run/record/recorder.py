@@ -1,21 +1,21 @@
-"""The recorder, which writes the operations of clients into a history that ``isocheck`` reads.
+"""Writes the operations of clients into a history that ``isocheck`` can read.
 
-Soundness depends on the recorder, because a history that claims more than the client knows convicts
-a correct database. Therefore:
+Soundness depends on the recorder: a history that claims more than its clients know may convict a
+correct database. Therefore:
 
-* an invocation is in the file before its first statement is sent, with the values that it will
-  write. If these values depend on a read, the invocation is in the file before COMMIT is sent,
-  because a client that dies earlier has committed nothing. Its position in the order is that of its
-  begin;
-* a completion is written after the response, as one line by one system call, so that a killed
-  process loses nothing that happened before;
-* *aborted* means that the server cannot have applied the transaction. Every other error from COMMIT
-  on is *maybe* (``:info``), and the session continues as a new ``:process``;
-* a value that no history can contain (a lone surrogate, NaN) is left out and makes its transaction
-  *maybe*; other transactions are not affected;
-* the order of ``:index`` is real time, because one counter yields each index: before the first
-  statement is sent, and after the response to COMMIT. ``:time`` is nanoseconds of one monotonic
-  clock.
+* an invocation, with the values that the transaction will write, is in the file before the first
+  statement is sent. If these values depend on a read, the invocation is in the file before COMMIT
+  is sent, because a client that dies earlier has committed nothing. In the order of events, the
+  invocation has the position at which the transaction began;
+* a completion is written after the response has arrived, as one line by one system call. Therefore
+  a process that is killed loses nothing that happened before;
+* *aborted* means that the server cannot have applied the transaction. After any other error, from
+  COMMIT on, the outcome is *maybe* (``:info``), and the session continues as a new ``:process``;
+* a value that no history can contain (a lone surrogate, NaN) is left out, and the outcome of its
+  transaction becomes *maybe*; other transactions are not affected;
+* the order of ``:index`` agrees with real time, because a single counter yields all indices: the
+  index of an invocation before the first statement is sent, and that of a completion after the
+  response to COMMIT. ``:time`` is in nanoseconds, and comes from a single monotonic clock.
 """
 
 from __future__ import annotations
@@ -61,19 +61,19 @@ _T = TypeVar("_T")
 _Steps: TypeAlias = Generator[Callable[[Any], object], Any, _T]
 
 _CLOSED: Final = -1  # the file is closed
-_BLOCK: Final = 1 << 22  # bytes at the end of a file that may hold a torn line
+_BLOCK: Final = 1 << 22  # bytes at the end of a file in which a torn line can be
 _JOINED: Final = re.compile(rb"[^\n]\{:index \d+, :type :")
 _MAKES: Final = ("w", "insert", "delete")
 _COMPLETION: Final = {"committed": "ok", "aborted": "fail", "maybe": "info"}
 
 
 class Recorder:
-    """A recorder, which writes transactions into the file of a history.
+    """Writes transactions into the file of a history.
 
     Attributes:
-        path: the file of the history.
-        ended: a function that is called for each ended transaction with its session, outcome and
-            operations; ``None`` for no call.
+        path: the file that contains the history.
+        ended: a function that is called when a transaction has ended, with its session, outcome and
+            operations; ``None`` to call no function.
 
     >>> import sqlite3, tempfile
     >>> path = tempfile.mktemp(suffix=".edn")
@@ -89,7 +89,8 @@ class Recorder:
     >>> recorder.history().counts()["committed"]
     2
 
-    Any number of threads may record at the same time. A session has one transaction at a time.
+    Any number of threads may record at the same time, but a session has only one transaction at a
+    time.
     """
 
     def __init__(
@@ -99,16 +100,16 @@ class Recorder:
         about: str = "",
         versions: OneOf["ordered"] | None = None,
     ) -> None:
-        """Create the file.
+        """Create the file for the history.
 
         Args:
             path: the file to write, in EDN; an existing file is never overwritten.
-            about: lines to write before the history, as comments.
-            versions: ``"ordered"`` if the versions that operations state are integers that ascend,
-                for each key, in the order in which they were installed (docs/versions.md).
+            about: lines that are written as comments before the history.
+            versions: ``"ordered"`` if operations state versions as integers that grow, for each
+                key, in the order in which the versions were installed (docs/versions.md).
 
         Raises:
-            HistoryError: the file exists already, or cannot be written.
+            HistoryError: the file already exists, or cannot be written.
         """
         self.path: Final = Path(path)
         try:
@@ -141,26 +142,26 @@ class Recorder:
         label: str | Sequence[str] = (),
         level: str | None = None,
     ) -> RecordedTransaction:
-        """Record one transaction: the block of a ``with``, or of an ``async with``.
+        """Record one transaction, which is the block of a ``with`` or ``async with`` statement.
 
-        The end of the block commits the transaction, and an exception rolls it back. The outcome is
-        recorded, and the exception is raised again.
+        At the end of the block the transaction is committed. An exception rolls it back, and is
+        raised again after the outcome has been recorded.
 
         Args:
-            session: the name or number of the client. After an unknown outcome the same name is a
-                new session in the history.
+            session: the name or number of the client. After an unknown outcome, the same name is
+                recorded as a new session.
             connection: the connection to commit, whose open transaction contains only what the
                 block does: a connection of ``psycopg``, ``pymysql``, ``sqlite3`` or ``duckdb``, or
                 any object with ``commit`` and ``rollback``. For ``async with`` these may be
                 coroutines, as in ``psycopg`` and SQLAlchemy. Without a connection the block must
                 commit itself, and an exception leaves the outcome unknown.
-            plan: the operations, if they are known in advance; they are then in the file before the
-                first operation is sent. The values of reads are ignored.
-            driver: the way to commit and roll back, and the meaning of errors; by default the
-                driver of the connection's type.
-            label: one or several labels of the transaction in the history, for specifications that
+            plan: the operations, if they are known in advance; they are then written into the file
+                before the first operation is sent. The values of reads are ignored.
+            driver: how to commit and roll back, and what errors mean; by default, the driver for
+                the connection's type.
+            label: one or several labels for the transaction in the history, for specifications that
                 treat labelled transactions differently.
-            level: the level of the transaction, by its name in ``.iso`` files, such as ``ser``.
+            level: the level of the transaction as ``.iso`` files name it, such as ``ser``.
 
         Raises:
             IsolangError: the connection cannot be committed; or, when the block begins, the
@@ -173,16 +174,16 @@ class Recorder:
         )
 
     def initially(self, values: Mapping[Any, Any]) -> None:
-        """Record the initial values of keys.
+        """Record the initial values of some keys.
 
-        They are recorded as the writes of a first transaction, because otherwise a read of an
-        initial value would be a read of a value that no transaction wrote.
+        They are recorded as writes of a first transaction. Otherwise, a read of an initial value
+        would be a read of a value that no transaction wrote.
 
         Args:
-            values: the values by key.
+            values: the initial value of each key.
 
         Raises:
-            IsolangError: a transaction has begun already.
+            IsolangError: a transaction has already begun.
         """
         if self._process:
             msg = f"{self.path}: initial values must be recorded before the first transaction"
@@ -192,33 +193,34 @@ class Recorder:
                 transaction.write(key, value)
 
     def note(self, what: str, value: str = "") -> None:
-        """Record an event of no client, such as a fault, by the process ``:nemesis``.
+        """Record an event that no client caused, such as a fault, for the process ``:nemesis``.
 
         Args:
-            what: the event, as one word such as ``kill``.
+            what: the kind of event, as one word such as ``kill``.
             value: details of the event.
         """
         self._write(lines.note(next(self._indices), self.now(), what, value))
 
     def divide(self, number: int, of: int) -> None:
-        """Prepare to record as one of several forked processes that write to one file.
+        """Prepare to record as one of several forked processes that write to the same file.
 
-        SOUND BECAUSE: the positions in the order come from the clock that all processes read: for a
-        completion after the response has arrived, for an invocation before anything is sent.
+        SOUND BECAUSE: the position of each event comes from the clock that all processes read. A
+        process reads it for a completion after the response has arrived, and for an invocation
+        before anything is sent.
 
         Args:
-            number: the number of this process, from 0.
+            number: the number of this process, beginning with 0.
             of: the number of processes.
         """
         self._indices = _Clock(self._began, number, of)
         self._processes = count(number, of)
 
     def now(self) -> int:
-        """Return the nanoseconds since the recording began."""
+        """Return how many nanoseconds have passed since the recording began."""
         return monotonic_ns() - self._began
 
     def history(self) -> History:
-        """Return the history recorded so far.
+        """Return the history that has been recorded so far.
 
         Raises:
             HistoryError: the history is empty.
@@ -228,7 +230,7 @@ class Recorder:
         return read_history(self.path)
 
     def close(self) -> None:
-        """Close the file. Transactions that have not ended have an unknown outcome."""
+        """Close the file; transactions that have not ended have an unknown outcome."""
         file, self._file = self._file, _CLOSED
         if file != _CLOSED:
             os.close(file)
@@ -243,12 +245,12 @@ class Recorder:
 
     # --- for transactions ---
 
-    # Locks are avoided, because threads would queue for them. SOUND BECAUSE: only one transaction
-    # uses a session: the one that has put itself into a table in one atomic step. Taking an index
-    # is an atomic step, too.
+    # Locks are not used, because threads would queue for them. SOUND BECAUSE: only one transaction
+    # uses a session, namely the transaction that has entered itself into a table by one atomic
+    # step. Taking an index is an atomic step, too.
 
     def _begin(self, transaction: RecordedTransaction, session: Hashable) -> tuple[int, int, int]:
-        """Return the index, the process and the time of a transaction that begins now."""
+        """Return the index, the process and the time for a transaction that begins now."""
         if self._busy.setdefault(session, transaction) is not transaction:
             msg = f"session {session!r}: a transaction begins before its last one has ended"
             raise IsolangError(f"{msg}; give each thread or connection its own session")
@@ -258,39 +260,39 @@ class Recorder:
         return next(self._indices), process, monotonic_ns()
 
     def _free(self, session: Hashable, outcome: Outcome) -> None:
-        """Allow the next transaction of a session to begin."""
+        """Allow the session to begin its next transaction."""
         if outcome == "maybe":
-            del self._process[session]  # it may take effect later, so a new session begins
+            del self._process[session]  # it may still take effect, so a new session begins
         del self._busy[session]
 
     def _write(self, line: bytes) -> None:
-        # SOUND BECAUSE: the order of events is that of :index, and each process's lines have
-        # one writer.
+        # SOUND BECAUSE: the order of events is the order of :index, and only one writer writes the
+        # lines of a process.
         try:
             if self._failure is not None:  # no thread may write after a torn line
                 raise self._failure
             written = os.write(self._file, line)
-            while written < len(line):  # a full disk raises at the second attempt
+            while written < len(line):  # if the disk is full, the second attempt raises an error
                 written += os.write(self._file, line[written:])
         except OSError as error:
-            self._failure = self._failure or error  # keep the first error, which has the reason
+            self._failure = self._failure or error  # the first error states the reason
             ended = self._file == _CLOSED
             what = "the recording has ended" if ended else f"cannot be written ({error.strerror})"
             raise HistoryError(f"{self.path}: {what}; nothing can be added") from None
 
 
 def _row(row: Any) -> Any:
-    """Return a row whose columns are named as predicates name them."""
+    """Return a row with its columns named in the way in which predicates name them."""
     if isinstance(row, Mapping):
         return {Literal(column_text(str(name))): value for name, value in row.items()}
     return row
 
 
 def cut_torn_line(path: Path) -> None:
-    """Cut a file at a torn line, with all that other threads wrote after it.
+    """Cut a file off before a torn line, and so before all that other threads wrote after it.
 
-    SOUND BECAUSE: each line is written before its effect is visible to other clients, so any prefix
-    of the file's lines is a history by itself.
+    SOUND BECAUSE: each line is written before its effect is visible to other clients. Therefore any
+    prefix of the file's lines is a history of its own.
     """
     with suppress(OSError), path.open("rb+") as file:
         start = max(0, file.seek(0, os.SEEK_END) - _BLOCK)
@@ -305,7 +307,7 @@ def cut_torn_line(path: Path) -> None:
 
 
 class _Clock:
-    """A counter of nanoseconds, whose indices are unique across threads and processes."""
+    """A counter that follows the clock, whose indices are unique across threads and processes."""
 
     def __init__(self, began: int, number: int, of: int) -> None:
         self._began, self._number, self._of = began, number, of
@@ -358,9 +360,9 @@ class RecordedTransaction:
         self._began = recorder._began
         self._announced = False
         self._sent = UNKNOWN_START
-        self._times: list[int] = []  # two for each operation
+        self._times: list[int] = []  # for each operation, when it was sent and when it had ended
         self._commit: tuple[int, int] | tuple[()] = ()
-        self._versions: dict[int, Any] = {}  # stated versions, by the operation's position
+        self._versions: dict[int, Any] = {}  # the stated versions, by the positions of operations
         self.transaction_name: Any = None
         self.outcome: Outcome | None = None
         self.problem: BadAnswer | None = None
@@ -373,7 +375,7 @@ class RecordedTransaction:
 
     @property
     def index(self) -> int:
-        """The index of its last event in the history."""
+        """Return the index that the transaction's last event has in the history."""
         return self._index
 
     def __enter__(self) -> Self:
@@ -396,72 +398,73 @@ class RecordedTransaction:
         return self
 
     def read(self, key: Any, value: Any, version: Any = None) -> None:
-        """Record the result of a read of a key: a value, a list, or ``None`` for the initial state.
+        """Record a read of a key and its result: a value, a list, or ``None`` (initial).
 
         Args:
             key: the key of the register, row or list.
             value: the result of the read.
-            version: the database's name of the version that was read, if it reports one: an integer
-                or a string (docs/versions.md).
+            version: the name that the database gives to the version that was read, if it reports
+                one: an integer or a string (docs/versions.md).
         """
         if version is not None:
             self._versions[len(self.operations)] = version
         self._done(("r", key, value))
 
     def read_none_of(self, key: Any, values: Sequence[Any]) -> None:
-        """Record a read of a key that returned none of these values, as a failed swap does."""
+        """Record a read of a key that returned none of ``values``, as a failed swap does."""
         self._done(("r-not-in", key, list(values)))
 
     def write(self, key: Any, value: Any, version: Any = None) -> None:
-        """Record a write of a key, before or after it is sent.
+        """Record a write of a key, either before or after it is sent.
 
         Args:
             key: the key of the register or row.
-            value: the written value.
-            version: the database's name of the version that the write creates, if it reports one.
+            value: the value that is written.
+            version: the name that the database gives to the version that the write creates, if it
+                reports one.
         """
         if version is not None:
             self._versions[len(self.operations)] = version
         self._done(("w", key, value))
 
     def append(self, key: Any, value: Any) -> None:
-        """Record an append to the list of a key, before or after it is sent."""
+        """Record an append to the list of a key, either before or after it is sent."""
         self._done(("append", key, value))
 
     def delete(self, key: Any) -> None:
-        """Record the deletion of a row, before or after it is sent; reads then return ``None``."""
+        """Record that a row is deleted, before or after it is sent; later reads return ``None``."""
         self._done(("delete", key, None))
 
     def insert(self, key: Any, row: Any) -> None:
-        """Record the insertion of a row, before or after it is sent.
+        """Record that a row is inserted, either before or after the statement is sent.
 
         Args:
             key: the key of the row; ``(table, key)`` if predicates name tables.
-            row: its columns as a dictionary, or the value of its only column.
+            row: a dictionary of the row's columns, or the value of its only column.
         """
         self._done(("insert", key, _row(row)))
 
     def scan(self, predicate: object, rows: Mapping[Any, Any]) -> None:
-        """Record a read by a predicate, which returned these rows and no others that match.
+        """Record a predicate read: ``rows`` are all rows that matched the predicate.
 
         Args:
             predicate: the predicate (docs/predicates.md), such as ``("=", "room", 1)`` or
                 ``{"table": "booking", "where": ("<", "start", 8)}``.
-            rows: the rows by key, each a dictionary of all its columns or the value of its only
-                column.
+            rows: the rows by their keys; a row is a dictionary of all its columns, or the value of
+                its only column.
 
         Raises:
-            HistoryError: the predicate does not have the shape of one.
+            HistoryError: the predicate is malformed.
         """
         text = Literal(predicate_text(predicate, "scan"))
         self._done(("rp", text, {key: _row(row) for key, row in rows.items()}))
 
     def select(self, low: int, high: int, rows: Mapping[Any, Any]) -> None:
-        """Record a read of the rows with values in a range; ``rows`` maps keys to values."""
+        """Record a read of all rows with values in a range; ``rows`` maps their keys to values."""
         self._done(("rp", between(low, high), dict(rows)))
 
     def sending(self) -> None:
-        """Note the time just before a statement is sent, for the next recorded operation."""
+        """Note the time immediately before a statement is sent, for the next operation."""
         self._sent = monotonic_ns()
 
     def statement(self, lock: Lock = "") -> None:
@@ -480,10 +483,10 @@ class RecordedTransaction:
         self._statement = SentStatement(number, lock)
 
     def installed(self, versions: Mapping[Any, Any]) -> None:
-        """Record the database's names of the versions that the transaction has created.
+        """Record the names that the database gave to the versions that the transaction created.
 
         Args:
-            versions: the version of the last write of each key, by key.
+            versions: for each key, the version that the last write of the key created.
         """
         last = {key: i for i, (name, key, _) in enumerate(self.operations) if name in _MAKES}
         for key, version in versions.items():
@@ -491,7 +494,7 @@ class RecordedTransaction:
                 self._versions[last[key]] = version
 
     def _ask_connection(self) -> None:
-        """Record the versions that the connection reports after COMMIT."""
+        """Record the names of versions that the connection reports after COMMIT."""
         made = getattr(self._connection, "installed", None)
         if made:
             self.installed(made)
@@ -523,11 +526,11 @@ class RecordedTransaction:
         await awaited(self._ending(error), lambda step: step(self._connection))
 
     def _ending(self, error: BaseException | None) -> _Steps[None]:
-        """End the transaction; yield each function to call with the connection."""
+        """End the transaction; yield each function that must be called with the connection."""
         if not self._announced:
             try:
                 self.announce()
-            except Exception as problem:  # it cannot be recorded, so COMMIT is not sent
+            except Exception as problem:  # without a record, COMMIT is not sent
                 outcome = yield from self._failed(problem)
                 self._end(outcome, problem)
                 raise
@@ -549,30 +552,30 @@ class RecordedTransaction:
             raise self.problem
 
     def _failed(self, error: BaseException) -> _Steps[Outcome]:
-        """Return the outcome after an exception in the block, before COMMIT is sent."""
-        if self._connection is None:  # the block commits itself
+        """Roll back after an exception in the block, before COMMIT is sent; return the outcome."""
+        if self._connection is None:  # the block itself is responsible for COMMIT
             return self._driver.classify(error, "commit")
         try:
             yield self._driver.rollback
         except Exception:
             return "maybe"
-        except BaseException as stopped:  # the task is cancelled during its rollback
+        except BaseException as stopped:  # the task was cancelled during the rollback
             self._end("maybe", stopped)
             raise
         return self._driver.classify(error, "statement")
 
     def _not_committed(self, error: BaseException) -> Outcome:
-        """Return the outcome of a transaction whose COMMIT raised an error."""
+        """Return how a transaction ended whose COMMIT raised an error."""
         outcome: Outcome = self._driver.classify(error, "commit")
         if outcome == "maybe" and self._driver.resolve is not None:
             outcome = self._driver.resolve(self._connection)
         return outcome
 
     def announce(self) -> None:
-        """Write the invocation, if it was not planned, so that COMMIT may be sent.
+        """Write the invocation unless a plan was written before; after that, COMMIT may be sent.
 
         Raises:
-            BadAnswer: an operation cannot be recorded, and is missing in the file.
+            BadAnswer: an operation cannot be recorded, and was left out of the file.
         """
         planned = self._plan or self.operations
         self._announced = True
@@ -585,7 +588,7 @@ class RecordedTransaction:
         recorder, done = self._recorder, self.operations
         try:
             if outcome == "maybe" and len(self._plan) > len(done):
-                # Record the remaining operations, too, with reads of unknown values.
+                # Record the remaining operations, too; the values of reads are unknown.
                 rest = self._plan[len(done) :]
                 done = [*done, *((n, key, None if n == "r" else value) for n, key, value in rest)]
             self._when, self._index = monotonic_ns(), next(recorder._indices)
@@ -607,10 +610,11 @@ class RecordedTransaction:
             recorder._free(self._session, outcome)
 
     def _line(self, kind: str, operations: Sequence[Recorded]) -> bytes:
-        """Return the line of an event; leave out operations that cannot be recorded, and note why.
+        """Return the line for an event, without the operations that cannot be recorded.
 
-        SOUND BECAUSE: a transaction with a problem is not recorded as committed, and its reads
-        without a value mean nothing. A reader of a value that it wrote has the same problem.
+        If there are such operations, ``problem`` says why. SOUND BECAUSE: a transaction with a
+        problem is not recorded as committed, and its reads without a value mean nothing. A
+        transaction that reads a value that it wrote has the same problem.
         """
         planned = kind == "invoke"
         times = [] if planned or self._sent == UNKNOWN_START else self._times

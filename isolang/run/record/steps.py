@@ -1,7 +1,7 @@
-"""Runs generators of steps, which threads and coroutines share.
+"""Runs generators of steps, by which threads and coroutines can share code.
 
-Such a generator yields steps and receives their results. The function that runs it calls each step,
-and awaits the result if necessary.
+Such a generator yields steps, and receives their results. The function that runs the generator
+calls each step, and awaits its result if necessary.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ _T = TypeVar("_T")
 
 
 def driven(steps: Generator[_Step, Any, _T], call: Callable[[_Step], object]) -> _T:
-    """Call all steps, pass their results and errors to the generator, and return its result."""
+    """Call all steps, pass their results and errors to the generator, and return its own result."""
     coroutine = _driven(steps, call, awaits=False)
     try:
-        coroutine.send(None)  # it ends at once, because it awaits nothing
+        coroutine.send(None)  # it ends immediately, because it awaits nothing
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
     raise AssertionError
 
 
 async def awaited(steps: Generator[_Step, Any, _T], call: Callable[[_Step], object]) -> _T:
-    """Call all steps as `driven` does, and await results that can be awaited."""
+    """Call all steps as `driven` does, and await each result that must be awaited."""
     return await _driven(steps, call, awaits=True)
 
 

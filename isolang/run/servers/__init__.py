@@ -1,6 +1,7 @@
-"""Starts servers in a temporary folder, as an unprivileged user, and removes them.
+"""Starts database servers in temporary folders, as an unprivileged user, and removes them.
 
-``server`` runs any server, under a ``keeper`` that outlives this process for a moment. The other
-modules know how to start each kind of server. ``proxy`` connects clients to a server that faults
-affect.
+``server`` runs any server under a ``keeper``, which removes the server even if this process is
+killed. ``proxy`` connects clients to a server such that faults can affect the connections,
+``network`` does this between the nodes of a ``cluster``, and the other modules start the different
+kinds of servers.
 """

@@ -1,4 +1,4 @@
-"""Represents a cluster: several started servers that form one database."""
+"""Represents a cluster, which consists of several started servers that form one database."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ class Cluster:
     """The servers of a cluster, with the network between them.
 
     Attributes:
-        nodes: the servers; the target itself stops the first server.
-        network: the network between the servers, if it goes through proxies; otherwise ``None``.
+        nodes: all servers; the target is responsible for stopping the first server.
+        network: the network between the servers, if it runs through proxies; otherwise ``None``.
     """
 
     def __init__(self, first: Server, size: int, user: str = "") -> None:
-        """Create the folders of the other servers.
+        """Create the servers after the first server, without starting them.
 
         Args:
-            first: the first server, which was created but not started.
-            size: the number of all servers.
+            first: the first server, which has been created but not started.
+            size: the number of servers, including the first.
             user: the user that runs the servers.
         """
         others = [Server(f"{first.name} ({number})", user) for number in range(1, size)]
@@ -30,11 +30,11 @@ class Cluster:
         self._next = count()
 
     def turn(self) -> Server:
-        """Return the next node in turn, so that clients are distributed over all nodes."""
+        """Return the next node in turn, so that clients are spread over all nodes."""
         return self.nodes[next(self._next) % len(self.nodes)]
 
     def stop(self) -> None:
-        """Stop all nodes except the first one, and close the network."""
+        """Stop all nodes except the first, and close the network."""
         if self.network is not None:
             self.network.close()
         for node in self.nodes[1:]:

@@ -1,4 +1,4 @@
-"""Starts an installed etcd: one server, or the members of a cluster."""
+"""Starts etcd, if it is installed: a single server or the members of a cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from isolang.run.servers.server import Server, free_port, program
 
 Place = tuple[str, int]
 
-_TIMES: Final = ("--heartbeat-interval=50", "--election-timeout=500")  # all run on one machine
+_TIMES: Final = ("--heartbeat-interval=50", "--election-timeout=500")  # for servers on one machine
 
 
 def start(
@@ -23,13 +23,13 @@ def start(
     answers: Callable[[Place], object],
     cluster: Cluster | None = None,
 ) -> tuple[Place, ...]:
-    """Start the servers on free ports of the loopback interface; return their addresses.
+    """Start the servers on free ports of the loopback interface, and return their addresses.
 
     Args:
         nodes: the servers to start.
-        options: the flags of the servers.
-        answers: a function that raises an error until the server at this host and port responds.
-        cluster: the cluster, if there are several servers; it receives their network.
+        options: the command-line flags for all servers, without ``--``.
+        answers: a function that raises an error until the server at this address responds.
+        cluster: the cluster, if there are several servers; its ``network`` is set.
     """
     daemon = program("etcd")
     if not daemon:
@@ -45,7 +45,7 @@ def start(
     begun = 0
 
     def ready(place: Place) -> None:
-        if begun == len(nodes):  # earlier there may not be a majority
+        if begun == len(nodes):  # before, there may not be a majority
             answers(place)
 
     for i, node in enumerate(nodes):

@@ -1,4 +1,4 @@
-"""Starts Galera: nodes of an installed MariaDB that replicate to each other on loopback."""
+"""Starts a Galera cluster: MariaDB servers that replicate to each other on this machine."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from isolang.errors import TargetError
 from isolang.run.servers.mariadb import socket_of
 from isolang.run.servers.server import Server, free_port, program
 
-# The cluster drops a silent node after two seconds.
+# With these settings, the cluster excludes a silent node after two seconds.
 _TIMES = "evs.keepalive_period=PT0.2S;evs.inactive_check_period=PT0.1S;" \
          "evs.suspect_timeout=PT1S;evs.inactive_timeout=PT2S"  # fmt: skip
 
-_PATIENCE = 60.0  # seconds that a node may take to join, because it first receives all data
+_PATIENCE = 60.0  # seconds that a node may take to join, since it first receives all data
 
 
 def start(
@@ -23,13 +23,12 @@ def start(
     options: Mapping[str, str],
     answers: Callable[[Server], object],
 ) -> None:
-    """Create the data of the first node, and start all nodes, one after another.
+    """Create the data of the first node, and start all nodes one after the other.
 
     Args:
         nodes: the servers to start.
-        options: the settings of all servers.
-        answers: a function that raises an error until the node responds and is in step with the
-            others.
+        options: the settings for all servers.
+        answers: a function that raises an error until a node responds and has joined the cluster.
     """
     daemon, install = program("mariadbd", "/usr/sbin"), program("mariadb-install-db")
     library = next(iter(glob("/usr/lib*/galera*/libgalera_smm.so")), "")
@@ -46,7 +45,7 @@ def start(
         if number == 0:
             quiet = "--auth-root-authentication-method=normal"
             node.run([install, *common, "--skip-test-db", quiet])
-        else:  # the first node sends its data to the others
+        else:  # the first node sends its data to the other nodes
             node.run(["cp", "-r", os.path.join(nodes[0].folder, "empty"), data])
         if number == 0:
             node.run(["cp", "-r", data, os.path.join(node.folder, "empty")])

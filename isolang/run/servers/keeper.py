@@ -1,10 +1,11 @@
-"""Keeps a server: a child that ends the server and removes its folder when its parent ends.
+"""Runs a server for a parent process; ends it and removes its folder when the parent ends.
 
-The keeper is a separate program: ``python -S keeper.py FOLDER UID GID``. It obeys words on its
-standard input, one JSON list per line: ``run`` or ``start`` with a command, ``kill`` (SIGKILL to
-the server and all its descendants), ``pause``, ``resume``. It responds with an exit code (null if
-the word failed) and the output; for ``start``, with the process id. When its input ends, also
-because the parent was killed, the keeper stops the server and removes the folder.
+The keeper is a separate program: ``python -S keeper.py FOLDER UID GID``. It reads requests from its
+standard input. Each is a JSON list on a line, which begins with a word: ``run`` or ``start`` with a
+command, ``kill`` (SIGKILL to the server and all its descendants), ``pause`` or ``resume``. The
+response is an exit code (null if the request failed) and the output; for ``start``, the output is
+the process id. When the input ends, perhaps because the parent was killed, the keeper stops the
+server and removes the folder.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ GRACE = 10.0  # seconds from SIGTERM to SIGKILL
 
 
 def main() -> None:
-    """Obey words for a server until the input ends; then stop the server and remove its folder."""
+    """Carry out the requests until the input ends; then stop the server and remove its folder."""
     folder, *ids = sys.argv[1:]
     user, group = map(int, ids)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent handles Ctrl-C
@@ -42,7 +43,7 @@ def main() -> None:
                     control(server, word)
             except OSError as error:
                 code, output = None, f"{error.strerror}"
-            with suppress(BrokenPipeError):  # the parent was killed: the input ends, too
+            with suppress(BrokenPipeError):  # the parent was killed, so the input ends, too
                 os.write(1, json.dumps([code, output]).encode() + b"\n")
     finally:
         if server is not None:
@@ -51,7 +52,7 @@ def main() -> None:
 
 
 def run(command: list[str], folder: str, user: int, group: int) -> tuple[int, str]:
-    """Run a command as a user until it ends; return its exit code and output."""
+    """Run a command as a user until it ends, and return its exit code and its output."""
     done = subprocess.run(
         command,
         cwd=folder,
@@ -67,7 +68,7 @@ def run(command: list[str], folder: str, user: int, group: int) -> tuple[int, st
 
 
 def start(command: list[str], folder: str, user: int, group: int) -> subprocess.Popen[bytes]:
-    """Start the server as a user, in a new process group, with its output in a file."""
+    """Start the server as a user, in a new process group; its output goes into a file."""
     with open(os.path.join(folder, "log"), "ab") as log:
         return subprocess.Popen(
             command,
@@ -87,7 +88,7 @@ def control(server: subprocess.Popen[bytes], word: str) -> None:
     if word == "resume":
         send(family(server.pid), signal.SIGCONT)
         return
-    send([server.pid], signal.SIGSTOP)  # a stopped server starts no more children
+    send([server.pid], signal.SIGSTOP)  # a stopped server cannot start more children
     everybody = family(server.pid)
     send(everybody, signal.SIGSTOP if word == "pause" else signal.SIGKILL)
     if word == "kill":
@@ -97,32 +98,32 @@ def control(server: subprocess.Popen[bytes], word: str) -> None:
 
 
 def send(processes: list[int], number: int) -> None:
-    """Send a signal to processes, some of which may have ended."""
+    """Send a signal to processes; ignore processes that have already ended."""
     for one in processes:
         with suppress(ProcessLookupError):
             os.kill(one, number)
 
 
 def family(first: int) -> list[int]:
-    """Return a process and its descendants, which may be in other groups (PostgreSQL's are)."""
+    """Return a process and its descendants, which may be in other groups (as PostgreSQL's are)."""
     parents = {}
     for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
         if name.isdigit() and (fields := status(int(name))):
             parents[int(name)] = int(fields[1])
     found = [first]
-    for one in found:  # the list grows in the loop
+    for one in found:  # the list grows during the loop
         found += [child for child, parent in parents.items() if parent == one]
     return found
 
 
 def runs(process: int) -> bool:
-    """Return whether a process runs; a zombie does not run."""
+    """Return whether a process is running; a zombie is not running."""
     fields = status(process)
     return bool(fields) and fields[0] not in ("Z", "X")
 
 
 def status(process: int) -> list[str]:
-    """Return the fields of a process's status, from its state on; empty if it does not exist."""
+    """Return a process's status fields, beginning with its state; empty if it does not exist."""
     try:
         with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
             return file.read().rpartition(")")[2].split()
@@ -131,7 +132,7 @@ def status(process: int) -> list[str]:
 
 
 def stop(server: subprocess.Popen[bytes]) -> None:
-    """End the server by SIGTERM, or by SIGKILL if it does not end."""
+    """End the server by SIGTERM; if it does not end, kill it and its descendants."""
     everybody = family(server.pid) if server.poll() is None else []
     send(everybody, signal.SIGCONT)
     if server.poll() is None:
@@ -139,7 +140,7 @@ def stop(server: subprocess.Popen[bytes]) -> None:
         until = time.monotonic() + GRACE
         while server.poll() is None and time.monotonic() < until:
             time.sleep(0.02)
-    # Descendants that outlive the server wait for its end, and then end themselves.
+    # Descendants that are still alive wait for the server's end, and then end by themselves.
     if server.poll() is None:
         send(everybody, signal.SIGKILL)
     server.wait()

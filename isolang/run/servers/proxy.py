@@ -1,4 +1,4 @@
-"""Runs a proxy of a started server, which delays and loses data, and cuts connections."""
+"""Runs a proxy in front of a started server, which can delay or lose data and cut connections."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from contextlib import contextmanager, suppress
 from typing import Final, Literal, TypeAlias
 
 Where: TypeAlias = str | tuple[str, int]
-"""The path of a socket, or a host and a port."""
+"""The address of a server: the path of a socket, or a host and a port."""
 
 Direction: TypeAlias = Literal["requests", "answers"]
 IsBlocked: TypeAlias = Callable[[Direction], bool]
-"""A function that decides whether a connection must not pass on data now."""
+"""A function that returns whether a connection must hold back data in a direction now."""
 
 _CHUNK: Final = 1 << 16
 _POLL: Final = 0.02  # seconds between two checks
 
 
 class Proxy:
-    """A proxy that passes bytes on, in threads.
+    """A proxy that forwards data between clients and a server, in its own threads.
 
     Attributes:
         where: the address at which the proxy listens.
-        delay: the seconds for which the proxy keeps data before it passes them on.
+        delay: for how many seconds the proxy holds data before it forwards them.
     """
 
     def __init__(
@@ -36,12 +36,12 @@ class Proxy:
         *,
         name: str = "proxy",
     ) -> None:
-        """Listen on a socket of the server's name in a new folder, or on a free port.
+        """Listen on a free port, or on a socket with the server's name in a new folder.
 
         Args:
             server: the address at which the server listens.
-            is_blocked: a function that returns, for a client's port, the function by which the
-                connection is blocked; by default none is blocked.
+            is_blocked: a function that returns, for the port of a client, the function that blocks
+                its connection; by default no connection is blocked.
             name: the name of the folder that contains the socket.
         """
         self.delay = 0.0
@@ -57,7 +57,7 @@ class Proxy:
             self.where = os.path.join(folder, os.path.basename(server))
             self._listener = socket.socket(socket.AF_UNIX)
             self._listener.bind(self.where)
-            os.chmod(self.where, 0o777)  # for a server that runs as another user
+            os.chmod(self.where, 0o777)  # so that servers that run as other users can connect
         else:
             self._listener = socket.create_server(("127.0.0.1", 0))
             self.where = self._listener.getsockname()
@@ -66,12 +66,12 @@ class Proxy:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Return the host and port of a proxy that listens on a port."""
+        """Return the host and port at which the proxy listens, unless it listens on a socket."""
         assert not isinstance(self.where, str)
         return self.where
 
     def cut(self) -> None:
-        """Close all open connections."""
+        """Close all connections that are open."""
         with self._lock:
             ended, self._open = self._open, set()
         for one in ended:
@@ -79,10 +79,10 @@ class Proxy:
 
     @contextmanager
     def losing(self, direction: Direction) -> Iterator[None]:
-        """Lose the next message in a direction, together with its connection.
+        """Lose the next message in this direction, and close its connection.
 
-        The server never receives a lost message of ``requests``. It has sent a lost message of
-        ``answers``.
+        If the direction is ``requests``, the server never receives the lost message. If it is
+        ``answers``, the server has sent the lost message.
         """
         self._lost = direction
         try:
@@ -126,7 +126,7 @@ class Proxy:
         direction: Direction,
         is_blocked: IsBlocked | None,
     ) -> None:
-        with suppress(OSError):  # one of the two was closed
+        with suppress(OSError):  # one of the two sockets was closed
             while data := source.recv(_CHUNK):
                 if self._lost == direction:
                     break
@@ -142,7 +142,7 @@ class Proxy:
 
 
 def _end(one: socket.socket) -> None:
-    """Close a socket, even if another thread waits for it."""
+    """Close a socket, even if another thread is waiting for data on it."""
     with suppress(OSError):
         one.shutdown(socket.SHUT_RDWR)
     one.close()

@@ -1,4 +1,4 @@
-"""Starts an installed Redis server, and a replica of it."""
+"""Starts a Redis server, if Redis is installed, and a replica of it."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from isolang.run.servers.server import Server, free_port, program
 def start(
     server: Server, options: Mapping[str, str], answers: Callable[[], object], *, port: int = 0
 ) -> None:
-    """Start the server on a socket in its folder.
+    """Start the server on a socket in its folder, and on a port if a replica needs one.
 
     Args:
         server: the server to start.
-        options: the settings of the server.
+        options: the settings for the server.
         answers: a function that raises an error until the server responds.
-        port: the port on the loopback interface for a replica; 0 for no port.
+        port: the port on the loopback interface to which a replica connects; 0 if no port is
+            needed.
     """
     daemon = program("redis-server")
     if not daemon:
         hint = "install the package redis-server, or give the URL of a server"
         raise TargetError(f"redis: no server is installed; {hint}")
-    # The operating system has acknowledged writes, so they survive a kill of the server.
+    # The operating system has all acknowledged writes, so they survive if the server is killed.
     settings = {"appendonly": "yes", "appendfsync": "no", **options}
     server.start(
         [daemon, "--port", str(port), "--bind", "127.0.0.1", "--unixsocket", socket_of(server),
@@ -37,16 +38,16 @@ def start(
 def follow(
     replica: Server, options: Mapping[str, str], port: int, answers: Callable[[], object]
 ) -> tuple[Proxy, int]:
-    """Start a replica of a running server, through a proxy.
+    """Start a replica that follows a running server through a proxy.
 
     Args:
         replica: the server to start.
-        options: the settings of both servers.
-        port: the port of the running server.
-        answers: a function that raises an error until the replica responds and has all data.
+        options: the settings for both servers.
+        port: the port on which the running server listens.
+        answers: a function that raises an error until the replica responds and contains all data.
 
     Returns:
-        The proxy between the servers, and the port of the replica.
+        The proxy through which the replica is connected, and the port of the replica.
     """
     link, own = Proxy(("127.0.0.1", port)), free_port()
     host, at = link.address
@@ -56,5 +57,5 @@ def follow(
 
 
 def socket_of(server: Server) -> str:
-    """Return the path of the server's socket."""
+    """Return the path of the socket on which the server listens."""
     return f"{server.folder}/socket"

@@ -1,7 +1,7 @@
 """Starts a server in a temporary folder, as an unprivileged user, and removes it.
 
-A keeper process (:mod:`isolang.run.servers.keeper`) is the parent of the server, so that the server
-and its folder are removed even if this process is killed.
+The parent of the server is a keeper process (:mod:`isolang.run.servers.keeper`), which removes the
+server and its folder even if this process is killed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from isolang.errors import NoDriverError, TargetError
 from isolang.run.servers import keeper
 from isolang.run.servers.proxy import Proxy
 
-PATIENCE: Final = 30.0  # seconds within which a server must respond
+PATIENCE: Final = 30.0  # seconds within which a server must begin to respond
 _POLL: Final = 0.02
 
 
@@ -32,22 +32,23 @@ _Where = TypeVar("_Where", str, tuple[str, int])
 
 
 class Server:
-    """A server in a temporary folder.
+    """A database server in a temporary folder.
 
     Attributes:
-        folder: the folder of the data and the socket; it belongs to the user that runs the server.
+        folder: the folder that contains the data and the socket; it belongs to the user that runs
+            the server.
         proxied: whether clients connect through a proxy.
-        process: the process id of the running server.
+        process: the process id of the server while it is running.
     """
 
     proxied = False
     process = 0
 
     def __init__(self, name: str, user: str = "") -> None:
-        """Create the folder.
+        """Create the temporary folder, and start the keeper.
 
         Args:
-            name: the name of the server in messages.
+            name: the name of the server in error messages.
             user: the user that runs the server if isocheck runs as root; by default nobody.
         """
         self.name = name
@@ -62,7 +63,7 @@ class Server:
         )  # fmt: skip
 
     def run(self, command: Sequence[str]) -> None:
-        """Run a command of the server until it ends, such as the one that creates its data.
+        """Run a command until it ends, such as the command that creates the server's data.
 
         Raises:
             TargetError: the command failed.
@@ -88,8 +89,9 @@ class Server:
         Args:
             command: the command that runs the server in the foreground.
             answers: a function that raises an error until the server responds.
-            again: the command that starts the server after it was killed; by default ``command``.
-            patience: the seconds within which the server must respond.
+            again: the command that starts the server again after it was killed; by default, the
+                same command.
+            patience: the seconds within which the server must begin to respond.
 
         Raises:
             TargetError: the server did not start.
@@ -99,7 +101,7 @@ class Server:
         self._command = again or command
 
     def reach(self, where: _Where) -> _Where:
-        """Return the address to which clients connect.
+        """Return the address to which clients must connect: the proxy's address, if there is one.
 
         Args:
             where: the address at which the server listens.
@@ -111,16 +113,16 @@ class Server:
         return cast("_Where", self._proxy.where)
 
     def cut(self) -> None:
-        """Close all connections of clients."""
+        """Close the connections of all clients."""
         if self._proxy is not None:
             self._proxy.cut()
 
     @property
     def proxy(self) -> Proxy:
-        """Return the proxy between the clients and the server.
+        """Return the proxy through which clients connect to the server.
 
         Raises:
-            TargetError: no client has connected through a proxy.
+            TargetError: no client has connected through a proxy yet.
         """
         if self._proxy is None:
             raise TargetError(f"{self.name}: no connection goes through the proxy")
@@ -140,7 +142,7 @@ class Server:
             self._wait()
 
     def _ask(self, word: str, *command: str) -> tuple[int | None, str]:
-        """Send a word to the keeper; return the exit code (``None`` if it failed) and output."""
+        """Send a request to the keeper; return the exit code (``None`` on failure) and output."""
         child = self._keeper
         if child is None or child.stdin is None or child.stdout is None:
             raise TargetError(f"{self.name}: the server was stopped")
@@ -176,7 +178,7 @@ class Server:
         return f"its log ends with: {lines[-1]}" if lines else "its log is empty"
 
     def stop(self) -> None:
-        """Stop the server and remove its folder."""
+        """Stop the server, and remove its folder."""
         if self._proxy is not None:
             self._proxy.close()
         child, self._keeper = self._keeper, None
@@ -190,13 +192,13 @@ class Server:
 
 
 def program(name: str, *folders: str) -> str:
-    """Return the path of a program on PATH or in one of the folders; empty if it is missing."""
+    """Return the path of a program on PATH or in these folders, or an empty string."""
     path = os.pathsep.join([os.environ.get("PATH", ""), *folders])
     return shutil.which(name, path=path) or ""
 
 
 def free_port() -> int:
-    """Return a free port of the loopback interface."""
+    """Return a port of the loopback interface that is currently free."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port: int = one.getsockname()[1]
@@ -204,7 +206,7 @@ def free_port() -> int:
 
 
 def _unprivileged(user: str) -> pwd.struct_passwd | None:
-    """Return the unprivileged user that runs a server if we are root, and else ``None``."""
+    """Return the user that must run a server if we are root; if we are not, return ``None``."""
     if os.geteuid() != 0:
         return None
     for name in (user, "nobody"):

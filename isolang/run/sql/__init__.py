@@ -1,10 +1,11 @@
-"""Provides adapters of SQL databases: two tables, and one statement for each operation.
+"""Provides the base classes for SQL databases: two tables, and one statement for each operation.
 
-The table ``registers`` has a number for each key, and ``lists`` has the elements of each key as a
-text. Both tables have an indexed and an un-indexed copy of the key, so that rows can be found by
-the index or by a scan. ``statements`` has the SQL, ``target`` creates the tables, and ``client``
-runs the operations over a DB-API connection. ``client`` and ``target`` import each other: a client
-reads the names of the tables and the dialect from its target, for which it imports only types.
+The table ``registers`` contains a number for each key, and the table ``lists`` contains the
+elements of each list as a text. Both tables contain each key twice, with and without an index,
+because rows can then be found either by the index or by a scan. ``statements`` builds the SQL,
+``target`` creates the tables, and ``client`` runs the operations over a DB-API connection.
+``client`` and ``target`` import each other: a client gets the names of the tables and the dialect
+from its target, for which it imports only types.
 """
 
 from isolang.run.sql.client import SqlClient

@@ -1,4 +1,4 @@
-"""Runs the operations of a transaction over a DB-API connection."""
+"""Runs the operations of transactions over a DB-API connection."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 
 class Cursor(Protocol):
-    """The methods of a DB-API cursor."""
+    """A DB-API cursor."""
 
     rowcount: int
 
     def fetchone(self) -> Any:
-        """Return the next row, or ``None`` if there are no more rows."""
+        """Return the next row; if there are no more rows, return ``None``."""
         ...
 
     def fetchall(self) -> Any:
-        """Return all remaining rows."""
+        """Return all rows that remain."""
         ...
 
 
 class SqlClient(BaseClient):
-    """A client that runs operations over one DB-API connection."""
+    """A client that runs its operations over one DB-API connection."""
 
     def __init__(self, target: SqlTarget, raw: Any) -> None:
         self.target = target
@@ -39,7 +39,7 @@ class SqlClient(BaseClient):
         self.token = ""
 
     def begin(self, level: str) -> None:
-        """Begin a transaction."""
+        """Begin a transaction at this level."""
         self.wrote, self.token = False, ""
         self._begin(level)
 
@@ -47,7 +47,7 @@ class SqlClient(BaseClient):
         raise NotImplementedError
 
     def commit(self) -> None:
-        """Commit, after writing a token if the target has tokens.
+        """Commit; before that, write a token if the target requires tokens.
 
         Raises:
             RolledBack: the token could not be written, so COMMIT was not sent.
@@ -65,7 +65,7 @@ class SqlClient(BaseClient):
         self.target.driver.commit(self.raw)
 
     def rollback(self) -> None:
-        """Make sure that the transaction is rolled back, or raise an error."""
+        """Ensure that the transaction is rolled back; raise an error if that is impossible."""
         self.target.driver.rollback(self.raw)
 
     def _leave(self, token: str, value: int) -> tuple[str, tuple[str, int]]:
@@ -74,13 +74,13 @@ class SqlClient(BaseClient):
         return sql, (token, value)
 
     def execute(self, sql: str, values: tuple[Any, ...]) -> Cursor:
-        """Send a statement, and return its cursor."""
+        """Send a statement, and return the cursor with its result."""
         cursor: Cursor = self.raw.cursor()
         cursor.execute(sql, values)  # type: ignore[attr-defined]
         return cursor
 
     def written(self, cursor: Cursor) -> int:
-        """Return the number of rows that a write has changed."""
+        """Return how many rows a write has changed."""
         return cursor.rowcount
 
     def _wrote(self, cursor: Cursor) -> int:
@@ -91,7 +91,7 @@ class SqlClient(BaseClient):
         return self.target.list_statements if self.target.holds_list(key) else self.target.registers
 
     def read(self, key: str) -> Any:
-        """Return the value of a row."""
+        """Return the value of a row; if there is no such row, return ``DELETED``."""
         row = self.execute(self._of(key).read, (key,)).fetchone()
         return DELETED if row is None else self._value(key, row[0])
 
@@ -101,7 +101,7 @@ class SqlClient(BaseClient):
         return value
 
     def write(self, key: str, value: int) -> bool:
-        """Update a row; return false if the row does not exist."""
+        """Update a row, and return true; if the row does not exist, return false."""
         s = self._of(key)
         values = (key, key, value) if s.upsert else (value, key)
         found = self._wrote(self.execute(s.write, values)) > 0
@@ -111,32 +111,32 @@ class SqlClient(BaseClient):
         return found
 
     def append(self, key: str, value: int) -> bool:
-        """Append to the list of a row; return false if the row does not exist."""
+        """Append to the list in a row, and return true; if the row does not exist, return false."""
         return self._wrote(self.execute(self._of(key).append, (f" {value}", key))) > 0
 
     def insert(self, key: str, value: int) -> None:
-        """Insert a row."""
+        """Insert a row; the database raises an error if the row already exists."""
         self._wrote(self.execute(self._of(key).insert, (key, key, value)))
 
     def delete(self, key: str) -> bool:
-        """Delete a row; return false if the row does not exist."""
+        """Delete a row, and return true; if the row does not exist, return false."""
         return self._wrote(self.execute(self._of(key).delete, (key,))) > 0
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
-        """Return the rows whose keys are in a range."""
+        """Return the values of all rows with keys from ``low`` to ``high``."""
         rows = self.execute(self._of(low).scan, (low, high)).fetchall()
         return {key: self._value(key, value) for key, value in rows}
 
     def select(self, low: int, high: int) -> dict[str, Any]:
-        """Return the rows whose values are in a range."""
+        """Return the values of all rows with values from ``low`` to ``high``, by key."""
         return dict(self.execute(self.target.registers.select, (low, high)).fetchall())
 
     def change(self, low: int, high: int, value: int) -> list[str]:
-        """Update the rows whose values are in a range, and return their keys.
+        """Update the rows with values from ``low`` to ``high``, and return their keys.
 
         Raises:
-            RolledBack: the update changed other rows than the locked ones, so their keys are
-                unknown.
+            RolledBack: the update changed more or fewer rows than were locked before, so the keys
+                of the changed rows are unknown.
         """
         s, reports_keys = self.target.registers, bool(self.target.dialect.changed)
         rows = None if reports_keys else self.execute(s.lock, (low, high)).fetchall()
@@ -153,13 +153,13 @@ class SqlClient(BaseClient):
         self.execute("SAVEPOINT isocheck", ())
 
     def rollback_to_savepoint(self) -> None:
-        """Undo the changes since the savepoint."""
+        """Undo all changes since the savepoint."""
         self.execute("ROLLBACK TO SAVEPOINT isocheck", ())
 
     def resolve(self) -> Outcome:
-        """Find the outcome by the transaction's token.
+        """Find out how the transaction ended, by its token.
 
-        SOUND BECAUSE: tokens are unique, and an INSERT waits for an open transaction that has
+        SOUND BECAUSE: tokens are unique, and an INSERT waits for any open transaction that has
         inserted the same token.
         """
         return ask(self.token, self._has_committed)

@@ -1,4 +1,4 @@
-"""Builds one SQL statement for each operation on a table, in a database's dialect."""
+"""Builds the SQL statement for each operation on a table, in the dialect of a database."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ class Dialect(Struct, frozen=True, kw_only=True):
     """The SQL dialect of a database.
 
     Attributes:
-        mark: the mark of a parameter.
-        upsert: the statement that inserts or updates, with the table and the marks of k, j and v.
-        concat: the expression that joins the column v and a parameter.
-        key: the type of keys.
-        text: the type of long texts, which hold lists.
-        changed: the clause by which an UPDATE of many rows returns their keys; empty if a SELECT
-            must lock the rows first.
-        version: the columns that name the version of a row, after a comma; a read selects them,
-            too.
-        returning: the RETURNING clause of a write, with a leading blank.
-        by_index: the statement that makes a connection find rows by the index, also in a table of
-            one page.
-        tables: the text after CREATE TABLE (…).
-        batch: the number of rows of an INSERT that loads a table.
+        mark: the placeholder for a parameter.
+        upsert: the statement that inserts or updates a row, in which the table and the placeholders
+            for k, j and v must be filled in.
+        concat: the expression that concatenates the column v and a parameter.
+        key: the column type for keys.
+        text: the column type for long texts, in which lists are stored.
+        changed: the clause that makes an UPDATE return the keys of all changed rows; empty if the
+            database does not have it, so that a SELECT must lock the rows first.
+        version: a comma and the columns that identify the version of a row, which reads also
+            select; empty if rows do not have such columns.
+        returning: the RETURNING clause of writes, which begins with a blank.
+        by_index: the statement after which a connection uses the index even for a table of one
+            page.
+        tables: what follows after CREATE TABLE (…).
+        batch: how many rows each INSERT contains when a table is loaded.
     """
 
     mark: str
@@ -51,18 +52,20 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
 
 class Statements(Struct, frozen=True, kw_only=True):
-    """The statements for the operations on a table; the attributes list their parameters in order.
+    """The statements for the operations on a table; each attribute lists its parameters in order.
 
     Attributes:
         read: the key.
-        write: the value and the key; for an upsert, twice the key and then the value.
+        write: the value and the key; if the statement is an upsert, twice the key and then the
+            value.
         append: the text and the key.
         insert: twice the key, and then the value.
         delete: the key.
         scan: the first and the last key.
-        select: the least and the largest value.
-        lock: the least and the largest value; the statement selects the keys for update.
-        change: the new value, and the least and the largest old value.
+        select: the smallest and the largest value.
+        lock: the smallest and the largest value; the statement locks the rows and returns their
+            keys.
+        change: the new value, and the smallest and the largest old value.
         upsert: whether ``write`` is an upsert.
     """
 
@@ -79,7 +82,7 @@ class Statements(Struct, frozen=True, kw_only=True):
 
 
 def statements(d: Dialect, table: str, access: Access, update: Update) -> Statements:
-    """Return the statements on a table."""
+    """Build the statements for a table, depending on how rows shall be found and written."""
     m, r = d.mark, d.returning
     column = "k" if access == "index" else "j"
     insert = f"INSERT INTO {table} (k, j, v) VALUES ({m}, {m}, {m})"
@@ -100,11 +103,11 @@ def statements(d: Dialect, table: str, access: Access, update: Update) -> Statem
 
 
 def filled(sql: str, mark: str, values: Sequence[str]) -> str:
-    """Return a statement with its parameters filled in, to show it."""
+    """Return a statement in which the parameters are filled in, for explanations."""
     parts = sql.split(mark)
     return "".join(part + value for part, value in zip(parts, [*values, ""], strict=True))
 
 
 def literal(text: str) -> str:
-    """Return a text as a SQL literal."""
+    """Quote a text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"

@@ -1,4 +1,4 @@
-"""Provides the base of targets with SQL: their tables, and the ways to find and write rows."""
+"""Provides the base classes for SQL databases, which create, mark and remove the tables."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ if TYPE_CHECKING:
     from isolang.run.address import Address
 
 MARK: Final = "made_by_isocheck"
-"""An extra column in a run's tables, so that no other table is taken for one of them."""
+"""An extra column by which isocheck recognises the tables of its runs."""
 
-_RUN: Final = "run"  # the key of the row that holds the mark
+_RUN: Final = "run"  # the key of the row that contains the mark
 
 _NO_TABLE: Final = re.compile(r"exist|no such table|unknown table|invalid object", re.IGNORECASE)
-"""A pattern of error messages about a missing table; other errors have other causes."""
+"""Matches error messages that say that a table is missing."""
 
 _PREFIX: Final = re.compile(r"[A-Za-z0-9_.]*")
 
 
 class SqlTarget(Marked):
-    """A database with SQL.
+    """A database that is used through SQL.
 
     Attributes:
         dialect: the SQL dialect of the database.
-        driver: the way in which connections commit and roll back, and the meaning of their errors.
-        client: the class of the clients.
+        driver: how connections commit and roll back, and what their errors mean.
+        client: the class that represents a session.
     """
 
     name: ClassVar[str]
@@ -56,7 +56,7 @@ class SqlTarget(Marked):
     client: ClassVar[type[SqlClient]] = SqlClient
 
     def __init__(self, address: Address, prefix: str) -> None:
-        if not _PREFIX.fullmatch(prefix):  # SQL statements contain it unquoted
+        if not _PREFIX.fullmatch(prefix):  # SQL statements contain the prefix without quotes
             msg = f"--table-prefix: expected letters, digits, '_' and '.' alone (got {prefix!r})"
             raise TargetError(msg)
         super().__init__(address, prefix)
@@ -75,7 +75,7 @@ class SqlTarget(Marked):
         """Open a connection for a session; faults do not affect a direct connection.
 
         Raises:
-            TargetError: the attempt failed.
+            TargetError: no connection could be opened.
         """
         with connecting(self.address):
             client = self.client(self, self.open(direct=direct))
@@ -85,20 +85,20 @@ class SqlTarget(Marked):
             return client
 
     def open(self, *, direct: bool) -> Any:
-        """Open a DB-API connection."""
+        """Open a DB-API connection, for a session or direct."""
         raise NotImplementedError
 
     def options(self, *, level: str, access: Access = "index", update: Update = "update") -> None:
-        """Choose the level, and the ways to find and write rows."""
+        """Choose the level, and how statements find and write rows."""
         self.level, self.access, self.update = level, access, update
         self._compile()
 
     def classify(self, error: BaseException, phase: Phase) -> Failure:
-        """Return what an error means, according to the driver."""
+        """Return whether a transaction that failed with this error aborted; the driver decides."""
         return self.driver.classify(error, phase)
 
     def admin(self) -> Any:
-        """Return the connection that creates and removes tables."""
+        """Return the connection by which tables are created and removed; reopen it if necessary."""
         if self._admin is None or not self._admin.usable():
             self._admin = self.connect(direct=True)
         return self._admin
@@ -112,7 +112,7 @@ class SqlTarget(Marked):
     # --- tables ---
 
     def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
-        """Create the tables, and a row for each key."""
+        """Create the tables, with a row for each key."""
         self.lists = frozenset(lists)
         d = self.dialect
         if self.shared:
@@ -184,7 +184,7 @@ class SqlTarget(Marked):
         return key in self.lists
 
     def statement(self, operation: str, key: str, value: object) -> str:
-        """Return the statement that was sent for a recorded operation."""
+        """Return the statement that a client sent for a recorded operation."""
         if operation == "scan":
             bounds = map(str, bounds_of(key))
             return filled(self.registers.select, self.dialect.mark, tuple(bounds))
@@ -202,7 +202,7 @@ class SqlTarget(Marked):
         return filled(s.write, self.dialect.mark, values)
 
     def remove(self) -> None:
-        """Remove the tables that ``setup`` created, and no other tables."""
+        """Remove the tables that ``setup`` created, but no other tables."""
         if not self.disown():
             self._created.clear()
         while self._created:
@@ -210,7 +210,7 @@ class SqlTarget(Marked):
             self.admin().raw.commit()
 
     def _is_marked(self, name: str) -> bool:
-        """Return whether a table exists and was created by a run."""
+        """Return whether a table exists and has the column that marks the tables of runs."""
         client = self.admin()
         try:
             client.execute(f"SELECT {MARK} FROM {name} WHERE 1 = 0", ()).fetchall()
@@ -222,7 +222,7 @@ class SqlTarget(Marked):
         return True
 
     def _previous_owner(self) -> tuple[str, bool]:
-        """Return the run of the mark (empty without a mark), and whether the run is alive."""
+        """Return the run that left the mark (empty if there is none), and whether it is alive."""
         if not self._is_marked(f"{self.prefix}run"):
             return "", False
         with closing(self._marks()) as marks:
@@ -230,10 +230,10 @@ class SqlTarget(Marked):
             return owner, owner != self.owner and is_alive(marks)
 
     def clean(self) -> list[str]:
-        """Remove the tables that killed runs have left: those with the mark, and no other tables.
+        """Remove the marked tables that killed runs have left, but no other tables.
 
         Raises:
-            TargetError: the run is alive.
+            TargetError: the run is still alive.
         """
         self.start()
         owner, alive = self._previous_owner()
@@ -252,7 +252,7 @@ class SqlTarget(Marked):
         return removed
 
     def close(self) -> None:
-        """Remove the tables, and close the connection that created them."""
+        """Remove the tables, and close the connection by which they were created."""
         if self._admin is None:
             return
         with suppress(Exception):  # the server may be down
@@ -260,7 +260,7 @@ class SqlTarget(Marked):
         self.hang_up()
 
     def hang_up(self) -> None:
-        """Close the connection that creates and removes tables."""
+        """Stop renewing the mark, and close the connection that creates and removes tables."""
         self.forsake()
         with suppress(Exception):  # the connection is lost
             if self._admin is not None:
@@ -269,14 +269,14 @@ class SqlTarget(Marked):
 
 
 class SqlMarks:
-    """A connection to the mark of a run."""
+    """A connection to the mark of a run, which is stored in a table."""
 
     def __init__(self, target: SqlTarget, client: SqlClient) -> None:
         self._client, self._table = client, f"{target.prefix}run"
         self._mark = target.dialect.mark
 
     def get(self) -> str:
-        """Return the mark; empty if the mark or its table does not exist."""
+        """Return the mark; if the mark or its table does not exist, return an empty string."""
         sql = f"SELECT v FROM {self._table} WHERE k = {self._mark}"
         try:
             row = self._client.execute(sql, (_RUN,)).fetchone()
@@ -289,7 +289,7 @@ class SqlMarks:
         return "" if row is None else str(row[0] or "")
 
     def swap(self, old: str, new: str) -> bool:
-        """Replace the old mark; return false if the mark differs or its table is missing."""
+        """Replace the mark ``old`` by ``new``; return false if it is different or missing."""
         m = self._mark
         sql = f"UPDATE {self._table} SET v = {m} WHERE k = {m} AND v = {m}"
         try:
@@ -308,10 +308,10 @@ class SqlMarks:
 
 
 class FileTarget(SqlTarget):
-    """A database in a file: the one that the URL names, or a temporary one.
+    """A database in a file, which is either the file in the URL or a temporary file.
 
     Attributes:
-        path: the file of the database.
+        path: the path of the database file.
     """
 
     def __init__(self, address: Address, prefix: str) -> None:
@@ -319,14 +319,14 @@ class FileTarget(SqlTarget):
         self.path, self._folder = address.database, ""
 
     def start(self) -> None:
-        """Create the temporary folder if the URL names no file, and connect once."""
+        """Create a temporary folder if the URL names no file, and connect once."""
         if not self.path:
             self._folder = tempfile.mkdtemp(prefix="isocheck-")
             self.path = os.path.join(self._folder, "test.db")
         super().start()
 
     def close(self) -> None:
-        """Remove the tables, and the temporary folder."""
+        """Remove the tables, and the temporary folder if there is one."""
         super().close()
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,5 +1,5 @@
-"""Surveys: all levels and workloads of a database in one table.
+"""Runs surveys, which play all workloads at all levels of a database.
 
-``survey`` runs them, ``table`` shows what they found, ``comparison`` compares it with an earlier
-survey, and ``effectiveness`` measures which workloads find violations, and how fast.
+``survey`` runs a survey, ``table`` shows its results as a table, and ``comparison`` compares them
+with an earlier survey. ``effectiveness`` measures which workloads find violations, and how fast.
 """

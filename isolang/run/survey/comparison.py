@@ -1,8 +1,8 @@
-"""The comparison of a survey with an earlier one.
+"""Compares a survey with an earlier survey of the same database.
 
-A violation is identified by its level and the kinds of anomalies, not by its workload: chance
-decides which workload shows it. So a violation is new if no workload of the earlier survey has
-shown it at that level.
+A violation is identified by its level and its kinds of anomalies, but not by its workload, because
+it depends on chance which workload shows the violation. Therefore a violation is new if no workload
+in the earlier survey has shown it at that level.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from isolang.run.target import TargetError
 
 
 class News(Struct, frozen=True, kw_only=True):
-    """A difference between two surveys.
+    """A difference between a survey and an earlier survey.
 
     Attributes:
-        kind: ``violation``: a level is violated that was not; ``anomaly``: a kind of anomaly is new
-            at the level; ``kept``: the same workloads no longer violate a level; ``level``: the
-            earlier survey did not have the level.
-        level: the level of the database.
-        text: the difference, a sentence.
+        kind: ``violation`` if a level is violated that was not violated before; ``anomaly`` if a
+            level shows a new kind of anomaly; ``kept`` if the workloads that violated a level do
+            not violate it any more; ``level`` if the earlier survey did not judge the level.
+        level: the name of the level.
+        text: the difference, as a sentence.
     """
 
     kind: Literal["violation", "anomaly", "kept", "level"]
@@ -35,10 +35,10 @@ class News(Struct, frozen=True, kw_only=True):
 
 
 def load_survey(path: str) -> Survey:
-    """Return a survey from the output of ``--survey --output json``.
+    """Read a survey from a file that ``--survey --output json`` has written.
 
     Raises:
-        TargetError: the file does not contain a survey.
+        TargetError: the file cannot be read, or does not contain a survey.
     """
     try:
         return msgspec.json.decode(Path(path).read_bytes(), type=Survey)
@@ -51,7 +51,7 @@ def load_survey(path: str) -> Survey:
 
 
 def news(old: Survey, new: Survey) -> tuple[News, ...]:
-    """Return the differences of a survey from an earlier one."""
+    """Return how a survey differs from an earlier survey."""
     return tuple(
         one for level in dict.fromkeys(c.level for c in new.cells) for one in _of(level, old, new)
     )

@@ -1,4 +1,4 @@
-"""The effectiveness of workloads at finding violations: repeated trials for some time."""
+"""Measures how effectively workloads find violations, by repeated trials."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from isolang.run.settings import Settings
 from isolang.run.target import Target
 from isolang.run.targets import target_named
 
-TRANSACTIONS: Final = 2000  # of a trial, by default
+TRANSACTIONS: Final = 2000  # the default number of transactions in a trial
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -86,13 +86,13 @@ def effectiveness(
     *,
     show: Callable[[RunState], None] = lambda state: None,
 ) -> Effectiveness:
-    """Play trials of each workload for equal shares of the time.
+    """Play trials of each workload, and return which workloads find violations how often.
 
     Args:
-        settings: the options of each trial, with its time limit.
-        workloads: their names.
-        seconds: the time for all workloads.
-        show: called a few times a second.
+        settings: the options of each trial, including its time limit.
+        workloads: the names of the workloads; each of them gets the same share of the time.
+        seconds: the time for all workloads together, in seconds.
+        show: a function that is called with the progress of the trial a few times a second.
 
     Raises:
         IsolangError: the database cannot be tested; the message says what to do.
@@ -172,7 +172,7 @@ def _trials(
 
 
 def markdown(found: Effectiveness) -> str:
-    """Return the table in Markdown, with a row for each workload."""
+    """Return the results as a Markdown table, in which each workload has a row."""
     lines = [
         f"**{found.database}**, {found.level} (claims `{found.claims}`), "
         f"{found.sessions} sessions, "

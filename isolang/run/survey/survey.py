@@ -1,4 +1,4 @@
-"""Surveys of a database: every level with every workload, and the anomalies of each."""
+"""Surveys a database: plays every workload at every level, and counts the anomalies."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 LENGTH: Final = 5.0
-"""The default seconds of a cell."""
+"""The default length in seconds of the run for one cell."""
 ALL: Final = ("scripted", *NAMES)
-"""The default workloads of a survey."""
+"""The workloads that a survey plays by default."""
 
-# Work to count the anomalies of a history; the cost of each in addition to the engine's, and of
-# each operation then.
+# The limit on the work of counting a history's anomalies. Besides the engine's work, each anomaly
+# costs `_EACH`, and `_PER_OPERATION` for each operation in the history.
 _COUNTING: Final = 15_000_000
 _EACH, _PER_OPERATION = 50_000, 8
 
@@ -120,14 +120,14 @@ def survey(
     show: Callable[[RunState], None] = lambda state: None,
     done: Callable[[Cell, Survey], None] = lambda cell, so_far: None,
 ) -> Survey:
-    """Play workloads at the levels of a database, and judge each run.
+    """Play workloads at the levels of a database, judge each run, and return all results.
 
     Args:
-        settings: the options of each run; a level restricts the survey to it.
-        workloads: their names.
-        pages: whether to write a page for each cell, next to its history.
-        show: called a few times a second.
-        done: called with each cell, and the survey so far.
+        settings: the options of each run; if they name a level, only this level is surveyed.
+        workloads: the names of the workloads.
+        pages: whether to write a report as an HTML page for each cell, next to its history.
+        show: a function that is called with the progress of the run a few times a second.
+        done: a function that is called after each cell, with the cell and the survey so far.
 
     Raises:
         IsolangError: the database cannot be tested; the message says what to do.
@@ -136,7 +136,7 @@ def survey(
     target = target_named(settings.target, prefix=settings.prefix)
     chosen = settings.level or settings.level_mix
     names = [settings.level] if chosen else [level.name for level in target.levels]
-    mix_of(replace(settings, level=names[0]), target)  # raises at once if it is impossible
+    mix_of(replace(settings, level=names[0]), target)  # raises an error if the survey is impossible
     player = Player(settings.target, settings.prefix)
     cells: list[Cell] = []
     database, interrupted = "", False
@@ -162,7 +162,7 @@ def survey(
                 except KeyboardInterrupt:
                     interrupted = True
                     return so_far()
-                except Exception as error:  # the other cells go on
+                except Exception as error:  # the survey continues with the next cell
                     if os.environ.get("ISOLANG_TRACEBACK"):
                         traceback.print_exc()
                     known = isinstance(error, IsolangError | OSError)
@@ -177,7 +177,7 @@ def survey(
     finally:
         player.close()
     if all(cell.outcome == "failed" for cell in cells):
-        raise TargetError(cells[0].reason)  # no cell could be played
+        raise TargetError(cells[0].reason)  # every cell has failed
     return so_far()
 
 
@@ -197,7 +197,7 @@ def _unplayed(
 def _cell(
     settings: Settings, player: Player, *, pages: bool, show: Callable[[RunState], None]
 ) -> tuple[Cell, Run | None]:
-    """Play and judge one cell; return it, and the run if there was one."""
+    """Play and judge one cell; return the cell, and the run unless it was impossible."""
     target = target_named(settings.target, prefix=settings.prefix)
     level = mix_of(settings, target).level
     claims = settings.claims or level.claims
@@ -249,24 +249,26 @@ def _save_page(judged: Judged) -> str | None:
     )
     try:
         save_page(made, path)
-    except IsolangError:  # the cell of the table has no link
+    except IsolangError:  # then the cell in the table has no link
         return None
     return path.name
 
 
 def count_anomalies(history: History, *, work: int = _COUNTING) -> tuple[Counter[str], bool]:
-    """Count the anomalies of a history that serializability forbids, by name.
+    """Count the anomalies in a history that serializability forbids, by their names.
 
-    Each counterexample is counted; then the reads of its transactions are left out, and the rest is
-    judged again, until it is valid. So no two counted ones share a reading transaction. (A valid
-    history stays valid without a read, as it has to satisfy less.)
+    When a counterexample has been counted, the reads of its transactions are left out, and the rest
+    of the history is judged again, until it is valid. Therefore no two of the counted
+    counterexamples share a transaction that reads. (A valid history remains valid if a read is left
+    out, because it has to satisfy less.)
 
     Args:
         history: any history.
-        work: the work limit.
+        work: the limit on the work.
 
     Returns:
-        The counts by name, and whether these are all that can be found in this way.
+        How often each anomaly was counted, and whether all anomalies that can be found in this way
+        were counted.
     """
     from isolang.errors import IsolangError
     from isolang.history.columns import READ, READ_LIST

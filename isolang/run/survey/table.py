@@ -1,4 +1,4 @@
-"""Tables of surveys: in Markdown, and as an HTML page whose cells link to the reports."""
+"""Writes a survey as a table, in Markdown or as an HTML page whose cells link to the reports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MARK: Final = {"valid": "✓", "invalid": "✗", "unknown": "?", "not played": 
 
 
 def markdown(survey: Survey) -> str:
-    """Return the table in Markdown: a row for each workload, a column for each level."""
+    """Return the survey as a Markdown table, with a row per workload and a column per level."""
     levels, workloads, cells = _sides(survey)
     heads = [f"{level}: `{claims}`" for level, claims in levels.items()]
     lines = [
@@ -31,12 +31,12 @@ def markdown(survey: Survey) -> str:
 
 
 def html(survey: Survey, folder: Path, page: Path) -> str:
-    """Return the table as an HTML page.
+    """Return the survey as an HTML page with a table.
 
     Args:
         survey: the survey to show.
-        folder: the folder of the cells' reports.
-        page: the file of the page, for relative links.
+        folder: the folder that contains the reports for the cells.
+        page: the file into which the page will be written; links in the page are relative to it.
     """
     levels, workloads, cells = _sides(survey)
     where = Path(os.path.relpath(folder.resolve(), page.resolve().parent)).as_posix()
@@ -62,13 +62,13 @@ def html(survey: Survey, folder: Path, page: Path) -> str:
 
 
 def anomalies(cell: Cell) -> str:
-    """Return the anomalies of a cell with their counts, on one line."""
+    """Return the anomalies in a cell and how often they were counted, on one line."""
     more = "" if cell.all_counted or not cell.anomalies else ", more"
     return ", ".join(f"{name} ×{count}" for name, count in cell.anomalies.items()) + more
 
 
 def figures(cell: Cell) -> str:
-    """Return the number and throughput of a cell's transactions, on one line."""
+    """Return how many transactions a cell has and how many committed per second, on one line."""
     maybe = f", {cell.maybe:,} maybe" if cell.maybe else ""
     return (
         f"{cell.committed:,} committed{maybe}, {100 * cell.abort_rate:.0f} % aborted, "
@@ -77,14 +77,14 @@ def figures(cell: Cell) -> str:
 
 
 def strongest_levels(cell: Cell) -> str:
-    """Return the strongest satisfied levels, on one line."""
+    """Return the strongest levels that a cell's history satisfies, on one line."""
     return ", ".join(cell.strongest) or "nothing"
 
 
 def _sides(
     survey: Survey,
 ) -> tuple[dict[str, str], list[str], dict[tuple[str, str], Cell]]:
-    """Return the levels with their claims, the workloads, and the cells by both."""
+    """Return what each level claims, the workloads, and the cells by level and workload."""
     levels = {cell.level: cell.claims for cell in survey.cells}
     workloads = list(dict.fromkeys(cell.workload for cell in survey.cells))
     return levels, workloads, {(cell.level, cell.workload): cell for cell in survey.cells}
@@ -116,7 +116,7 @@ def _cell_text(cell: Cell | None) -> str:
 
 
 def _in_a_cell(words: str) -> str:
-    """Return a text without markup, which fits into a cell of a table."""
+    """Return a text in which markup is escaped, and which fits into a cell of a table."""
     plain = text(" ".join(words.split()))
     return "".join("\\" + sign if sign in "|`*_[]\\" else sign for sign in plain)
 

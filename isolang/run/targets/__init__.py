@@ -1,9 +1,9 @@
-"""Provides adapters of databases: one file each, imported on demand.
+"""Provides the adapters for databases: one module each, which is imported when it is needed.
 
-Other packages add adapters by an entry point of the group ``isolang.targets``. The name of the
-entry point is the part of a target before ``:``, and its object is called with the address and the
-prefix of the tables. An adapter in a user's file is named by the file and its class
-(``my_adapter.py:MyDatabase``): :mod:`isolang.run.targets.from_file`.
+Other packages can add adapters by an entry point in the group ``isolang.targets``. The name of the
+entry point is the part of the user's target before ``:``. Its object is called with the address and
+the prefix for the tables' names. To use an adapter in their own file, users write the file and the
+class (``my_adapter.py:MyDatabase``): see :mod:`isolang.run.targets.from_file`.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ BUILT_IN: Final = {
 
 
 def target_named(text: str, *, prefix: str = "isocheck_") -> Target:
-    """Return the target that the user named.
+    """Create the target for a name or URL that the user wrote.
 
     Args:
-        text: the name or URL of the target.
-        prefix: the beginning of the tables' names.
+        text: the name or URL as the user wrote it.
+        prefix: how the tables' names begin.
 
     Raises:
-        TargetError: the target does not exist.
+        TargetError: there is no such target, or its adapter cannot be loaded.
     """
     address = Address.parse(text)
     make: Any
@@ -74,17 +74,19 @@ def target_named(text: str, *, prefix: str = "isocheck_") -> Target:
 
 
 def is_foreign(target: Target) -> bool:
-    """Return whether a target's adapter, or its driver, is not part of isolang."""
+    """Return whether a target's adapter, or the driver that it uses, is not part of isolang."""
     return target.name in ("exec", "sqlalchemy") or not type(target).__module__.startswith(
         "isolang.run.targets."
     )
 
 
 def level_named(target: Target, name: str) -> Level:
-    """Return a target's level with a name, or its first level, which has the strongest claim.
+    """Return the target's level of this name.
+
+    If the name is empty, return the first level, which is the default.
 
     Raises:
-        TargetError: the target does not have the level.
+        TargetError: the target has no level of this name.
     """
     if not name:
         return target.levels[0]

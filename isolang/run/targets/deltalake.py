@@ -1,4 +1,4 @@
-"""Adapts Delta Lake, through delta-rs: MERGE and DELETE on a table in a folder."""
+"""Adapts Delta Lake through delta-rs: transactions use MERGE or DELETE on a table in a folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from isolang.run.target import Level
 
 
 class DeltaLake(TableTarget):
-    """A table in a folder."""
+    """A Delta Lake table in a temporary folder."""
 
     name: ClassVar = "deltalake"
     distribution: ClassVar = "deltalake"
@@ -41,7 +41,7 @@ class DeltaLake(TableTarget):
 
 
 class DeltaLakeClient(TableClient):
-    """A session."""
+    """A session on the Delta Lake table."""
 
     target: DeltaLake
 

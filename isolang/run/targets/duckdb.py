@@ -1,4 +1,4 @@
-"""Adapts DuckDB: one database in this process, with a cursor for each session."""
+"""Adapts DuckDB: a database in this process, on which each session has its own cursor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from isolang.run.target import Level, TargetError
 
 
 class DuckDBClient(SqlClient):
-    """A cursor, which is a separate connection."""
+    """A session, whose cursor is a separate connection to the database."""
 
     def _begin(self, level: str) -> None:
         self.raw.execute("BEGIN TRANSACTION")
@@ -24,7 +24,7 @@ class DuckDBClient(SqlClient):
 
 
 class DuckDB(SqlTarget):
-    """A database in memory, or in the file that the URL names."""
+    """A DuckDB database in memory, or in the file that the URL names."""
 
     name: ClassVar = "duckdb"
     levels: ClassVar = (Level(name="snapshot", claims="si", says="BEGIN TRANSACTION"),)
@@ -33,12 +33,12 @@ class DuckDB(SqlTarget):
     driver: ClassVar = DRIVER
     client: ClassVar = DuckDBClient
     _database: Any = None
-    alone: ClassVar = True  # the process that opens a file locks it
+    alone: ClassVar = True  # no other process can open a file that a process has opened
 
     def start(self) -> None:
         duckdb = package("duckdb", self.name)
         try:
-            # A statement is too short to use several threads.
+            # Statements are too short to profit from several threads.
             path = self.address.database or ":memory:"
             self._database = duckdb.connect(path, config={"threads": 1})
         except duckdb.Error as error:

@@ -1,4 +1,4 @@
-"""Adapts etcd 3, through its JSON gateway: reads, and then one Txn that compares and puts."""
+"""Adapts etcd 3 through its JSON gateway: reads, and at COMMIT one Txn that compares and puts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Etcd(KeyValueTarget):
-    """A server or cluster."""
+    """An etcd server or cluster."""
 
     name: ClassVar = "etcd"
     levels: ClassVar = (
@@ -27,10 +27,10 @@ class Etcd(KeyValueTarget):
     )
     partitions: ClassVar = True
     where: tuple[tuple[str, int], ...] = ()
-    ordered: ClassVar = True  # each response has the mod_revision of its rows
+    ordered: ClassVar = True  # each response contains the mod_revision of its rows
 
     def account(self, path: Path) -> tuple[str, ...]:
-        """Return no remarks, because the clients have recorded all revisions."""
+        """Return no remarks, because the clients have already recorded all versions."""
         return ()
 
     def start_server(self, server: Server) -> None:
@@ -63,7 +63,7 @@ class Etcd(KeyValueTarget):
 
 
 class EtcdClient(BufferedClient):
-    """A connection to a member."""
+    """A connection to one member of the cluster."""
 
     raw: etcd.Gateway
 
@@ -97,7 +97,7 @@ class EtcdClient(BufferedClient):
 
     def commit(self) -> None:
         if not self.own and (self.weak or not self.seen):
-            return  # all reads are of one revision
+            return  # all reads saw the same revision
         prefix = self.target.prefix
         compare = [etcd.unchanged(prefix + key, seen) for key, seen in self.seen.items()]
         changes = [self._change(prefix + key, value) for key, value in self.own.items()]
@@ -107,7 +107,7 @@ class EtcdClient(BufferedClient):
         found = self.raw.txn(compare, changes)
         if not found.get("succeeded"):
             raise RolledBack("txn: a key that was read has changed")
-        if self.target.tells_versions:  # all puts of a transaction have its revision
+        if self.target.tells_versions:  # all puts in a transaction get the same revision
             revision = int(found["header"]["revision"])
             self.installed = {key: revision for key in self.own if key not in self.target.lists}
 

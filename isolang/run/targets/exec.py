@@ -1,9 +1,10 @@
-"""Adapts client programs that answer requests, one JSON line each: ``exec:COMMAND``.
+"""Adapts client programs that respond to requests, each of which is a line of JSON.
 
-Each session is a separate process; one more process creates and removes the keys. By its response
-to ``hello``, the program declares whether it runs whole transactions or one step at a time. A
-transaction without a valid response within 30 seconds has an unknown outcome. docs/exec.md has the
-protocol, and ``isolang.run.families.request_lines`` its lines.
+The target is ``exec:COMMAND``. Each session is a separate process; another process creates and
+removes the keys. In its response to ``hello``, the program declares whether it runs a transaction
+as a whole or one step at a time. Without a valid response within 30 seconds, the outcome
+of the transaction is unknown. docs/exec.md describes the protocol;
+``isolang.run.families.request_lines`` sends and receives the lines.
 """
 
 from __future__ import annotations
@@ -22,25 +23,25 @@ from isolang.run.operation import DELETED, bounds_of
 from isolang.run.outcome import BadAnswer, RolledBack
 from isolang.run.target import Level, TargetError
 
-_HELLO: Final = 20.0  # seconds that the response to hello may take
+_HELLO: Final = 20.0  # seconds that a program may take to respond to hello
 _MAKING: Final = 60.0  # seconds that it may take to create or remove the keys
 _KNOWN: Final = ("range reads", "rows", "savepoints", "processes")
 _WHOLE: Final = frozenset({"range reads", "rows", "conversations", "savepoints"})
-"""The features that whole transactions lack."""
-_ABSENT: Final = "deleted"  # the value of a missing row
+"""The features that a program lacks if it runs only whole transactions."""
+_ABSENT: Final = "deleted"  # the value that represents a missing row
 
 
 class Hello(Struct, frozen=True, kw_only=True):
-    """The response of a program to ``hello``.
+    """A program's response to ``hello``.
 
     Attributes:
-        name: the name of the program's database, with the version.
-        levels: the levels of the database with their claims, the default first.
-        mixes: the specification that judges transactions of several levels; ``None`` if a
-            transaction cannot choose its level.
-        steps: whether the program runs a transaction one step at a time.
-        lacks: the features that the program lacks.
-        problem: the reason why the response is missing; empty if it is not.
+        name: the name and version of the database that the program uses.
+        levels: the levels of the database with what they claim; the first level is the default.
+        mixes: the specification that judges a run at several levels; ``None`` if transactions
+            cannot choose their levels.
+        steps: whether the program runs transactions one step at a time.
+        lacks: the features that the program does not have.
+        problem: why the program did not respond properly; empty if it did.
     """
 
     name: str = ""
@@ -53,7 +54,7 @@ class Hello(Struct, frozen=True, kw_only=True):
 
 @cache
 def hello_of(command: str) -> Hello:
-    """Start a program, and return its response to ``hello``, which is cached."""
+    """Start a program, and return its response to ``hello``; the response is cached."""
     program = ClientProgram(command)
     try:
         return _hello(program.ask("hello", within=_HELLO))
@@ -98,7 +99,7 @@ def _is_text(value: object) -> bool:
 
 
 class Exec(BaseTarget):
-    """A target that a client program provides."""
+    """A database that isocheck reaches through a client program."""
 
     name: ClassVar = "exec"
     _admin: ClientProgram | None = None
@@ -109,17 +110,17 @@ class Exec(BaseTarget):
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """Return the levels that the program declares, or the default level."""
+        """Return the levels that the program declares; if it declares none, the default level."""
         return self._hello.levels
 
     @property
     def lacks(self) -> frozenset[str]:  # type: ignore[override]
-        """Return the features that the program lacks, according to its response to ``hello``."""
+        """Return the features that the program lacks, as its response to ``hello`` says."""
         return self._hello.lacks
 
     @property
     def mixes(self) -> str | None:  # type: ignore[override]
-        """Return the specification of mixes that the program declares."""
+        """Return the specification for mixed levels that the program declares, if any."""
         return self._hello.mixes
 
     def start(self) -> None:
@@ -157,13 +158,13 @@ class Exec(BaseTarget):
 
     def close(self) -> None:
         if self._admin is not None:
-            with suppress(Exception):  # it has ended
+            with suppress(Exception):  # the program has ended
                 self.remove()
             self._admin.close()
 
 
 def _request(operation: tuple[str, str, Any], lists: Container[str]) -> dict[str, Any]:
-    """Return the request for a recorded operation."""
+    """Return the request that makes a program perform a recorded operation."""
     match operation:
         case ("r", key, _):
             return {"do": "read", "key": key, "list": key in lists}
@@ -181,7 +182,7 @@ def _request(operation: tuple[str, str, Any], lists: Container[str]) -> dict[str
 
 
 class _ExecClient(BaseClient):
-    """A client that sends requests to a running program."""
+    """A session, which sends its requests to a running program."""
 
     def __init__(self, program: ClientProgram, lists: Container[str]) -> None:
         self.program, self.lists = program, lists
@@ -193,13 +194,13 @@ class _ExecClient(BaseClient):
         self.program.close()
 
     def bad(self, what: str) -> BadAnswer:
-        """Return an error for a bad response, after which the program gets no more requests."""
+        """Return the error for a bad response, and send no more requests to the program."""
         self.program.ended = True
         return BadAnswer(what)
 
 
 class WholeClient(_ExecClient):
-    """A program that runs whole transactions."""
+    """A session whose program runs whole transactions."""
 
     def transact(self, level: str, operations: Sequence[tuple[str, str, Any]]) -> list[Any]:
         requests = [_request(one, self.lists) for one in operations]
@@ -215,7 +216,7 @@ def _value(response: Any) -> Any:
 
 
 class StepClient(_ExecClient):
-    """A program that runs one step at a time."""
+    """A session whose program runs transactions one step at a time."""
 
     def begin(self, level: str) -> None:
         self.program.ask("begin", level=level)
@@ -262,7 +263,7 @@ class StepClient(_ExecClient):
         self.program.ask("rollback")
 
     def _yes(self, do: str, **more: Any) -> bool:
-        """Return whether the row existed."""
+        """Send a request, and return whether the program says that the row existed."""
         response = self.program.ask(do, **more)
         if not isinstance(response, bool):
             raise self.bad(f"{do}: expected true, or false where there is no row "

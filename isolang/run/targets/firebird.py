@@ -1,4 +1,4 @@
-"""Adapts Firebird, embedded in this process: an installed library, and a temporary file."""
+"""Adapts Firebird as an embedded database in this process, with an installed library."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BEGINS: Final = {
     "snapshot": "SNAPSHOT",
     "read committed": "READ_COMMITTED_RECORD_VERSION",
 }
-_WAIT: Final = 3  # the most seconds that a statement waits for a lock
+_WAIT: Final = 3  # seconds that a statement waits for a lock, at most
 _SOURCE: Final = "Firebird Language Reference, SET TRANSACTION: Isolation Level"
 
 
@@ -39,7 +39,7 @@ def _classify(error: BaseException, phase: Phase) -> Failure:
 
 
 class FirebirdClient(SqlClient):
-    """A connection to the database."""
+    """A connection to the embedded database."""
 
     def _begin(self, level: str) -> None:
         driver = package("firebird.driver", "firebird")
@@ -51,7 +51,7 @@ class FirebirdClient(SqlClient):
 
 
 class Firebird(SqlTarget):
-    """A database in a temporary file."""
+    """A Firebird database in a temporary file."""
 
     name: ClassVar = "firebird"
     levels: ClassVar = tuple(
@@ -94,7 +94,7 @@ class Firebird(SqlTarget):
             os.environ[name] = self._folder
         driver.driver_config.server_defaults.user.value = "sysdba"
         driver.driver_config.db_defaults.forced_writes.value = (
-            False  # matters only if the machine loses power
+            False  # this matters only if the machine loses power
         )
         try:
             driver.create_database(os.path.join(self._folder, "test.fdb"), charset="UTF8").close()

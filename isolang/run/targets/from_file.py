@@ -1,4 +1,4 @@
-"""Loads adapters from users' files: ``my_adapter.py:MyDatabase``."""
+"""Loads an adapter from a user's file, such as ``my_adapter.py:MyDatabase``."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from typing import Any, Final
 from isolang.errors import IsolangError, TargetError
 
 _METHODS: Final = ("setup", "connect", "classify")
-"""The methods of every target, by which a class is recognised as a target."""
+"""Methods that every target has; a class that has them all is taken for an adapter."""
 
 
 def adapter_in(named: str) -> Any:
-    """Load an adapter from a file.
+    """Import a user's file, and return the adapter class in it.
 
-    The file can import modules from its folder, as a program can.
+    Like a program, the file can import modules from its own folder.
 
     Args:
-        named: the file and the class, with ``:`` between.
+        named: the path of the file and the name of the class, separated by ``:``.
 
     Raises:
-        TargetError: the file or the class does not exist, or the file cannot be imported; the
-            message then names the line.
+        TargetError: the file or the class does not exist, or importing the file fails; in the last
+            case, the message names the line.
     """
     file, _, name = named.rpartition(":")
     path = Path(file)
@@ -41,7 +41,7 @@ def adapter_in(named: str) -> Any:
 
 
 def _module(path: Path, shown: str) -> ModuleType:
-    """Import a file, unless it has been imported already."""
+    """Import a file, unless it has already been imported."""
     name = f"isolang_adapter_{path.stem}_{hash(path) & 0xFFFFFFFF:x}"
     if name in sys.modules:
         return sys.modules[name]
@@ -63,7 +63,7 @@ def _module(path: Path, shown: str) -> ModuleType:
 
 
 def _line(error: Exception, path: Path) -> str:
-    """Return the line of the file that caused an error, after a colon; empty if it is unknown."""
+    """Return the line of the file that caused an error, after a colon; empty if unknown."""
     if isinstance(error, SyntaxError):
         return f":{error.lineno}"
     lines = [
@@ -80,7 +80,7 @@ def _message(error: Exception) -> str:
 
 
 def _adapters(module: ModuleType) -> list[str]:
-    """Return the names of a module's classes that look like targets."""
+    """Return the names of those classes in a module that look like adapters."""
     return [
         name
         for name, one in vars(module).items()

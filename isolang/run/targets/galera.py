@@ -1,4 +1,4 @@
-"""Adapts MariaDB with Galera: three started nodes, or those of a URL, with clients on all nodes."""
+"""Adapts MariaDB with Galera: three started nodes, or the nodes in a URL, all with clients."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from isolang.run.targets.mariadb import MariaDB, MariaDBClient
 
 
 class GaleraClient(MariaDBClient):
-    """A connection to one node."""
+    """A connection to one node of the cluster."""
 
     def waits(self) -> bool | None:
-        return None  # a statement may wait for a transaction of another node
+        return None  # a statement may wait for a transaction on another node
 
 
 class Galera(MariaDB):
-    """A cluster of MariaDB nodes."""
+    """A Galera cluster of MariaDB nodes."""
 
     name: ClassVar = "galera"
-    # Nodes do not send their reads to each other, so no level is serializable.
+    # The nodes do not tell each other what they read, so no level is serializable.
     levels: ClassVar = tuple(
         replace(level, claims="si") if level.claims == "ser" else level for level in MariaDB.levels
     )
@@ -52,7 +52,7 @@ class Galera(MariaDB):
         return f"{super().version()}, Galera {provider.partition('(')[0]}, {self.size()} nodes"
 
     def size(self) -> int:
-        """Return the number of nodes that are in step."""
+        """Return how many nodes the cluster currently has."""
         sql = "SHOW STATUS LIKE 'wsrep_cluster_size'"
         ((_, size),) = self.admin().execute(sql, ()).fetchall()
         self.admin().raw.rollback()

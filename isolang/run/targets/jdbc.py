@@ -1,4 +1,4 @@
-"""Adapts Java databases in this process, H2, HSQLDB and Derby, through JDBC and JPype."""
+"""Adapts the Java databases H2, HSQLDB and Derby in this process, through JDBC and JPype."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from isolang.run.target import Level, TargetError
 if TYPE_CHECKING:
     from isolang.run.address import Address
 
-_FOLDER: Final = "/usr/share/java"  # the folder of Debian's packages
+_FOLDER: Final = "/usr/share/java"  # where Debian's packages install archives
 _MACHINE: Final = (
     "-Xrs",  # only isocheck handles Ctrl-C
-    "-XX:TieredStopAtLevel=1",  # a faster start
+    "-XX:TieredStopAtLevel=1",  # this makes the start faster
     "-XX:+UseSerialGC",
     "-Xmx512m",
     "-Dderby.locks.deadlockTimeout=1",
@@ -34,7 +34,7 @@ _NAMES: Final = {
 
 
 class JdbcClient(SqlClient):
-    """A connection to the database."""
+    """A connection to an in-memory Java database."""
 
     at = ""
 
@@ -56,18 +56,18 @@ class JdbcClient(SqlClient):
         return not self.raw.connection.isClosed()
 
     def close(self) -> None:
-        with suppress(Exception):  # Derby closes no connection with an open transaction
+        with suppress(Exception):  # Derby does not close a connection while a transaction is open
             self.raw.rollback()
         super().close()
 
 
 class Jdbc(SqlTarget):
-    """A database in memory.
+    """A Java database in memory.
 
     Attributes:
-        jar: the name of the database's Java archive.
-        url: the JDBC URL, in which ``{}`` stands for the database's name.
-        begins: the statement that selects each level, before its transactions.
+        jar: the file name of the database's Java archive.
+        url: the JDBC URL, in which ``{}`` is replaced by the name of the database.
+        begins: for each level, the statement that selects it before a transaction begins.
     """
 
     jar: ClassVar[str]
@@ -91,13 +91,13 @@ class Jdbc(SqlTarget):
         jpype = package("jpype", "jdbc")
         package("jpype.dbapi2", "jdbc")
         if not jpype.isJVMStarted():
-            # A process has one Java machine, which gets all databases.
+            # A process can have only one Java machine, so it loads the archives of all databases.
             known = [os.path.join(_FOLDER, one.jar) for one in (H2, Hsqldb, Derby)]
             try:
                 jpype.startJVM(*_MACHINE, classpath=[jar, *known])
             except (OSError, RuntimeError) as error:
                 raise TargetError(f"{self.name}: no Java can be started ({error})") from None
-            # HSQLDB prints its latch counts.
+            # HSQLDB would print its latch counts.
             java = jpype.JPackage("java")
             silent = java.io.PrintStream(java.io.OutputStream.nullOutputStream())
             java.lang.System.setOut(silent)
@@ -123,7 +123,7 @@ def _characteristics(level: str) -> str:
 
 
 class H2(Jdbc):
-    """H2 in memory."""
+    """An H2 database in memory."""
 
     name: ClassVar = "h2"
     jar: ClassVar = "h2.jar"
@@ -156,7 +156,7 @@ _HSQLDB_UPDATES: Final = "It works the same way as normal 2PL as far as updates 
 
 
 class HsqldbClient(JdbcClient):
-    """A connection to the database."""
+    """A connection to an in-memory HSQLDB database."""
 
     def isolation(self) -> str:
         sql = (
@@ -168,7 +168,7 @@ class HsqldbClient(JdbcClient):
 
 
 class Hsqldb(Jdbc):
-    """HSQLDB in memory, whose levels' names begin with the transaction model."""
+    """An HSQLDB database in memory; its levels' names begin with the transaction model."""
 
     name: ClassVar = "hsqldb"
     client: ClassVar = HsqldbClient
@@ -211,7 +211,7 @@ _DERBY: Final = "https://docs.oracle.com/javadb/10.6.2.1/devguide/rdevconcepts84
 
 
 class Derby(Jdbc):
-    """Derby in memory."""
+    """A Derby database in memory."""
 
     name: ClassVar = "derby"
     jar: ClassVar = "derby.jar"

@@ -1,4 +1,4 @@
-"""Adapts Lance, a table format: ``merge_insert`` and ``delete`` on a data set in a folder."""
+"""Adapts the table format Lance: ``merge_insert`` and ``delete`` on a data set in a folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PROMISE: Final = (
 
 
 class Lance(TableTarget):
-    """A data set in a folder."""
+    """Two Lance data sets in a temporary folder, one for each level."""
 
     name: ClassVar = "lance"
     distribution: ClassVar = "pylance"
@@ -60,7 +60,7 @@ class Lance(TableTarget):
 
 
 class LanceClient(TableClient):
-    """A session on the data set of its level."""
+    """A session on the data set for its level."""
 
     target: Lance
 

@@ -1,4 +1,4 @@
-"""Adapts LMDB, which has one writer at a time, and readers of snapshots."""
+"""Adapts LMDB, which allows one writer at a time, while readers see snapshots."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from isolang.run.target import Level
 
 
 class LMDB(EmbeddedTarget):
-    """A file, mapped into memory."""
+    """An LMDB database in a file that is mapped into memory."""
 
     name: ClassVar = "lmdb"
     distribution: ClassVar = "lmdb"
@@ -44,7 +44,7 @@ class LMDB(EmbeddedTarget):
 
 
 class LMDBClient(EmbeddedClient):
-    """A session."""
+    """A session, all of whose transactions are write transactions."""
 
     target: LMDB
     transaction: Any = None

@@ -1,4 +1,4 @@
-"""Adapts MariaDB and MySQL, through PyMySQL: an installed server, or the server of a URL."""
+"""Adapts MariaDB and MySQL through PyMySQL, on a started server or the server that a URL names."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from isolang.run.sql import Dialect, SqlClient, SqlTarget
 from isolang.run.sql.statements import ON_DUPLICATE_KEY
 from isolang.run.target import Level
 
-_RENEWED: Final = 0.15  # seconds after which InnoDB renews its table of transactions
+_RENEWED: Final = 0.15  # seconds between updates of InnoDB's table of transactions
 
 
 class MariaDBClient(SqlClient):
-    """A connection to a server."""
+    """A connection to a MariaDB or MySQL server."""
 
     queried_at = 0.0
 
@@ -26,7 +26,7 @@ class MariaDBClient(SqlClient):
         self.execute("START TRANSACTION", ())
 
     def waits(self) -> bool | None:
-        # InnoDB renews this table only if no query has read it for a tenth of a second.
+        # InnoDB updates this table only if no query has read it for a tenth of a second.
         if time.monotonic() - self.queried_at < _RENEWED:
             return False
         self.queried_at = time.monotonic()
@@ -43,7 +43,7 @@ class MariaDBClient(SqlClient):
 
 
 class MariaDB(Served, SqlTarget):
-    """A server with a database."""
+    """A MariaDB or MySQL server with a database for the tables."""
 
     name: ClassVar = "mariadb"
     levels: ClassVar = tuple(
@@ -90,12 +90,12 @@ class MariaDB(Served, SqlTarget):
         return self._connection(database=database, user=a.user, password=a.password, **where)
 
     def connect_to(self, socket: str, database: str) -> Any:
-        """Connect to a started server by its socket."""
+        """Connect to a server that isocheck has started, by its socket."""
         return self._connection(database=database, unix_socket=socket, user="root")
 
     def _connection(self, **where: Any) -> Any:
         pymysql = package("pymysql", "mariadb")
-        # Without this flag, UPDATE does not count a row that already has the new value.
+        # Without this flag, UPDATE does not count rows that already had the new value.
         flag = pymysql.constants.CLIENT.FOUND_ROWS
         return pymysql.connect(client_flag=flag, connect_timeout=5, **where)
 

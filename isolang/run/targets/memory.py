@@ -1,4 +1,4 @@
-"""Adapts the database in memory, whose levels are exact, for tests and simulated workloads."""
+"""Adapts isocheck's own in-memory database, with exact levels, for tests and simulations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from isolang.run.target import Level
 
 
 class Memory(BaseTarget):
-    """A database in this process."""
+    """An in-memory database, which all sessions in this process share."""
 
     name: ClassVar = "memory"
     levels: ClassVar = (
@@ -45,7 +45,7 @@ class Memory(BaseTarget):
 
 
 class MemoryClient(BaseClient):
-    """A session."""
+    """A session on the in-memory database."""
 
     def __init__(self, target: Memory) -> None:
         self.target = target

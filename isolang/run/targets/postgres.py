@@ -1,4 +1,4 @@
-"""Adapts PostgreSQL, through psycopg 3: a started server, or the server of a URL."""
+"""Adapts PostgreSQL through psycopg 3, on a started server or the server that a URL names."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from isolang.run.target import Level, TargetError
 if TYPE_CHECKING:
     from pathlib import Path
 
-_LEVELS: Final = {"read committed": 2, "repeatable read": 3, "serializable": 4}  # psycopg's
+_LEVELS: Final = {"read committed": 2, "repeatable read": 3, "serializable": 4}  # psycopg's numbers
 
 
 class PostgresClient(SqlClient):
-    """A connection to a server."""
+    """A connection to a PostgreSQL server."""
 
     target: Postgres
     xid: object = None
@@ -35,9 +35,9 @@ class PostgresClient(SqlClient):
 
     def _begin(self, level: str) -> None:
         self.xid = self.witness = None
-        with suppress(TargetError):  # the server is down; the next statement will raise an error
-            self.witness = self.target.admin().raw  # opened before the transaction
-        number = _LEVELS[level]  # psycopg sends BEGIN with it, before the first statement
+        with suppress(TargetError):  # the server is down, so the next statement raises an error
+            self.witness = self.target.admin().raw  # opened before the transaction begins
+        number = _LEVELS[level]  # psycopg sends it with BEGIN before the first statement
         if self.raw.isolation_level != number:
             self.raw.isolation_level = number
 
@@ -63,7 +63,7 @@ class PostgresClient(SqlClient):
 
     def delete(self, key: str) -> bool:
         there = super().delete(key)
-        self.row_version = None  # DELETE returns the version of the deleted row
+        self.row_version = None  # DELETE returns the version that it has deleted
         return there
 
     @property
@@ -84,14 +84,14 @@ class PostgresClient(SqlClient):
 
 
 class Postgres(Served, SqlTarget):
-    """A server with a database."""
+    """A PostgreSQL server with a database for the tables."""
 
     name: ClassVar = "postgres"
     levels: ClassVar = tuple(
         Level(name=name, claims=claims, says=f"BEGIN ISOLATION LEVEL {name.upper()}")
         for name, claims in zip(_LEVELS, ("pl-2", "si", "ser"), strict=True)
     )
-    # A write of a transaction returns its number, by which to find its outcome.
+    # Each write returns the number of its transaction, by which the outcome can be found.
     dialect = Dialect(
         mark="%s", returning=" RETURNING pg_current_xact_id()",
         by_index="SET enable_seqscan = off",
@@ -102,12 +102,12 @@ class Postgres(Served, SqlTarget):
     runs_as: ClassVar = "postgres"
     spoken_by: ClassVar = ("psycopg", "postgres")
 
-    ordered: ClassVar = False  # the log has the order, after the run
+    ordered: ClassVar = False  # only the log contains the order, after the run
     log: PostgresLog | None = None
 
     def _compile(self) -> None:
         if self.tells_versions:
-            # SOUND BECAUSE: a ctid that holds a version gets another version of the same
+            # SOUND BECAUSE: a ctid that holds a version can hold another version of the same
             # transaction only after that transaction has ended.
             self.dialect = replace(
                 self.dialect,
@@ -172,7 +172,7 @@ class Postgres(Served, SqlTarget):
 
     def loaded(self) -> None:
         raw = self.admin().raw
-        raw.execute("SET synchronous_commit = on")  # so that the tables survive any crash
+        raw.execute("SET synchronous_commit = on")  # the tables must survive any crash
         for table in ("registers", "lists"):
             raw.execute(f"VACUUM ANALYZE {self.prefix}{table}")
         if self.tells_versions:

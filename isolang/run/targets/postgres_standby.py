@@ -1,4 +1,4 @@
-"""Adapts PostgreSQL with an optional standby, a second server that streams the primary's log."""
+"""Adapts PostgreSQL with an optional standby: a second server that follows the primary's log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from isolang.run.targets.standby import WithStandby
 
 
 class StandbyClient(PostgresClient):
-    """A connection to the standby, which reads snapshots and does not support serializable."""
+    """A connection to the standby, where serializable transactions run at repeatable read."""
 
     def _begin(self, level: str) -> None:
         weaker = "repeatable read" if level == "serializable" else level
@@ -20,7 +20,7 @@ class StandbyClient(PostgresClient):
 
 
 class PostgresWithStandby(WithStandby, Postgres):
-    """A server, with a standby if ``standby`` is set before the start."""
+    """A PostgreSQL server, which has a standby if ``standby`` is set before ``start``."""
 
     def follow(self, server: Server) -> None:
         self.follower = Server("postgres (standby)", self.runs_as)

@@ -1,4 +1,4 @@
-"""Adapts PyIceberg: ``upsert`` and ``delete`` on an Iceberg table, with a catalogue in SQLite."""
+"""Adapts PyIceberg: ``upsert`` and ``delete`` on an Iceberg table, whose catalogue is in SQLite."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from isolang.run.target import Level
 
 
 class PyIceberg(TableTarget):
-    """A table."""
+    """An Iceberg table in a temporary folder."""
 
     name: ClassVar = "pyiceberg"
     distribution: ClassVar = "pyiceberg"
@@ -33,7 +33,7 @@ class PyIceberg(TableTarget):
         logging.getLogger("pyiceberg").setLevel(logging.CRITICAL)
 
     def catalogue(self) -> Any:
-        """Open the catalogue."""
+        """Open the catalogue in the temporary folder."""
         made = package("pyiceberg.catalog.sql", self.name).SqlCatalog
         where = f"sqlite:///{self.folder}/catalogue.db"
         return made("isocheck", uri=where, warehouse=f"file://{self.folder}")
@@ -52,7 +52,7 @@ class PyIceberg(TableTarget):
 
 
 class PyIcebergClient(TableClient):
-    """A session."""
+    """A session on the Iceberg table."""
 
     target: PyIceberg
 

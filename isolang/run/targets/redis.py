@@ -1,4 +1,4 @@
-"""Adapts Redis: MULTI/EXEC, with or without WATCH on the keys that were read."""
+"""Adapts Redis: transactions use MULTI/EXEC, with or without WATCH on the keys that they read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from isolang.run.target import Level
 
 
 class Redis(KeyValueTarget):
-    """A server with a database."""
+    """A Redis server with a database for the keys."""
 
     name: ClassVar = "redis"
     levels: ClassVar = (
@@ -51,7 +51,7 @@ class Redis(KeyValueTarget):
 
 
 class RedisClient(BufferedClient):
-    """A connection to a server."""
+    """A connection to a Redis server."""
 
     raw: Commands
 

@@ -1,4 +1,4 @@
-"""Adapts Redis with an optional replica, a second server that copies the primary's writes."""
+"""Adapts Redis with an optional replica: a second server that copies the primary's writes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _POLL: Final = 0.01
 
 
 class RedisWithReplica(WithStandby, Redis):
-    """A server, with a replica if ``standby`` is set before the start."""
+    """A Redis server, which has a replica if ``standby`` is set before ``start``."""
 
     def start_server(self, server: Server) -> None:
         if self.standby:
@@ -55,7 +55,7 @@ class RedisWithReplica(WithStandby, Redis):
             self._wait()
 
     def _wait(self) -> None:
-        """Wait until the replica has all that the server has now."""
+        """Wait until the replica has received everything that the primary contains now."""
         until = time.monotonic() + PATIENCE
         with closing(self.connect(direct=True)) as one, closing(self.connect_standby()) as other:
             end = int(one.raw.info("replication")["master_repl_offset"])

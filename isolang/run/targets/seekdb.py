@@ -1,4 +1,4 @@
-"""Adapts seekdb, OceanBase's embedded database: a separate process with MySQL's protocol."""
+"""Adapts seekdb, OceanBase's embedded database, a separate process that speaks MySQL's protocol."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from isolang.run.address import Address
 
 _DATABASE: Final = "isocheck"
-_LONGEST: Final = 3_000_000  # the most microseconds of a statement, including lock waits
+_LONGEST: Final = 3_000_000  # microseconds that a statement may take, waiting included
 _SOURCE: Final = "https://www.oceanbase.ai/docs/set-transaction"
 _SUPPORTED: Final = "seekdb supports the Read Committed and Repeatable Read isolation levels."
 
 
 class SeekDBClient(MariaDBClient):
-    """A connection to the process."""
+    """A connection to the seekdb process."""
 
     waits = BaseClient.waits
 
 
 class SeekDB(SqlTarget):
-    """A database in a temporary folder."""
+    """A seekdb database in a temporary folder."""
 
     name: ClassVar = "seekdb"
     levels: ClassVar = tuple(
@@ -43,7 +43,7 @@ class SeekDB(SqlTarget):
         for name, claims, promise in (
             ("repeatable read", "si", _SUPPORTED),
             ("read committed", "pl-2", _SUPPORTED),
-            ("serializable", "si", ""),  # seekdb does not support it
+            ("serializable", "si", ""),  # seekdb does not support this level
         )
     )
     mixes = ""

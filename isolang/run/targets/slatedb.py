@@ -1,4 +1,4 @@
-"""Adapts SlateDB, a log-structured store on object storage, here in memory; its calls are async."""
+"""Adapts SlateDB, a log-structured store with asynchronous calls, on object storage in memory."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from isolang.run.outcome import Failure, Phase
 from isolang.run.target import Level
 
 _SOURCE: Final = "slatedb.uniffi.IsolationLevel"
-_BATCH: Final = 1000  # the keys that a scan fetches at a time
+_BATCH: Final = 1000  # how many keys a scan fetches at a time
 
 
 class SlateDB(EmbeddedTarget):
-    """A database in memory, with a thread that runs its calls."""
+    """A SlateDB database in memory, with a thread that runs its asynchronous calls."""
 
     name: ClassVar = "slatedb"
     distribution: ClassVar = "slatedb"
@@ -53,7 +53,7 @@ class SlateDB(EmbeddedTarget):
             self.call(self.database.write(batch))
 
     def call(self, made: Coroutine[Any, Any, Any]) -> Any:
-        """Run a coroutine until it ends, and return its result."""
+        """Run a coroutine on the database's thread until it ends, and return its result."""
         return asyncio.run_coroutine_threadsafe(made, self._loop).result()
 
     def connect(self) -> SlateDBClient:
@@ -69,7 +69,7 @@ class SlateDB(EmbeddedTarget):
 
 
 class SlateDBClient(EmbeddedClient):
-    """A session."""
+    """A session on the SlateDB database."""
 
     target: SlateDB
 

@@ -1,8 +1,8 @@
-"""Adapts any database that SQLAlchemy has a dialect for: ``sqlalchemy:URL``.
+"""Adapts every database for which SQLAlchemy has a dialect, as ``sqlalchemy:URL``.
 
-SQLAlchemy connects, sets the isolation level, and knows the types. The statements are those of all
-databases with SQL. If isolang has rules for the connection's driver, these decide what an error
-means, and otherwise the SQLSTATE does.
+SQLAlchemy connects, sets the isolation level, and knows the column types. The statements are the
+same as for all SQL databases. At COMMIT, an SQLSTATE of class 40 means that the transaction
+aborted; what other errors mean is decided by isolang's driver for the connection.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from isolang.run.target import Level, TargetError
 if TYPE_CHECKING:
     from isolang.run.address import Address
 
-# The levels of SQL:2023, 4.41.4, as Adya's levels; the standard does not have SNAPSHOT.
+# The levels of SQL:2023, 4.41.4, as Adya's levels; SNAPSHOT is not in the standard.
 _CLAIMS: Final = {
     "SERIALIZABLE": "ser",
     "SNAPSHOT": "si",
@@ -35,14 +35,14 @@ _CONCAT: Final = {"mysql": "CONCAT(v, {mark})", "mariadb": "CONCAT(v, {mark})",
 
 
 class SqlAlchemyClient(SqlClient):
-    """A connection of the driver."""
+    """A connection that the driver chosen by SQLAlchemy has opened."""
 
     target: SqlAlchemy
     lost = False
     at = ""
 
     def _begin(self, level: str) -> None:
-        """Set the level; by PEP 249, the first statement then begins the transaction."""
+        """Set the level; according to PEP 249, the first statement then begins the transaction."""
         if level not in (self.at, _DEFAULT):
             self.target.engine.dialect.set_isolation_level(self.raw, level.upper())
             self.at = level
@@ -68,12 +68,12 @@ class SqlAlchemyClient(SqlClient):
 
 
 class SqlAlchemy(SqlTarget):
-    """The database that a URL of SQLAlchemy names."""
+    """A database that is named by a URL for SQLAlchemy."""
 
     name: ClassVar = "sqlalchemy"
     client: ClassVar = SqlAlchemyClient
     lacks: ClassVar = frozenset({"savepoints"})
-    # These depend on the dialect of the URL.
+    # The following attributes depend on the dialect in the URL.
     levels: tuple[Level, ...]  # type: ignore[misc]
     dialect: Dialect
     driver: Driver  # type: ignore[misc]
@@ -104,7 +104,7 @@ class SqlAlchemy(SqlTarget):
         return raw
 
     def written(self, sql: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return a statement and its parameters in the style of the driver."""
+        """Return a statement and its parameters in the parameter style of the driver."""
         style = self.engine.dialect.paramstyle
         if style in ("qmark", "format", "pyformat"):
             return (sql, values) if values else (sql,)
@@ -116,7 +116,7 @@ class SqlAlchemy(SqlTarget):
         return sql, values
 
     def is_lost(self, error: Exception, raw: Any) -> bool:
-        """Return whether an error means that the connection is lost."""
+        """Return whether an error means that the connection has been lost."""
         own = self.engine.dialect
         return isinstance(error, own.loaded_dbapi.Error) and own.is_disconnect(error, raw, None)
 
@@ -125,7 +125,7 @@ class SqlAlchemy(SqlTarget):
             *error.args[:1]
         ]
         state = next((x for x in reported if isinstance(x, str) and _STATE.fullmatch(x)), "")
-        # SQLSTATE class 40 is "transaction rollback", except 40003: outcome unknown.
+        # SQLSTATE class 40 means "transaction rollback", except 40003, "completion unknown".
         if phase == "commit" and state.startswith("40") and state != "40003":
             return "aborted"
         if isinstance(error, RolledBack):
@@ -143,7 +143,7 @@ _DEFAULT: Final = "default"
 
 
 def _levels(own: Any) -> list[Level]:
-    """Return the levels of a dialect, the strongest first."""
+    """Return the levels that a dialect supports, beginning with the strongest."""
     try:
         named = set(own.get_isolation_level_values(None))
     except NotImplementedError:

@@ -1,4 +1,4 @@
-"""Adapts SQLite through Python's module: write-ahead log, rollback journal, Python's defaults."""
+"""Adapts SQLite through Python's module: with write-ahead log, rollback journal, or defaults."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from isolang.run.drivers.sqlite import DRIVER
 from isolang.run.sql import Dialect, FileTarget, SqlClient
 from isolang.run.target import Level, TargetError
 
-PATIENCE: Final = 5.0  # seconds to wait for a lock of another connection, as the module does
+PATIENCE: Final = 5.0  # seconds to wait for a lock: the default of the module
 
 
 class SQLiteClient(SqlClient):
-    """A connection to the file."""
+    """A connection to the database file."""
 
     raw: sqlite3.Connection
 
@@ -23,14 +23,14 @@ class SQLiteClient(SqlClient):
             self.raw.execute("BEGIN IMMEDIATE" if level == "immediate" else "BEGIN")
 
     def rollback(self) -> None:
-        self.raw.rollback()  # this also works after BEGIN has failed
+        self.raw.rollback()  # this works even if BEGIN has failed
 
     def execute(self, sql: str, values: tuple[Any, ...]) -> Any:
         return self.raw.execute(sql, values)
 
 
 class SQLite(FileTarget):
-    """A database in the file that the URL names, or in a temporary file."""
+    """An SQLite database in the file that the URL names, or in a temporary file."""
 
     name: ClassVar = "sqlite"
     levels: ClassVar = (
@@ -57,7 +57,7 @@ class SQLite(FileTarget):
 
     def open(self, *, direct: bool) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=PATIENCE, check_same_thread=False)
-        connection.execute("PRAGMA synchronous=off")  # matters only if the machine loses power
+        connection.execute("PRAGMA synchronous=off")  # this matters only if the machine loses power
         if self.level != "python":
             connection.isolation_level = None
         return connection

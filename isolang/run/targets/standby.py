@@ -1,4 +1,4 @@
-"""Provides targets whose server may have a standby, which can replace the server."""
+"""Provides the base class for servers that may have a standby, which can replace the primary."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from isolang.run.servers.server import Server
 
 
 class WithStandby(Served):
-    """A server, with a standby if ``standby`` is set before the start."""
+    """A primary server, which has a standby if ``standby`` is set before ``start``."""
 
     standby = False
     follower: Server | None = None
     link: Proxy
 
     def follow(self, server: Server) -> None:
-        """Start the standby of a server."""
+        """Start a standby that follows a primary server."""
         raise NotImplementedError
 
     def take_over(self) -> None:
-        """Make the standby the primary server."""
+        """Turn the standby into the primary server."""
         raise NotImplementedError
 
     def connect_standby(self) -> Any:

@@ -1,4 +1,4 @@
-"""Adapts Turso, the rewrite of SQLite, in this process, with optional concurrent transactions."""
+"""Adapts Turso, a rewrite of SQLite that runs in this process and can write concurrently."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _classify(error: BaseException, phase: Phase) -> Failure:
 
 
 class TursoClient(SqlClient):
-    """A connection to the file."""
+    """A connection to the database file."""
 
     def _begin(self, level: str) -> None:
         self.raw.cursor().execute(_BEGIN[level])
@@ -47,7 +47,7 @@ _BEGIN = {
 
 
 class Turso(FileTarget):
-    """A database in the file that the URL names, or in a temporary file."""
+    """A Turso database in the file that the URL names, or in a temporary file."""
 
     name: ClassVar = "turso"
     levels: ClassVar = (

@@ -1,4 +1,4 @@
-"""Adapts ZODB: Python objects in a file, with an object for each key."""
+"""Adapts ZODB, which stores Python objects in a file: an object or a tree's entry for each key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MVCC: Final = "ZODB.interfaces.IMVCCStorage"
 
 
 class ZODB(EmbeddedTarget):
-    """A file storage."""
+    """A ZODB database in a file storage."""
 
     name: ClassVar = "zodb"
     distribution: ClassVar = "ZODB"
@@ -70,7 +70,7 @@ class ZODB(EmbeddedTarget):
 
 
 class ZODBClient(EmbeddedClient):
-    """A connection, with its own transaction manager."""
+    """A connection to the ZODB database, with its own transaction manager."""
 
     target: ZODB
     closed = False
@@ -87,7 +87,7 @@ class ZODBClient(EmbeddedClient):
     def _row(self, key: str) -> Any:
         row = self.root["rows"][key]
         if self.level == "readcurrent":
-            row._p_activate()  # readCurrent silently ignores objects that are not loaded
+            row._p_activate()  # readCurrent ignores objects that are not loaded
             self.raw.readCurrent(row)
         return row
 

@@ -1,8 +1,8 @@
-"""Provides the workloads by their names.
+"""Provides all workloads by their names.
 
-Each workload is a class with the keys that it needs and a method that makes one transaction at a
-time, only from random choices and independent of any database. ``docs/workloads.md`` has the origin
-of each workload, the anomalies that it finds, and its parameters.
+Each workload is a class that lists the keys it needs, and that has a method to make one transaction
+at a time from random choices. Workloads do not depend on the database. ``docs/workloads.md``
+describes where each workload comes from, which anomalies it finds, and its parameters.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ NAMES: Final = tuple(_HOME)
 
 
 def workload_named(name: str, shape: Shape | None = None) -> Workload:
-    """Return the workload with a name.
+    """Create the workload that has this name.
 
     Args:
         name: one of ``NAMES``.
-        shape: the sizes of the workload; by default its own sizes.
+        shape: the sizes that the workload uses; ``None`` for its own default sizes.
 
     Raises:
         TargetError: the workload does not exist.

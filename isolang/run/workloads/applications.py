@@ -1,4 +1,4 @@
-"""Defines applications in key-value form, where a key is ``table/row/column``."""
+"""Defines well-known applications as workloads on keys, which are named ``table/row/column``."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Steps = Generator[Operation, Any, None]
 
 
 def _add(key: str, amount: int, start: int = OPENING) -> Steps:
-    """Read a number, and write it increased by an amount."""
+    """Read a number, add an amount to it, and write the sum."""
     has = yield Read(key)
     yield Write(key, (start if has is None else has) + amount)
 
 
 class SmallBank(Workload):
-    """Six transactions over checking and savings accounts (Alomari and others, ICDE 2008)."""
+    """Six kinds of transactions on checking and savings accounts (Alomari et al., ICDE 2008)."""
 
     name: ClassVar = "smallbank"
     needs: ClassVar = CONVERSATIONS
@@ -73,7 +73,7 @@ class SmallBank(Workload):
 
 
 class Twitter(Workload):
-    """Cobra's C-Twitter: tweet, follow or unfollow, and read the timeline; users are zipfian."""
+    """Cobra's C-Twitter: tweet, follow or unfollow, read a timeline; zipfian choice of users."""
 
     name: ClassVar = "twitter"
     needs: ClassVar = CONVERSATIONS
@@ -111,7 +111,7 @@ class Twitter(Workload):
 
 
 class Rubis(Workload):
-    """Cobra's C-RUBiS, an auction: view, bid, buy, comment; ten items for each user."""
+    """Cobra's C-RUBiS, an auction: users view, bid, buy and comment; each user has ten items."""
 
     name: ClassVar = "rubis"
     needs: ClassVar = CONVERSATIONS
@@ -144,7 +144,7 @@ class Rubis(Workload):
 
 
 class Tpcc(Workload):
-    """TPC-C with one warehouse of ten districts, and its five transactions in the usual shares."""
+    """TPC-C with one warehouse of ten districts, and its five transactions in the usual mix."""
 
     name: ClassVar = "tpcc"
     needs: ClassVar = CONVERSATIONS
@@ -190,7 +190,7 @@ class Tpcc(Workload):
         has = yield Read(f"district/{district}/next")
         order = 1 if has is None else has
         yield Write(f"district/{district}/next", order + 1)
-        for item in sorted(items):  # in one order, to avoid deadlocks
+        for item in sorted(items):  # always in the same order, to avoid deadlocks
             quantity = yield Read(f"stock/{item}/quantity")
             quantity = OPENING if quantity is None else quantity
             yield Write(f"stock/{item}/quantity", quantity - 1 if quantity > 10 else quantity + 90)

@@ -1,4 +1,4 @@
-"""Defines small well-known workloads, each with an invariant."""
+"""Defines small well-known workloads, each of which has an invariant."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from isolang.run.operation import DELETED, Abort, Operation, Program, Read, Swap
 from isolang.run.settings import Shape
 from isolang.run.workloads.workload import CONVERSATIONS, ProgramSource, Workload, numbered
 
-OPENING = 100  # the balance of an account that no transaction has written
+OPENING = 100  # the balance of an account before any transaction has written it
 
 
 class LongFork(Workload):
-    """Writers of one key, and readers of a group of keys, which must agree on an order."""
+    """Transactions write a key, or read a group of keys, and must agree on the order of writes."""
 
     name: ClassVar = "long-fork"
     default: ClassVar = Shape(keys=20)
@@ -31,7 +31,7 @@ class LongFork(Workload):
 
 
 class Bank(Workload):
-    """Transfers between accounts, and readers of all accounts, whose sum must not change."""
+    """Transactions transfer between accounts, or read all accounts, whose sum is constant."""
 
     name: ClassVar = "bank"
     needs: ClassVar = CONVERSATIONS
@@ -51,7 +51,7 @@ class Bank(Workload):
     def _transfer(self, one: str, other: str, amount: int) -> Generator[Operation, Any, None]:
         has = yield Read(one)
         gets = yield Read(other)
-        if DELETED in (has, gets):  # a dirty read may miss a row while it is updated
+        if DELETED in (has, gets):  # a dirty read may miss a row that is being updated
             yield Abort()
             return
         yield Write(one, (OPENING if has is None else has) - amount)
@@ -59,7 +59,7 @@ class Bank(Workload):
 
 
 class Counter(Workload):
-    """Increments of one key, or of very few keys."""
+    """Transactions increment one key, or one of very few keys."""
 
     name: ClassVar = "counter"
     needs: ClassVar = CONVERSATIONS
@@ -81,7 +81,7 @@ class Counter(Workload):
 
 
 class CompareAndSet(Workload):
-    """Reads, writes and compare-and-set of single registers with few values."""
+    """Transactions read, write, or compare and set one register, which has only few values."""
 
     name: ClassVar = "cas"
     needs: ClassVar = CONVERSATIONS

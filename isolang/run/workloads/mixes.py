@@ -1,4 +1,4 @@
-"""Defines random mixes of reads and writes."""
+"""Defines workloads that mix reads and writes at random."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from isolang.run.workloads.workload import ProgramSource, Workload, chooser, num
 
 
 class ListAppend(Workload):
-    """Elle's list-append, in which a read returns the whole order of a key's writes.
+    """Elle's list-append, in which a read reveals the order of all writes of a key.
 
-    After ``per_list`` appends a new list replaces the old one, so that reads stay short.
+    After ``per_list`` appends, a new list replaces the old list, because reads would become too
+    long.
     """
 
     name: ClassVar = "append"
@@ -40,7 +41,7 @@ class ListAppend(Workload):
 
 
 class Registers(Workload):
-    """Elle's rw-register: reads, and blind writes of one value each."""
+    """Elle's rw-register: reads, and writes of a single value that do not depend on reads."""
 
     name: ClassVar = "register"
     default: ClassVar = Shape(keys=50, operations=4, distribution="exponential")
@@ -59,12 +60,12 @@ class Registers(Workload):
         return self.of(source, name, reads=source.random.random() < self.reads)
 
     def of(self, source: ProgramSource, name: str, *, reads: bool) -> Operation:
-        """Return a read or a write of a key."""
+        """Return a read of a key if ``reads`` is true, and otherwise a write of it."""
         return Read(name) if reads else Write(name, source.value())
 
 
 class ReadModifyWrite(Registers):
-    """A mix in which each write follows a read of its key, which reveals the version order."""
+    """A mix in which each write follows a read of the same key, which reveals version orders."""
 
     name: ClassVar = "rmw"
     default: ClassVar = Shape(keys=30, operations=4, distribution="zipfian")
@@ -79,7 +80,7 @@ class ReadModifyWrite(Registers):
 
 
 class Mini(Registers):
-    """Mini-transactions: one or two reads, and at most two writes of keys that were read."""
+    """Mini-transactions: one or two reads, and at most two writes, only of keys that were read."""
 
     name: ClassVar = "mini"
     default: ClassVar = Shape(keys=100)
@@ -93,7 +94,7 @@ class Mini(Registers):
 
 
 class General(Registers):
-    """Cobra's and PolySI's mix: 20 % read-only, 40 % write-only, 40 % read-modify-write."""
+    """Cobra's and PolySI's mix: 20 % only read, 40 % only write, 40 % read, modify and write."""
 
     name: ClassVar = "general"
     default: ClassVar = Shape(keys=100, operations=20)
@@ -110,7 +111,7 @@ class General(Registers):
 
 
 class _Blind(Registers):
-    """Read-only and write-only transactions of eight operations."""
+    """A mix of read-only transactions and write-only transactions, of eight operations each."""
 
     default: ClassVar = Shape(keys=2000, operations=8)
     readers: ClassVar = 0.5
@@ -142,7 +143,7 @@ class BlindRH(_Blind):
 
 
 class BlindWR(_Blind):
-    """Vbox's BlindW-WR: half of the transactions are read-only, over more keys."""
+    """Vbox's BlindW-WR: half of the transactions are read-only, on a larger number of keys."""
 
     name: ClassVar = "blindw-wr"
     default: ClassVar = Shape(keys=10_000, operations=8)
@@ -156,14 +157,14 @@ class BlindWH(_Blind):
 
 
 class BlindW(_Blind):
-    """Leopard's BlindW-W: all transactions are blind writes."""
+    """Leopard's BlindW-W: all transactions only write."""
 
     name: ClassVar = "blindw-w"
     readers: ClassVar = 0.0
 
 
 class BlindRanges(_Blind):
-    """Leopard's BlindW-RW+: half of the reads return ten neighbouring keys by one statement."""
+    """Leopard's BlindW-RW+: half of the reads are range reads of ten neighbouring keys."""
 
     name: ClassVar = "blindw-rw+"
     needs: ClassVar = frozenset({"range reads"})
@@ -176,7 +177,7 @@ class BlindRanges(_Blind):
 
 
 class Ycsb(Registers):
-    """VeriStrong's generator: half of the keys have repeated values, zipfian over 100 values."""
+    """VeriStrong's generator: half of the keys get only 100 different values, chosen zipfian."""
 
     name: ClassVar = "ycsb"
     default: ClassVar = Shape(keys=500, operations=20)

@@ -1,4 +1,4 @@
-"""Defines a workload on pairs of keys: read one, write the other, some of them slowly."""
+"""Defines a workload on pairs of keys: transactions read one key and write the other."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from isolang.run.workloads.workload import ProgramSource, Workload, numbered
 
 
 class Pairs(Workload):
-    """Write skew in its smallest form.
+    """Write skew in its smallest form, with short and long transactions.
 
     A transaction reads one key of a pair and writes the other key; half of the transactions read
-    both. A long transaction keeps its snapshot while thousands of other transactions commit; by
-    then databases begin to forget the reads of committed transactions. Nine of ten short
-    transactions write the second key, and nine of ten long transactions write the first key. So the
-    key that a long transaction writes is seldom written meanwhile.
+    both keys. A long transaction keeps its snapshot while thousands of other transactions commit.
+    After so many commits, databases begin to forget what committed transactions have read. Nine of
+    ten short transactions write the second key, and nine of ten long transactions write the first
+    key. Therefore, other transactions rarely write the key that a long transaction writes.
     """
 
     name: ClassVar = "pairs"
@@ -30,7 +30,7 @@ class Pairs(Workload):
     def program(self, source: ProgramSource) -> Program:
         pair = self.key(source)
         one, other = self._a[pair], self._b[pair]
-        # With ten clients and a share of 0.4, these are the third, fifth, eighth and tenth client.
+        # Of ten clients, with a share of 0.4, the third, fifth, eighth and tenth are long.
         long = int((source.client + 1) * self.long) > int(source.client * self.long)
         if long != (source.random.random() < 0.1):
             one, other = other, one

@@ -1,7 +1,7 @@
-"""Defines workloads whose reads and writes find rows by a predicate: the value is in a range.
+"""Defines workloads that find rows by a predicate, which says that the value is in a range.
 
-Rows belong to groups: the values of group 3 are 3,000,000,000 to 3,999,999,999, and each write uses
-a new one of these values. So a write moves a row to another group.
+Rows belong to groups: the values in group 3 are 3,000,000,000 to 3,999,999,999. Each write uses a
+new value of a group, so a write can move a row to another group.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from isolang.run.operation import (
 from isolang.run.settings import Shape
 from isolang.run.workloads.workload import ProgramSource, Workload, numbered
 
-_WIDTH: Final = 1_000_000_000  # the number of values of a group
-_ROWS: Final = 10  # the number of rows of a pair of groups
+_WIDTH: Final = 1_000_000_000  # how many values a group has
+_ROWS: Final = 10  # how many rows a pair of groups has
 _NEEDS: Final = frozenset({"range reads", "rows", "conversations"})
 
 
 class _Groups(Workload):
-    """Pairs of groups. A row is in one of the groups of its pair, or in none, as it is loaded."""
+    """Workloads on pairs of groups; each row is in one group of its pair, or initially in none."""
 
     needs: ClassVar = _NEEDS
     rows: ClassVar = True
@@ -44,26 +44,26 @@ class _Groups(Workload):
         ]
 
     def groups(self, source: ProgramSource) -> tuple[int, int]:
-        """Return the two groups of a random pair, in random order."""
+        """Return the two groups of a randomly chosen pair, in random order."""
         first = 2 * (self.key(source) % self.pairs)
         return (first, first + 1) if source.random.random() < 0.5 else (first + 1, first)
 
     def row(self, source: ProgramSource, group: int) -> str:
-        """Return a random row that belongs to the pair of a group."""
+        """Return a randomly chosen row of the pair to which a group belongs."""
         rows = self._rows[group // 2]
         return rows[int(source.random.random() * len(rows))]
 
     def value(self, source: ProgramSource, group: int) -> int:
-        """Return a value of a group that no other transaction writes."""
+        """Return a value in a group that no other transaction writes."""
         return group * _WIDTH + source.value()
 
     def select(self, group: int) -> Select:
-        """Return the read of a group's rows."""
+        """Return the operation that reads all rows in a group."""
         return self._selects[group]
 
 
 class PairsPred(_Groups):
-    """Predicate write skew: read a group, and move a row to the other group of its pair."""
+    """Write skew with predicates: read a group, and move a row to the other group of the pair."""
 
     name: ClassVar = "pairs-pred"
 
@@ -73,7 +73,7 @@ class PairsPred(_Groups):
 
 
 class BlindPred(_Groups):
-    """Vbox's BlindW-Pred: transactions read by predicates, or write by key or predicate."""
+    """Vbox's BlindW-Pred: transactions only read by predicates, or write by key or predicate."""
 
     name: ClassVar = "blindw-pred"
 
@@ -94,7 +94,7 @@ class BlindPred(_Groups):
 
 
 class InsertDeletePred(_Groups):
-    """Read a group, and then delete or insert one of its rows; no rows are loaded."""
+    """Read a group, and then delete or insert a row of it; initially all rows are missing."""
 
     name: ClassVar = "insert-delete-pred"
 

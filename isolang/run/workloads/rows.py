@@ -11,10 +11,10 @@ from isolang.run.workloads.workload import ProgramSource, Workload, numbered
 
 
 class InsertDelete(Workload):
-    """Read a row, and then update or delete it, or insert it if it does not exist.
+    """Read a row, and then update or delete it; if it does not exist, insert it.
 
-    All rows are loaded. A delete is a write of the value ``deleted``, which a read of a missing row
-    returns.
+    Initially, all rows exist. A delete is recorded as a write of the value ``deleted``, and a read
+    of a missing row as a read of this value.
     """
 
     name: ClassVar = "insert-delete"

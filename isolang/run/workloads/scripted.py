@@ -1,9 +1,9 @@
-"""Defines scripts of anomalies: a few transactions, step by step, in an order that may provoke one.
+"""Defines scripts: a few transactions, step by step, in an order that may provoke an anomaly.
 
-The sources are Hermitage (M. Kleppmann), the papers of H. Berenson and others (1995) and A. Fekete
-and others (2004), and bug reports: MDEV-26642 and MySQL #100328 (an update to the value that the
-row has), duckdb#17223 (a delete concurrent with an update). Each script has its own keys ``x`` and
-``y``.
+They come from Hermitage (M. Kleppmann), from the papers by H. Berenson and others (1995) and by A.
+Fekete and others (2004), and from bug reports: MDEV-26642 and MySQL #100328 (an update to the value
+that the row already has) and duckdb#17223 (a delete concurrent with an update). Each script has its
+own keys ``x`` and ``y``.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from isolang.run.operation import Abort, Delete, Insert, Operation, Program, Rea
 
 
 class Script(Struct, frozen=True, kw_only=True):
-    """An interleaving that may provoke an anomaly.
+    """A few transactions and an order of their steps that may provoke an anomaly.
 
     Attributes:
-        name: the name of the anomaly.
-        programs: the transactions, over the keys ``x`` and ``y``.
-        schedule: the transaction that does each step; the last step of each transaction is COMMIT.
+        name: the name of the anomaly, which is also the name of the script.
+        programs: the transactions, on the keys ``x`` and ``y``.
+        schedule: for each step, the index of the transaction that does it; the last step of each
+            transaction is COMMIT.
     """
 
     name: str
@@ -29,11 +30,11 @@ class Script(Struct, frozen=True, kw_only=True):
     schedule: tuple[int, ...]
 
     def names(self) -> tuple[str, str]:
-        """Return the names of the script's keys in the database."""
+        """Return the names that the script's two keys have in the database."""
         return f"{self.name}/x", f"{self.name}/y"
 
     def on_its_keys(self) -> tuple[Program, ...]:
-        """Return the transactions on the script's keys in the database."""
+        """Return the transactions, with their keys renamed to the script's keys in the database."""
         return tuple(tuple(self._own(one) for one in program) for program in self.programs)
 
     def _own(self, operation: Operation) -> Operation:

@@ -1,4 +1,4 @@
-"""Provides the base class of workloads: keys, and transactions made from random choices."""
+"""Provides the base class for workloads, which make transactions from random choices."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ CONVERSATIONS: Final = frozenset({"conversations"})
 
 
 class ProgramSource:
-    """The random choices of one client.
+    """The random choices and the values for the transactions of one client.
 
     Attributes:
-        random: the generator of random numbers, seeded by the run's seed and the client.
-        client: the number of the client, from 0.
-        made: the number of the client's transactions so far.
+        random: the random number generator, which is seeded with the run's seed and the client's
+            number.
+        client: the number of the client, beginning with 0.
+        made: how many transactions the client has played so far.
     """
 
     def __init__(self, seed: int | str, client: int, values: Iterator[int]) -> None:
-        """Seed the random choices.
+        """Seed the random number generator.
 
         Args:
             seed: the seed of the run.
-            client: the client's number.
+            client: the number of the client, beginning with 0.
             values: an iterator of distinct values, which all clients share.
         """
         self.random = Random(f"{seed}/{client}")
@@ -43,25 +44,25 @@ class ProgramSource:
 
 
 class Workload:
-    """The base of all workloads.
+    """The base class for all workloads.
 
     Attributes:
         name: the name of the workload on the command line.
         registers: the keys that hold numbers.
         lists: the keys that hold lists.
-        needs: the features that a target must have.
-        rows: whether the workload has predicates, so that a missing row is recorded as such; such a
-            workload loads no rows, or rows whose value is NULL.
+        needs: the features that a target must have to run the workload.
+        rows: whether the workload has predicates, so that a missing row must be recorded as
+            missing. Such a workload begins without rows, or with rows whose value is NULL.
     """
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
     rows: ClassVar[bool] = False
     default: ClassVar[Shape] = Shape()
-    fewest: ClassVar[int] = 1  # the smallest number of keys
+    fewest: ClassVar[int] = 1  # the minimum number of keys
 
     def __init__(self, shape: Shape) -> None:
-        """Choose the sizes; use the workload's defaults where the shape has ``None``."""
+        """Choose the sizes; where the shape has ``None``, use the workload's default size."""
         own = self.default
         self.keys = max(self.fewest, shape.keys or own.keys or 100)
         self.operations = shape.operations or own.operations or 8
@@ -75,32 +76,32 @@ class Workload:
         self.lists: tuple[str, ...] = ()
 
     def program(self, source: ProgramSource) -> Program:
-        """Return a client's next transaction."""
+        """Return the next transaction for a client."""
         raise NotImplementedError
 
     def key(self, source: ProgramSource) -> int:
-        """Return the number of a random key."""
+        """Return the number of a randomly chosen key."""
         chosen = self._choose(source.random)
         if self.rotate:
             chosen += source.made // self.rotate * 7919
         return chosen % self.keys
 
     def keys_of(self, source: ProgramSource, count: int) -> list[int]:
-        """Return a number of different random keys, or all keys if there are fewer."""
+        """Return ``count`` different randomly chosen keys, or all keys if there are fewer."""
         found: dict[int, None] = {}
         count = min(count, self.keys)
         for _ in range(20 * count):
             if len(found) == count:
                 return list(found)
             found[self.key(source)] = None
-        # The other keys are improbable, so take the keys with the next numbers.
+        # The remaining keys are improbable, so take those with the next numbers.
         last = next(reversed(found), 0)
         found |= dict.fromkeys((last + i) % self.keys for i in range(1, self.keys))
         return list(found)[:count]
 
 
 def chooser(name: Distribution, size: int, theta: float = 0.99) -> Callable[[Random], int]:
-    """Return a function that chooses a number from 0 to size - 1 by a distribution."""
+    """Return a function that draws a number from 0 to ``size - 1`` with this distribution."""
     if name == "zipfian":
         sums = list(accumulate(1 / (i + 1) ** theta for i in range(size)))
         return lambda random: min(bisect(sums, random.random() * sums[-1]), size - 1)
@@ -114,6 +115,6 @@ def chooser(name: Distribution, size: int, theta: float = 0.99) -> Callable[[Ran
 
 
 def numbered(prefix: str, size: int) -> tuple[str, ...]:
-    """Return numbered keys of equal length, so that they sort by their numbers."""
+    """Return numbered keys of equal length, which sort alphabetically by their numbers."""
     digits = len(str(size - 1))
     return tuple(f"{prefix}{i:0{digits}}" for i in range(size))

@@ -1,4 +1,4 @@
-"""The batches of a stream: transactions, their places in the log, and how far the stream is."""
+"""The batches of a stream: their transactions, the places in the log, and the watermark."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ class LogPlace(Struct, frozen=True, kw_only=True, order=True):
     """The place of a transaction in the log.
 
     Attributes:
-        file: the file of the invocation, or of the completion if there was none before it, as an
-            index into :attr:`Log.segments`.
-        offset: the byte where that line begins, in the file without compression.
-        done_file: the file of the completion; -1 if the completion was not read yet or is missing.
-        done: the byte where the completion begins, or -1; ``offset`` without an invocation.
+        file: the file with the invocation, as an index into :attr:`Log.segments`; if the
+            transaction has no invocation, the file with the completion.
+        offset: the byte of the uncompressed file at which that line begins.
+        done_file: the file with the completion; -1 if the completion was not read yet or is
+            missing.
+        done: the byte at which the completion begins; -1 if ``done_file`` is -1; equal to
+            ``offset`` if the transaction has no invocation.
     """
 
     file: int
@@ -33,7 +35,7 @@ class LogPlace(Struct, frozen=True, kw_only=True, order=True):
 
 
 class Places(Struct, frozen=True, kw_only=True, eq=False):
-    """The places of all transactions of a batch: a column for each field of :class:`LogPlace`.
+    """The places of all transactions in a batch, as one column for each field of LogPlace.
 
     Attributes:
         file: int32.
@@ -63,9 +65,10 @@ class Places(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class LogSpan(Struct, frozen=True, kw_only=True):
-    """Bytes that were read for a batch: ``start`` to ``end`` of a file.
+    """The bytes from ``start`` to ``end`` of a file, which were read for a batch.
 
-    A line that ends in the next file of its log counts as a line of the first.
+    If a line begins in a file and ends in the next file of the log, all of its bytes belong to the
+    first file.
     """
 
     file: int
@@ -76,37 +79,40 @@ class LogSpan(Struct, frozen=True, kw_only=True):
 class Batch(Struct, frozen=True, kw_only=True, eq=False):
     """The next transactions of a stream.
 
-    Each transaction is in exactly one batch as a finished one. Before that it is in flight in every
-    batch from its invocation on: indeterminate, with the writes of its invocation, and with the
-    same place and session. The transactions of a session are in session order. Predicate reads are
-    as they were recorded; the window that checks them calls ``columns.lower_predicates()``.
+    Each transaction is finished in exactly one batch. In every earlier batch since its invocation
+    it is in flight: it is indeterminate, it has the writes of its invocation, and its place and
+    session are the same. The transactions of a session are in session order. Predicate reads are as
+    they were recorded; the window that checks them calls ``columns.lower_predicates()``.
 
     Attributes:
-        history: the transactions. The names of sessions are those of the whole stream: ``3``, after
-            an :info ``3.2``; in a folder ``client/3``. Times are bytes of the log, or nanoseconds
-            if :attr:`clock` is ``time``.
+        history: the transactions. Sessions have the names that they have in the whole stream: ``3``
+            for process 3, ``3.2`` for its next session after an :info, and ``client/3`` if the
+            stream has several logs. Times are positions in the log, in bytes, or nanoseconds if
+            :attr:`clock` is ``time``.
         places: the place of each transaction.
         sessions: int64: for each session of the columns, its number in the stream.
-        in_flight: bool: for each transaction, whether its completion is still to come.
+        in_flight: bool: for each transaction, whether its completion was not read yet.
         late: bool: for each transaction, whether it contradicts the watermark of an earlier batch,
-            because it ended before that watermark, or began before it and was not in flight then.
+            because it ended before that watermark, or because it began before that watermark and
+            was not in flight in that batch.
         watermark: the time at or after which all later transactions begin and all transactions in
-            flight end, except those of the clients in ``idle``, and except completions without an
-            invocation, whose begin is unknown. ``None`` before the first invocation.
-        sure: no later transaction begins before this time, whatever the order of lines is, not even
-            one of a client in ``idle``, or one written after the stream was stopped. It is the
-            greatest number at the end of complete logs, and the least one if the lines are in the
-            order of no clock.
-        clock: the unit of times: ``bytes`` (the order of the log), ``time`` (:time), ``index``
-            (:index), or ``none`` before the first invocation.
-        idle: the clients that have been silent for longer than the grace, and no longer hold the
-            watermark.
-        holding: the client that holds the watermark; empty if there is only one.
-        waiting: bytes that were read and are not yet in a batch, since they are behind the
-            watermark.
+            flight end. Exceptions are the transactions of the clients in ``idle``, and completions
+            without an invocation, whose begin is unknown. ``None`` before the first invocation.
+        sure: the time at or after which all later transactions begin, whatever the order of lines
+            is, including those of the clients in ``idle`` and those written after the stream was
+            stopped. It is the greatest integer at the end of complete logs, and the least integer
+            if no clock orders the lines.
+        clock: the unit of times: ``bytes`` for the position in the log, ``time`` for :time,
+            ``index`` for :index, or ``none`` before the first invocation.
+        idle: the names of the clients that have been silent for longer than the grace; the
+            watermark does not wait for them.
+        holding: the name of the client for which the watermark waits; empty if the stream has only
+            one client.
+        waiting: the number of bytes that were read and whose transactions are in no batch yet,
+            because the watermark has not reached them.
         spans: the bytes that were read for this batch.
-        torn: bytes of unfinished last lines.
-        ended: whether this is the last batch. The transactions in flight then stay in flight.
+        torn: the number of bytes in unfinished last lines.
+        ended: whether this is the last batch. If so, the transactions in flight never complete.
     """
 
     history: History

@@ -1,4 +1,4 @@
-"""Makes batches of what a stream releases."""
+"""Turns the transactions that a stream releases into batches."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ def batch_of(
     now: float,
     ended: bool,
 ) -> Batch:
-    """Return what was released as a batch.
+    """Return the released transactions as a batch.
 
     Args:
         clients: the clients of the stream.
         found: the transactions that were released.
-        fronts: how far the clients have come.
-        watermark: the time before which no transaction follows; ``None`` if there is none.
-        now: the time, which decides which clients are idle.
+        fronts: computes which client is the slowest and which clients are idle.
+        watermark: the time at or after which all later transactions begin; ``None`` if it is not
+            known.
+        now: the current time, on which it depends which clients are idle.
         ended: whether this is the last batch.
     """
     logs = list(clients)

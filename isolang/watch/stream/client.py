@@ -1,4 +1,4 @@
-"""Reads one log of a stream, and keeps the transactions that the watermark holds back."""
+"""Reads one log of a stream, and keeps the transactions that the watermark has not reached."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
 
 
 class Waiting(Struct, kw_only=True, eq=False):
-    """A block with transactions that the stream has not yielded.
+    """A block with transactions that the stream has not yielded yet.
 
     Attributes:
-        block: the block.
-        pending: bool: for each transaction, whether it is finished and was not yielded.
+        block: the transactions, as they were read.
+        pending: bool: for each transaction, whether it is finished and was not yielded yet.
         ready: for each transaction, the time by which it and all earlier transactions of its
-            session were completed.
-        before: the state before the block, from which a resumed watch reads the block again.
+            session had completed.
+        before: the state of the log before the block; a resumed watch reads the block again from
+            this state.
     """
 
     block: Block
@@ -40,31 +41,31 @@ class Waiting(Struct, kw_only=True, eq=False):
 
 
 class LogClient:
-    """The log of one client.
+    """Reads the log of one client, block by block.
 
     Args:
-        source: a path, ``-``, or a binary stream.
+        source: a path, ``-`` for the standard input, or a binary stream.
         name: the name of the log.
         number: the number of the client in the stream.
-        segments: the files of all clients.
-        format: as ``--from`` takes it, or ``auto``.
+        segments: the files of all clients, to which this client adds its own.
+        format: the name of a format, or ``auto`` to detect it.
         clock: ``auto``, ``bytes``, ``time`` or ``index``.
-        prefix: the prefix of the names of its sessions.
+        prefix: the text before the name of each session of this client.
         follow: whether the log may grow.
-        spool: the file to which a pipe is copied.
-        now: the time.
+        spool: the file to which a pipe is copied; ``None`` to make no copy.
+        now: the current time.
 
     Attributes:
         name: the name of the log.
-        tail: reads its lines.
-        follower: reads its transactions.
-        waiting: blocks with transactions that were not yielded.
-        last: the last block.
-        spans: the bytes read for the next batch.
-        heard: the time when the log last had something new.
+        tail: reads the lines of the log.
+        follower: reads the transactions in the lines.
+        waiting: the blocks with transactions that were not yielded yet.
+        last: the last block; ``None`` before the first block.
+        spans: the bytes that were read for the next batch.
+        heard: the time at which the log last had new data.
         over: whether the log has ended.
         stopped: whether the log has ended only because the watch was stopped.
-        torn: the number of bytes of a torn last line, which was dropped at the end.
+        torn: the number of bytes in a torn last line that was dropped at the end of the log.
         format: the format of the log; empty before the first line.
     """
 
@@ -96,10 +97,11 @@ class LogClient:
         self._follow = follow
         self._format = format
         self._segments = segments
-        self._latest: dict[int, int] = {}  # session: when the last of its transactions was ready
-        self._yielded: tuple[int, int] | None = None  # how far the log was read, and the watermark
+        self._latest: dict[int, int] = {}  # session -> when its last transaction was ready
+        # How far an earlier watch had read the log, and the watermark of that watch.
+        self._yielded: tuple[int, int] | None = None
         self._finished = False
-        self._last: Piece | None = None  # the last line, if it has no end
+        self._last: Piece | None = None  # the last line, if it has no newline
 
     @property
     def front(self) -> int | None:
@@ -108,15 +110,21 @@ class LogClient:
 
     @property
     def last_time(self) -> int | None:
-        """The latest time in the log, even if earlier times are missing; ``None`` without times."""
+        """The latest time in the log, even if an earlier :index is missing.
+
+        ``None`` if the log has no times so far.
+        """
         state = self.follower.state
         return max(state.front or 0, state.ahead[-1]) if state.ahead else state.front
 
     @property
     def sure(self) -> int:
-        """The time before which no later transaction begins, whatever the order of the lines is."""
+        """The time at or after which all later transactions begin, whatever the order of lines is.
+
+        It is the least integer if no such time is known.
+        """
         state = self.follower.state
-        # Only the lines of one process, and those that :index numbers, are in the order of :time.
+        # Lines are in the order of :time only if they are from one process or numbered by :index.
         one = state.has_process == 1 and len(state.sessions) == 1
         ordered = state.clock != "time" or one or self._first_number is not None
         if state.front is None or state.unannounced or not ordered:
@@ -130,11 +138,11 @@ class LogClient:
 
     @property
     def _first_number(self) -> int | None:
-        """The :index of the first event if no later number is missing, else ``None``.
+        """The :index of the first event; ``None`` if a later number is missing.
 
         It is also ``None`` for a complete log, because a program that had only these lines may have
-        numbered them. docs/routes.md, *Numbered events*, explains why the numbers tell what may
-        still come.
+        numbered them. docs/routes.md, *Numbered events*, explains why the numbers show which events
+        may still follow.
         """
         state = self.follower.state
         if not self._follow or not state.timed:
@@ -142,25 +150,30 @@ class LogClient:
         if state.counts.get("completions_without_invocation"):
             return None
         if state.clock == "index":
-            return 0  # what is still missing holds the watermark
+            return 0  # the watermark waits for each missing number
         return state.first_index if state.indexed and state.contiguous else None
 
     @property
     def waits(self) -> int:
-        """The number of bytes that were read and not yielded."""
+        """The number of bytes that were read and whose transactions were not all yielded yet."""
         return sum(w.block.size for w in self.waiting) + self.follower.pending_bytes
 
     def read_on(self, size: int, now: float) -> tuple[Block | None, bytes, bool]:
-        """Return the next block, the state before it, and whether anything was read."""
+        """Read the next block.
+
+        Returns:
+            The block, or ``None`` if there is none now; the state before the block; and whether the
+            log made progress.
+        """
         before, reached = self.snapshot(), self.tail.reached
         block = self.read(size, now)
         return block, before, block is not None or self.over or self.tail.reached != reached
 
     def read(self, size: int, now: float) -> Block | None:
-        """Return the next block; ``None`` if there is none now.
+        """Return the next block; if the log has no complete block now, return ``None``.
 
         Raises:
-            HistoryError: it cannot be read, or followed.
+            HistoryError: the log cannot be read, or cannot be followed.
         """
         if (block := self._taken(self.follower.take())) is not None:
             return block
@@ -175,10 +188,12 @@ class LogClient:
         return self._taken(self.follower.take())
 
     def finish(self) -> Block | None:
-        """End the log, and return its last block; a last line without an end is read if whole.
+        """End the log, and return its last block; if there is none, return ``None``.
+
+        A last line without a newline is read if it is complete, and otherwise dropped.
 
         Raises:
-            HistoryError: the line is torn, and cannot be dropped.
+            HistoryError: the last line is torn, and dropping it would not be sound.
         """
         try:
             if not self._finished:
@@ -190,8 +205,9 @@ class LogClient:
                     self._offer(piece)
             block = self._taken(self.follower.take(last=True))
         except HistoryError:
-            # SOUND BECAUSE: every completion has its invocation, so that dropping a torn completion
-            # leaves its transaction indeterminate; and a torn invocation alone has done nothing.
+            # SOUND BECAUSE: every completion has an invocation, so if a torn completion is dropped,
+            # its transaction stays indeterminate; and a transaction with only a torn invocation has
+            # done nothing.
             text = self._last.data.strip() if self._last is not None else b""
             others = self.follower.pending_bytes - (
                 self._last.size if self._last is not None else 0
@@ -221,9 +237,13 @@ class LogClient:
     # --- behind the watermark ---
 
     def hold(self, block: Block, before: bytes) -> None:
-        """Keep a block until the watermark passes it.
+        """Keep a block until the watermark has passed all of its transactions.
 
-        Transactions that an earlier watch has yielded are left out.
+        Transactions that an earlier watch has yielded are not yielded again.
+
+        Args:
+            block: the block that was read.
+            before: the state of the log before the block.
         """
         import numpy as np
 
@@ -239,14 +259,15 @@ class LogClient:
         self.waiting.append(Waiting(block=block, pending=pending, ready=ready, before=before))
 
     def _ready(self, block: Block) -> NDArray[np.int64]:
-        """Return the time by which each transaction and all earlier ones of its session completed.
+        """Return the time by which each transaction and all earlier ones in its session completed.
 
-        If the times of a session go back, the later transaction waits for the earlier one.
+        If the times of a session go back, a later transaction also waits until the earlier
+        transactions have completed.
         """
         import numpy as np
 
         of, ready = block.columns.txn_session, block.when.copy()
-        if self.follower.state.has_process != 1:  # each is a session of its own
+        if self.follower.state.has_process != 1:  # each transaction is its own session
             return ready
         finished = ~block.in_flight
         numbers = block.sessions.tolist()
@@ -260,24 +281,24 @@ class LogClient:
         return ready
 
     def snapshot(self) -> bytes:
-        """Return the state after the last block, as bytes."""
+        """Return the state of the log after the last block, as bytes."""
         return msgspec.msgpack.encode(self.follower.state)
 
     def restart(self) -> tuple[bytes, int]:
-        """Return the state from which a resumed watch reads, and how far the log was read."""
+        """Return the state from which a resumed watch reads, and how far this watch has read."""
         state = self.waiting[0].before if self.waiting else self.snapshot()
         return state, self.follower.state.reached.moment
 
     def resume(self, state: bytes, read: int, watermark: int) -> None:
-        """Resume from a state.
+        """Continue reading from a state that :meth:`restart` returned.
 
         Args:
-            state: the state to begin with.
-            read: how far the log was read.
-            watermark: the time up to which its transactions were yielded.
+            state: the state.
+            read: how far the earlier watch had read the log, as a moment.
+            watermark: the time up to which the earlier watch had yielded transactions.
 
         Raises:
-            HistoryError: the log is gone or changed.
+            HistoryError: the log no longer exists or was changed.
         """
         self.follower.state = msgspec.msgpack.decode(state, type=FollowState)
         self.tail.resume(self.follower.state.reached)

@@ -1,4 +1,4 @@
-"""The clients of a stream: one for each log, which may appear while the stream is read."""
+"""Manages the clients of a stream: one for each log. New logs may appear while it is read."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _RESCAN: Final = 1.0  # seconds between searches for new clients
 
 
 class LogClients:
-    """The clients of a stream.
+    """The clients of a stream, in the order in which their logs were found.
 
     Attributes:
-        by_path: the clients by the path, or by the number of a source that is not a path.
-        segments: the files in which the clients' logs are.
-        several: whether there are, or may be, several clients.
-        scanned: when new clients were last searched for.
+        by_path: the clients by the path of the log; if a source is not a path, by its number.
+        segments: the files of all logs.
+        several: whether the stream has, or may later have, several clients.
+        scanned: the time at which new logs were last searched for.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class LogClients:
         follow: bool,
         spool: IO[bytes] | None,
     ) -> None:
-        """Prepare the clients; the arguments are those of :class:`isolang.watch.stream.Stream`."""
+        """Store the sources; the arguments are those of :class:`isolang.watch.stream.Stream`."""
         self._sources = [Path(s) if isinstance(s, str) else s for s in sources]
         self._format, self._clock = format, clock
         self._follow, self._spool = follow, spool
@@ -56,11 +56,11 @@ class LogClients:
 
     @property
     def torn(self) -> int:
-        """The number of bytes of unfinished last lines."""
+        """The number of bytes in unfinished last lines, over all logs."""
         return sum(client.torn if client.over else client.tail.torn for client in self)
 
     def counts(self) -> dict[str, int]:
-        """Return the numbers of ignored maps and values; see :attr:`Stream.counts`."""
+        """Return how many maps and values were ignored, by kind; see :attr:`Stream.counts`."""
         found: dict[str, int] = {}
         for client in self:
             for kind, count in client.follower.state.counts.items():
@@ -68,7 +68,7 @@ class LogClients:
         return found
 
     def spans_wait(self) -> bool:
-        """Return whether something was read that no batch has reported."""
+        """Return whether bytes were read that no batch has reported yet."""
         return any(client.spans for client in self)
 
     def may_grow(self) -> bool:
@@ -78,10 +78,16 @@ class LogClients:
     def resume(
         self, clients: Sequence[tuple[str, str, bytes, int]], watermark: int, now: float
     ) -> None:
-        """Add the clients of a saved position: path, name, state, and how far each was read.
+        """Add the clients of a saved position.
+
+        Args:
+            clients: for each client, the path and the name of the log, its state, and how far it
+                was read.
+            watermark: the time up to which transactions were yielded.
+            now: the current time.
 
         Raises:
-            HistoryError: a client is a pipe.
+            HistoryError: a log is a pipe, or can no longer be read.
         """
         self.several = self.several or len(clients) > 1
         for where, name, state, read in clients:
@@ -92,7 +98,12 @@ class LogClients:
             self._add(where, Path(where), name, now).resume(state, read, watermark)
 
     def scan(self, now: float, *, at_once: bool = False) -> bool:
-        """Search for new clients, and return whether there are any."""
+        """Search for new logs, and return whether a client was added.
+
+        Args:
+            now: the current time.
+            at_once: whether to search even if the last search was less than a second ago.
+        """
         if now - self.scanned < _RESCAN and not at_once:
             return False
         self.scanned, known = now, len(self.by_path)

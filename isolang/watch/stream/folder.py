@@ -1,4 +1,4 @@
-"""The files of a folder that are logs of clients."""
+"""Finds the files in a folder that are logs of clients."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _OF_A_RUN = ("history.edn", "history.jsonl", "history.json")
 
 
 def logs_in(folder: Path) -> list[Path]:
-    """Return the logs of a folder, in natural order of their names, without their rotated files.
+    """Return the logs in a folder, without their rotated files, in natural order of their names.
 
-    If the folder has the history of a Jepsen run, that is the only one.
+    If the folder contains the history of a Jepsen run, only that file is returned.
 
     Raises:
         HistoryError: the folder cannot be read.

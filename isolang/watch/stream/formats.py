@@ -1,4 +1,4 @@
-"""The formats that can be followed, and the reasons why the others cannot."""
+"""Defines which formats of logs can be followed while they grow, and why the others cannot."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from isolang.history.detect import detect
 from isolang.history.formats import format_named
 
 FOLLOWED: Final = ("edn", "jepsen-json")
-"""The formats in which each line has its meaning by itself."""
+"""The formats in which each line can be read without the lines after it."""
 
 WHY_NOT: Final = {
     "jepsen": "it is a binary file whose blocks are rewritten",
@@ -27,7 +27,7 @@ WHY_NOT: Final = {
 
 
 def followed_format(data: bytes, format: str, name: str) -> str:  # noqa: A002 â€” as in Stream
-    """Return the format of a log.
+    """Return the format of a log, and check that the format can be followed.
 
     Args:
         data: the first complete lines of the log.
@@ -35,8 +35,8 @@ def followed_format(data: bytes, format: str, name: str) -> str:  # noqa: A002 â
         name: the name of the log, for messages.
 
     Raises:
-        HistoryError: the log is in no known format.
-        UnsupportedError: the log is in a format that cannot be followed.
+        HistoryError: the format of the log cannot be detected.
+        UnsupportedError: the format of the log cannot be followed.
     """
     if format != "auto":
         found = format_named(format).name

@@ -1,4 +1,4 @@
-"""Computes the watermark of a stream, which is the time that its clients have reached."""
+"""Computes the watermark of a stream, which is the time that all of its clients have reached."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from isolang.watch.stream.client import LogClient
 
 
 class Fronts(Struct, frozen=True, kw_only=True):
-    """Computes the watermark of several clients.
+    """Computes the watermark of a stream from the times that its clients have reached.
 
     Attributes:
-        grace: the seconds of silence after which a client no longer holds the watermark; ``None``
-            for never.
+        grace: the seconds of silence after which the watermark no longer waits for a client;
+            ``None`` to wait for every client.
         clock_error: nanoseconds by which the clocks of two clients may differ.
     """
 
@@ -25,12 +25,12 @@ class Fronts(Struct, frozen=True, kw_only=True):
     def watermark(
         self, clients: Iterable[LogClient], before: int, now: float, *, ended: bool
     ) -> int:
-        """Return the time that all clients have reached, except the idle ones.
+        """Return the time that all clients have reached, not counting idle clients.
 
         Args:
             clients: all clients.
-            before: the last watermark; the watermark never goes back.
-            now: the time, which decides who is idle.
+            before: the last watermark, which is returned if the new watermark would be less.
+            now: the current time, on which it depends which clients are idle.
             ended: whether the stream has ended.
         """
         found = list(clients)
@@ -44,18 +44,18 @@ class Fronts(Struct, frozen=True, kw_only=True):
         return max(before, least - self.clock_error)
 
     def sure(self, clients: Iterable[LogClient]) -> int:
-        """Return the time before which no client begins a transaction, not even an idle one."""
+        """Return the time at or after which all clients, even idle ones, begin new transactions."""
         open_ = [one.sure for one in clients if not one.over or one.stopped]
         if c.UNKNOWN_BEGIN in open_:
             return c.UNKNOWN_BEGIN
         return min((sure - self.clock_error for sure in open_), default=c.UNKNOWN_END)
 
     def holding(self, clients: Iterable[LogClient], now: float) -> list[LogClient]:
-        """Return the clients that may hold the watermark: they have not ended and are not idle."""
+        """Return the clients for which the watermark waits: those neither idle nor at their end."""
         return [one for one in clients if not one.over and not self.is_idle(one, now)]
 
     def slowest(self, clients: Iterable[LogClient], now: float) -> LogClient | None:
-        """Return the client that holds the watermark, if one does."""
+        """Return the client that has reached the least time, if the watermark waits for any."""
         return min(self.holding(clients, now), key=front, default=None)
 
     def is_idle(self, client: LogClient, now: float) -> bool:
@@ -64,5 +64,5 @@ class Fronts(Struct, frozen=True, kw_only=True):
 
 
 def front(client: LogClient) -> int:
-    """Return the time that a client has reached; the least number if it has no transactions."""
+    """Return the time that a client has reached; the least integer if it has no transactions."""
     return c.UNKNOWN_BEGIN if client.front is None else client.front

@@ -1,4 +1,4 @@
-"""Reads a log again: transactions at places, the writers of values, and hashes of bytes."""
+"""Reads a log again: transactions by their places, writers by their values, and hashes of bytes."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Log:
     """Reads the input of a stream again.
 
     Args:
-        segments: the files, in the numbering of the stream.
-        clients: the clients, by path or number.
+        segments: the files of the stream; places contain indices into this list.
+        clients: the clients of the stream, by path or number.
 
     Attributes:
-        segments: the files.
+        segments: the files of the stream.
     """
 
     def __init__(self, segments: list[Segment], clients: Mapping[str, LogClient]) -> None:
@@ -48,10 +48,10 @@ class Log:
         self._clients = clients
 
     def rows_at(self, at: NDArray[np.int64]) -> Rows:
-        """Return the transactions at some places.
+        """Return the transactions at the given places.
 
         Args:
-            at: int64[n, 5], as :attr:`isolang.watch.stream.rows.Rows.at`.
+            at: int64[n, 5]: numbers and places, as in :attr:`isolang.watch.stream.rows.Rows.at`.
 
         Raises:
             HistoryError: the log cannot be read again, or has no transaction at a place.
@@ -114,11 +114,14 @@ class Log:
         return block.columns, session
 
     def writers(self, pairs: Sequence[tuple[Value, Value]]) -> list[list[LogPlace]]:
-        """Return the transactions that write some versions, each a pair of key and value.
+        """Return the transactions that write the given versions.
+
+        Args:
+            pairs: the versions, each as a key and a value.
 
         Returns:
-            For each pair the places, in the order of each log. A transaction that is still in
-            flight has a place without completion.
+            For each version, the places of its writers, in the order of each log. If a writer is
+            still in flight, its place has no completion.
 
         Raises:
             HistoryError: a part of the log cannot be read again.
@@ -128,9 +131,10 @@ class Log:
         )
 
     def places_of(self, atoms: Sequence[tuple[_Atom, _Atom | None]]) -> list[list[LogPlace]]:
-        """Return the :meth:`writers` of keys and values as atoms; a deletion writes an atom too.
+        """Return the same as :meth:`writers` for versions whose keys and values are atoms.
 
-        ``None`` in place of a value stands for any value of the key.
+        A deletion has an atom of its own. ``None`` in place of a value stands for every value of
+        the key.
         """
         found: list[dict[tuple[int, int], LogPlace]] = [{} for _ in atoms]
         for client in self._clients.values():
@@ -146,13 +150,13 @@ class Log:
         return [list(places.values()) for places in found]
 
     def bytes_hash(self, file: int, start: int, end: int) -> str:
-        """Return the SHA-256 of some bytes, in hexadecimal.
+        """Return the SHA-256 of a range of bytes, in hexadecimal.
 
         Args:
-            file: the file where they begin.
-            start: the first byte.
-            end: the byte after the last; beyond the end of the file, it is in the next file of the
-                log.
+            file: the file in which the range begins.
+            start: the first byte of the range in that file.
+            end: the byte after the last byte of the range. If it is beyond the end of the file, the
+                range continues in the next file of the log.
 
         Raises:
             HistoryError: the bytes cannot be read again.
@@ -172,7 +176,7 @@ class Log:
         return digest.hexdigest()
 
     def line_of(self, place: LogPlace) -> str:
-        """Return the place of a transaction for a message: ``name:line``.
+        """Return the place of a transaction as ``name:line``, for messages.
 
         Raises:
             HistoryError: the file cannot be read again.
@@ -208,7 +212,7 @@ class Log:
     def _bytes(
         self, file: int, start: int, size: int = 1 << 20, files: _Opened | None = None
     ) -> Iterator[bytes]:
-        """Yield the bytes of a log from a place on, file after file."""
+        """Yield the bytes of a log from a place to its end, file after file."""
         client = self.segments[file].client
         for number in range(file, len(self.segments)):
             if self.segments[number].client != client:
@@ -223,18 +227,18 @@ class Log:
                     yield data
 
     def _line(self, file: int, offset: int, files: _Opened) -> bytes:
-        """Return the line that begins at a place; it may end in the next file."""
+        """Return the line that begins at a place, even if the line ends in the next file."""
         text = b""
         for data in self._bytes(file, offset, _LINE, files):
             if text.rstrip()[-1:] == b"}" and data[:1] in (b"{", b"#"):
-                break  # the file ended without an end of the line
+                break  # the file ended with this line, without a newline
             text += data
             if b"\n" in data:
                 return text[: text.index(b"\n") + 1]
         return text + b"\n"
 
     def _blocks(self, client: LogClient) -> Iterator[Block]:
-        """Yield the blocks of a log, from its beginning to where the stream has read it."""
+        """Yield the blocks of a log from its beginning to the place that the stream has reached."""
         numbers = [i for i, s in enumerate(self.segments) if s.client == client.name]
         again = _Again(client.name, self.segments, numbers, self)
         follower = self._follower(client)
@@ -257,7 +261,7 @@ class Log:
 
 
 class _Opened(dict[int, IO[bytes]]):
-    """The open files of a log; a file that cannot seek is opened each time."""
+    """The open files of a log, by number; a file that cannot seek is opened again for each read."""
 
     def __init__(self, log: Log, closing: ExitStack) -> None:
         super().__init__()
@@ -272,7 +276,7 @@ class _Opened(dict[int, IO[bytes]]):
 
 
 class _Again(Tail):
-    """Reads the known files of a log, one after the other."""
+    """Reads the files of a log that are known already, one after the other."""
 
     def __init__(self, name: str, segments: list[Segment], numbers: list[int], log: Log) -> None:
         super().__init__(IO, name, segments, follow=False)  # type: ignore[arg-type]
@@ -291,12 +295,12 @@ class _Again(Tail):
         self._go_on(self._segments[number], number, self._log._open(number))
         return True
 
-    def _check_growth(self) -> None:
-        """Do nothing, because the log is read only up to where the stream has read it."""
+    def _check_growth(self, file: IO[bytes]) -> None:
+        """Do nothing, because only bytes that the stream has already read are read again."""
 
 
 def _writes(block: Block, pairs: Sequence[tuple[_Atom, _Atom | None]]) -> Iterator[tuple[int, int]]:
-    """Yield the writes of some versions in a block: the number of the pair, and the transaction."""
+    """Yield the index of each version that a block writes, and the row of the writer."""
     import numpy as np
 
     columns = block.columns

@@ -1,9 +1,9 @@
 """Reads Jepsen's operation maps block by block, and joins invocations with later completions.
 
-The native reader reads each block by itself. The maps of open invocations are put in front of the
-block again, and so a completion finds its invocation even if that is long ago. This module keeps
-the other things that a block must know about earlier blocks: the session of each process, and the
-number of transactions.
+The native reader reads each block separately. The maps of open invocations are inserted again
+before each block, so the reader can join a completion with an invocation from any earlier block.
+This module keeps everything else that depends on earlier blocks, such as the session of each
+process and the number of transactions.
 """
 
 from __future__ import annotations
@@ -37,18 +37,20 @@ _COUNTED: Final = (
     "resumed_after_info",
     "time_goes_back",
 )
-_UNDECIDED: Final = 1 << 20  # bytes without an :ok; only an :ok shows whether there are times
+# The number of bytes without an :ok after which the clock is chosen anyway. Only an :ok shows
+# whether operations have times.
+_UNDECIDED: Final = 1 << 20
 
-#: The byte order mark. Blanks in its place keep all offsets.
+#: The byte order mark. It is replaced by as many blanks, so offsets do not change.
 _MARK: Final = b"\xef\xbb\xbf"
 
 
-#: The clocks whose order of events may differ from the order of lines.
+#: The clocks by which events may have another order than their lines.
 ORDERED: Final = ("time", "index")
 
 
 class Open(Struct, frozen=True, kw_only=True):
-    """An invocation that waits for its completion: its place, its session, and its map."""
+    """An invocation whose completion was not read yet: its place, its session, and its map."""
 
     file: int
     offset: int
@@ -59,33 +61,36 @@ class Open(Struct, frozen=True, kw_only=True):
 
 
 class FollowState(Struct, kw_only=True):
-    """The state of a log after some of its blocks.
+    """The state of a log after a block, from which reading can continue.
 
     Attributes:
         reached: how far the log was read.
-        lines: the number of lines of the segment before that place.
+        lines: the number of lines before that place in the segment.
         begun: the number of transactions so far.
         numbered: the number of sessions so far.
         open: the open invocations, in the order of the log.
-        sessions: for each process, the number of its session in the stream, and which session of
-            the process it is, from 1; the number is -1 if the next transaction begins another one.
-        resumed: for each process that went on after an :info, the moments when its sessions after
-            the first began.
-        has_process: 1 if maps have a :process, 0 if none has, -1 if it is not known.
+        sessions: for each process, the number of its current session in the stream, and the number
+            of that session among those of the process, from 1. The first number is -1 if the next
+            transaction begins a new session.
+        resumed: for each process with an :info, the moments at which its second and later sessions
+            began.
+        has_process: 1 if maps have a :process, 0 if no map has one, -1 before the first map.
         syntax: ``json`` or ``edn``; empty before the first map.
         timed: whether the log had invocations so far.
         clock: ``bytes``, ``time`` or ``index``; empty before the first block.
         indexed: whether all maps so far had an increasing :index.
         contiguous: whether the :index had no gaps so far.
-        first_index: the :index of the first map.
-        last_index: the :index of the last map.
-        front: the latest :time or moment.
-        behind: the largest difference by which a :time was earlier than a :time before it.
-        unannounced: completions without an invocation of processes that had an earlier transaction
-            in the log: their transactions cannot have been in flight where the log begins.
+        first_index: the :index of the first map; ``None`` if it is not known.
+        last_index: the :index of the last map; ``None`` if it is not known.
+        front: the time that the log has reached in the unit of ``clock``; ``None`` before the
+            first map.
+        behind: the largest difference by which a :time was earlier than a previous :time.
+        unannounced: the number of completions that have no invocation although their process had an
+            earlier transaction in the log. Their transactions cannot have been in flight when the
+            log began.
         counts: how many maps and values were ignored, by kind.
-        next_index: if :index is the clock, the least :index that was not read yet.
-        ahead: the :index values after ``next_index`` that were read.
+        next_index: the least :index that was not read yet, if :index is the clock.
+        ahead: the values of :index greater than ``next_index`` that were read.
         latest: the last :index of each process.
     """
 
@@ -113,7 +118,17 @@ class FollowState(Struct, kw_only=True):
     latest: dict[int, int] = field(default_factory=dict)
 
     def advance(self, name: str, piece: Piece, remarks: dict[str, Any], clock: str) -> None:
-        """Advance the front, the latest time in the log, and note how far times go back."""
+        """Advance the front to the latest time in a piece, and record how far times go back.
+
+        Args:
+            name: the name of the log, for messages.
+            piece: the lines that were read.
+            remarks: what the native reader reports about these lines.
+            clock: ``bytes``, ``time`` or ``index``.
+
+        Raises:
+            UnsupportedError: the values of :index are not usable as a clock.
+        """
         if clock == "bytes":
             self.front = piece.moment + piece.size
         elif clock == "index":
@@ -143,10 +158,10 @@ class FollowState(Struct, kw_only=True):
             self.behind = max(self.behind, remarks["time_behind"])
 
     def check_index(self, name: str, remarks: dict[str, Any], clock: str) -> None:
-        """Check that :index, if all maps have it, increases from line to line.
+        """Check that :index increases from line to line, provided that all maps have an :index.
 
         Raises:
-            UnsupportedError: :index has another order than the lines.
+            UnsupportedError: :index does not increase from line to line.
         """
         if not self.indexed:
             return
@@ -154,7 +169,7 @@ class FollowState(Struct, kw_only=True):
             self.indexed = False
             return
         if clock == "index":
-            return  # a recorder's threads write lines in another order than that of the events
+            return  # the threads of a recorder may write lines in another order than the events
         first, last = self.first_index, self.last_index
         joins = last is None or remarks["index_first"] > last
         if joins and remarks["index_increases"]:
@@ -166,7 +181,7 @@ class FollowState(Struct, kw_only=True):
             self.first_index = remarks["index_first"] if first is None else first
             self.last_index = remarks["index_last"]
             return
-        # SOUND BECAUSE without gaps each number from the first to the last was read.
+        # SOUND BECAUSE without gaps, each number from the first to the last was read.
         there = range(0)
         if self.contiguous and first is not None and last is not None:
             there = range(first, last + 1)
@@ -175,7 +190,7 @@ class FollowState(Struct, kw_only=True):
             or remarks["index_first"] in there
             or remarks["index_last"] in there
         ):
-            self.indexed = False  # it repeats: the order of lines counts
+            self.indexed = False  # numbers repeat, so the order of lines is used instead
             return
         raise UnsupportedError(
             f"{name}: :index has another order than the lines, which cannot be followed "
@@ -187,16 +202,17 @@ class Block(Struct, frozen=True, kw_only=True, eq=False):
     """The transactions of a block, including those in flight at its end.
 
     Attributes:
-        columns: the transactions; times are moments, or :time.
+        columns: the transactions, whose times are in the unit of the clock.
         sessions: for each session of the columns, its number in the stream.
         names: for each session of the columns, its name.
-        file: for each transaction, the file of its invocation, or else of its completion.
-        offset: for each transaction, the byte where that line begins.
-        done_file: for each transaction, the file of its completion; -1 if it is still in flight.
-        done: for each transaction, the byte where the completion begins, or -1.
-        when: for each transaction, the time of its completion; the greatest number if it is still
-            in flight.
-        size: the size of the block, in bytes.
+        file: for each transaction, the file with its invocation; if it has no invocation, the file
+            with its completion.
+        offset: for each transaction, the byte at which that line begins.
+        done_file: for each transaction, the file with its completion; -1 if it is in flight.
+        done: for each transaction, the byte at which its completion begins; -1 if it is in flight.
+        when: for each transaction, the time of its completion; the greatest integer if it is in
+            flight.
+        size: the size of the block in the log, in bytes.
     """
 
     columns: Columns
@@ -211,22 +227,22 @@ class Block(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def in_flight(self) -> NDArray[np.bool_]:
-        """The transactions without a completion so far."""
+        """A flag for each transaction, ``True`` if its completion was not read yet."""
         flags: NDArray[np.bool_] = self.done < 0
         return flags
 
 
 class Follower:
-    """Reads the blocks of one log.
+    """Reads the transactions of one log, block by block.
 
     Args:
         name: the name of the log, for messages.
-        prefix: the prefix of the names of its sessions.
+        prefix: the text before the name of each session.
         clock: ``auto``, ``bytes``, ``time`` or ``index``.
-        first: the number in the stream of its first session.
+        first: the number of the first session of the log in the stream.
 
     Attributes:
-        state: the state after the last block.
+        state: the state of the log after the last block.
     """
 
     def __init__(self, name: str, *, prefix: str, clock: str, first: int) -> None:
@@ -237,23 +253,24 @@ class Follower:
         self._first = first
         self._pieces: deque[Piece] = deque()
         self._decided = clock != "auto"
-        self._recorded: bool | None = None  # whether a Recorder wrote the log
-        self._timed, self._times = True, False  # whether all maps so far had :time, and any :times
+        self._recorded: bool | None = None  # whether a Recorder wrote the log; None if not known
+        # Whether all maps so far had a :time, and whether any map had :times.
+        self._timed, self._times = True, False
 
     def alike(self, *, clock: str) -> Follower:
-        """Return a follower of the same log, from its beginning."""
+        """Return a new follower that reads the same log from its beginning."""
         return Follower(self._name, prefix=self._prefix, clock=clock, first=self._first)
 
     @property
     def pending_bytes(self) -> int:
-        """The number of bytes that were offered and not taken."""
+        """The number of bytes that were offered and not taken yet."""
         return sum(piece.size for piece in self._pieces)
 
     def offer(self, piece: Piece) -> None:
-        """Add the next lines.
+        """Add the next lines of the log.
 
         Raises:
-            HistoryError: they cannot be read, with the line.
+            HistoryError: a line cannot be read; the message states its number.
         """
         if not piece.offset and piece.data.startswith(_MARK):
             piece = replace(piece, data=b"   " + piece.data.removeprefix(_MARK))
@@ -269,16 +286,16 @@ class Follower:
             self._decided = answered > 0 or self.pending_bytes >= _UNDECIDED
 
     def take(self, *, last: bool = False) -> Block | None:
-        """Return the block of the next lines that were offered; ``None`` if the lines must wait.
+        """Return a block with the next lines that were offered; if they must wait, return ``None``.
 
         All lines wait for the first :ok, because only an :ok shows whether operations have times.
 
         Args:
-            last: whether no more will be offered.
+            last: whether these are the last lines, which need not wait.
 
         Raises:
-            HistoryError: the lines differ from the lines before, with the line.
-            UnsupportedError: the lines can be read, but not piece by piece.
+            HistoryError: the lines are in another syntax than earlier lines, or cannot be read.
+            UnsupportedError: the lines can be read only as part of the whole file.
         """
         clock = self.state.clock or self._clock
         if not self._pieces or not (clock != "auto" or self._decided or last):
@@ -293,7 +310,10 @@ class Follower:
         return block
 
     def open_ones(self) -> Block | None:
-        """Return the transactions in flight, after a state was restored."""
+        """Return a block with only the transactions in flight; ``None`` if there are none.
+
+        This is used after a state was restored.
+        """
         at = self.state.reached
         if not self.state.open:
             return None
@@ -302,7 +322,7 @@ class Follower:
         return self._accept(nothing, self._read(nothing, clock), clock)
 
     def drop(self) -> int:
-        """Drop the piece that was offered last, and return its size."""
+        """Drop the piece that was offered last, and return its size in bytes."""
         return self._pieces.pop().size
 
     def _number(self) -> int:
@@ -415,7 +435,7 @@ class Follower:
     def _count_unannounced(
         self, columns: Columns, remarks: dict[str, Any], invoked: Any, completed: Any
     ) -> None:
-        """Count the completions whose invocation cannot be before the log."""
+        """Count the completions that have no invocation although their process was in the log."""
         import numpy as np
 
         state = self.state
@@ -438,12 +458,12 @@ class Follower:
         file: Any,
         offset: Any,
     ) -> tuple[Any, list[str]]:
-        """Return the number in the stream of each session of a block, and its name."""
+        """Return the number in the stream and the name of each session in a block."""
         import numpy as np
 
         state = self.state
         processes = remarks["session_labels"]
-        if not processes:  # each transaction is a session of its own, called by its place
+        if not processes:  # each transaction is its own session, with its place as the name
             places = zip(file.tolist(), offset.tolist(), strict=True)
             carried = [op.session for op in state.open]
             fresh = [self._number() for _ in range(columns.transactions() - len(carried))]
@@ -468,12 +488,12 @@ class Follower:
         return np.array(numbers, np.int64), names
 
     def session_name(self, process: int, which: int) -> str:
-        """Return the name in the stream of a session of a process; ``which`` counts from 1."""
+        """Return the name of a session of a process; its sessions are numbered from 1."""
         return f"{self._prefix}{process}" + (f".{which}" if which > 1 else "")
 
 
 def _first_map(data: bytes) -> bytes:
-    """Return the first line with a map; empty if there is none yet."""
+    """Return the first line that is neither empty nor a comment; empty bytes if there is none."""
     for line in data.splitlines():
         if line.strip() and not line.lstrip().startswith(b";"):
             return line
@@ -481,9 +501,9 @@ def _first_map(data: bytes) -> bytes:
 
 
 def _is_recorded(line: bytes) -> bool:
-    """Return whether a log begins like one of :class:`isolang.run.record.recorder.Recorder`.
+    """Return whether a log begins like a log of :class:`isolang.run.record.recorder.Recorder`.
 
-    Its threads write lines in another order than that of the events, which :index states: one
-    counter for all threads, without gaps, so that a missing line is noticed.
+    The threads of a recorder may write lines in another order than the events, whose order :index
+    states. All threads share one counter without gaps, so a missing line is noticed.
     """
     return line.startswith(b"{:index 0, :type :")

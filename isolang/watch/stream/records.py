@@ -1,4 +1,4 @@
-"""The transactions of a batch as Python records."""
+"""Converts the transactions of a history to Python records, faster than the history itself does."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ _LONG_AGO: Final = -(2**62)
 
 
 def transactions(history: History) -> list[Transaction]:
-    """Return the transactions of a history, as :meth:`History.transactions` does, but faster.
+    """Return the same transactions as :meth:`History.transactions`, but faster.
 
-    It decodes each key and each value once, and reads the native columns as whole arrays. If the
-    history has real time, an unknown begin is before all others.
+    Each key and each value is decoded only once, and the native columns are read as whole arrays.
+    If the history has real time, a transaction with an unknown begin gets a begin before all other
+    times.
 
     Args:
-        history: a history whose reads are matched by their values.
+        history: the history. If it has predicate reads, operation times or stated versions, the
+            slower method is used.
     """
     columns = history.columns
     plain = not len(columns.statement_start) and not columns.has_operation_times

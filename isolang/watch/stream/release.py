@@ -1,8 +1,9 @@
 """Releases the transactions before a watermark from the logs of several clients, as one batch.
 
-A batch has the same transactions as one log of all clients, in the order of their times, has up to
-the watermark. Transactions that ended before the watermark are finished. Transactions that began
-before the watermark and end later are in flight, even if their completion has already been read.
+The batch contains the same transactions as if all clients had written one log in the order of
+times, and this log had been read up to the watermark. Transactions that ended before the watermark
+are finished. Transactions that began before the watermark and ended later are in flight, even if
+their completion was already read.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Released(Struct, frozen=True, kw_only=True, eq=False):
-    """The transactions of a batch; see :class:`isolang.watch.stream.Batch`."""
+    """The transactions of a batch, with the attributes of :class:`isolang.watch.stream.Batch`."""
 
     columns: Columns
     names: tuple[str, ...]
@@ -37,7 +38,7 @@ class Released(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def whole_block(block: Block) -> Released:
-    """Return all transactions of a block."""
+    """Release all transactions of a block, without a watermark."""
     import numpy as np
 
     n = block.columns.transactions()
@@ -54,11 +55,11 @@ def whole_block(block: Block) -> Released:
 
 
 class Releases:
-    """Releases blocks up to one watermark after the other.
+    """Releases transactions up to a watermark that grows from batch to batch.
 
     Attributes:
         watermark: the last watermark.
-        handed: the places of the transactions that were in flight in the last batch.
+        handed: the file and offset of each transaction that was in flight in the last batch.
     """
 
     def __init__(self) -> None:
@@ -66,11 +67,12 @@ class Releases:
         self.handed: set[tuple[int, int]] = set()
 
     def release(self, clients: Sequence[LogClient], watermark: int) -> Released:
-        """Return the transactions that ended before a time, and those in flight at that time.
+        """Return the transactions that ended before the watermark, and those in flight at it.
 
         Args:
-            clients: the clients with their waiting blocks, which lose what ended before the time.
-            watermark: the time; it is not before the last one.
+            clients: the clients. Transactions that ended before the watermark are removed from
+                their waiting blocks.
+            watermark: the new watermark, which must not be before the last watermark.
         """
         import numpy as np
 
@@ -80,7 +82,7 @@ class Releases:
                 take = one.pending & (one.ready < watermark)
                 gathered.add(one.block, np.flatnonzero(take), in_flight=False)
                 one.pending &= ~take
-            for one in client.waiting:  # completed, but after the watermark
+            for one in client.waiting:  # transactions that completed after the watermark
                 invoked = (one.block.done != one.block.offset) | (
                     one.block.done_file != one.block.file
                 )
@@ -103,7 +105,7 @@ class Releases:
 
 
 class _Gathered:
-    """Columns to which transactions of blocks are appended."""
+    """The columns to which transactions of several blocks are appended."""
 
     def __init__(self) -> None:
         self.columns = _native.Columns()
@@ -139,11 +141,11 @@ class _Gathered:
         self.in_flight.append(np.full(len(txns), in_flight))
 
     def released(self, before: int, handed: set[tuple[int, int]]) -> Released:
-        """Return the gathered transactions.
+        """Return all appended transactions as a batch.
 
         Args:
             before: the watermark of the last batch.
-            handed: the places of the transactions that were in flight in it.
+            handed: the file and offset of each transaction that was in flight in the last batch.
         """
         import numpy as np
 

@@ -1,4 +1,4 @@
-"""Transactions of a stream as rows of columns, with their places in the log."""
+"""Stores transactions of a stream as rows, together with their places in the log."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ if TYPE_CHECKING:
 
     from isolang._native import Columns
 
-#: The width of :attr:`Rows.at`: the number in the stream, and the fields of :class:`LogPlace`.
+#: The number of columns of :attr:`Rows.at`: the number in the stream, and the fields of
+#: :class:`LogPlace`.
 WIDTH = 5
 
 
 @dataclass(slots=True)
 class Rows:
-    """Transactions as the log has them.
+    """Transactions as they are in the log, one in each row.
 
     Attributes:
         columns: the transactions and their operations.
-        names: the names that the sessions of the columns have in the whole stream.
-        at: int64[transactions, 5]: the number of each transaction in the stream, from 0, and its
-            place: file and offset of the invocation, file and offset of the completion.
+        names: for each session of the columns, its name in the whole stream.
+        at: int64[n, 5]: for each transaction, its number in the stream, from 0, the file and offset
+            of its invocation, and the file and offset of its completion.
     """
 
     columns: Columns
@@ -54,7 +55,7 @@ class Rows:
         return place_of(self.at[row].tolist())
 
     def take(self, rows: NDArray[np.integer[Any]]) -> Rows:
-        """Return some of the rows, in this order."""
+        """Return the transactions with these row numbers, in this order."""
         import numpy as np
 
         found = Rows.none()
@@ -62,11 +63,11 @@ class Rows:
         return found
 
     def extend(self, other: Rows, rows: NDArray[np.int32] | None = None) -> None:
-        """Append rows of other transactions.
+        """Append transactions.
 
         Args:
-            other: the other transactions.
-            rows: the row numbers to append; ``None`` for all.
+            other: the rows that contain the transactions.
+            rows: the row numbers to append; ``None`` to append all rows.
         """
         import numpy as np
 
@@ -85,14 +86,14 @@ def append(
     others: Sequence[str],
     rows: NDArray[np.int32],
 ) -> None:
-    """Append transactions of other columns; sessions with the same name are the same.
+    """Append transactions of other columns, and merge sessions that have the same name.
 
     Args:
         columns: the columns to extend.
-        names: the names of their sessions, to which new ones are added.
+        names: the session names of ``columns``, to which new names are added.
         other: the columns to copy from.
-        others: the names of their sessions.
-        rows: which transactions.
+        others: the session names of ``other``.
+        rows: the row numbers of the transactions to copy.
     """
     import numpy as np
 
@@ -110,7 +111,10 @@ def append(
 
 
 def rows_of(batch: Batch, first: int) -> Rows:
-    """Return the rows of a batch; finished transactions are numbered first, from ``first`` on."""
+    """Return the transactions of a batch as rows.
+
+    Finished transactions are numbered from ``first`` on, and transactions in flight after them.
+    """
     import numpy as np
 
     columns, places = batch.history.columns, batch.places
@@ -130,13 +134,13 @@ def rows_of(batch: Batch, first: int) -> Rows:
 
 
 def place_of(row: Sequence[int]) -> LogPlace:
-    """Return the place in a row of :attr:`Rows.at`."""
+    """Return the place that a row of :attr:`Rows.at` contains."""
     _, file, offset, done_file, done = row
     return LogPlace(file=file, offset=offset, done_file=done_file, done=done)
 
 
 def saved(rows: Rows) -> tuple[Any, ...]:
-    """Return rows as numbers and bytes, for a file."""
+    """Return rows as a tuple of lists, numbers and bytes, which can be written to a file."""
     state: Any = rows.columns
     return (
         state.__getstate__(),
@@ -146,10 +150,10 @@ def saved(rows: Rows) -> tuple[Any, ...]:
 
 
 def restored(parts: Sequence[Any]) -> Rows:
-    """Return the rows that :func:`saved` has turned into numbers and bytes.
+    """Return the rows from a result of :func:`saved`.
 
     Raises:
-        ValueError: these are not saved rows.
+        ValueError: the argument is not a result of :func:`saved`.
     """
     import numpy as np
 

@@ -1,7 +1,8 @@
 """Finds and opens the files of a log: the file that grows, and its rotated files.
 
-A rotated file is called ``name.1``, an older one ``name.2``, perhaps compressed. Together they are
-one log; the *moment* of a byte is its number in the whole log.
+A rotated file is called ``name.1``, and older files are called ``name.2`` and so on. They may be
+compressed. Together with the growing file they are one log. The *moment* of a byte is its number in
+that whole log.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _MAGIC = (
     (b"BZh", "bzip2"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
 )
-HEAD = 256  # bytes that identify a file after it was renamed and compressed
+HEAD = 256  # the number of first bytes that identify a file after it was renamed or compressed
 _ROTATED = re.compile(r"(?P<name>.+?)\.(?P<number>\d+)(?:\.(?:gz|xz|bz2|zst|zstd))?")
 _DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, OSError, ValueError)
 
@@ -36,14 +37,14 @@ class Segment(Struct, kw_only=True):
     """One file of a log.
 
     Attributes:
-        path: the path where the file was last seen.
-        client: the log to which the file belongs.
-        device: the device of the inode.
-        inode: the inode, which identifies the file after it was renamed.
-        head: the first bytes, without compression, in hexadecimal; they identify the file after it
+        path: the path at which the file was last found.
+        client: the name of the log to which the file belongs.
+        device: the number of the device with the inode.
+        inode: the number of the inode, which identifies the file after it was renamed.
+        head: the first bytes after decompression, in hexadecimal, which identify the file after it
             was compressed.
         base: the moment of the first byte.
-        pipe: whether the file can be read only once.
+        pipe: whether the file is a pipe, which can be read only once.
     """
 
     path: str
@@ -56,12 +57,16 @@ class Segment(Struct, kw_only=True):
 
 
 def compression(head: bytes) -> str:
-    """Return the name of the compression of a file, from its first bytes; empty if it has none."""
+    """Return the compression format of a file with these first bytes; empty if not compressed."""
     return next((name for magic, name in _MAGIC if head.startswith(magic)), "")
 
 
 def open_bytes(path: Path) -> tuple[IO[bytes], str]:
-    """Open a file for its bytes without compression, and return the name of the compression too.
+    """Open a file; if it is compressed, its content is decompressed while it is read.
+
+    Returns:
+        The open file, and the name of the compression format; the name is empty if the file is not
+        compressed.
 
     Raises:
         HistoryError: the file cannot be read.
@@ -78,7 +83,7 @@ def open_bytes(path: Path) -> tuple[IO[bytes], str]:
 
 
 def read_some(file: IO[bytes], size: int, path: str) -> bytes:
-    """Return the next bytes of a file; none at its end.
+    """Return at most ``size`` next bytes of a file; at the end of the file, return empty bytes.
 
     Raises:
         HistoryError: the file cannot be read, or its compressed data are damaged.
@@ -90,10 +95,10 @@ def read_some(file: IO[bytes], size: int, path: str) -> bytes:
 
 
 def seek(file: IO[bytes], offset: int, path: str) -> None:
-    """Move to a byte of a file; a file that cannot seek is read up to that byte.
+    """Move to a byte of a file; if the file cannot seek, read it up to that byte.
 
     Raises:
-        HistoryError: the file is shorter, or damaged.
+        HistoryError: the file is too short, or its compressed data are damaged.
     """
     try:
         at = file.seek(offset) if file.seekable() else _skip(file, offset)
@@ -113,7 +118,7 @@ def _skip(file: IO[bytes], size: int) -> int:
 
 
 class _Zstd(io.RawIOBase):
-    """Reads the frames of a file; the reader of zstandard ignores a truncated frame."""
+    """Decompresses a file, and raises an error for a truncated frame, which zstandard ignores."""
 
     def __init__(self, path: Path) -> None:
         import zstandard
@@ -177,7 +182,7 @@ _OPEN: Final[dict[str, Callable[[Path], Any]]] = {
 
 
 def rotated(path: Path) -> list[tuple[int, Path]]:
-    """Return the rotated files of a log, with their numbers, the oldest first."""
+    """Return the number and path of each rotated file of a log, the oldest file first."""
     try:
         siblings = list(path.parent.iterdir())
     except FileNotFoundError:
@@ -191,23 +196,26 @@ def rotated(path: Path) -> list[tuple[int, Path]]:
 
 
 def log_of(path: Path, names: set[str]) -> str | None:
-    """Return the name of the log of a rotated file, if it is one of these names, else ``None``."""
+    """Return the name of the log to which a rotated file belongs.
+
+    Return ``None`` if the file is not a rotated file, or if its log is not among ``names``.
+    """
     match = _ROTATED.fullmatch(path.name)
     return match["name"] if match and match["name"] in names else None
 
 
 def head_of(path: Path) -> str:
-    """Return the first bytes of a file, without compression, in hexadecimal."""
+    """Return the first bytes of a file after decompression, in hexadecimal."""
     file, _ = open_bytes(path)
     with file:
         return read_some(file, HEAD, str(path)).hex()
 
 
 def locate(segment: Segment) -> Path:
-    """Return the path of a file that may have been renamed or compressed since it was read.
+    """Find a file that may have been renamed or compressed since it was read.
 
     Raises:
-        HistoryError: the file is gone.
+        HistoryError: the file no longer exists.
     """
     path = Path(segment.path)
     log = path.with_name(match["name"]) if (match := _ROTATED.fullmatch(path.name)) else path
@@ -218,7 +226,7 @@ def locate(segment: Segment) -> Path:
         except FileNotFoundError:
             continue
         if (info.st_dev, info.st_ino) == (segment.device, segment.inode):
-            others.insert(0, candidate)  # but the inode may belong to another file now
+            others.insert(0, candidate)  # still compare the head, because inodes are reused
         else:
             others.append(candidate)
     for candidate in others:

@@ -6,7 +6,7 @@ import select
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, Final
 
 import msgspec
 from msgspec import Struct
@@ -23,16 +23,13 @@ from isolang.watch.stream.operations import ORDERED
 from isolang.watch.stream.release import Released, Releases, whole_block
 from isolang.watch.stream.segments import Segment
 
-if TYPE_CHECKING:
-    pass
-
-_PAUSE: Final = 0.05  # seconds to wait before files that have nothing new are read again
-_PIECE: Final = 1 << 20  # the largest number of bytes of a block if there are several clients
-_AHEAD: Final = 16 << 20  # the bytes by which a client may be read ahead of the watermark
+_PAUSE: Final = 0.05  # the seconds between two attempts to read if no file has new data
+_PIECE: Final = 1 << 20  # the largest number of bytes in a block if there are several clients
+_AHEAD: Final = 16 << 20  # the number of bytes that may be read beyond the watermark for a client
 
 
 class _Saved(Struct, kw_only=True):
-    """The position from which a stream resumes."""
+    """The position of a stream from which another stream can resume."""
 
     segments: list[Segment]
     clients: list[tuple[str, str, bytes, int]]  # path, name, state, how far it was read
@@ -42,28 +39,31 @@ class _Saved(Struct, kw_only=True):
 
 
 class Stream:
-    """The transactions of logs that grow, as batches.
+    """Reads growing logs, and yields their transactions in batches.
 
     Args:
         sources: files, folders with one file for each client, ``-`` for the standard input, or
-            binary streams. Each source is a client.
-        format: the format, as ``--from`` takes it; ``auto`` detects it from the content. A stream
-            rejects formats that cannot be followed.
+            binary streams. Each file and each binary stream is the log of one client.
+        format: the name of a format, or ``auto`` to detect it from the content. Formats that cannot
+            be followed are rejected.
         follow: whether to wait for more data at the end of the logs.
-        until_idle: the seconds without new data after which the stream ends; ``None`` for never.
-        grace: the seconds of silence after which a client no longer holds the watermark; ``None``
-            for never.
-        clock: the real time of the stream. With ``bytes`` it is the order of the log. With ``time``
-            it is :time, by which the logs of several clients are merged. With ``index`` it is the
-            order of :index, which has no gaps from 0. ``auto`` selects ``index`` for the log of a
-            :class:`isolang.Recorder`, whose lines are in no order, and ``time`` for several
-            clients and for operations with times.
+        until_idle: the seconds without new data after which the stream ends; ``None`` to wait
+            without a limit.
+        grace: the seconds of silence after which the watermark no longer waits for a client;
+            ``None`` to wait for every client.
+        clock: how real time is read. With ``bytes``, real time is the order of the log. With
+            ``time``, real time is :time, by which the logs of several clients are merged. With
+            ``index``, real time is the order of :index, which must begin at 0 and have no gaps.
+            ``auto`` chooses ``index`` for the log of a :class:`isolang.Recorder`, whose lines are
+            not in the order of events, and ``time`` for several clients and for operations with
+            times.
         clock_error: nanoseconds by which the clocks of two clients may differ. The watermark stays
-            behind by so much. If the times of one log go back, the watermark also stays behind by
-            as much as they ever went back.
+            behind the clients by this amount. If times in a log go back, the watermark also stays
+            behind by the largest amount by which they have gone back.
         batch: the largest number of bytes to read for a batch.
-        spool: the file to which a pipe is copied, so that :attr:`log` can read it again.
-        resume: the bytes that :meth:`position` returned.
+        spool: a file to which pipes are copied, from which :attr:`log` can read them again.
+        resume: the result of :meth:`position` for an earlier stream over the same logs; ``None`` to
+            begin at the beginning.
 
     Attributes:
         log: reads the same input again.
@@ -94,7 +94,7 @@ class Stream:
         self._clients = LogClients(sources, format=format, clock=clock, follow=follow, spool=spool)
         self._releases = Releases()
         self._stopped = False
-        self._progress = False  # whether the last look read something, but too little for a batch
+        self._progress = False  # whether the last attempt read data, but too little for a batch
         self.log = Log(self._clients.segments, self._clients.by_path)
         if resume is not None:
             self._resume(resume)
@@ -109,12 +109,12 @@ class Stream:
 
     @property
     def can_resume(self) -> bool:
-        """``True`` if the stream has no pipe, and so can be read again from a position."""
+        """``True`` if a later stream can resume at a position, because no source is a pipe."""
         return not any(segment.pipe for segment in self._clients.segments)
 
     @property
     def read_bytes(self) -> int:
-        """The number of bytes that were read, without compression."""
+        """The number of bytes that were read, after decompression."""
         return sum(client.tail.reached.moment for client in self._clients)
 
     @property
@@ -129,7 +129,7 @@ class Stream:
 
     @property
     def torn(self) -> int:
-        """The number of bytes of unfinished last lines."""
+        """The number of bytes in unfinished last lines."""
         return self._clients.torn
 
     @property
@@ -140,22 +140,22 @@ class Stream:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The numbers of ignored maps and values, by the names of the native reader's remarks."""
+        """The number of ignored maps and values, by the kind that the native reader reports."""
         return self._clients.counts()
 
     def __iter__(self) -> Iterator[Batch]:
-        """Yield batches until the stream ends: one a second, even if nothing new has come."""
+        """Yield batches until the stream ends, at least one per second even without new data."""
         while not self.ended:
             yield self.next(1.0)
 
     def next(self, timeout: float) -> Batch:
-        """Return the next batch; after the timeout, a batch without new transactions.
+        """Return the next batch; after the timeout, return a batch without new transactions.
 
         Args:
-            timeout: seconds to wait for new transactions.
+            timeout: the seconds to wait for new transactions.
 
         Raises:
-            HistoryError: the input cannot be read, or cannot be followed, with its place.
+            HistoryError: the input cannot be read or followed; the message states the place.
         """
         deadline = time.monotonic() + timeout
         while True:
@@ -171,9 +171,9 @@ class Stream:
             self._wait(min(_PAUSE, max(deadline - now, 0.0)))
 
     def _wait(self, seconds: float) -> None:
-        """Sleep; if the only client is a pipe, wake up as soon as the pipe has data.
+        """Sleep for some time; if the only log is a pipe, wake up as soon as the pipe has data.
 
-        With several clients, a pipe that has data may have to wait for the other clients.
+        If there are several clients, a pipe with data may still have to wait for other clients.
         """
         clients = list(self._clients)
         pipe = clients[0].tail.pipe if len(clients) == 1 else None
@@ -183,11 +183,11 @@ class Stream:
             time.sleep(seconds)
 
     def stop(self) -> None:
-        """End the stream after the data that can be read now."""
+        """End the stream after all data that can be read now."""
         self._stopped = True
 
     def position(self) -> bytes:
-        """Return the argument ``resume`` with which a stream goes on after the last batch."""
+        """Return the argument ``resume`` with which a new stream continues after the last batch."""
         return msgspec.msgpack.encode(
             _Saved(
                 segments=self._clients.segments,
@@ -217,7 +217,7 @@ class Stream:
         self._clients.resume(position.clients, position.watermark, time.monotonic())
 
     def _is_over(self, now: float) -> bool:
-        """Return whether the stream ends now, even if the logs grow later."""
+        """Return whether the stream must end now, because it was stopped or has been idle."""
         if self._stopped:
             return True
         if self._until_idle is None:
@@ -284,7 +284,7 @@ class Stream:
         if not read and self._is_over(now):
             if self._follow and self._clients.scan(
                 now, at_once=True
-            ):  # a log that is new at the end still comes
+            ):  # a log that appeared since the last search is still read
                 self._progress = True
                 return None
             for client in self._clients:
@@ -297,7 +297,7 @@ class Stream:
         return self._release(now, read=read)
 
     def _release(self, now: float, *, read: bool) -> Batch | None:
-        """Return the batch that the watermark releases; ``None`` if nothing is new."""
+        """Return a batch with the transactions before the watermark; ``None`` if nothing is new."""
         clients = list(self._clients)
         if all(client.over for client in clients) and (
             not self._follow or not self._clients.may_grow()
@@ -319,7 +319,7 @@ class Stream:
     # --- batches ---
 
     def _quiet(self) -> Batch:
-        """Return a batch that has only the transactions in flight."""
+        """Return a batch with the transactions in flight, if nothing new was read."""
         clients = list(self._clients)
         if self._clients.several or any(
             client.follower.state.clock in ORDERED for client in clients

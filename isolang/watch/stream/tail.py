@@ -26,21 +26,21 @@ from isolang.watch.stream.segments import (
     seek,
 )
 
-_PIPE: Final = 1 << 20  # bytes that a pipe may hold, so that its writer seldom waits
-_LONGEST: Final = 64 << 20  # the largest number of bytes of a line
-_SEEN: Final = 64  # bytes before the current place; if they change, the file was replaced
+_PIPE: Final = 1 << 20  # the capacity of a pipe in bytes, large enough that writers seldom wait
+_LONGEST: Final = 64 << 20  # the largest number of bytes in a line
+_SEEN: Final = 64  # the number of last bytes to compare; if they change, the file was overwritten
 
 
 class Piece(Struct, frozen=True, kw_only=True):
     """Complete lines of a log.
 
     Attributes:
-        file: the segment where the lines begin.
-        offset: the byte of that segment where the lines begin.
+        file: the number of the segment in which the lines begin.
+        offset: the byte of that segment at which the lines begin.
         moment: the moment of that byte.
-        data: the lines. A line that continues in the next segment is a piece by itself.
-        size: the number of bytes of the log that the lines take.
-        last: whether the log has ended here, in which case the line may be torn.
+        data: the lines. If a line continues in the next segment, it is a separate piece.
+        size: the number of bytes that the lines take in the log.
+        last: whether this is the last line of the log, which may be torn.
     """
 
     file: int
@@ -52,11 +52,11 @@ class Piece(Struct, frozen=True, kw_only=True):
 
 
 class Reached(Struct, frozen=True, kw_only=True):
-    """The first byte of a log that is in no piece yet.
+    """The place of the first byte of a log that is in no piece yet.
 
     Attributes:
-        file: the segment; -1 if none was opened yet.
-        offset: the byte in that segment.
+        file: the number of the segment; -1 if no segment was opened yet.
+        offset: the number of the byte in that segment.
         moment: the moment of that byte.
     """
 
@@ -66,13 +66,13 @@ class Reached(Struct, frozen=True, kw_only=True):
 
 
 class Tail:
-    """Reads one log.
+    """Reads the complete lines of one log, across its rotated files.
 
     Args:
-        source: a path, ``-``, or a binary stream.
+        source: a path, ``-`` for the standard input, or a binary stream.
         client: the name of the log.
         segments: the files of all logs, to which this log adds its own.
-        spool: the file to which a pipe is copied.
+        spool: the file to which a pipe is copied; ``None`` to make no copy.
         follow: whether the log may grow.
 
     Attributes:
@@ -99,20 +99,20 @@ class Tail:
         self._segment = Segment(path=client, client=client)
         self._number = -1
         self._compressed = self._pipe = False
-        self._position = 0  # the next byte of the segment
-        self._rest = b""  # the bytes that were read and are in no piece: the beginning of a line
-        self._searched = 0  # the number of bytes of ``_rest`` known to have no end of a line
-        self._border = -1  # where the next segment begins in ``_rest``; -1 if it does not
+        self._position = 0  # the number of the next byte to read from the segment
+        self._rest = b""  # the bytes that were read and are in no piece yet
+        self._searched = 0  # the number of bytes at the start of ``_rest`` without a newline
+        self._border = -1  # where the next segment begins in ``_rest``; -1 if it has one segment
         self._seen = b""
 
     @property
     def torn(self) -> int:
-        """The number of bytes of a last line without an end."""
+        """The number of bytes after the last newline."""
         return len(self._rest)
 
     @property
     def pipe(self) -> int | None:
-        """The descriptor of the pipe, if ``select`` can wait for it."""
+        """The file descriptor of the pipe; ``None`` if ``select`` cannot wait for it."""
         if not self._pipe or self.ended or self._file is None:
             return None
         try:
@@ -122,16 +122,16 @@ class Tail:
 
     @property
     def behind(self) -> int:
-        """The number of bytes of the file that were not read; 0 if the number is not known."""
+        """The number of bytes in the file that were not read yet; 0 if it is not known."""
         if self._file is None or self._pipe or self._compressed or self._file.closed:
             return 0
         return max(0, os.fstat(self._file.fileno()).st_size - self._position)
 
     def resume(self, reached: Reached) -> None:
-        """Resume at a place that was reached before.
+        """Continue at the place that an earlier reader of this log had reached.
 
         Raises:
-            HistoryError: the file is gone, became shorter, or is a pipe.
+            HistoryError: the file no longer exists, is too short, or is a pipe.
         """
         if reached.file < 0:
             return
@@ -147,7 +147,7 @@ class Tail:
         self._position = reached.offset
 
     def read(self, size: int) -> Piece | None:
-        """Return the next complete lines; ``None`` if there are none for now.
+        """Return the next complete lines; if there are none at present, return ``None``.
 
         Raises:
             HistoryError: the file cannot be read, became shorter, or was replaced.
@@ -164,7 +164,7 @@ class Tail:
         return None
 
     def finish(self) -> Piece | None:
-        """End the log, and return the last line if it has no end."""
+        """End the log, and return the last line if it has no newline; otherwise ``None``."""
         self.ended = True
         return self._piece(len(self._rest), last=True) if self._rest else None
 
@@ -176,12 +176,12 @@ class Tail:
     # --- lines ---
 
     def _cut(self) -> Piece | None:
-        """Return the complete lines among the bytes that were read, if there are any."""
+        """Return the complete lines in the bytes that were read; ``None`` if there are none."""
         rest, border = self._rest, self._border
         if border < 0:
             end = rest.rfind(b"\n", self._searched) + 1
         elif rest[border : border + 1] in (b"{", b"#") and rest[:border].rstrip()[-1:] == b"}":
-            end = border  # the segment before ends without a newline, and needs none
+            end = border  # the last line of the previous segment is complete without a newline
         else:
             end = rest.find(b"\n", max(border, self._searched)) + 1
         if not end:
@@ -218,13 +218,16 @@ class Tail:
             data = self._from_pipe(size)
         else:
             if not self._compressed:
-                _check_growth(self._file, self._segment.path, self._position, self._seen)
+                self._check_growth(self._file)
             data = read_some(self._file, size, self._segment.path)
         if len(self._segment.head) == 2 * self._position < 2 * HEAD:
             self._segment.head += data[: HEAD - self._position].hex()
         self._position += len(data)
         self._seen = (self._seen + data)[-_SEEN:] if len(data) < _SEEN else data[-_SEEN:]
         return data
+
+    def _check_growth(self, file: IO[bytes]) -> None:
+        check_growth(file, self._segment.path, self._position, self._seen)
 
     def _from_pipe(self, size: int) -> bytes:
         assert self._file is not None
@@ -246,7 +249,7 @@ class Tail:
     # --- segments ---
 
     def _first(self) -> bool:
-        """Open the oldest segment, and return whether there is one."""
+        """Open the oldest segment, and return whether a segment exists."""
         source = self._source
         if isinstance(source, Path) and str(source) == "-":
             self._enter(sys.stdin.buffer, pipe=True)
@@ -276,7 +279,7 @@ class Tail:
         pipe: bool = False,
         compressed: bool = False,
     ) -> None:
-        """Begin a segment."""
+        """Begin to read a segment."""
         base = self.reached.moment + len(self._rest)
         name = str(path) if path is not None else self.client
         if pipe and self._spool is not None:
@@ -289,7 +292,7 @@ class Tail:
         self._go_on(self._segments[number], number, file, pipe=pipe, compressed=compressed)
 
     def _number_of(self, segment: Segment) -> int:
-        """Return the number of a segment, which an earlier watch may have opened already."""
+        """Return the number of a segment; add the segment if no earlier watch has opened it."""
         same = (segment.client, segment.device, segment.inode, segment.base)
         for number, known in enumerate(self._segments):
             if (known.client, known.device, known.inode, known.base) == same and known.inode:
@@ -319,7 +322,10 @@ class Tail:
             self.reached = replace(self.reached, file=number, offset=0)
 
     def _next(self) -> bool:
-        """Continue with the next segment if this one was read to its end; return whether so."""
+        """Open the next segment at the end of this segment, and return whether there is more data.
+
+        If no next segment exists and the log cannot grow, the log has ended.
+        """
         assert isinstance(self._source, Path)
         following = self._following()
         waits = following == self._source and not self._compressed and self._follow
@@ -328,14 +334,14 @@ class Tail:
                 self._compressed and self._segment.path == str(self._source)
             )
             return False
-        if data := self._more(1 << 20):  # written before the file was renamed
+        if data := self._more(1 << 20):  # this was written before the file was renamed
             self._rest += data
         else:
             self._open(following)
         return True
 
     def _following(self) -> Path | None:
-        """Return the path of the segment after this one, if there is one."""
+        """Return the path of the next segment; ``None`` if there is none."""
         source, head = self._source, self._segment.head
         assert isinstance(source, Path)
         files = [path for _, path in rotated(source)] if not self._is_current(source) else []
@@ -344,7 +350,7 @@ class Tail:
         for i, path in enumerate(files):
             if self._is_current(path):
                 return files[i + 1] if i + 1 < len(files) else None
-        for path in files:  # the segment was compressed, or is gone
+        for path in files:  # the segment was compressed or deleted
             if head and head_of(path).startswith(head):
                 after = files[files.index(path) + 1 :]
                 return after[0] if after else None
@@ -355,7 +361,7 @@ class Tail:
         return any(
             (s.device, s.inode) == (info.st_dev, info.st_ino)
             and s.client == self.client
-            and head_of(path).startswith(s.head)  # the inode may belong to another file now
+            and head_of(path).startswith(s.head)  # inodes are reused
             for s in self._segments
         )
 
@@ -368,7 +374,7 @@ class Tail:
 
 
 def _widen(pipe: IO[bytes]) -> None:
-    """Increase the capacity of a pipe if the system supports and allows that."""
+    """Increase the capacity of a pipe, if the operating system supports and allows it."""
     with contextlib.suppress(OSError, AttributeError, ImportError):
         import fcntl
 
@@ -376,28 +382,28 @@ def _widen(pipe: IO[bytes]) -> None:
 
 
 def _read_now(number: int, size: int) -> tuple[bytes, bool]:
-    """Return the bytes that a pipe has now, and whether there are none because it has ended."""
+    """Return the bytes that a pipe has now, and whether it has ended and has no bytes left."""
     pieces: list[bytes] = []
     while size > 0 and select.select([number], [], [], 0)[0]:
         piece = os.read(number, size)
         if not piece:
-            return b"".join(pieces), not pieces  # the pieces before the end come first
+            return b"".join(pieces), not pieces  # first return the bytes before the end
         pieces.append(piece)
         size -= len(piece)
     return b"".join(pieces), False
 
 
-def _check_growth(file: IO[bytes], path: str, position: int, seen: bytes) -> None:
-    """Check that a file which is followed has only grown.
+def check_growth(file: IO[bytes], path: str, position: int, seen: bytes) -> None:
+    """Check that a followed file has only grown since it was last read.
 
     Args:
-        file: the file.
-        path: its path.
-        position: the number of bytes that were read of it.
-        seen: the last of these bytes.
+        file: the open file.
+        path: the path of the file, for messages.
+        position: the number of bytes that were read from the file.
+        seen: the last bytes that were read.
 
     Raises:
-        HistoryError: the file is shorter than what was read of it, or has other bytes there.
+        HistoryError: the file has become shorter, or the last bytes that were read have changed.
     """
     size = os.fstat(file.fileno()).st_size
     hint = "hint: rotate it by renaming it, not by copying and truncating it"

@@ -1,10 +1,11 @@
-"""A bank: ``:transfer {:from a, :to b, :amount n}``, and ``:read`` of all balances.
+"""Translates a bank: ``:transfer {:from a, :to b, :amount n}``, and ``:read`` of all balances.
 
-Balances do not show which transfers made them, so they determine no history of keys. But a transfer
-keeps the total. So the history has one derived key, the total, which no transaction writes and each
-read of all accounts reads. From parallel snapshot isolation on, a transaction sees all or nothing
-of another transaction and no update is lost, so two reads with different totals cannot both be
-right. At lower levels totals may differ, and isocheck judges nothing.
+Balances do not show which transfers made them. Therefore they do not determine reads and writes of
+accounts. But transfers do not change the total of all balances. Therefore the translated history
+has only one key, the total, which no transaction writes and each read of all accounts reads. At
+parallel snapshot isolation and stronger levels, a transaction sees either all effects of another
+transaction or none, and no update is lost. Therefore two reads with different totals violate these
+levels. At weaker levels the totals may differ, so isocheck does not judge these levels.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ KEEP_THE_TOTAL: Final = (
     ),
     *("pl-3", "pl-3u", "pl-fcv"),
 )
-"""The levels at which a read of all accounts sees the total that transfers keep: PSI and above."""
+"""The levels at which each read of all accounts sees the same total: PSI and stronger levels."""
 
 
 class Totals:
-    """Translates reads of a bank into reads of the total.
+    """Translates reads of all balances to reads of their total.
 
     Attributes:
-        sink: the columns to fill.
-        notes: remarks on the translation.
+        sink: fills the columns with the translated operations.
+        notes: remarks on the translation, for the history's notes.
     """
 
     def __init__(self, ops: Operations, sink: Sink) -> None:
@@ -84,7 +85,7 @@ class Totals:
         self._note(balances, totals, usual)
 
     def _balances(self, d: PairedOperation) -> Mapping[Any, Any] | None:
-        """Return the balance of each account that a read shows; ``None`` if the read failed."""
+        """Return the balances that a read returned, by account; ``None`` if the read failed."""
         if not d.answered:
             return None
         if not isinstance(d.value, Mapping):

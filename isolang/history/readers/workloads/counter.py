@@ -1,16 +1,16 @@
-"""A counter: ``:add n``, always the same n, and ``:read`` of the sum.
+"""Translates a counter: ``:add n``, always with the same n, and ``:read`` of the sum.
 
-An add does not return the value that it made. If every add adds the same n, a read of v·n follows
-exactly v adds. So the history is linearizable iff the adds have an order in which the v-th add
-takes effect after each read of less than v·n began, before each read of v·n or more ended, and
-between its own invocation and completion. Neither bound falls as v rises. Therefore the rule
-"earliest deadline first" finds such an order if there is one (W. Horn, 1974). Each add then becomes
-a read of one value and a write of the next, and a witness for these operations is a witness for the
-counter.
+An add does not return the value that it made. But if every add adds the same n, a read of v·n
+follows exactly v adds. Therefore the history is linearizable iff the adds have an order in which
+the v-th add takes effect after the begin of each read of less than v·n, before the end of each read
+of v·n or more, and between its own invocation and completion. Neither of the first two bounds falls
+when v rises. Therefore the rule "earliest deadline first" finds such an order if one exists
+(W. Horn, 1974). In this order, each add becomes a read of one value and a write of the next value,
+and a witness for these operations is a witness for the counter.
 
-If there is no such order, a refutation shows where the order that was tried is not linearizable.
-That no other order is linearizable relies on this file. At weaker levels another order might exist,
-so in this case only strict serializability is judged.
+If no such order exists, a refutation shows where the order that was tried is not linearizable. That
+no other order is linearizable is known only from this module's argument. At weaker levels another
+order might exist. Therefore only strict serializability is judged in this case.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _FIRST, _NEVER = -1, c.UNKNOWN_END
 
 
 class Sums:
-    """Orders the adds of each counter, and translates them.
+    """Orders the adds of each counter, and translates adds and reads.
 
     Attributes:
-        sink: the columns to fill.
-        notes: remarks on the translation.
-        levels: the levels that can judge the history; empty if all can.
+        sink: fills the columns with the translated operations.
+        notes: remarks on the translation, for the history's notes.
+        levels: the names of the levels that can judge the history; empty if all levels can.
     """
 
     def __init__(self, ops: Operations, sink: Sink) -> None:
@@ -57,7 +57,7 @@ class Sums:
 
         Raises:
             HistoryError: an operation is malformed; the message names file and line.
-            UnsupportedError: two adds add different amounts, or no invocation exists.
+            UnsupportedError: two adds add different amounts, or the file has no invocations.
         """
         done = self._ops.done
         if done and not self._ops.timed:
@@ -74,9 +74,9 @@ class Sums:
         groups: dict[Any, list[PairedOperation]] = {}
         for d in done:
             groups.setdefault(d.group, []).append(d)
-        place: dict[int, int] = {}  # the place of each add in the order
-        seen: dict[int, int] = {}  # for each read, the number of adds that it follows
-        thin: set[int] = set()  # the reads of values that adds cannot make
+        place: dict[int, int] = {}  # the place of each add in the order of adds
+        seen: dict[int, int] = {}  # for each read, how many adds precede it
+        thin: set[int] = set()  # the reads of values that no number of adds makes
         for group in groups.values():
             self._one(group, step, place, seen, thin)
         unused = sum(
@@ -105,7 +105,7 @@ class Sums:
             )
 
     def _step(self, adds: list[PairedOperation]) -> int:
-        """Return the amount that each add adds."""
+        """Return the amount that every add adds, after checking that all amounts are equal."""
         step = adds[0].invoked if adds else 1
         for d in adds:
             if type(d.invoked) is int and d.invoked and d.invoked == step:
@@ -128,7 +128,7 @@ class Sums:
         seen: dict[int, int],
         thin: set[int],
     ) -> None:
-        """Put the adds of one counter in order."""
+        """Order the adds of one counter, and record for each read how many adds precede it."""
         adds = [d for d in done if d.function == "add" and d.status != c.ABORTED]
         for d in done:
             if d.function != "read" or not d.answered:
@@ -143,9 +143,9 @@ class Sums:
                 seen[id(d)] = follows
         reads = [d for d in done if id(d) in seen]
         most = max((seen[id(d)] for d in reads), default=0)
-        # after[v]: the latest begin of any read that saw fewer than v adds
+        # after[v]: the latest begin of a read that saw fewer than v adds
         after = [_FIRST] * (most + 2)
-        # before[v]: the earliest end of any read that saw at least v adds
+        # before[v]: the earliest end of a read that saw at least v adds
         before = [_NEVER] * (most + 2)
         for d in reads:
             v = seen[id(d)]
@@ -164,17 +164,17 @@ class Sums:
 def _ordered_adds(
     adds: list[PairedOperation], after: list[int], before: list[int], most: int
 ) -> tuple[list[PairedOperation], bool]:
-    """Return the adds in order, earliest deadline first, and whether all are within their bounds.
+    """Order the adds by the rule "earliest deadline first".
 
     Args:
         adds: the adds that took effect or may have taken effect.
         after: for each place, the event after which the add at that place takes effect.
         before: for each place, the event before which the add at that place takes effect.
-        most: the number of places that matter to reads; there are at least as many adds.
+        most: how many places the reads determine; there are at least as many adds.
 
     Returns:
-        All adds that took effect with the indeterminate adds that fill places, in order; and
-        whether all are within their bounds.
+        The adds in order, which are all adds that took effect and the indeterminate adds that fill
+        remaining places; and whether each add is within its bounds.
     """
     waiting = sorted(adds, key=lambda d: d.begin, reverse=True)
     ready: list[tuple[bool, int, int, PairedOperation]] = []

@@ -1,9 +1,9 @@
-"""Sequential consistency by inserts: a client inserts k_0, k_1, …; reads begin with the last row.
+"""Translates the test of sequential consistency in which clients insert the rows k_0, k_1, ….
 
 ``:add [k "k_0"]`` inserts one row, and ``:write k`` inserts all rows of k in order. A read returns
-``[k ["k_1" nil]]``, with the last row first and nil for a missing row. Each insert and each read of
-a row is a separate transaction, in the order of its session, because the clients of the test run
-them so.
+``[k ["k_1" nil]]``, with the last row first and nil for a missing row. Because the clients of the
+test do the same, each insert and each read of a row becomes a separate transaction, in the order of
+its session.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _THERE: Final = Keyword("in")
 
 
 def are_inserts(ops: Operations) -> bool:
-    """Return whether all reads return rows k_n … k_0 of a key."""
+    """Return whether each read returned rows k_n … k_0 of some key k."""
     known = [d.value for d in ops.done if _answered(d)]
     return bool(known) and all(
         isinstance(value, tuple)
@@ -38,17 +38,17 @@ def _answered(d: PairedOperation) -> bool:
 
 
 def _rows(value: tuple[Any, Any]) -> list[str]:
-    """Return the names of the rows that a read requested, in the order of the read."""
+    """Return the names of the rows that a read requested, in the order in which it read them."""
     key, found = value
     return [f"{key}_{number}" for number in reversed(range(len(found)))]
 
 
 class InsertedRows:
-    """Translates inserts and reads of rows.
+    """Translates inserts and reads of rows to one transaction for each row.
 
     Attributes:
-        sink: the columns to fill.
-        notes: remarks on the translation.
+        sink: fills the columns with the translated operations.
+        notes: remarks on the translation, for the history's notes.
     """
 
     def __init__(self, ops: Operations, sink: Sink) -> None:

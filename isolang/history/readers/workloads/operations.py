@@ -1,4 +1,4 @@
-"""Pairs the invocations and completions of Jepsen's operations on whole objects."""
+"""Pairs the invocations and completions of the operations in Jepsen's workloads."""
 
 from __future__ import annotations
 
@@ -19,23 +19,25 @@ from isolang.history.readers.reading import counted
 from isolang.history.values import Keyword, encode, shown
 
 _TYPES: Final = {"ok": c.COMMITTED, "fail": c.ABORTED, "info": c.INDETERMINATE}
-_POLL = 4096  # the number of forms between two checks of the time
+_POLL = 4096  # how many forms are read between two checks of the time
 
 
 class PairedOperation(Struct, kw_only=True):
     """An operation, from its invocation to its completion.
 
     Attributes:
-        function: its ``:f``.
-        line: the line of the invocation; of the completion if it has no invocation.
-        number: its number in messages: its ``:index``, or its ordinal.
-        session: the number of its session.
-        begin: the position of its invocation among all events; ``UNKNOWN_BEGIN`` if there is none.
-        end: the position of its ``:ok`` or ``:fail``; ``UNKNOWN_END`` if there is neither.
-        status: committed, aborted or indeterminate.
-        invoked: the ``:value`` of the invocation; of the completion if it has no invocation.
+        function: the ``:f`` of the operation.
+        line: the line of the invocation; without an invocation, the line of the completion.
+        number: the number of the operation in messages: its ``:index``, or its ordinal.
+        session: the number of the session.
+        begin: the position of the invocation among all events; ``UNKNOWN_BEGIN`` without an
+            invocation.
+        end: the position of the ``:ok`` or ``:fail`` among all events; ``UNKNOWN_END`` if there is
+            neither.
+        status: the code for committed, aborted or indeterminate.
+        invoked: the ``:value`` of the invocation; without an invocation, that of the completion.
         value: the ``:value`` of an ``:ok`` completion; otherwise ``None``.
-        group: the independent key; ``None`` if there is none.
+        group: the independent key of the operation; ``None`` if it has none.
     """
 
     function: str
@@ -51,19 +53,19 @@ class PairedOperation(Struct, kw_only=True):
 
     @property
     def answered(self) -> bool:
-        """Return whether the operation succeeded with a known result."""
+        """Return whether the operation succeeded and its result is known."""
         return self.status == c.COMMITTED and self.value is not None
 
 
 class Operations(Struct, frozen=True, kw_only=True):
-    """All operations of a file.
+    """All operations in a file.
 
     Attributes:
-        name: the name of the file, for messages.
-        done: the operations, in the order in which they began.
-        timed: whether there are invocations, which give real time.
-        by_index: whether the operations are in the order of ``:index``, not of the lines.
-        processes: whether there is a ``:process``.
+        name: the name of the file in messages.
+        done: the operations in the order in which they began.
+        timed: whether the file has invocations, which determine real time.
+        by_index: whether events are ordered by their ``:index`` and not by their lines.
+        processes: whether events have a ``:process``.
         session_names: the name of each session.
         ignored: a phrase for each kind of input that has no influence.
         notes: remarks on how the file was interpreted.
@@ -79,12 +81,12 @@ class Operations(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
 
     def fail(self, line: int, what: str) -> HistoryError:
-        """Return an error whose message names file and line."""
+        """Return an error whose message begins with the file and a line."""
         return HistoryError(f"{self.name}: line {line}: {what}")
 
 
 def operations(data: bytes, name: str, *, timeout: float) -> Operations:
-    """Read the events of a file, and pair invocations with completions.
+    """Read the events in a file, and pair invocations with completions.
 
     Raises:
         HistoryError: the file is malformed; the message names file and line.
@@ -116,15 +118,15 @@ def _is_number(value: Any) -> bool:
 
 
 class _Event(Struct, frozen=True, kw_only=True):
-    """One map of the file: an invocation or a completion.
+    """An event, which is a map in the file: an invocation or a completion.
 
     Attributes:
-        position: its index among all events, in their order.
-        line: its line in the file.
-        number: its number in messages.
-        process: an integer, or ``None`` if there is none.
-        function: its ``:f``.
-        value: its ``:value``.
+        position: the index of the event in the order of all events.
+        line: the line of the map in the file.
+        number: the number of the event in messages.
+        process: the process, which is an integer; ``None`` if the map has no process.
+        function: the ``:f`` of the map.
+        value: the ``:value`` of the map.
     """
 
     position: int
@@ -158,7 +160,7 @@ class _Pairing:
             process = fields.get("process")
             if process is not None and not _is_number(process):
                 name = str(_word(process))
-                if not re.match(r"[^\W\d]", name):  # a client must not pass for a nemesis
+                if not re.match(r"[^\W\d]", name):  # a client must not be taken for a nemesis
                     what = f"a :process (got {shown(process)}, expected an integer of 64 bits, or"
                     raise self.fail(line, f"{what} a name)")
                 self.others[name] += 1
@@ -202,7 +204,7 @@ class _Pairing:
         process = event.process
         now = self.open.setdefault(process, [])
         if now and process is not None and process not in self.overlapping:
-            self.overlapping.add(process)  # each of its operations is its own session
+            self.overlapping.add(process)  # each operation of the process gets its own session
             now[0].session = self.session(object(), process)
         if not isinstance(event.function, str):
             got = shown(event.function)
@@ -254,7 +256,11 @@ class _Pairing:
             self.after_info.add(event.process)
 
     def which(self, now: list[PairedOperation], event: _Event) -> PairedOperation:
-        """Return the open operation of a process that an event completes."""
+        """Return the operation that an event completes, among the open operations of its process.
+
+        Raises:
+            HistoryError: several open operations fit the event.
+        """
         if len(now) == 1:
             return now[0]
         alike = [d for d in now if d.function == event.function]
@@ -291,7 +297,7 @@ class _Pairing:
 
 
 class Sink:
-    """Fills columns with the translation of operations."""
+    """Fills the columns of a history with translated operations."""
 
     def __init__(self, name: str) -> None:
         from isolang._native import Columns
@@ -302,21 +308,21 @@ class Sink:
         self._values: dict[Any, int] = {}
 
     def begin(self, done: PairedOperation, status: int | None = None) -> None:
-        """Begin a transaction for an operation."""
+        """Begin a transaction for an operation, by default with the status of the operation."""
         status = done.status if status is None else status
         self.columns.begin_transaction(
             done.session, status, done.number, done.line, 0, done.begin, done.end
         )
 
     def key(self, key: Any, initial: Any = None) -> int:
-        """Return the number of a key, whose initial value is ``initial`` (by default nil)."""
+        """Return the number of a key, which is added with an initial value if it is new."""
         atom = encode(key, self.name)
         if atom not in self._keys:
             self._keys[atom] = self.columns.intern_key(*atom, self.value(initial))
         return self._keys[atom]
 
     def value(self, value: Any) -> int:
-        """Return the number of a value."""
+        """Return the number of a value, which is added if it is new."""
         atom = encode(value, self.name)
         if atom not in self._values:
             self._values[atom] = self.columns.intern_value(*atom)
@@ -334,7 +340,7 @@ class Sink:
 def independent(
     done: Sequence[PairedOperation], is_read: Callable[[PairedOperation], bool]
 ) -> bool:
-    """Return whether each operation is on an independent key, ``[k …]``.
+    """Return whether each operation belongs to an independent key k, so its value is ``[k …]``.
 
     A read is invoked with ``[k nil]``. A read without an invocation returns ``[k collection]``.
     """
@@ -350,10 +356,10 @@ def independent(
 
 
 def split_groups(ops: Operations, done: Sequence[PairedOperation]) -> None:
-    """Move the independent key from each value to ``group``.
+    """Move the independent key of each operation from its values to ``group``.
 
     Raises:
-        HistoryError: an ``:ok`` read returns something other than ``[k …]``.
+        HistoryError: a value of an ``:ok`` read is not of the form ``[k …]``.
     """
     for d in done:
         invoked = d.invoked if d.invoked is not None else d.value

@@ -1,4 +1,4 @@
-"""Detects the workload of a file, and reads its history."""
+"""Detects the kind of workload in a file, and reads the file as a history."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KNOWN: Final = {
 
 
 class _Translated(Struct, frozen=True, kw_only=True):
-    """The sentences about a workload for ``Reading``, and the levels that can judge it."""
+    """Sentences for ``Reading`` about a translated workload, and the levels that can judge it."""
 
     what: str
     initial: str
@@ -33,16 +33,17 @@ class _Translated(Struct, frozen=True, kw_only=True):
 
 
 def read(files: Files, *, timeout: float, model: str = "") -> Reading:
-    """Read one file.
+    """Read the history in one file.
 
     Args:
-        files: the file.
+        files: the name and the contents of the file.
         timeout: the limit in seconds; 0 for no limit.
-        model: ``bank``, ``counter`` or ``set``; by default it is detected from the operations.
+        model: the kind of workload: ``bank``, ``counter`` or ``set``. If it is empty, the kind is
+            detected from the operations.
 
     Raises:
         HistoryError: the file is malformed; the message names file and line.
-        UnsupportedError: the workload is unknown, or its values do not suffice.
+        UnsupportedError: the workload is unknown, or its values do not determine a history.
         TimeoutError: reading took longer than ``timeout`` seconds.
     """
     ((name, data),) = files
@@ -73,7 +74,11 @@ def read(files: Files, *, timeout: float, model: str = "") -> Reading:
 
 
 def _kind(ops: Operations, model: str) -> tuple[str, list[str]]:
-    """Return the kind of workload, and remarks; remove the operations of other kinds."""
+    """Detect the kind of workload, and remove the operations that do not belong to this kind.
+
+    Returns:
+        The kind, and remarks about removed operations.
+    """
     functions = Counter(d.function for d in ops.done)
     kind = next((k for k, needs in _KNOWN.items() if (needs - {"read"}) & functions.keys()), None)
     if model and not (model == "set" and kind == "written"):
@@ -133,7 +138,7 @@ def _translate(kind: str, ops: Operations, sink: Sink, model: str) -> _Translate
 
 
 def _counts(ops: Operations) -> bool:
-    """Return whether reads return numbers, not collections; if no read has a result, false."""
+    """Return whether reads returned numbers; false for collections, and if no read has a result."""
     reads = [d.value for d in ops.done if d.function == "read" and d.answered]
     adds = [d.invoked for d in ops.done if d.function == "add"]
     if all(isinstance(v, tuple) and len(v) == 2 for v in (*reads, *adds)):  # independent keys

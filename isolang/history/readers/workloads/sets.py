@@ -1,9 +1,9 @@
-"""A set that grows: ``:add e`` (comments: ``:write id``), and ``:read`` of all its elements.
+"""Translates a set that grows: ``:add e`` (for comments, ``:write id``), and ``:read`` of the set.
 
-Each element is a key. An add writes the key of its element. A read reads the keys of all elements:
-those that it shows as written, and all others as not written. This is exact if an add inserts a
-row. If a read shows an element twice that was added once, it reads a value that no transaction
-wrote.
+Each element becomes a key. An add writes the key of its element. A read reads the keys of all
+elements: the elements that it returned as written, and all other elements as not written. This
+translation is exact if an add inserts a row. If a read returns an element twice that was added only
+once, the translated read returns a value that no transaction wrote.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _TWICE: Final = Keyword("in-twice")
 
 
 class Members:
-    """Translates adds to sets and reads of sets; each element that was added or read is a key.
+    """Translates adds and reads of sets, where each element that was added or read is a key.
 
     Attributes:
-        sink: the columns to fill.
-        notes: remarks on the translation.
+        sink: fills the columns with the translated operations.
+        notes: remarks on the translation, for the history's notes.
     """
 
     def __init__(self, ops: Operations, sink: Sink, *, adds: str) -> None:
@@ -101,7 +101,7 @@ class Members:
         return atom(element)
 
     def _shown(self, d: PairedOperation) -> Collection[Any] | None:
-        """Return the elements that a read shows; ``None`` if the result is unknown."""
+        """Return the elements that a read returned; ``None`` if its result is unknown."""
         if not d.answered:
             self._unknown += 1
             return None
@@ -118,14 +118,15 @@ class Members:
         return shows
 
     def _pairs_only(self, added: Collection[Any]) -> None:
-        """Record whether all added elements are pairs; a read of other elements then lacks its key.
+        """Record whether all added elements are pairs, which are probably keys with elements.
 
-        The first pair is kept as an example for messages.
+        If so, a read of elements that are not pairs lacks its key. The first pair is kept as an
+        example for messages.
         """
         if added and all(isinstance(element, tuple) for element in added):
             self._pairs = next(iter(added))
 
 
 def atom(value: Any) -> tuple[int, Any]:
-    """Return a value as an atom, which distinguishes 1 from 1.0 and from true."""
+    """Return a value as an atom; unlike values in Python, the atoms of 1, 1.0 and true differ."""
     return encode(value, "")
