@@ -464,6 +464,7 @@ def _select(reader: _Reader, aggregates: Collection[str]) -> StatementPlan:
     order = reader.find({"order"}, stop, end)
     order_end = reader.find({"limit", "offset", "fetch", "for"}, order, end)
     locks = reader.find({"for"}, stop, end)
+    strengths = {reader.word(n + 1) for n in range(locks, end) if reader.word(n) == "for"}
     return StatementPlan(
         kind="select",
         sources=tuple(
@@ -484,18 +485,17 @@ def _select(reader: _Reader, aggregates: Collection[str]) -> StatementPlan:
         offset=_clause(reader, {"offset"}, stop, aggregated=False),
         order=(order + 2, order_end) if order < end else (0, 0),
         locks=locks < end,
-        lock=_lock(reader, locks, end) if len(found.tables) == 1 else "",
+        lock=lock_of(strengths) if len(found.tables) == 1 else "",
         skips=any(reader.word(n) == "skip" for n in range(locks, end)),
         tables=tuple(name for name, _ in found.tables),
     )
 
 
-def _lock(reader: _Reader, begin: int, end: int) -> Lock:
-    """Return how a SELECT of one table locks its rows; FOR KEY SHARE lets others write them."""
-    strengths = {reader.word(n + 1) for n in range(begin, end) if reader.word(n) == "for"}
-    if not strengths or "key" in strengths:
+def lock_of(strengths: Collection[str]) -> Lock:
+    """Return how a SELECT locks the rows of its only table, by the words that follow FOR in it."""
+    if not strengths or "key" in strengths:  # FOR KEY SHARE lets other transactions write the row
         return ""
-    return "share" if strengths == {"share"} else "update"
+    return "share" if set(strengths) == {"share"} else "update"
 
 
 def _of_catalogue(name: str) -> bool:

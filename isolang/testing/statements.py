@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from isolang.history.statements import Lock
 from isolang.observe.lexer import Token, UnclearTextError, tokens
+from isolang.observe.plan import lock_of
 from isolang.testing.conditions import NAME, column_of, conjuncts, sought, split
 
 MARK: Final = re.compile(r"'isolang:parameter:(\d+)'", re.ASCII)
@@ -205,17 +206,10 @@ def _select(cut: _Text) -> Statement | None:
         # SOUND BECAUSE: if the list begins with an aggregate, its value is computed from all rows.
         # If the list had other expressions with columns, the statement would need GROUP BY.
         sums=words[1] in _SUMS and words[2] == "(" and not {"over", "group"} & set(words),
-        lock=_lock(strengths),
+        lock=lock_of(strengths),
         returned=tuple(_listed(cut, 1, begin - 1)),
         where=cut.condition(at + 1, end),
     )
-
-
-def _lock(strengths: Collection[str]) -> Lock:
-    """Return the lock of a SELECT by the words that follow FOR."""
-    if not strengths or "key" in strengths:  # FOR KEY SHARE lets others write the row
-        return ""
-    return "share" if set(strengths) == {"share"} else "update"
 
 
 def lookup(text: str, keys: Callable[[str], Collection[frozenset[str]]]) -> tuple[int | None, bool]:
