@@ -140,3 +140,21 @@ def test_a_torn_completion_of_a_log_that_is_not_whole(tmp_path, capfd, monkeypat
     found = run_here(capfd, "--spec", "si", "h.edn")
     assert found.code == 2
     assert "h.edn: line 5: expected a value" in found.out
+
+
+def test_a_torn_completion_without_its_invocation(tmp_path, capfd, monkeypatch):
+    """It is the only trace of its transaction, so it is not dropped."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "h.edn").write_text(OPERATIONS + "{:type :ok, :process 7, :f :txn, :value [[:w")
+    found = run_here(capfd, "--spec", "si", "h.edn")
+    assert found.code == 2
+    assert "h.edn: line 5: expected" in found.out
+
+
+def test_a_torn_line_after_operations_that_overlap_in_a_process(tmp_path, capfd, monkeypatch):
+    """Each completion has its invocation, although two operations of a process were open."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "h.edn").write_text(OVERLAPPING + "{:type :invoke, :process 2, :ti")
+    found = run_here(capfd, "--spec", "si", "h.edn")
+    assert found.code != 2
+    assert "has no end, and is ignored" in " ".join(found.out.split())

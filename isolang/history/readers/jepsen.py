@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from isolang._native import Columns
 
 _NAMES_SHOWN: Final = 5
-_TYPE: Final = re.compile(rb":type\s+:(\w+)")
-_PROCESS: Final = re.compile(rb":process\s+([^\s,}]+)")
+_TYPE: Final = re.compile(rb":type\s+:(\w+)(?=[\s,}])")
+_PROCESS: Final = re.compile(rb":process\s+([^\s,}]+)(?=[\s,}])")
 
 
 def read(files: Files, *, timeout: float) -> Reading:
@@ -175,12 +175,12 @@ def _without_torn_line(data: bytes) -> bytes:
     if not torn.startswith(b"{") or torn.endswith(b"}"):
         return b""
     whole = data[:end]
-    open_processes: set[bytes] = set()
-    for kind, process in _invocations_and_completions(whole):
+    pending: Counter[bytes] = Counter()  # a process may have several open operations
+    for kind, process in _invocations_and_completions(data):
         if kind == b"invoke":
-            open_processes.add(process)
-        elif process in open_processes:
-            open_processes.remove(process)
+            pending[process] += 1
+        elif pending[process]:
+            pending[process] -= 1
         elif kind != b"info":  # a nemesis logs :info without an invocation
             return b""
     return whole if b":type :invoke" in whole else b""
