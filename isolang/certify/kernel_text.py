@@ -1,7 +1,7 @@
 """Writes a history, a level and a witness as the text that the kernel reads.
 
-``kernel/README.md`` describes the text. The kernel is proved, so a verdict of it is a theorem about
-the text; that the text says what the history and the specification say is the part of this module.
+``kernel/README.md`` describes the text. The kernel is proved, so its verdict is a theorem about the
+text. Only this module ensures that the text describes the given history and specification.
 """
 
 from __future__ import annotations
