@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from isolang.errors import IsolangError
 
 if TYPE_CHECKING:
-    from isolang.testing.driver import DriverWatch
+    from isolang.observe.drivers.driver import DriverWatch
     from isolang.testing.isolation import Isolation
 
 

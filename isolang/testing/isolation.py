@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import registry
 
     from isolang.history.history import History
+    from isolang.observe.drivers.driver import DriverWatch
+    from isolang.observe.drivers.library import Library
+    from isolang.observe.drivers.passive import SqlAlchemyWatch
     from isolang.observe.unseen import Unseen
     from isolang.run.operation import Recorded
     from isolang.run.outcome import Connection, Driver, Outcome
     from isolang.run.record.recorder import RecordedTransaction, Recorder
-    from isolang.testing.driver import DriverWatch
     from isolang.testing.foreseen import AppCall, Foreseen
-    from isolang.testing.library import Library
-    from isolang.testing.passive import SqlAlchemyWatch
     from isolang.verdict import Valid, Verdict
 
 _T = TypeVar("_T")
@@ -120,9 +120,9 @@ class Isolation:
                 ``Recorder.transaction``.
             driver: the driver for the connection, as in ``Recorder.transaction``.
         """
+        from isolang.observe.drivers.callers import caller
         from isolang.run.outcome import driver_of
         from isolang.run.record.recorder import RecordedTransaction
-        from isolang.testing.callers import caller
 
         class Paused(RecordedTransaction):
             """A transaction that pauses after each read, which lets other transactions run."""
@@ -312,7 +312,7 @@ class Isolation:
             IsolangError: the engine uses another database or driver, or another watch was begun in
                 this test.
         """
-        from isolang.testing.passive import SqlAlchemyWatch
+        from isolang.observe.drivers.passive import SqlAlchemyWatch
 
         if self._watches:
             raise _twice("watch")
@@ -349,7 +349,7 @@ class Isolation:
             IsolangError: the database cannot be reached, or ``versions`` is true and the database
                 does not keep a log with the needed contents.
         """
-        from isolang.testing.through_psycopg import Psycopg
+        from isolang.observe.drivers.through_psycopg import Psycopg
 
         self._psycopg = conninfo, {"names": names, **parameters}
         return self._watch_driver(Psycopg(), conninfo, names, versions, parameters)
@@ -367,7 +367,7 @@ class Isolation:
         The arguments, the result and the exceptions are the same as for :meth:`watch_psycopg`,
         because the watch itself connects through psycopg.
         """
-        from isolang.testing.through_asyncpg import Asyncpg
+        from isolang.observe.drivers.through_asyncpg import Asyncpg
 
         return self._watch_driver(Asyncpg(), conninfo, names, versions, parameters)
 
@@ -379,7 +379,7 @@ class Isolation:
         versions: bool,
         parameters: dict[str, Any],
     ) -> DriverWatch:
-        from isolang.testing.driver import DriverWatch
+        from isolang.observe.drivers.driver import DriverWatch
 
         if not all(isinstance(watch, DriverWatch) for watch in self._watches):
             raise _twice(library.name)

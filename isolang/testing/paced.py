@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
-from isolang.testing.hooks import Hooks, Steps
+from isolang.observe.drivers.hooks import Hooks, Steps
 
 _HERE: Final = threading.local()
 # The seconds after which a call that has not reached its next statement is considered blocked.

@@ -3,9 +3,9 @@
 import pytest
 
 from isolang.observe import predicates
+from isolang.observe.drivers.statements import parse
 from isolang.observe.predicates import CannotEvaluateError, Parameters
 from isolang.observe.values import RecordedColumn
-from isolang.testing.statements import parse
 
 TYPES = {"id": 23, "owner": 25, "at": 1082, "done": 16, "ts": 1184, "price": 1700}
 COLUMNS = {name: RecordedColumn(name=name, oid=oid, scale=2) for name, oid in TYPES.items()}

@@ -8,6 +8,7 @@ from support.paths import ROOT
 import isolang
 from isolang import History, Transaction
 from isolang.errors import IsolangError
+from isolang.observe.drivers.driver import _is_quiet, _kind_of
 from isolang.observe.unseen import (
     KINDS,
     LOUD,
@@ -19,7 +20,6 @@ from isolang.observe.unseen import (
     loud,
     missed,
 )
-from isolang.testing.driver import _is_quiet, _kind_of
 
 
 def valid():

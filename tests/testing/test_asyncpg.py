@@ -15,9 +15,9 @@ pytest.importorskip("psycopg")
 
 from asyncpg.prepared_stmt import PreparedStatement  # noqa: E402
 
+from isolang.observe.drivers.driver import DriverWatch  # noqa: E402
+from isolang.observe.drivers.through_asyncpg import Asyncpg  # noqa: E402
 from isolang.observe.unseen import CONDITIONS, NOT_FOUND, TWO_ROWS  # noqa: E402
-from isolang.testing.driver import DriverWatch  # noqa: E402
-from isolang.testing.through_asyncpg import Asyncpg  # noqa: E402
 
 READ = "SELECT balance FROM account WHERE name = $1"
 SET = "UPDATE account SET balance = $1 WHERE name = $2"

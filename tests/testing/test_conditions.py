@@ -11,11 +11,11 @@ from isolang.observe.unseen import CONDITIONS, NOT_FOUND, TWO_ROWS
 
 psycopg = pytest.importorskip("psycopg")
 
+from isolang.observe.drivers.driver import DriverWatch  # noqa: E402
+from isolang.observe.drivers.through_asyncpg import Asyncpg  # noqa: E402
+from isolang.observe.drivers.through_psycopg import Psycopg  # noqa: E402
 from isolang.testing.assertion import UndecidedError  # noqa: E402
-from isolang.testing.driver import DriverWatch  # noqa: E402
 from isolang.testing.isolation import Isolation  # noqa: E402
-from isolang.testing.through_asyncpg import Asyncpg  # noqa: E402
-from isolang.testing.through_psycopg import Psycopg  # noqa: E402
 
 CHANGED = "changes"
 LEFT_OUT = "limits"

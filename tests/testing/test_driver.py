@@ -16,9 +16,9 @@ from isolang.testing.isolation import Isolation
 
 psycopg = pytest.importorskip("psycopg")
 
+from isolang.observe.drivers.driver import DriverWatch  # noqa: E402
+from isolang.observe.drivers.through_psycopg import Psycopg  # noqa: E402
 from isolang.observe.unseen import CONDITIONS, NOT_FOUND, TWO_ROWS  # noqa: E402
-from isolang.testing.driver import DriverWatch  # noqa: E402
-from isolang.testing.through_psycopg import Psycopg  # noqa: E402
 
 READ = "SELECT balance FROM account WHERE name = %s"
 SET = "UPDATE account SET balance = %s WHERE name = %s"

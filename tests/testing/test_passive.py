@@ -33,9 +33,9 @@ from sqlalchemy.orm import (  # noqa: E402
     selectinload,
 )
 
+from isolang.observe.drivers.passive import SqlAlchemyWatch  # noqa: E402
 from isolang.observe.unseen import CONDITIONS, NOT_FOUND, TWO_ROWS  # noqa: E402
 from isolang.testing.isolation import Isolation  # noqa: E402
-from isolang.testing.passive import SqlAlchemyWatch  # noqa: E402
 
 
 class Base(DeclarativeBase):

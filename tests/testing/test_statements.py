@@ -2,8 +2,8 @@
 
 import pytest
 
-from isolang.testing.statements import lookup, parse
-from isolang.testing.transactions import control
+from isolang.observe.drivers.statements import lookup, parse
+from isolang.observe.drivers.transactions import control
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from isolang.history.statements import Lock
+from isolang.observe.drivers.conditions import NAME, column_of, conjuncts, sought, split
 from isolang.observe.lexer import Token, UnclearTextError, tokens
 from isolang.observe.plan import lock_of
-from isolang.testing.conditions import NAME, column_of, conjuncts, sought, split
 
 MARK: Final = re.compile(r"'isolang:parameter:(\d+)'", re.ASCII)
 """A text that stands for a value which only the database knows."""

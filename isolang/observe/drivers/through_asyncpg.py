@@ -19,12 +19,12 @@ from weakref import WeakSet
 from msgspec import Struct
 
 from isolang.errors import IsolangError
-from isolang.testing.hooks import Hooks, Steps
-from isolang.testing.library import State
-from isolang.testing.statements import MARK
+from isolang.observe.drivers.hooks import Hooks, Steps
+from isolang.observe.drivers.library import State
+from isolang.observe.drivers.statements import MARK
 
 if TYPE_CHECKING:
-    from isolang.testing.driver import DriverWatch
+    from isolang.observe.drivers.driver import DriverWatch
 
 _ONE: Final = ("fetchrow", "fetchval")
 _CALLS: Final = ("execute", "fetch", *_ONE)
@@ -38,7 +38,7 @@ _SPELT: Final = (int, str, UUID, Decimal, date)
 
 
 class Asyncpg:
-    """Implements :class:`isolang.testing.library.Library` for asyncpg."""
+    """Implements :class:`isolang.observe.drivers.library.Library` for asyncpg."""
 
     name = "watch_asyncpg"
 
@@ -142,7 +142,7 @@ class Asyncpg:
 
 
 class _Sent(Struct):
-    """Implements :class:`isolang.testing.library.Sent` for a call of asyncpg."""
+    """Implements :class:`isolang.observe.drivers.library.Sent` for a call of asyncpg."""
 
     library: Asyncpg
     name: str

@@ -13,12 +13,12 @@ from typing import Any, Final
 from msgspec import Struct
 
 from isolang.observe.catalogue import described, exact_json, recorded_row, whole_row
+from isolang.observe.drivers.changes import LONGEST, SeenRow, value_text
+from isolang.observe.drivers.observed import key_of
+from isolang.observe.drivers.statements import Statement
 from isolang.observe.lexer import raw
 from isolang.observe.unseen import KEY_TYPE
 from isolang.observe.values import RecordedColumn
-from isolang.testing.changes import LONGEST, SeenRow, value_text
-from isolang.testing.observed import key_of
-from isolang.testing.statements import Statement
 
 _OUTPUT_COLUMN: Final = re.compile(
     r"""(?:(?P<alias>.+)\.)?(?P<name>\w+|"(?:[^"]|"")*")(?:\s+as\s+(?:\w+|"(?:[^"]|"")*"))?""",

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from isolang.testing.hooks import Hooks, Steps
-from isolang.testing.library import State
+from isolang.observe.drivers.hooks import Hooks, Steps
+from isolang.observe.drivers.library import State
 
 if TYPE_CHECKING:
-    from isolang.testing.driver import DriverWatch
+    from isolang.observe.drivers.driver import DriverWatch
 
 _STATES: Final[Mapping[str, State]] = {"IDLE": "idle", "INTRANS": "open", "INERROR": "failed"}
 _LATER: Final = {"__enter__": "__aenter__", "__exit__": "__aexit__"}
 
 
 class Psycopg:
-    """Implements :class:`isolang.testing.library.Library` for psycopg 3."""
+    """Implements :class:`isolang.observe.drivers.library.Library` for psycopg 3."""
 
     name = "watch_psycopg"
 
@@ -169,7 +169,7 @@ def _texts(cursor: Any) -> list[list[str | None]]:
 
 
 class _Sent:
-    """Implements :class:`isolang.testing.library.Sent` for a call of ``execute``."""
+    """Implements :class:`isolang.observe.drivers.library.Sent` for a call of ``execute``."""
 
     first_only = False
 

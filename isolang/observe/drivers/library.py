@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from isolang.testing.hooks import Hooks, Steps
+from isolang.observe.drivers.hooks import Hooks, Steps
 
 if TYPE_CHECKING:
-    from isolang.testing.driver import DriverWatch
+    from isolang.observe.drivers.driver import DriverWatch
 
 State: TypeAlias = Literal["idle", "open", "failed", "unknown"]
 """The state of the transaction on a connection; ``unknown`` if the connection is closed or busy."""

@@ -13,7 +13,7 @@ _LIBRARIES: Final = tuple(
     f"{folder.rstrip('/')}/"
     for folder in {
         *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-        str(Path(__file__).resolve().parent.parent),
+        str(Path(__file__).resolve().parents[2]),
     }
 )
 

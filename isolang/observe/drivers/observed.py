@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from isolang.history.statements import Lock, SentStatement
 from isolang.observe.closed import Found, Step, Trace, Wrote
+from isolang.observe.drivers.callers import caller
+from isolang.observe.drivers.changes import Row, SeenRow, read_text, written_text
 from isolang.run.drivers.postgres import classify
 from isolang.run.outcome import Driver, Failure, Phase
-from isolang.testing.callers import caller
-from isolang.testing.changes import Row, SeenRow, read_text, written_text
 
 if TYPE_CHECKING:
     from isolang.run.operation import Recorded

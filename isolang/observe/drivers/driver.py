@@ -33,6 +33,15 @@ from isolang.errors import IsolangError
 from isolang.history.values import Keyword
 from isolang.observe.catalogue import lookup
 from isolang.observe.closed import Found, KnownVersion, Wrote
+from isolang.observe.drivers import rows, server
+from isolang.observe.drivers.callers import caller
+from isolang.observe.drivers.changes import SeenRow, value_text, written_text
+from isolang.observe.drivers.hooks import Hooks, Steps
+from isolang.observe.drivers.library import Library, Sent
+from isolang.observe.drivers.met import ConditionRecorder
+from isolang.observe.drivers.observed import ObservedTransaction, WrittenVersions
+from isolang.observe.drivers.statements import Statement, parse
+from isolang.observe.drivers.transactions import Control, control
 from isolang.observe.lexer import raw
 from isolang.observe.unseen import (
     AUTOCOMMIT,
@@ -53,15 +62,6 @@ from isolang.observe.unseen import (
 from isolang.run.drivers.postgres_log import LoggedChange, PostgresLog
 from isolang.run.outcome import RolledBack
 from isolang.run.record.database_log import Installed, RewrittenHistory, rewrite_history
-from isolang.testing import rows, server
-from isolang.testing.callers import caller
-from isolang.testing.changes import SeenRow, value_text, written_text
-from isolang.testing.hooks import Hooks, Steps
-from isolang.testing.library import Library, Sent
-from isolang.testing.met import ConditionRecorder
-from isolang.testing.observed import ObservedTransaction, WrittenVersions
-from isolang.testing.statements import Statement, parse
-from isolang.testing.transactions import Control, control
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 from isolang.observe import predicates
 from isolang.observe.catalogue import exact_json
 from isolang.observe.closed import KnownVersion, MetCondition, Trace, close
+from isolang.observe.drivers import rows
+from isolang.observe.drivers.callers import caller
+from isolang.observe.drivers.hooks import Steps
+from isolang.observe.drivers.library import Sent
+from isolang.observe.drivers.observed import FIRST, HALF, ObservedTransaction
+from isolang.observe.drivers.statements import Statement, shown_text
 from isolang.observe.plan import named
 from isolang.observe.predicates import CannotEvaluateError, Parameters, ParsedCondition
 from isolang.observe.unseen import CONDITIONS, NOT_FOUND, Unseen
 from isolang.observe.values import CAST_NAMES, TEXT
-from isolang.testing import rows
-from isolang.testing.callers import caller
-from isolang.testing.hooks import Steps
-from isolang.testing.library import Sent
-from isolang.testing.observed import FIRST, HALF, ObservedTransaction
-from isolang.testing.statements import Statement, shown_text
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,6 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from isolang.errors import IsolangError
 from isolang.history.values import Keyword
+from isolang.observe.drivers.callers import caller
+from isolang.observe.drivers.changes import SeenRow, value_text
+from isolang.observe.drivers.observed import ObservedTransaction, WrittenVersions, key_of
+from isolang.observe.drivers.statements import lookup
 from isolang.observe.lexer import raw
 from isolang.observe.unseen import (
     BULK,
@@ -26,10 +30,6 @@ from isolang.observe.unseen import (
     Unseen,
 )
 from isolang.run.outcome import RolledBack
-from isolang.testing.callers import caller
-from isolang.testing.changes import SeenRow, value_text
-from isolang.testing.observed import ObservedTransaction, WrittenVersions, key_of
-from isolang.testing.statements import lookup
 
 if TYPE_CHECKING:
     from pathlib import Path
