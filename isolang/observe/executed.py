@@ -56,14 +56,12 @@ def predicate_of(
     statement = done.statement
     made, condition = statement.plan, statement.condition
     writes = made.kind != "select"
-    if isinstance(condition, str):
-        return CONDITIONS, "", None
     looked = _looked_up(condition, table, done)
     # A trigger may have kept a row that matched; it is counted already.
     lost = (writes and table.triggers) or made.skips
     if looked is not None and found >= looked:
         return "", "", None
-    if partial:
+    if partial or condition.why:
         return CONDITIONS, "", None
     if lost:
         return "", "", None

@@ -117,6 +117,7 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
             empty if the condition decides alone.
         limit: the position of the token of LIMIT; 0 without one.
         offset: the position of the token of OFFSET; 0 without one.
+        body: for a SELECT, the range of tokens of FROM and WHERE.
         order: the range of tokens of ORDER BY.
         locks: whether it locks the rows that it finds.
         lock: how it locks the rows of its only table against writers.
@@ -136,6 +137,7 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
     partial: str = ""
     limit: int = 0
     offset: int = 0
+    body: tuple[int, int] = (0, 0)
     order: tuple[int, int] = (0, 0)
     locks: bool = False
     lock: Lock = ""
@@ -483,6 +485,7 @@ def _select(reader: _Reader, aggregates: Collection[str]) -> StatementPlan:
         partial=partial,
         limit=_clause(reader, {"limit", "fetch"}, stop, aggregated=aggregated and not grouped),
         offset=_clause(reader, {"offset"}, stop, aggregated=False),
+        body=(begin, where[1] or stop),
         order=(order + 2, order_end) if order < end else (0, 0),
         locks=locks < end,
         lock=lock_of(strengths) if len(found.tables) == 1 else "",
@@ -631,8 +634,9 @@ def _write(reader: _Reader, word: str) -> StatementPlan:
 
 
 def _reads_tables(reader: _Reader, begin: int) -> bool:
-    """Return whether a FROM behind a position names something else than functions."""
+    """Return whether a FROM behind a position names something else than functions and VALUES."""
     places = [n for n in range(begin, len(reader.part)) if reader.word(n) == "from"]
+    places = [n for n in places if (reader.text(n + 1), reader.word(n + 2)) != ("(", "values")]
     try:
         return any(reader.table(n + 1)[0] for n in places)
     except _RefusedError:

@@ -86,12 +86,14 @@ class ParsedCondition(Struct, frozen=True, kw_only=True):
         columns: the names of the columns that it uses.
         equal: the constant to which the condition equates a column, by column.
         among: the lists of constants to one of which a column must be equal, by column.
+        why: why the condition has no predicate; empty if it has one.
     """
 
-    node: Node
+    node: Node = ("true",)
     columns: frozenset[str] = frozenset()
     equal: Mapping[str, Constant] = {}
     among: Mapping[str, Node] = {}
+    why: str = ""
 
     def predicate(
         self, columns: Mapping[str, RecordedColumn], part: Sequence[Token], parameters: Parameters
@@ -101,6 +103,8 @@ class ParsedCondition(Struct, frozen=True, kw_only=True):
         Raises:
             CannotEvaluateError: a constant or a column cannot be compared with certainty.
         """
+        if self.why:
+            raise CannotEvaluateError(self.why)
         return _evaluated(self.node, columns, part, parameters)
 
     def parameters(self) -> dict[int, tuple[str, int]]:
@@ -144,14 +148,66 @@ def parse(part: Sequence[Token], begin: int, end: int, column: Names) -> ParsedC
     node = parser.disjunction()
     if parser.at != end:
         raise CannotEvaluateError(parser.rest())
+    parts = node[1:] if node[0] == "and" else (node,)
+    return ParsedCondition(
+        node=node,
+        columns=frozenset(parser.columns),
+        equal={one[1]: one[2] for one in parts if one[0] == "=" and isinstance(one[2], Constant)},
+        among={one[1]: one for one in parts if one[0] in ("in", "in-array")},
+    )
+
+
+def parse_partly(part: Sequence[Token], begin: int, end: int, column: Names) -> ParsedCondition:
+    """Parse a condition; if it has no predicate, say why, and which columns it pins all the same.
+
+    SOUND BECAUSE: a row matches only if each part matches that AND connects.
+    """
+    try:
+        return parse(part, begin, end, column)
+    except CannotEvaluateError as error:
+        why = str(error) or "its shape"
     equal: dict[str, Constant] = {}
     among: dict[str, Node] = {}
-    for one in node[1:] if node[0] == "and" else (node,):
-        if one[0] == "=" and isinstance(one[2], Constant):
-            equal[one[1]] = one[2]
-        elif one[0] in ("in", "in-array"):
-            among[one[1]] = one
-    return ParsedCondition(node=node, columns=frozenset(parser.columns), equal=equal, among=among)
+    for first, last in _conjuncts(part, begin, end):
+        try:
+            found = parse(part, first, last, column)
+        except CannotEvaluateError:
+            continue
+        equal |= found.equal
+        among |= found.among
+    return ParsedCondition(equal=equal, among=among, why=why)
+
+
+def _conjuncts(part: Sequence[Token], begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield where each part of a condition begins and ends that AND connects.
+
+    Yield nothing if OR or CASE occurs outside parentheses, because then a part need not hold.
+    """
+    depth, between, first = 0, False, begin
+    found = []
+    closed = 0  # the position at which the first parenthesis closes
+    for n in range(begin, end):
+        text = part[n].text
+        depth += (text == "(") - (text == ")")
+        if not depth and text == ")":
+            closed = closed or n
+        if depth or part[n].kind != "word":
+            continue
+        if text in ("or", "case"):
+            return
+        if text == "and" and not between:
+            found.append((first, n))
+            first = n + 1
+        between = text == "between" or (between and text != "and")
+    found.append((first, end))
+    if len(found) == 1 and begin < end and part[begin].text == "(" and closed == end - 1:
+        yield from _conjuncts(part, begin + 1, end - 1)
+        return
+    for first, last in found:
+        if len(found) > 1 and first < last and part[first].text == "(":
+            yield from _conjuncts(part, first, last)
+        else:
+            yield first, last
 
 
 class _Parser:

@@ -11,7 +11,7 @@ from isolang.observe import predicates
 from isolang.observe.catalogue import Table
 from isolang.observe.lexer import Token, UnclearTextError, raw, shape, statements, tokens
 from isolang.observe.plan import StatementPlan, StatementTable, named, plan
-from isolang.observe.predicates import CannotEvaluateError, ParsedCondition
+from isolang.observe.predicates import ParsedCondition
 from isolang.observe.unseen import (
     CALLED,
     CASCADES,
@@ -48,7 +48,7 @@ class PreparedStatement(Struct, kw_only=True):
         part: its tokens.
         reported: the tables whose rows it reports, one column each, behind the application's.
         hidden: whether the server returns rows that the application must not get.
-        condition: the condition on its only table, or why it cannot be evaluated.
+        condition: the condition on its only table, or on the first of those that it joins.
         unseen: kinds of reads and writes that are not seen.
     """
 
@@ -57,7 +57,7 @@ class PreparedStatement(Struct, kw_only=True):
     part: Sequence[Token]
     reported: tuple[ReportedTable, ...] = ()
     hidden: bool = False
-    condition: ParsedCondition | str = ""
+    condition: ParsedCondition = ParsedCondition(why="no table")
     unseen: tuple[str, ...] = ()
 
 
@@ -98,7 +98,7 @@ class DatabaseFacts(Struct, kw_only=True):
 
 class _Shape(Struct, frozen=True):
     plan: StatementPlan
-    condition: ParsedCondition | str
+    condition: ParsedCondition
 
 
 class Rewriter:
@@ -253,13 +253,13 @@ def _braced(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def _condition(part: Sequence[Token], made: StatementPlan) -> ParsedCondition | str:
-    """Return the condition of a plan on its first table, or why it cannot be evaluated."""
+def _condition(part: Sequence[Token], made: StatementPlan) -> ParsedCondition:
+    """Return the condition of a plan on its first table."""
     if not made.sources:
-        return "no table"
+        return ParsedCondition(why="no table")
     one, *others = made.sources
     if others and (one.how != "row" or one.join):
-        return "several tables"
+        return ParsedCondition(why="several tables")
     aliases = named(one.alias)
 
     def column(names: Sequence[str]) -> str | None:
@@ -268,10 +268,7 @@ def _condition(part: Sequence[Token], made: StatementPlan) -> ParsedCondition | 
             return None if others else names[-1]
         return names[-1] if own == aliases[-len(own) :] else None
 
-    try:
-        return predicates.parse(part, *one.where, column)
-    except CannotEvaluateError as why:
-        return str(why)
+    return predicates.parse_partly(part, *one.where, column)
 
 
 def limit_value(part: Sequence[Token], at: int, parameters: predicates.Parameters) -> int | None:

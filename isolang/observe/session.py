@@ -21,7 +21,6 @@ from isolang.observe.history import (
 )
 from isolang.observe.lexer import raw
 from isolang.observe.plan import JOINS, named
-from isolang.observe.predicates import ParsedCondition
 from isolang.observe.rewriting import (
     DatabaseFacts,
     Prepared,
@@ -466,7 +465,7 @@ class Session:
             history.unseen.note(kind, statement.text)
         # SOUND BECAUSE: the old version of a row counts as read only if the statement's effect
         # depends on more of it than its key; else a lost update would be called a fractured read.
-        key_only = isinstance(condition, ParsedCondition) and condition.columns <= set(table.key)
+        key_only = not condition.why and condition.columns <= set(table.key)
         if not writes or made.computes or not key_only:
             for version in rows:
                 one.read(table, version, shown)

@@ -3,7 +3,7 @@
 import pytest
 
 from isolang.observe import predicates
-from isolang.observe.drivers.statements import parse
+from isolang.observe.lexer import tokens
 from isolang.observe.predicates import CannotEvaluateError, Parameters
 from isolang.observe.values import RecordedColumn
 
@@ -14,18 +14,22 @@ DAY = 86_400_000_000
 ONE, TWO, DONE = ("=", "id", 1), ("=", "id", 2), ("=", "done", True)
 
 
+def column(names):
+    """The column that a name means in a statement on ``app.job``."""
+    return names[-1] if tuple(names[:-1]) in ((), ("job",), ("app", "job")) else None
+
+
+def deletion(condition):
+    """The tokens of a statement with the condition, and where the condition is."""
+    part = list(tokens(f"DELETE FROM app.job WHERE {condition}"))
+    return part, 6, len(part)
+
+
 def predicate(condition, *values):
-    """The predicate of a condition of a recognised statement on one table; marks have values."""
-    statement = parse(f"DELETE FROM job WHERE {condition}")
-    assert statement is not None
-    where = statement.where
-
-    def column(names):
-        return names[-1] if tuple(names[:-1]) in ((), ("job",)) else None
-
+    """The predicate of the condition of a statement on one table."""
+    where = deletion(condition)
     try:
-        found = predicates.parse(where, 0, len(where), column)
-        return found.predicate(COLUMNS, where, Parameters(values))
+        return predicates.parse(*where, column).predicate(COLUMNS, where[0], Parameters(values))
     except CannotEvaluateError:
         return None
 
@@ -55,10 +59,44 @@ def test_conditions_with_a_predicate(condition, expected):
     assert predicate(condition) == expected
 
 
-def test_a_mark_is_a_parameter():
-    """Its value is what the server reads it as."""
-    assert predicate("id = 'isolang:parameter:1' AND done", "7") == ("and", ("=", "id", 7), DONE)
-    assert predicate("id = 'isolang:parameter:1'", None) is None
+def test_the_value_of_a_parameter():
+    """It is the text of the execution; NULL has none."""
+    assert predicate("id = $1 AND done", "7") == ("and", ("=", "id", 7), DONE)
+    assert predicate("id = $1", None) is None
+
+
+@pytest.mark.parametrize(
+    ("condition", "equal", "among"),
+    [
+        ("id = 1 AND owner = 'x' AND f(id)", {"id", "owner"}, {}),
+        ("id = 1 AND owner LIKE 'x%'", {"id"}, {}),
+        ('((("job"."id" = 1) AND ("job"."Owner" LIKE \'x\')))', {"id"}, {}),
+        ("app.job.id = '1'::bigint AND u.a = 2 AND -3 = b", {"id", "b"}, {}),
+        ("id IN (1, 2, 2) AND a = b AND c = true", {"c"}, {"id": 3}),
+        ("a BETWEEN 1 AND b AND c = 3", {"c"}, {}),
+        ("a BETWEEN 1 AND id = 1 AND f(a)", set(), {}),
+        ("id = 1 OR b = f(2)", set(), {}),
+        ("(id = 1 OR b = 2) AND c = 3 AND f(c)", {"c"}, {}),
+        ("(id = 1) OR (f(b))", set(), {}),
+        ("(id = 1 AND b = 2) = (c = 3)", set(), {}),
+        ("NOT id = 1 AND f(b)", set(), {}),
+        ("NOT (id = 1 AND b = f(2))", set(), {}),
+        ("CASE WHEN a AND id = 1 AND b THEN c END", set(), {}),
+        ("id = '1'::int IS NULL", set(), {}),
+        ("id != 1 AND a >= 2 AND b = c AND d = e", set(), {}),
+        ("id NOT IN (1) AND a IN (b)", set(), {}),
+        ("id = 1 + 1", set(), {}),
+        ("id = f(1) AND", set(), {}),
+    ],
+)
+def test_columns_that_a_condition_pins(condition, equal, among):
+    """Those that are equal to values, if the rest has no predicate, too; nothing by halves."""
+    found = predicates.parse_partly(*deletion(condition), column)
+    assert set(found.equal) == equal
+    assert {name: len(node) - 2 for name, node in found.among.items()} == among
+    assert found.why
+    with pytest.raises(CannotEvaluateError):
+        found.predicate(COLUMNS, (), Parameters())
 
 
 @pytest.mark.parametrize(
