@@ -86,6 +86,12 @@ ISOCHECK: Final[Mapping[str, CommandEntry]] = {
         "Check a certificate again with independent checkers.",
         JUDGE,
     ),
+    "summary": CommandEntry(
+        "isolang.cli.summary:summary",
+        "Summarize many runs: verdicts by target, level, version and seed; each violation once.",
+        JUDGE,
+        "isocheck summary --html runs.html --against last-week.json reports/",
+    ),
     "stats": CommandEntry(
         "isolang.cli.stats:stats",
         "Summarize what a history contains.",

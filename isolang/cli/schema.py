@@ -28,6 +28,7 @@ RECORDS: Final[dict[str, tuple[str, bool]]] = {
     "predict": ("isolang.cli.predict:PredictReport", False),
     "outcomes": ("isolang.cli.outcomes:OutcomesReport", False),
     "robust": ("isolang.cli.robust:RobustReport", False),
+    "summary": ("isolang.report.summary:Summary", False),
     "stats": ("isolang.history.stats:Stats", False),
     "solvers": ("isolang.output.contest:ContestRow", False),
     "spec-list": ("isolang.cli.spec_library:LevelRow", True),

@@ -1,0 +1,542 @@
+"""Implements ``isocheck summary``, which summarizes the reports of many runs."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+import typer
+from msgspec import Raw, Struct, field
+from msgspec.structs import replace
+
+from isolang.cli.parameters import Mistake, Only
+from isolang.declared import About
+from isolang.errors import HistoryError
+from isolang.options import OUTPUT, OutputOptions
+from isolang.output.records import (
+    EXIT_INPUT,
+    EXIT_INVALID,
+    EXIT_UNKNOWN,
+    Report,
+    exit_code,
+    json_text,
+)
+from isolang.output.terminal import escaped, print_data, print_lines, warn
+from isolang.report.summary import (
+    RunVerdict,
+    Summary,
+    counted,
+    listed,
+    named,
+    run_of,
+    sentence,
+    share_of,
+    summarized,
+    target_and_version,
+)
+
+if TYPE_CHECKING:
+    from isolang.run.survey.survey import Survey
+
+_JSON: Final = (".json", ".jsonl", ".ndjson")
+_CHAIN: Final = "chain.jsonl"
+_FIELDS: Final = ("target", "version", "isolation", "workload", "seed")
+_HEADER: Final = 4096  # the largest number of bytes of a recorded history's first line
+_LAST: Final = 1 << 16  # where the last line of a chain is looked for, in bytes from its end
+
+
+class _AnyReport(Report, frozen=True, kw_only=True):
+    """A report of ``check``, ``run`` or ``observe``."""
+
+    database: str = ""
+    isolation: str = ""
+    workload: str = ""
+    seed: int | None = None
+    doubts: tuple[str, ...] = ()
+    grave: bool = False
+
+
+class _Probe(Struct, frozen=True):
+    """The fields by which the kinds of files are told apart; long ones are not decoded."""
+
+    history: Any = None
+    spec: Any = None
+    verdict: str = ""
+    cells: Raw = Raw()
+    groups: Raw = Raw()
+    runs: Raw = Raw()
+    tool: str = ""
+
+
+class _Found(Struct):
+    """What was found in the files.
+
+    Attributes:
+        runs: the verdicts.
+        reports: the reports of verdicts, by the file, the history and the level.
+        certified: verdicts that only a certificate tells.
+        recorded: recorded histories in folders, with what their first line says.
+        left_out: how many files of each kind are no report.
+    """
+
+    runs: list[RunVerdict] = field(default_factory=list)
+    reports: dict[tuple[str, str, str], Report] = field(default_factory=dict)
+    certified: list[RunVerdict] = field(default_factory=list)
+    recorded: dict[str, dict[str, str]] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+def summary(
+    *,
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH...",
+            help="Reports (--output json), summaries, certificates, or folders with them.",
+        ),
+    ],
+    output: Annotated[
+        OutputOptions,
+        Only(
+            forms=("text", "json", "junit", "sarif"),
+            about={"html": About("Write the summary as a page.", "FILE", OUTPUT)},
+        ),
+    ],
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--against", metavar="PATH", show_default=False,
+            help="Tell what is new since these earlier reports; may be repeated.",
+        ),
+    ] = None,
+    names: Annotated[
+        str,
+        typer.Option(
+            "--names", metavar="PATTERN", show_default=False,
+            help="Take {target}, {version}, {seed}, {workload} and {isolation} from the paths of "
+            "reports: 'nightly/{version}/{seed}.json'. * is any text without a slash.",
+        ),
+    ] = "",
+) -> int:  # fmt: skip
+    """Summarize many runs: verdicts by target, level, version and seed; each violation once.
+
+    The exit code is 1 if a run is invalid; with --against, if a violation is new.
+    """
+    naming = _pattern(names) if names else None
+    found = _read(paths, naming)
+    earlier = None if against is None else _read(against, naming)
+    if not found.runs:
+        left_out = f"; {'; '.join(_left_out(found.left_out))}" if found.left_out else ""
+        raise Mistake(
+            f"no report in {', '.join(paths)}{left_out}",
+            "isocheck check, run and observe write them with --output json",
+        )
+
+    def argument(run: RunVerdict) -> str:
+        report = found.reports.get((run.source, run.history, run.level))
+        if report is None or report.violation is None:
+            return ""
+        from io import StringIO
+
+        from isolang.output.layout import Sheet
+        from isolang.output.text import render_violation
+
+        out = StringIO()
+        render_violation(report, Sheet(file=out, width=88))
+        return out.getvalue().strip("\n")
+
+    made = summarized(
+        found.runs,
+        against=None if earlier is None else earlier.runs,
+        left_out=_left_out(found.left_out),
+        argument=argument,
+    )
+    if output.html:
+        from isolang.report import save_page
+        from isolang.report.summary import html
+
+        save_page(html(made), Path(output.html))
+    if output.form == "json":
+        print_data(json_text(made))
+    elif output.form in ("junit", "sarif"):
+        from isolang.output.text import text_of_report
+        from isolang.report.forms import junit, sarif
+
+        every = (_report(run, found) for run in made.runs)
+        form = junit if output.form == "junit" else sarif
+        print_data(form((one, text_of_report(one)) for one in every))
+    else:
+        print_lines(*map(escaped, _text(made)))
+    if output.form != "text" and made.left_out:
+        warn(escaped(f"left out: {'; '.join(made.left_out)}"))
+    return _code(made, compared=earlier is not None)
+
+
+def _code(made: Summary, *, compared: bool) -> int:
+    there = made.counts()
+    bad = any(one.new for one in made.violations) if compared else there["invalid"]
+    codes = ((bad, EXIT_INVALID), (there["error"], EXIT_INPUT), (there["unknown"], EXIT_UNKNOWN))
+    return exit_code(code for reached, code in codes if reached)
+
+
+def _report(run: RunVerdict, found: _Found) -> Report:
+    report = found.reports.get((run.source, run.history, run.level))
+    if report is None:
+        files = dict(run.evidence)
+        report = Report(
+            history=run.history,
+            spec=run.level,
+            verdict=run.verdict,
+            anomaly=run.anomaly or None,
+            certified=run.certified,
+            certificate=files.get("certificate"),
+        )
+    name = named(" ".join((run.target, run.version)).strip(), run.isolation, run.level)
+    return replace(report, spec=name, verdict=run.verdict, reason=run.reason)
+
+
+# --- reading ---
+
+
+def _pattern(names: str) -> re.Pattern[str]:
+    """Return the expression for ``--names``, whose groups are the names in braces.
+
+    Raises:
+        Mistake: if the pattern names something else, or nothing, or something twice.
+    """
+    parts = re.split(r"(\{\w*\}|\*)", names)
+    wanted = [part[1:-1] for part in parts if part.startswith("{")]
+    for name in wanted or [""]:
+        if name not in _FIELDS or wanted.count(name) > 1:
+            got = f"{{{name}}}" if name else names
+            raise Mistake(f"--names: got {got}, expected each of {{{'}, {'.join(_FIELDS)}}} once")
+    made = "".join(
+        f"(?P<{part[1:-1]}>[^/]+?)"
+        if part.startswith("{")
+        else "[^/]*"
+        if part == "*"
+        else re.escape(part)
+        for part in parts
+    )
+    return re.compile(rf"(?:.*/)?{made}")
+
+
+def _read(paths: Iterable[str], naming: re.Pattern[str] | None) -> _Found:
+    """Read all files, and give the verdicts the names that their paths and headers have.
+
+    Raises:
+        HistoryError: if a file that was named cannot be read, or is no report.
+    """
+    found = _Found()
+    for path in paths:
+        if os.path.isdir(path):
+            _read_folder(Path(path), found)
+        else:
+            _read_file(Path(path), found, inside=False)
+    known = {os.path.basename(file) for run in found.runs for _, file in run.evidence}
+    judged = {(run.sha256, run.level.lower()) for run in found.runs if run.sha256}
+    found.runs += (
+        run
+        for run in found.certified
+        if os.path.basename(run.source) not in known and (run.sha256, run.level) not in judged
+    )
+    histories = {os.path.basename(run.history) for run in found.runs}
+    for path in found.recorded:
+        if os.path.basename(path) not in histories:
+            found.runs.append(
+                RunVerdict(
+                    history=path,
+                    level="",
+                    verdict="unknown",
+                    reason="the run is recorded, but there is no report and no certificate",
+                    source=path,
+                )
+            )
+    headers = {os.path.basename(path): header for path, header in found.recorded.items()}
+    unnamed = 0
+    for place, run in enumerate(found.runs):
+        header = headers.get(os.path.basename(run.history))
+        if header is None:
+            header = {} if run.target else _header(Path(run.history))
+        values = {name: getattr(run, name) or header.get(name, "") for name in _FIELDS}
+        if naming is not None:
+            match = naming.fullmatch(Path(run.source).as_posix())
+            values |= match.groupdict() if match else {}
+            unnamed += match is None
+        found.runs[place] = replace(run, **values)
+    if unnamed:
+        warn(f"warning: {unnamed:,} of {len(found.runs):,} verdicts do not match --names")
+    return found
+
+
+def _read_folder(folder: Path, found: _Found) -> None:
+    for name, inner, files in os.walk(folder):
+        inner.sort()
+        at = Path(name)
+        if _CHAIN in files:  # the folder of a watch, whose other files are its state
+            found.runs.append(_chain(at / _CHAIN))
+            continue
+        for file in sorted(files):
+            _read_file(at / file, found, inside=True)
+
+
+def _read_file(path: Path, found: _Found, *, inside: bool) -> None:
+    """Read a file.
+
+    Args:
+        path: the file.
+        found: what was found so far, to which the contents are added.
+        inside: whether the file is only in a folder that was named; if so, it may be anything.
+
+    Raises:
+        HistoryError: if the file was named and is no report.
+    """
+    if path.name == _CHAIN:
+        found.runs.append(_chain(path))
+        return
+    if inside and path.suffix not in _JSON:
+        header = _header(path) if path.suffix == ".edn" else {}
+        if header:
+            found.recorded[str(path)] = header
+        else:
+            part = ".minimal" * path.name.endswith(".minimal.edn")
+            found.left_out[f"*{part}{path.suffix}" if path.suffix else path.name] += 1
+        return
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise HistoryError(f"{path}: {error.strerror or error}") from None
+    if inside and not data.strip():  # the report of a job that is killed
+        found.left_out["empty files"] += 1
+        return
+    for number, text in enumerate(_objects(data), 1):
+        where = f"{path}:{number}"
+        try:
+            known = _add(text, str(path), found)
+        except msgspec.MsgspecError as error:
+            if not inside:
+                raise HistoryError(f"{where}: not a report ({error})") from None
+            known = False
+        if not known and not inside:
+            raise HistoryError(
+                f"{where}: not a report (expected one that isocheck check, run, observe or summary "
+                "wrote with --output json, or a certificate)"
+            )
+        if not known:
+            found.left_out[f"{path.suffix} that is no report"] += 1
+
+
+def _objects(data: bytes) -> list[bytes]:
+    """Return the JSON objects of a file: the whole file, or each of its lines."""
+    try:
+        msgspec.json.decode(data, type=Raw)
+    except msgspec.DecodeError:
+        return [line for line in data.splitlines() if line.strip()]
+    return [data]
+
+
+def _add(text: bytes, source: str, found: _Found) -> bool:
+    """Add what a JSON object says, and return whether it is a report.
+
+    Raises:
+        msgspec.MsgspecError: if it is no object, or a report that cannot be read.
+    """
+    probe = msgspec.json.decode(text, type=_Probe)
+    if probe.verdict and isinstance(probe.history, str) and isinstance(probe.spec, str):
+        report = msgspec.json.decode(text, type=_AnyReport)
+        run = run_of(report, source)
+        found.runs.append(run)
+        found.reports[source, run.history, run.level] = report
+    elif probe.verdict and isinstance(probe.history, dict) and isinstance(probe.spec, dict):
+        found.certified.append(_of_certificate(probe, source))
+    elif len(probe.cells):
+        from isolang.run.survey.survey import Survey
+
+        found.runs += _of_survey(msgspec.json.decode(text, type=Survey), source)
+    elif len(probe.groups) and len(probe.runs):
+        found.runs += msgspec.json.decode(text, type=Summary).runs
+    else:
+        return False
+    return True
+
+
+def _of_certificate(probe: _Probe, source: str) -> RunVerdict:
+    """Return the verdict that a certificate claims, which is not checked here."""
+    history = str(probe.history.get("name", ""))
+    return msgspec.convert(
+        {
+            "history": history,
+            "level": str(probe.spec.get("name", "")).lower(),
+            "verdict": probe.verdict,
+            "certified": True,
+            "sha256": str(probe.history.get("sha256", "")),
+            "source": source,
+            "evidence": (("certificate", source),),
+        },
+        RunVerdict,
+    )
+
+
+def _of_survey(survey: Survey, source: str) -> Iterator[RunVerdict]:
+    target, version = target_and_version(survey.database)
+    for cell in survey.cells:
+        if cell.outcome == "not played":
+            continue
+        grave = cell.grave and cell.outcome == "valid"
+        shown = ", ".join(f"{name} ×{count}" for name, count in cell.anomalies.items())
+        reason = "; ".join(cell.doubts) if grave else cell.reason
+        if cell.outcome == "invalid":
+            reason = f"the history shows {shown}" if shown else "the history violates the level"
+        files = (
+            ("certificate", cell.certificate),
+            ("smallest part", cell.minimal),
+            ("page", cell.page),
+        )
+        yield RunVerdict(
+            history=cell.history or f"{cell.level} {cell.workload}",
+            level=cell.claims,
+            verdict="unknown" if grave else "error" if cell.outcome == "failed" else cell.outcome,
+            reason=reason,
+            certified=cell.certified,
+            target=target,
+            version=version,
+            isolation=cell.level,
+            workload=cell.workload,
+            seed=str(survey.seed),
+            transactions=cell.committed,
+            source=source,
+            evidence=tuple((what, file) for what, file in files if file),
+        )
+
+
+def _chain(path: Path) -> RunVerdict:
+    """Return the verdict with which a watch ended, which is not checked here.
+
+    Raises:
+        HistoryError: if the file is no chain.
+    """
+    from isolang.watch.chain import ChainEnd, Head
+
+    try:
+        with path.open("rb") as file:
+            head = msgspec.json.decode(file.readline(), type=Head)
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST))
+            last = file.read().splitlines()[-1]
+    except (OSError, msgspec.MsgspecError, IndexError) as error:
+        raise HistoryError(f"{path}: not the chain of a watch ({error})") from None
+    try:
+        end = msgspec.json.decode(last, type=ChainEnd)
+    except msgspec.MsgspecError:
+        end = ChainEnd(previous="", outcome="unknown", note="the watch has not ended")
+    outcome = end.outcome if end.outcome in ("valid", "invalid") else "unknown"
+    return msgspec.convert(
+        {
+            "history": ", ".join(head.sources),
+            "level": head.spec_name.lower(),
+            "verdict": outcome,
+            "reason": "" if outcome == "valid" else end.note or f"the watch ended: {end.outcome}",
+            "certified": outcome == "valid",
+            "source": str(path),
+            "evidence": (("chain", str(path.parent)),),
+        },
+        RunVerdict,
+    )
+
+
+def _header(path: Path) -> dict[str, str]:
+    """Return what the first line of a recorded history says; nothing if it is no such history."""
+    try:
+        with path.open("rb") as file:
+            line = file.readline(_HEADER).decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return {}
+    if not line.startswith("; "):
+        return {}
+    database, *parts = line[2:].strip().split("; ")
+    facts = {word: rest for word, _, rest in (part.partition(" ") for part in parts)}
+    if not {"level", "seed"} <= facts.keys():
+        return {}
+    target, version = target_and_version(database)
+    return {
+        "target": target,
+        "version": version,
+        "isolation": facts["level"].partition(" ")[0],
+        "workload": facts.get("workload", ""),
+        "seed": facts["seed"],
+    }
+
+
+# --- text ---
+
+
+def _left_out(counts: Counter[str]) -> list[str]:
+    return [f"{count:,} {kind}" for kind, count in sorted(counts.items())]
+
+
+def _text(made: Summary) -> Iterator[str]:
+    count = made.counts()
+    parts = [f"{count[word]:,} {word}" for word in ("valid", "invalid", "unknown", "error")
+             if count[word]]  # fmt: skip
+    verdicts = "verdict" if len(made.runs) == 1 else "verdicts"
+    yield f"{len(made.runs):,} {verdicts}: {', '.join(parts)}"
+    yield ""
+    yield from _table(made)
+    if made.first_bad:
+        yield ""
+        yield "First bad version"
+        yield from (f"  {sentence(one)}" for one in made.first_bad)
+    if made.violations:
+        yield ""
+        yield "Violations"
+    for one in made.violations:
+        new = {True: "  NEW", False: "  known", None: ""}[one.new]
+        yield f"  {named(*one.kind)}{new}"
+        yield f"    {one.reason}"
+        yield f"    {counted(one)}"
+        yield from (f"  {line}".rstrip() for line in one.argument.splitlines())
+        files = (("history", one.history), ("report", one.source), *one.evidence)
+        yield from (f"    {what:<13} {file}" for what, file in files)
+    if made.gone:
+        yield ""
+        yield "Gone"
+        yield from (f"  {one}" for one in made.gone)
+    unclear = Counter(
+        f"{run.verdict}: {run.reason.partition(chr(10))[0]}"
+        for run in made.runs
+        if run.verdict in ("unknown", "error")
+    )
+    if unclear:
+        yield ""
+        yield "Not decided"
+        yield from (f"  {n:,} × {reason}" for reason, n in unclear.most_common())
+    if made.left_out:
+        yield ""
+        yield f"left out: {'; '.join(made.left_out)}"
+
+
+def _table(made: Summary) -> Iterator[str]:
+    """Yield the lines of the table of groups, without the columns that are empty."""
+    heads = ("target", "level", "spec", "version", "runs", "valid", "invalid", "fails", "seeds")
+    rows: list[Sequence[str]] = [heads]
+    for one in made.groups:
+        fails = share_of(one) if one.flaky else ""
+        rows.append(
+            (
+                one.target, one.isolation, one.level, one.version, f"{one.runs:,}",
+                f"{one.valid:,}", f"{one.invalid:,}", fails, listed(one.seeds),
+            )
+        )  # fmt: skip
+    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    there = [any(row[place] for row in rows[1:]) for place in range(len(heads))]
+    for row in rows:
+        cells = (
+            cell.rjust(width) if place in (4, 5, 6) else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, wide, strict=True))
+            if there[place]
+        )
+        yield f"  {'  '.join(cells)}".rstrip()
