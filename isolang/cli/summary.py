@@ -47,7 +47,7 @@ _JSON: Final = (".json", ".jsonl", ".ndjson")
 _CHAIN: Final = "chain.jsonl"
 _FIELDS: Final = ("target", "version", "isolation", "workload", "seed")
 _HEADER: Final = 4096  # the largest number of bytes of a recorded history's first line
-_LAST: Final = 1 << 16  # where the last line of a chain is looked for, in bytes from its end
+_LAST: Final = 1 << 16  # the last line of a chain is in at most this many bytes at its end
 
 
 class _AnyReport(Report, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ class _AnyReport(Report, frozen=True, kw_only=True):
 
 
 class _Probe(Struct, frozen=True):
-    """The fields by which the kinds of files are told apart; long ones are not decoded."""
+    """The fields that distinguish the kinds of files; long ones are not decoded."""
 
     history: Any = None
     spec: Any = None
@@ -74,21 +74,21 @@ class _Probe(Struct, frozen=True):
 
 
 class _Found(Struct):
-    """What was found in the files.
+    """The contents of all files.
 
     Attributes:
         runs: the verdicts.
         reports: the reports of verdicts, by the file, the history and the level.
         certified: verdicts that only a certificate tells.
         recorded: recorded histories in folders, with what their first line says.
-        left_out: how many files of each kind are no report.
+        skipped: how many files of each kind are not reports.
     """
 
     runs: list[RunVerdict] = field(default_factory=list)
     reports: dict[tuple[str, str, str], Report] = field(default_factory=dict)
     certified: list[RunVerdict] = field(default_factory=list)
     recorded: dict[str, dict[str, str]] = field(default_factory=dict)
-    left_out: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
 
 
 def summary(
@@ -131,9 +131,9 @@ def summary(
     found = _read(paths, naming)
     earlier = None if against is None else _read(against, naming)
     if not found.runs:
-        left_out = f"; {'; '.join(_left_out(found.left_out))}" if found.left_out else ""
+        skipped = f"; {'; '.join(_skipped(found.skipped))}" if found.skipped else ""
         raise Mistake(
-            f"no report in {', '.join(paths)}{left_out}",
+            f"no report in {', '.join(paths)}{skipped}",
             "isocheck check, run and observe write them with --output json",
         )
 
@@ -153,7 +153,7 @@ def summary(
     made = summarized(
         found.runs,
         against=None if earlier is None else earlier.runs,
-        left_out=_left_out(found.left_out),
+        skipped=_skipped(found.skipped),
         argument=argument,
     )
     if output.html:
@@ -172,8 +172,8 @@ def summary(
         print_data(form((one, text_of_report(one)) for one in every))
     else:
         print_lines(*map(escaped, _text(made)))
-    if output.form != "text" and made.left_out:
-        warn(escaped(f"left out: {'; '.join(made.left_out)}"))
+    if output.form != "text" and made.skipped:
+        warn(escaped(f"left out: {'; '.join(made.skipped)}"))
     return _code(made, compared=earlier is not None)
 
 
@@ -210,9 +210,9 @@ def _pattern(names: str) -> re.Pattern[str]:
         Mistake: if the pattern names something else, or nothing, or something twice.
     """
     parts = re.split(r"(\{\w*\}|\*)", names)
-    wanted = [part[1:-1] for part in parts if part.startswith("{")]
-    for name in wanted or [""]:
-        if name not in _FIELDS or wanted.count(name) > 1:
+    fields = [part[1:-1] for part in parts if part.startswith("{")]
+    for name in fields or [""]:
+        if name not in _FIELDS or fields.count(name) > 1:
             got = f"{{{name}}}" if name else names
             raise Mistake(f"--names: got {got}, expected each of {{{'}, {'.join(_FIELDS)}}} once")
     made = "".join(
@@ -230,7 +230,7 @@ def _read(paths: Iterable[str], naming: re.Pattern[str] | None) -> _Found:
     """Read all files, and give the verdicts the names that their paths and headers have.
 
     Raises:
-        HistoryError: if a file that was named cannot be read, or is no report.
+        HistoryError: if a file that was named cannot be read, or is not a report.
     """
     found = _Found()
     for path in paths:
@@ -294,7 +294,7 @@ def _read_file(path: Path, found: _Found, *, inside: bool) -> None:
         inside: whether the file is only in a folder that was named; if so, it may be anything.
 
     Raises:
-        HistoryError: if the file was named and is no report.
+        HistoryError: if the file was named and is not a report.
     """
     if path.name == _CHAIN:
         found.runs.append(_chain(path))
@@ -305,14 +305,14 @@ def _read_file(path: Path, found: _Found, *, inside: bool) -> None:
             found.recorded[str(path)] = header
         else:
             part = ".minimal" * path.name.endswith(".minimal.edn")
-            found.left_out[f"*{part}{path.suffix}" if path.suffix else path.name] += 1
+            found.skipped[f"*{part}{path.suffix}" if path.suffix else path.name] += 1
         return
     try:
         data = path.read_bytes()
     except OSError as error:
         raise HistoryError(f"{path}: {error.strerror or error}") from None
     if inside and not data.strip():  # the report of a job that is killed
-        found.left_out["empty files"] += 1
+        found.skipped["empty files"] += 1
         return
     for number, text in enumerate(_objects(data), 1):
         where = f"{path}:{number}"
@@ -328,7 +328,7 @@ def _read_file(path: Path, found: _Found, *, inside: bool) -> None:
                 "wrote with --output json, or a certificate)"
             )
         if not known:
-            found.left_out[f"{path.suffix} that is no report"] += 1
+            found.skipped[f"{path.suffix} that is not a report"] += 1
 
 
 def _objects(data: bytes) -> list[bytes]:
@@ -344,7 +344,7 @@ def _add(text: bytes, source: str, found: _Found) -> bool:
     """Add what a JSON object says, and return whether it is a report.
 
     Raises:
-        msgspec.MsgspecError: if it is no object, or a report that cannot be read.
+        msgspec.MsgspecError: if it is not an object, or a report that cannot be read.
     """
     probe = msgspec.json.decode(text, type=_Probe)
     if probe.verdict and isinstance(probe.history, str) and isinstance(probe.spec, str):
@@ -418,7 +418,7 @@ def _chain(path: Path) -> RunVerdict:
     """Return the verdict with which a watch ended, which is not checked here.
 
     Raises:
-        HistoryError: if the file is no chain.
+        HistoryError: if the file is not a chain.
     """
     from isolang.watch.chain import ChainEnd, Head
 
@@ -449,7 +449,7 @@ def _chain(path: Path) -> RunVerdict:
 
 
 def _header(path: Path) -> dict[str, str]:
-    """Return what the first line of a recorded history says; nothing if it is no such history."""
+    """Return what the first line of a recorded history says; nothing if it is another file."""
     try:
         with path.open("rb") as file:
             line = file.readline(_HEADER).decode("utf-8", "replace")
@@ -474,7 +474,7 @@ def _header(path: Path) -> dict[str, str]:
 # --- text ---
 
 
-def _left_out(counts: Counter[str]) -> list[str]:
+def _skipped(counts: Counter[str]) -> list[str]:
     return [f"{count:,} {kind}" for kind, count in sorted(counts.items())]
 
 
@@ -514,9 +514,9 @@ def _text(made: Summary) -> Iterator[str]:
         yield ""
         yield "Not decided"
         yield from (f"  {n:,} × {reason}" for reason, n in unclear.most_common())
-    if made.left_out:
+    if made.skipped:
         yield ""
-        yield f"left out: {'; '.join(made.left_out)}"
+        yield f"left out: {'; '.join(made.skipped)}"
 
 
 def _table(made: Summary) -> Iterator[str]:

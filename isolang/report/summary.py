@@ -63,7 +63,7 @@ class RunVerdict(Struct, frozen=True, kw_only=True):
 
     @property
     def promise(self) -> tuple[str, str, str]:
-        """What is tested: the target, the level that clients requested, and the specification."""
+        """The target, the level that clients requested, and the specification."""
         return self.target, self.isolation, self.level
 
 
@@ -161,7 +161,7 @@ class KnownViolation(Struct, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> tuple[str, str, str, str]:
-        """What identifies the violation among those of all runs."""
+        """The names that identify the violation among those of all runs."""
         return self.target, self.isolation, self.level, self.anomaly
 
 
@@ -174,7 +174,7 @@ class Summary(Struct, frozen=True, kw_only=True):
         first_bad: the first bad version of each target and level.
         violations: each violation once, new ones first.
         gone: the violations of ``--against`` that no run shows any more.
-        left_out: the files that are no report, by kind.
+        skipped: the files that are not reports, by kind.
         runs: all verdicts; therefore a summary can be summarized again.
     """
 
@@ -183,7 +183,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     first_bad: tuple[FirstBad, ...]
     violations: tuple[KnownViolation, ...]
     gone: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
     runs: tuple[RunVerdict, ...]
 
     def counts(self) -> Counter[str]:
@@ -255,16 +255,16 @@ def summarized(
     runs: Iterable[RunVerdict],
     *,
     against: Sequence[RunVerdict] | None = None,
-    left_out: Sequence[str] = (),
+    skipped: Sequence[str] = (),
     argument: Callable[[RunVerdict], str] = lambda run: "",
 ) -> Summary:
     """Return the summary of runs.
 
     Args:
-        runs: the verdicts; one that is given twice (the same history and level) counts once.
+        runs: the verdicts; a repeated one (the same history and level) counts once.
         against: the verdicts of earlier runs; ``None`` for no comparison.
-        left_out: the files that are no report, by kind.
-        argument: returns the text of the argument about a violation, for the runs that are shown.
+        skipped: the files that are not reports, by kind.
+        argument: returns the text of the argument about a violation of a run.
     """
     every = _each_once(runs)
     groups: dict[tuple[str, ...], list[RunVerdict]] = {}
@@ -286,15 +286,15 @@ def summarized(
             for one in before or ()
             if one.kind not in now and one.kind[:3] in tested
         ),
-        left_out=tuple(left_out),
+        skipped=tuple(skipped),
         runs=tuple(every),
     )
 
 
 def named(target: str, isolation: str, level: str, anomaly: str = "") -> str:
     """Return a name for what was tested, and for the violation if one is given."""
-    asked = f"{target} {isolation}".strip()
-    return ", ".join(filter(None, (asked, level, anomaly)))
+    requested = f"{target} {isolation}".strip()
+    return ", ".join(filter(None, (requested, level, anomaly)))
 
 
 def _decided(run: RunVerdict) -> bool:
@@ -460,8 +460,8 @@ def html(summary: Summary) -> str:
         + (f"<h2>Gone since then</h2><ul>{gone}</ul>" if gone else "")
         + (_reasons(unclear) if unclear else "")
         + (
-            f'<p class="note">Left out: {text("; ".join(summary.left_out))}.</p>'
-            if summary.left_out
+            f'<p class="note">Left out: {text("; ".join(summary.skipped))}.</p>'
+            if summary.skipped
             else ""
         )
     )

@@ -147,7 +147,7 @@ def test_a_folder_of_runs_without_reports(capfd, tmp_path, monkeypatch):
         "TinyDB", "3.1", "snapshot", ["0", "1"],
     )  # fmt: skip
     assert (undecided["unknown"], undecided["level"]) == (1, "")
-    assert made["left_out"] == ["1 *.md", "1 .json that is no report", "1 empty files"]
+    assert made["skipped"] == ["1 *.md", "1 .json that is not a report", "1 empty files"]
     assert "left out: 1 *.md" in found.err
 
 
