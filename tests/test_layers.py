@@ -53,7 +53,7 @@ DIRECT = {
     "strategies": {"testing"},
     "watch": {"api"},
     "jobs": {"api", "report"},
-    "cli": {"foresee", "jobs", "observe", "programs", "run", "simulator", "watch"},
+    "cli": {"jobs", "programs", "run", "simulator", "testing", "watch"},
     "__init__": {"many", "testing"},
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -18,6 +19,7 @@ from isolang.output.terminal import escaped, print_data, print_lines
 
 if TYPE_CHECKING:
     from isolang.foresee.predicted import ChangedRead, Prediction, Predictions
+    from isolang.testing.foreseen import Foreseen, PlayedPrediction
 
 
 class ReadReport(Struct, frozen=True, kw_only=True):
@@ -38,6 +40,30 @@ class ReadReport(Struct, frozen=True, kw_only=True):
     predicted: str
 
 
+class PlayedReport(Struct, frozen=True, kw_only=True):
+    """What a database did when a prediction was played.
+
+    Attributes:
+        database: the database, with its version; empty if nothing was played.
+        level: the level of the transactions there.
+        calls: what was called: first by the stranger, then by those of the path.
+        confirmed: whether the recorded history violates the stronger level, certified.
+        why: why it was not confirmed; empty if it was.
+        anomaly: the name of the violation; empty if there is none.
+        profile: the outcome of the database's own profile on the recorded history.
+        history: the recorded history, in EDN; empty if there is none.
+    """
+
+    database: str
+    level: str
+    calls: tuple[str, ...]
+    confirmed: bool
+    why: str
+    anomaly: str
+    profile: str
+    history: str
+
+
 class PredictionReport(Struct, frozen=True, kw_only=True):
     """A history that a level allows and another level forbids, made of the run.
 
@@ -54,6 +80,7 @@ class PredictionReport(Struct, frozen=True, kw_only=True):
         assumption: what the application is assumed to do.
         certified: whether checkers certified both verdicts on the whole predicted history.
         confirmed: whether it was played on a database, and violated the level there.
+        played: what happened when it was played; ``None`` if it was not.
         transactions: the number of transactions of the predicted history.
         history: the predicted history, in EDN.
     """
@@ -68,7 +95,8 @@ class PredictionReport(Struct, frozen=True, kw_only=True):
     count: int
     assumption: str
     certified: Literal[True] = True
-    confirmed: Literal[False] = False
+    confirmed: bool = False
+    played: PlayedReport | None = None
     transactions: int
     history: str
 
@@ -132,11 +160,34 @@ def predict(
             parser=number(int, 1, 1_000_000_000_000),
         ),
     ] = 2_000_000,
+    play: Annotated[
+        str,
+        typer.Option(
+            "--play", metavar="APP", show_default=False,
+            help="Play the predictions on PostgreSQL: the functions that the run's labels name, in "
+            "FILE.py, MODULE or FILE.py:OBJECT; or the recorded statements (`statements`).",
+        ),
+    ] = "",
+    setup: Annotated[
+        str,
+        typer.Option(
+            "--setup", metavar="NAME", show_default=True,
+            help="The function of APP that puts the database into the state before the run.",
+        ),
+    ] = "setup",
+    database: Annotated[
+        str,
+        typer.Option(
+            "--database", metavar="URL", show_default=True,
+            help="Where to play: the URL of a database, or `postgres` for a server of its own.",
+        ),
+    ] = "postgres",
     save: Annotated[
         str,
         typer.Option(
             "--save", metavar="DIR", rich_help_panel=OUTPUT, show_default=False,
-            help="Save the predicted histories and their certificates in this folder.",
+            help="Save the predicted and the played histories with their certificates in this "
+            "folder.",
         ),
     ] = "",
     reading: ReadOptions,
@@ -153,30 +204,52 @@ def predict(
     from isolang.language.load import load_spec
 
     weaker, stronger = (load_spec(name, include_path=include) for name in (at, against))
+    if play:
+        from isolang.testing.played_run import require_level
+
+        require_level(weaker.name.lower())
     with Bar(1, None) as bar:
         bar.phase("read")
         history = read_history(run, reading)
         bar.phase("predict")
         found = predicted(history, weaker, stronger, most=int(most), work=int(work))
-    if save:
-        _save(found, Path(save))
-    if output == "json":
-        print_data(json_text(_report(run, found)))
-    else:
-        print_lines(*map(escaped, _text(run, found)))
+    with TemporaryDirectory(prefix="isocheck-") as folder:
+        played = _played(found, play, setup, database, Path(folder)) if play else None
+        if save:
+            _save(found, played, Path(save))
+        if output == "json":
+            print_data(json_text(_report(run, found, played)))
+        else:
+            print_lines(*map(escaped, _text(run, found, played)))
     if found.found:
         return EXIT_INVALID
     return EXIT_UNKNOWN if found.gave_up else EXIT_VALID
 
 
-def _save(found: Predictions, folder: Path) -> None:
-    """Save each predicted history with the certificates for both levels.
+def _played(
+    found: Predictions, play: str, setup: str, database: str, folder: Path
+) -> Foreseen | None:
+    """Play the predictions; ``None`` if there are none."""
+    import sys
+    from contextlib import redirect_stdout
+
+    from isolang.testing.played_run import play_run
+
+    if not found.found:
+        return None
+    with redirect_stdout(sys.stderr):  # what the application prints is no part of the report
+        return play_run(found, play, setup=setup, database=database, folder=folder)
+
+
+def _save(found: Predictions, played: Foreseen | None, folder: Path) -> None:
+    """Save each predicted history with the certificates for both levels, and the played ones.
 
     Raises:
         HistoryError: a file cannot be written.
     """
     from isolang.errors import HistoryError
     from isolang.files import replacing, write_whole
+    from isolang.verdict import Invalid, Valid
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -186,6 +259,14 @@ def _save(found: Predictions, folder: Path) -> None:
             for verdict, side in ((one.valid, "at"), (one.invalid, "against")):
                 path = folder / f"prediction-{n}.{side}.certificate.json"
                 write_whole(path, verdict.certificate().to_json())
+        for n, other in enumerate(played.played if played else (), 1):
+            if other.path is None:
+                continue
+            with replacing(folder / f"played-{n}.edn") as stream:
+                stream.write(other.path.read_bytes())
+            if isinstance(other.verdict, Valid | Invalid):
+                path = folder / f"played-{n}.against.certificate.json"
+                write_whole(path, other.verdict.certificate().to_json())
     except OSError as error:
         raise HistoryError(f"{folder}: cannot be written: {error.strerror or error}") from None
 
@@ -193,21 +274,41 @@ def _save(found: Predictions, folder: Path) -> None:
 # --- JSON ---
 
 
-def _report(run: str, found: Predictions) -> PredictReport:
+def _report(run: str, found: Predictions, played: Foreseen | None) -> PredictReport:
     return PredictReport(
         history=run,
         transactions=len(found.run.order),
         at=found.at,
         against=found.against,
         outcome=found.outcome,
-        predictions=tuple(map(_prediction, found.found)),
+        predictions=tuple(
+            _prediction(one, _played_report(played, n)) for n, one in enumerate(found.found)
+        ),
         more=found.more,
         gave_up=found.gave_up,
     )
 
 
-def _prediction(one: Prediction) -> PredictionReport:
+def _played_report(played: Foreseen | None, n: int) -> PlayedReport | None:
+    if played is None:
+        return None
+    one = played.played[n]
+    return PlayedReport(
+        database=played.server if one.path is not None else "",
+        level=played.level,
+        calls=tuple(call.located for call in one.calls),
+        confirmed=one.confirmed,
+        why=one.why,
+        anomaly=one.anomaly,
+        profile=one.profile,
+        history=one.path.read_text() if one.path is not None else "",
+    )
+
+
+def _prediction(one: Prediction, played: PlayedReport | None) -> PredictionReport:
     return PredictionReport(
+        confirmed=played is not None and played.confirmed,
+        played=played,
         rule=one.rule,
         anomaly=one.invalid.violation.anomaly,
         stranger=one.stranger,
@@ -234,7 +335,7 @@ def _prediction(one: Prediction) -> PredictionReport:
 # --- text ---
 
 
-def _text(run: str, found: Predictions) -> Iterator[str]:
+def _text(run: str, found: Predictions, played: Foreseen | None) -> Iterator[str]:
     many = len(found.run.order)
     yield (
         f"{run}: {many:,} transactions, which satisfy {found.against} as they ran. "
@@ -245,14 +346,19 @@ def _text(run: str, found: Predictions) -> Iterator[str]:
     for n, one in enumerate(found.found, 1):
         yield ""
         yield from _one(n, one, found)
+        if played is not None:
+            yield from _play(played, played.played[n - 1])
     yield ""
     if found.more:
         yield f"  {found.more:,} more kinds (--most)"
     if not found.found:
         yield f"  At {found.at}, nothing was found. That does not mean safe: the search considered"
         yield "  only these transactions, by the two rules of docs/foresee.md."
-    else:
+    elif played is None:
         yield "  None of this was played: a prediction is confirmed only if a database shows it."
+    else:
+        where = f"{f' on {played.server}' if played.server else ''} at {played.level}"
+        yield f"  {len(played.confirmed)} of {len(played.played)} confirmed{where}."
     yield from (f"  gave up: {why}" for why in found.gave_up)
 
 
@@ -272,6 +378,15 @@ def _one(n: int, one: Prediction, found: Predictions) -> Iterator[str]:
         "transactions of the predicted history"
     )
     yield f"     assumed: {one.assumption}"
+
+
+def _play(played: Foreseen, one: PlayedPrediction) -> Iterator[str]:
+    if not one.confirmed:
+        yield f"     NOT CONFIRMED at {played.level}: {one.why}"
+        return
+    yield f"     CONFIRMED on {played.server} at {played.level}: {one.anomaly}, certified"
+    for call, does in zip(one.calls, ("", "overlooks ", *["then "] * len(one.calls)), strict=False):
+        yield f"       {does}{call.located}"
 
 
 def _roles(one: Prediction) -> Iterator[tuple[str, str]]:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from isolang.errors import UnsupportedError
+from isolang.foresee.run import program_of
 from isolang.foresee.templates import (
     ALL,
     Branch,
@@ -111,7 +112,7 @@ def extract(history: History, *, same_keys: Collection[Collection[str]] = ()) ->
         if label is None:
             name = names.setdefault(statements, f"P{len(names) + 1}")
         else:
-            name = words.word(label if isinstance(label, str) else " ".join(label))
+            name = words.word(program_of([label] if isinstance(label, str) else label))
         found[name, statements] = found.get((name, statements), 0) + 1
     if not found:
         what = "no committed transaction that touches a row"

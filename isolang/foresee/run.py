@@ -9,7 +9,8 @@ transactions, they take only a few machine instructions for each transaction and
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 INITIAL: Final = -1
 """The source of a read that returned the initial version."""
 
+_CALL: Final = re.compile(r"^([\w.]+)\(.*\)$", re.DOTALL)
 _READS: Final = (c.READ, c.READ_LIST)
 _UPDATES: Final = (c.WRITE, c.APPEND)
 
@@ -248,11 +250,12 @@ class PassedRun(Struct, frozen=True, eq=False):
     def what(self, txn: int) -> str:
         """Return a name for the program of which a transaction is an instance.
 
-        This is its labels; if it has none, the first recorded ``file:line``; otherwise its shape.
+        This is its labels, in which a call (``pay(1, 30)``) names its function; if it has none,
+        the first recorded ``file:line``; otherwise its shape.
         """
         history, number = self.history, self.numbers[txn]
         if labels := history.labels_of(number):
-            return " ".join(labels)
+            return program_of(labels)
         steps = self.order.programs[txn].steps
         callers = dict.fromkeys(x for s in steps if (x := history.remark(s.op).caller))
         return next(iter(callers), "") or self.shape(txn)
@@ -270,6 +273,17 @@ class PassedRun(Struct, frozen=True, eq=False):
             parts.append(f"{c.KIND_NAMES[step.kind]} {table}[{letter}]" if table else
                          f"{c.KIND_NAMES[step.kind]} {letter}")  # fmt: skip
         return " ".join(parts)
+
+
+def program_of(labels: Iterable[str]) -> str:
+    """Return the program that the labels of a transaction name.
+
+    A label that is a call names its function.
+
+    >>> program_of(["pay(1, 30)"])
+    'pay'
+    """
+    return " ".join(dict.fromkeys(_CALL.sub(r"\1", label) for label in labels))
 
 
 def table_and_row(key: str) -> tuple[str, str]:

@@ -1,12 +1,18 @@
-"""Predicts what a sequential test could have done at a weaker level, and plays it on PostgreSQL.
+"""Plays predictions on PostgreSQL, and says which of them the database showed.
 
-A prediction is confirmed if the application's own functions, called in the predicted schedule at
-the weaker level, left a history that violates the stronger level.
+A prediction is confirmed if calls in the predicted schedule at the weaker level left a history that
+violates the stronger level. The calls are those of a test (:func:`foresee`), those that the labels
+of a run name, or the recorded statements themselves (:mod:`isolang.testing.played_run`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import ast
+import asyncio
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +24,7 @@ if TYPE_CHECKING:
     from isolang.foresee.predicted import Prediction, Predictions, Timed
     from isolang.history.history import History
     from isolang.testing.isolation import Isolation
+    from isolang.verdict import Verdict
 
 PROFILES: Final[Mapping[str, str]] = {
     "read committed": "postgresql-read-committed",
@@ -25,33 +32,66 @@ PROFILES: Final[Mapping[str, str]] = {
 }
 """The profile of each level that can be foreseen."""
 
+_LABEL: Final[ContextVar[str]] = ContextVar("isolation label", default="")
 _BLOCKED: Final = 1.0  # seconds after which a call counts as waiting for a lock
 
 
+def current_label() -> str:
+    """Return the label of the transactions that begin now; empty outside of an :class:`AppCall`."""
+    return _LABEL.get()
+
+
 class AppCall(Struct, frozen=True):
-    """A call of the application that a test made, which can be made again.
+    """A call of the application that was recorded, and can be made again.
 
     Attributes:
-        function: the function.
+        function: the function; the result of a coroutine function is awaited in a new event loop.
         args: its positional arguments.
         kwargs: its arguments by name.
         begin: the number of its first transaction in the recording.
         end: the number after its last one.
+        shown: how messages name it; if empty, as the call of a function.
+        sent: for each operation of its transaction, how many statements it has sent after the
+            statement of that operation; empty if the recording says.
     """
 
     function: Callable[..., object]
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    begin: int
-    end: int
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = {}
+    begin: int = 0
+    end: int = 1
+    shown: str = ""
+    sent: tuple[int, ...] = ()
 
     def again(self) -> object:
-        """Make the call again."""
-        return self.function(*self.args, **self.kwargs)
+        """Make the call, and label its transactions."""
+        with self.labelling():
+            result = self.function(*self.args, **self.kwargs)
+            return asyncio.run(_awaited(result)) if inspect.isawaitable(result) else result
+
+    @contextmanager
+    def labelling(self) -> Iterator[None]:
+        """Label the transactions that begin in this context."""
+        before = _LABEL.set(self.label)
+        try:
+            yield
+        finally:
+            _LABEL.reset(before)
 
     def __str__(self) -> str:
         arguments = [*map(repr, self.args), *(f"{name}={v!r}" for name, v in self.kwargs.items())]
-        return f"{self.name}({', '.join(arguments)})"
+        return self.shown or f"{self.name}({', '.join(arguments)})"
+
+    @property
+    def label(self) -> str:
+        """The label of its transactions: the call, if its arguments can be read from the text."""
+        try:
+            for one in (*self.args, *self.kwargs.values()):
+                if ast.literal_eval(repr(one)) != one:
+                    return self.name
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            return self.name
+        return str(self)
 
     @property
     def name(self) -> str:
@@ -65,6 +105,15 @@ class AppCall(Struct, frozen=True):
         code = getattr(self.function, "__code__", None)
         return f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code else ""
 
+    @property
+    def located(self) -> str:
+        """The call with the ``file:line`` of its function, for messages."""
+        return f"{self} ({self.where})" if self.where else str(self)
+
+
+async def _awaited(result: Any) -> object:
+    return await result
+
 
 class PlayedPrediction(Struct, frozen=True, kw_only=True, eq=False):
     """A prediction that was played on a database.
@@ -75,8 +124,9 @@ class PlayedPrediction(Struct, frozen=True, kw_only=True, eq=False):
         confirmed: whether the played history violates the stronger level.
         anomaly: the name of the violation; empty if there was none.
         why: why the prediction was not confirmed; empty if it was.
-        profile: the verdict of the database's own profile on the played history.
+        profile: the outcome of the database's own profile on the played history.
         path: the file of the played history; ``None`` if nothing was played.
+        verdict: the verdict of the stronger level on it; ``None`` if nothing was played.
     """
 
     prediction: Prediction
@@ -86,6 +136,7 @@ class PlayedPrediction(Struct, frozen=True, kw_only=True, eq=False):
     why: str = ""
     profile: str = ""
     path: Path | None = None
+    verdict: Verdict | None = None
 
     def __str__(self) -> str:
         stranger, overlooked, *others = self.calls or (None, None)
@@ -93,10 +144,10 @@ class PlayedPrediction(Struct, frozen=True, kw_only=True, eq=False):
             return f"{self.prediction.invalid.violation.anomaly}: {self.why}"
         text = (
             f"{self.anomaly or self.prediction.invalid.violation.anomaly}: "
-            f"{stranger} ({stranger.where}) overlooks {overlooked} ({overlooked.where})"
+            f"{stranger.located} overlooks {overlooked.located}"
         )
         if others:
-            text += f"; {others[-1]} ({others[-1].where}) closes the cycle"
+            text += f"; {others[-1].located} closes the cycle"
         return text if self.confirmed else f"{text}: not confirmed, {self.why}"
 
 
@@ -150,6 +201,25 @@ def profile_of(level: str) -> str:
     return PROFILES[level.lower()]
 
 
+class Stage(Struct, frozen=True, kw_only=True, eq=False):
+    """The calls that made a run, and the watched database on which they are played again.
+
+    Attributes:
+        calls: for transactions of the run, by their numbers in its history, the call that made it,
+            or the reason why there is none. The setup made all others.
+        setup: a function that puts the database into the state before the run.
+        watching: a context manager for a folder, which watches the database and records into it.
+        level: the level of PostgreSQL, a key of ``PROFILES``.
+        leave: a function that removes what the setup left behind.
+    """
+
+    calls: Mapping[int, AppCall | str]
+    setup: Callable[[], object]
+    watching: Callable[[Path], AbstractContextManager[Isolation]]
+    level: str
+    leave: Callable[[], object] = lambda: None
+
+
 def foresee(
     isolation: Isolation,
     calls: Sequence[AppCall],
@@ -178,59 +248,63 @@ def foresee(
     history = isolation.recorder.history()
     # The test called one function after the other, so that a transaction's place says who ran it.
     numbers = history.columns.txn_begin.argsort().tolist()
-    programs = {
-        numbers[place]: call.name
+    made: dict[int, AppCall | str] = {
+        numbers[place]: call
         for call in calls
         for place in range(call.begin, min(call.end, len(numbers)))
     }
+    programs = {number: call.name for number, call in made.items() if isinstance(call, AppCall)}
     predictions = predict(history, profile, against, most=most, programs=programs)
+    stage = Stage(calls=made, setup=setup, watching=isolation.again, level=level.lower())
+    return play(predictions, stage, isolation.folder)
+
+
+def play(predictions: Predictions, stage: Stage, folder: Path) -> Foreseen:
+    """Play each prediction, and record what happened in folders of its own.
+
+    Args:
+        predictions: the predictions at the profile of the stage's level.
+        stage: the calls and the database.
+        folder: the folder in which those of the recordings lie.
+    """
     played, server = [], ""
     for n, prediction in enumerate(predictions.found, 1):
-        player = _Player(isolation, (calls, setup), level, predictions, prediction)
-        played.append(player.play(isolation.folder / f"foreseen-{n}", profile, against))
+        player = _Player(stage, predictions, prediction)
+        played.append(player.play(folder / f"foreseen-{n}"))
         server = server or player.server
-    return Foreseen(level=level, server=server, predictions=predictions, played=tuple(played))
+    return Foreseen(level=stage.level, server=server, predictions=predictions, played=tuple(played))
 
 
 class _UnplayableError(Exception):
-    """A prediction that the calls of the test cannot be arranged to."""
+    """A prediction that the calls of the run cannot be arranged to."""
 
 
 class _Player:
     """Plays one prediction."""
 
-    def __init__(
-        self,
-        isolation: Isolation,
-        test: tuple[Sequence[AppCall], Callable[[], object]],
-        level: str,
-        predictions: Predictions,
-        prediction: Prediction,
-    ) -> None:
+    def __init__(self, stage: Stage, predictions: Predictions, prediction: Prediction) -> None:
         import psycopg
 
         self.server = ""
-        self._isolation, (self._calls, self._setup) = isolation, test
-        self._predictions, self._prediction = predictions, prediction
-        self._level = getattr(psycopg.IsolationLevel, level.upper().replace(" ", "_"))
+        self._stage, self._predictions, self._prediction = stage, predictions, prediction
+        self._level = getattr(psycopg.IsolationLevel, stage.level.upper().replace(" ", "_"))
 
     def _call_of(self, txn: int) -> AppCall | None:
         """Return the call that made a transaction of the candidate; the setup made the others."""
         run = self._predictions.run
-        number = run.numbers[self._prediction.who[txn]]
-        # The test called one function after the other.
-        place = int((run.history.columns.txn_begin < run.history.columns.txn_begin[number]).sum())
-        found = next((c for c in self._calls if c.begin <= place < c.end), None)
+        found = self._stage.calls.get(run.numbers[self._prediction.who[txn]])
+        if isinstance(found, str):
+            raise _UnplayableError(found)
         if found is not None and found.end - found.begin > 1:
             raise _UnplayableError(f"{found} ran {found.end - found.begin} transactions")
         return found
 
-    def play(self, folder: Path, profile: str, against: str) -> PlayedPrediction:
+    def play(self, folder: Path) -> PlayedPrediction:
         """Play the prediction, and judge what was recorded."""
         from isolang.foresee.predicted import schedule
 
         one, candidate = self._prediction, self._prediction.candidate
-        timed: Timed = "snapshots" if profile == PROFILES["repeatable read"] else "statements"
+        timed: Timed = "snapshots" if self._stage.level == "repeatable read" else "statements"
         before, steps, between = schedule(candidate, timed)
         t = candidate.stranger
         try:
@@ -241,18 +315,29 @@ class _Player:
             shown = tuple(call for i in (t, *candidate.path) if (call := made[i]) is not None)
         except _UnplayableError as error:
             return PlayedPrediction(prediction=one, calls=(), confirmed=False, why=str(error))
-        self._setup()
+        try:
+            self._stage.setup()
+        except Exception as error:
+            if isinstance(error, IsolangError):
+                raise
+            raise IsolangError(f"the database could not be prepared: {_brief(error)}") from error
         for i in before:
             if (call := made[i]) is not None:
-                call.again()
+                try:
+                    call.again()
+                except Exception as error:  # of the application
+                    why = f"{call} failed before ({_brief(error)})"
+                    return PlayedPrediction(prediction=one, calls=shown, confirmed=False, why=why)
         folder.mkdir(parents=True, exist_ok=True)
-        split = self._statements(t, steps)
+        split = self._statements(t, made[t], steps)
         events = self._scheduled(folder, made, t, split, between)
-        return self._judged(folder, shown, events, profile, against)
+        return self._judged(folder, shown, events)
 
-    def _statements(self, t: int, steps: int) -> int:
+    def _statements(self, t: int, call: AppCall | None, steps: int) -> int:
         """Return how many statements made the first steps of a transaction."""
         run = self._predictions.run
+        if call is not None and call.sent:
+            return call.sent[steps - 1]
         first = run.order.programs[self._prediction.who[t]].steps[:steps]
         if first[-1].sent is not None:
             return first[-1].sent.number
@@ -279,7 +364,7 @@ class _Player:
             return PacedCall(call.again, self._level)
 
         events: list[str] = []
-        with self._isolation.again(folder) as recording:
+        with self._stage.watching(folder) as recording:
             self.server = recording.server_name()
             with Paced():
                 stranger = started(t)
@@ -304,12 +389,7 @@ class _Player:
         return events
 
     def _judged(
-        self,
-        folder: Path,
-        shown: tuple[AppCall, ...],
-        events: list[str],
-        profile: str,
-        against: str,
+        self, folder: Path, shown: tuple[AppCall, ...], events: list[str]
     ) -> PlayedPrediction:
         from isolang.api import check, load_history
         from isolang.verdict import Invalid
@@ -321,7 +401,7 @@ class _Player:
                 prediction=self._prediction, calls=shown, confirmed=False, why=why
             )
         history = load_history(path)
-        verdict = check(history, against)
+        verdict = check(history, self._prediction.invalid.spec)
         confirmed = isinstance(verdict, Invalid) and verdict.certified
         if not confirmed and not events:
             same = self._as_recorded(history)
@@ -332,8 +412,9 @@ class _Player:
             confirmed=confirmed,
             anomaly=verdict.violation.anomaly if isinstance(verdict, Invalid) else "",
             why="" if confirmed else "; ".join(events),
-            profile=check(history, profile).outcome,
+            profile=check(history, PROFILES[self._stage.level]).outcome,
             path=path,
+            verdict=verdict,
         )
 
     def _as_recorded(self, history: History) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import os
 import re
 import threading
@@ -13,7 +15,10 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from msgspec.structs import replace
+
 from isolang.errors import IsolangError
+from isolang.testing.foreseen import AppCall, current_label
 from isolang.testing.refused import Refused
 
 if TYPE_CHECKING:
@@ -28,7 +33,7 @@ if TYPE_CHECKING:
     from isolang.run.operation import Recorded
     from isolang.run.outcome import Connection, Driver, Outcome
     from isolang.run.record.recorder import RecordedTransaction, Recorder
-    from isolang.testing.foreseen import AppCall, Foreseen
+    from isolang.testing.foreseen import Foreseen
     from isolang.verdict import Valid, Verdict
 
 _T = TypeVar("_T")
@@ -84,7 +89,8 @@ class Isolation:
         self._transactions = 0  # the number of transactions that have ended
         self._calls: list[AppCall] = []
         self._setup: Callable[[], object] | None = None
-        self._psycopg: tuple[str, dict[str, Any]] | None = None  # the arguments of watch_psycopg
+        # The method that began each watch of a driver, with its arguments.
+        self._watched: list[tuple[str, str, dict[str, Any]]] = []
         self._log_watch: DriverWatch | None = None  # the watch that reads the database's log
 
     # --- recording ---
@@ -99,6 +105,7 @@ class Isolation:
                 path = self.folder / "history.edn"
                 self._recorder = Recorder(path, about=f"seed {self.seed}")
                 self._recorder.ended = self._end_of_transaction
+                self._recorder.label = current_label
                 self._add(path)
             return self._recorder
 
@@ -137,7 +144,8 @@ class Isolation:
             session = self.session
         self._waiting.add(recorder.path)
         driver = driver or driver_of(connection)
-        transaction = Paused(recorder, session, connection, tuple(plan), driver)
+        labels = tuple(filter(None, [current_label()]))
+        transaction = Paused(recorder, session, connection, tuple(plan), driver, labels=labels)
         transaction.caller = caller
         return transaction
 
@@ -351,7 +359,7 @@ class Isolation:
         """
         from isolang.observe.drivers.through_psycopg import Psycopg
 
-        self._psycopg = conninfo, {"names": names, **parameters}
+        self._watched.append(("watch_psycopg", conninfo, {"names": names, **parameters}))
         return self._watch_driver(Psycopg(), conninfo, names, versions, parameters)
 
     def watch_asyncpg(
@@ -369,6 +377,7 @@ class Isolation:
         """
         from isolang.observe.drivers.through_asyncpg import Asyncpg
 
+        self._watched.append(("watch_asyncpg", conninfo, {"names": names, **parameters}))
         return self._watch_driver(Asyncpg(), conninfo, names, versions, parameters)
 
     def _watch_driver(
@@ -420,14 +429,33 @@ class Isolation:
         function()
 
     def call(self, function: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
-        """Call a function of the application, and remember the call for :meth:`foresee`."""
-        from isolang.testing.foreseen import AppCall
+        """Call a function of the application, and remember the call for :meth:`foresee`.
 
-        begin = self._transactions
+        The transactions of the call are labelled with it: ``pay(1, 30)``. If the function is a
+        coroutine function, its result is awaited in a new event loop; in a test that runs in an
+        event loop, the result must be awaited.
+        """
+        if inspect.iscoroutinefunction(function) and _has_loop():
+            return self._call_later(function, args, kwargs)  # type: ignore[return-value]
+        with self._remembered(function, args, kwargs) as call:
+            return call.again()  # type: ignore[return-value]
+
+    async def _call_later(
+        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> object:
+        with self._remembered(function, args, kwargs) as call, call.labelling():
+            return await function(*args, **kwargs)
+
+    @contextmanager
+    def _remembered(
+        self, function: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Iterator[AppCall]:
+        """Remember which transactions a call runs."""
+        call = AppCall(function, args, kwargs, self._transactions)
         try:
-            return function(*args, **kwargs)
+            yield call
         finally:
-            self._calls.append(AppCall(function, args, kwargs, begin, self._transactions))
+            self._calls.append(replace(call, end=self._transactions))
 
     def _end_of_transaction(
         self, session: Hashable, outcome: Outcome, operations: Sequence[Recorded]
@@ -447,8 +475,8 @@ class Isolation:
             most: the largest number of predictions to play.
 
         Raises:
-            IsolangError: the test has not used :meth:`call`, :meth:`setup` or
-                :meth:`watch_psycopg`.
+            IsolangError: the test has not used :meth:`call`, :meth:`setup`, or a watch of a
+                driver.
         """
         from isolang.testing.foreseen import foresee
 
@@ -456,7 +484,7 @@ class Isolation:
             what
             for what, there in (
                 ("isolation.setup(function)", self._setup),
-                ("isolation.watch_psycopg(conninfo)", self._psycopg),
+                ("isolation.watch_psycopg(conninfo)", self._watched),
                 ("isolation.call(function, …)", self._calls),
             )
             if not there
@@ -464,7 +492,7 @@ class Isolation:
         if missing or self._setup is None:
             raise IsolangError(
                 f"foresee: nothing can be played (got no {', no '.join(missing)}); "
-                "hint: a test that foresees prepares the database, watches psycopg, and calls"
+                "hint: a test that foresees prepares the database, watches a driver, and calls"
             )
         self._ending.close()
         return foresee(
@@ -473,12 +501,11 @@ class Isolation:
 
     @contextmanager
     def again(self, folder: Path) -> Iterator[Isolation]:
-        """Watch psycopg with the same arguments, and record another execution into a folder."""
-        assert self._psycopg is not None
+        """Watch the same drivers with the same arguments, and record another execution."""
         other = Isolation(folder, seed=self.seed, timeout=self.timeout)
-        conninfo, options = self._psycopg
         try:
-            other.watch_psycopg(conninfo, **options)
+            for method, conninfo, options in self._watched:
+                getattr(other, method)(conninfo, **options)
             yield other
         finally:
             other.close()
@@ -487,8 +514,7 @@ class Isolation:
         """Return the name and version of the PostgreSQL server that is watched, for messages."""
         import psycopg
 
-        assert self._psycopg is not None
-        conninfo, options = self._psycopg
+        _, conninfo, options = self._watched[0]
         with psycopg.connect(conninfo, **{k: v for k, v in options.items() if k != "names"}) as one:
             version = one.info.server_version
         return f"PostgreSQL {version // 10_000}.{version % 10_000}"
@@ -525,8 +551,6 @@ class Isolation:
             IsolangError: nothing was recorded or observed, or no level is given.
         """
         __tracebackhide__ = True
-        from msgspec.structs import replace
-
         from isolang.api import check, load_history
         from isolang.observe.unseen import accepted_kinds, loud
         from isolang.testing.assertion import accept
@@ -618,6 +642,15 @@ class Isolation:
         self._servers.close()
         if self._recorder is not None:
             self._recorder.close()
+
+
+def _has_loop() -> bool:
+    """Return whether an event loop runs in this thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _twice(name: str) -> IsolangError:

@@ -1,21 +1,29 @@
-"""Runs calls of an application that uses psycopg 3 one statement at a time.
+"""Runs calls of an application that uses psycopg 3 or asyncpg one statement at a time.
 
-Each call runs in its own thread. Before each statement and before COMMIT, the call waits until it
-is allowed to continue. Its transactions run at a given isolation level, even if the application
-requests another level.
+Each call runs in its own thread, in which an asynchronous call has its own event loop. Before each
+statement and before COMMIT, the call waits until it is allowed to continue. Its transactions run at
+a given isolation level, even if the application requests another level.
 """
 
 from __future__ import annotations
 
+import re
+import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from isolang.observe.drivers.hooks import Hooks, Steps
+from isolang.observe.drivers.transactions import control
 
 _HERE: Final = threading.local()
 # The seconds after which a call that has not reached its next statement is considered blocked.
 _WAIT: Final = 5.0
+_LEVEL: Final = re.compile(
+    r"isolation\s+level\s+(?:serializable|repeatable\s+read|read\s+(?:un)?committed)", re.IGNORECASE
+)
+_SETS: Final = re.compile(r"\s*set\b", re.IGNORECASE)
 
 
 class PacedCall:
@@ -82,7 +90,7 @@ class PacedCall:
 
 
 class Paced:
-    """A context manager that makes psycopg wait before each statement of a paced call.
+    """A context manager that makes the drivers wait before each statement of a paced call.
 
     It must be entered after the watches, because their own statements must not wait.
     """
@@ -93,25 +101,44 @@ class Paced:
     def __enter__(self) -> Paced:
         import psycopg
 
-        for owner, name in ((psycopg.Cursor, "execute"), (psycopg.Cursor, "executemany")):
-            self._hooks.around(owner, name, _statement)
-        for other, name in (
-            (psycopg.Cursor, "copy"),
-            (psycopg.Cursor, "stream"),
-            (psycopg.ServerCursor, "execute"),
+        for prefix, enter, end in (
+            ("", "__enter__", "__exit__"),
+            ("Async", "__aenter__", "__aexit__"),
         ):
-            self._hooks.before(other, name, _other)
-        self._hooks.around(psycopg.Connection, "commit", _commit)
-        self._hooks.around(psycopg.Transaction, "__enter__", _begin)
-        self._hooks.around(psycopg.Transaction, "__exit__", _end)
+            awaits = bool(prefix)
+            cursor, server, connection, transaction = (
+                getattr(psycopg, prefix + name)
+                for name in ("Cursor", "ServerCursor", "Connection", "Transaction")
+            )
+            for owner, name, steps in (
+                (cursor, "execute", _statement),
+                (cursor, "executemany", _statement),
+                (connection, "commit", _commit),
+                (transaction, enter, _begin),
+                (transaction, end, _end),
+            ):
+                self._hooks.around(owner, name, steps, awaits=awaits)
+            for owner, name in ((cursor, "copy"), (cursor, "stream"), (server, "execute")):
+                self._hooks.before(owner, name, _other)
+        if "asyncpg" in sys.modules:
+            self._hook_asyncpg()
         return self
+
+    def _hook_asyncpg(self) -> None:
+        from asyncpg import Connection
+        from asyncpg.prepared_stmt import PreparedStatement
+
+        for name in ("execute", "fetch", "fetchrow", "fetchval", "executemany"):
+            self._hooks.around(Connection, name, _sent, awaits=True)
+            if hasattr(PreparedStatement, name) and name != "execute":
+                self._hooks.around(PreparedStatement, name, _prepared, awaits=True)
 
     def __exit__(self, *exc: object) -> None:
         self._hooks.remove()
 
 
-def _statement(original: Any, cursor: Any, *args: Any, **options: Any) -> Steps:
-    return _gated(cursor.connection, original, cursor, *args, **options)
+def _statement(original: Any, cursor: Any, query: Any, *args: Any, **options: Any) -> Steps:
+    return _gated(cursor.connection, original, cursor, _at_level(query), *args, **options)
 
 
 def _other(cursor: Any, *_: object, **__: object) -> None:
@@ -119,8 +146,8 @@ def _other(cursor: Any, *_: object, **__: object) -> None:
     call = getattr(_HERE, "call", None)
     if call is not None and not call.inside:
         call.wait()
-        if not cursor.connection.autocommit:
-            _set_level(cursor.connection, call)
+        if not cursor.connection.autocommit and not hasattr(cursor.connection, "__aenter__"):
+            list(_set_level(cursor.connection, call))  # it yields only for asynchronous connections
 
 
 def _commit(original: Any, connection: Any) -> Steps:
@@ -134,26 +161,59 @@ def _end(original: Any, transaction: Any, *exc: Any) -> Steps:
 def _begin(original: Any, transaction: Any) -> Steps:
     call = getattr(_HERE, "call", None)
     if call is not None:
-        _set_level(transaction.connection, call)
+        yield from _set_level(transaction.connection, call)
     return (yield lambda: original(transaction))
 
 
+def _sent(original: Any, connection: Any, query: str, *args: Any, **options: Any) -> Steps:
+    if query == connection.get_reset_query():
+        return (yield partial(original, connection, query, *args, **options))
+    return (yield from _gated(None, original, connection, _at_level(query), *args, **options))
+
+
+def _prepared(original: Any, statement: Any, *args: Any, **options: Any) -> Steps:
+    return _gated(None, original, statement, *args, **options)
+
+
 def _gated(connection: Any, original: Any, *args: Any, **options: Any) -> Steps:
+    """Wait until the call may continue, and send its statement.
+
+    Args:
+        connection: the connection of psycopg; ``None`` if the driver sends BEGIN as a statement.
+        original: the method to call.
+        args: its arguments.
+        options: its arguments by name.
+    """
     call = getattr(_HERE, "call", None)
     if call is None or call.inside:
         return (yield lambda: original(*args, **options))
     call.wait()
     call.inside = True
     try:
-        if not connection.autocommit:
-            _set_level(connection, call)
+        if connection is not None and not connection.autocommit:
+            yield from _set_level(connection, call)
         return (yield lambda: original(*args, **options))
     finally:
         call.inside = False
 
 
-def _set_level(connection: Any, call: PacedCall) -> None:
+def _set_level(connection: Any, call: PacedCall) -> Steps:
     """Set the isolation level of the next transaction, unless a transaction is open."""
     idle = connection.info.transaction_status.name == "IDLE"
     if idle and connection.isolation_level != call.level:
-        connection.isolation_level = call.level
+        if hasattr(connection, "__aenter__"):
+            yield partial(connection.set_isolation_level, call.level)
+        else:
+            connection.isolation_level = call.level
+
+
+def _at_level(query: Any) -> Any:
+    """Return a statement that requests the level of the current call instead of its own level."""
+    call = getattr(_HERE, "call", None)
+    if call is None or not isinstance(query, str):
+        return query
+    level = f"ISOLATION LEVEL {call.level.name.replace('_', ' ')}"
+    begins = getattr(control(query), "kind", "") == "begin"
+    if (begins or _SETS.match(query)) and _LEVEL.search(query):
+        return _LEVEL.sub(level, query)
+    return f"{query.rstrip().rstrip(';')} {level}" if begins else query

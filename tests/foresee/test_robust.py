@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import random
-from itertools import islice, product
+from itertools import islice
 
 import pytest
 from msgspec.structs import replace
-from support.interleavings import of_branch, some_violation, violated
+from support.interleavings import replayed, some_violation
 from support.paths import ROOT
 from support.random_templates import random_templates, shown
 
 from isolang.foresee.decide import decide, lowest, maximal, mends
 from isolang.foresee.robust import candidates, robust
-from isolang.foresee.split import concrete, counterexample
+from isolang.foresee.split import counterexample
 from isolang.foresee.templates import templates
 from isolang.programs.syntax import load_templates, parse_templates
 
@@ -232,27 +232,6 @@ def test_traps(name) -> None:
         assert some_violation(found, levels, sessions=sessions, most=400) is None
     else:
         assert (decision.counterexample is not None) == (expected == "not robust")
-
-
-def replayed(found, levels, candidate, sessions: bool) -> bool:
-    """Whether the transactions of a counterexample fail in some interleaving of the oracle."""
-    numbers: dict[str, int] = {"0": 0}
-    given = [
-        {name: numbers.setdefault(value, len(numbers)) for name, value in one.items()}
-        for one in concrete(found, candidate)
-    ]
-    before: list[int | None] = [None, None]
-    for number, link in enumerate(candidate.links, 2):
-        before.append(number - 1 if link.kind == "session" else None)
-    universe = range(len(numbers) + 1)
-    deleting = frozenset(
-        one.relation for own in found.branches for one in own.statements if one.kind == "delete"
-    )
-    every = [
-        list(of_branch(found, one.branch, values, levels, universe))
-        for one, values in zip((candidate.split, *candidate.chain), given, strict=True)
-    ]
-    return any(violated(chosen, tuple(before), deleting) for chosen in product(*every))
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -16,6 +16,7 @@ import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from isolang.foresee.split import concrete
 from isolang.foresee.templates import ALL, Branch, Templates
 
 Item = tuple[str, tuple[int, ...], str]  # a relation, the keys of a row, a column
@@ -291,3 +292,24 @@ def some_violation(
 
 def _multisets(every: list[Instance], *, repeat: int) -> Iterator[tuple[Instance, ...]]:
     return itertools.combinations_with_replacement(every, repeat)
+
+
+def replayed(found, levels, candidate, sessions: bool) -> bool:
+    """Whether the transactions of a counterexample fail in some interleaving of the oracle."""
+    numbers: dict[str, int] = {"0": 0}
+    given = [
+        {name: numbers.setdefault(value, len(numbers)) for name, value in one.items()}
+        for one in concrete(found, candidate)
+    ]
+    before: list[int | None] = [None, None]
+    for number, link in enumerate(candidate.links, 2):
+        before.append(number - 1 if link.kind == "session" else None)
+    universe = range(len(numbers) + 1)
+    deleting = frozenset(
+        one.relation for own in found.branches for one in own.statements if one.kind == "delete"
+    )
+    every = [
+        list(of_branch(found, one.branch, values, levels, universe))
+        for one, values in zip((candidate.split, *candidate.chain), given, strict=True)
+    ]
+    return any(violated(chosen, tuple(before), deleting) for chosen in itertools.product(*every))

@@ -74,6 +74,8 @@ class Recorder:
         path: the file that contains the history.
         ended: a function that is called when a transaction has ended, with its session, outcome and
             operations; ``None`` to call no function.
+        label: a function that returns the label of a transaction that begins without one, or an
+            empty text; ``None`` for no label.
 
     >>> import sqlite3, tempfile
     >>> path = tempfile.mktemp(suffix=".edn")
@@ -127,6 +129,7 @@ class Recorder:
         self._began = monotonic_ns()
         self._failure: OSError | None = None
         self.ended: Callable[[Hashable, Outcome, Sequence[Recorded]], None] | None = None
+        self.label: Callable[[], str] | None = None
         if about:
             self._write("".join(f"; {line}\n" for line in about.splitlines()).encode())
         if versions is not None:
@@ -168,6 +171,8 @@ class Recorder:
                 connection needs ``async with``, or the session's last transaction has not ended.
         """
         driver = driver or driver_of(connection)
+        if not label and self.label is not None and (current := self.label()):
+            label = current
         labels = (label,) if isinstance(label, str) else tuple(label)
         return RecordedTransaction(
             self, session, connection, tuple(plan), driver, labels=labels, level=level

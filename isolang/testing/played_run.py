@@ -1,0 +1,343 @@
+"""Plays the predictions of a recorded run, by functions of the application or by its statements.
+
+Each label of the run may name a call of the application: ``pay(1, 30)``. Where no functions are at
+hand, the recorded statements themselves are executed on rows of their own, with their locks. Then
+everybody executes the same statements, whatever he reads, as a prediction assumes.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from importlib import import_module
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from isolang.errors import IsolangError, none_of
+from isolang.history import columns as c
+from isolang.testing.foreseen import AppCall, Foreseen, Stage, play
+
+if TYPE_CHECKING:
+    from isolang.foresee.predicted import Predictions
+    from isolang.foresee.run import Access, PassedRun
+    from isolang.testing.isolation import Isolation
+
+STATEMENTS: Final = "statements"
+"""What ``--play`` gets for the recorded statements, in place of an application."""
+
+LEVELS: Final = {
+    "postgresql-read-committed": "read committed",
+    "postgresql-repeatable-read": "repeatable read",
+    "si": "repeatable read",
+}
+"""The level of PostgreSQL at which predictions at a level are played."""
+
+_SCHEMA: Final = "isocheck_foresee"
+_TABLE: Final = f"{_SCHEMA}.recorded"
+
+
+class Application(Struct, frozen=True, kw_only=True):
+    """The functions of an application.
+
+    Attributes:
+        name: where they come from, for messages.
+        functions: a module, or an object with the functions as attributes.
+        setup: the function that puts the database into the state before the run.
+    """
+
+    name: str
+    functions: Any
+    setup: Callable[[], object]
+
+    def call_of(self, labels: Sequence[str]) -> AppCall | str:
+        """Return the call that the labels of a transaction name, or why they name none."""
+        why = "it has no label"
+        for label in labels:
+            found = self._call(label)
+            if isinstance(found, AppCall):
+                return found
+            why = found
+        return why
+
+    def _call(self, label: str) -> AppCall | str:
+        try:
+            tree = ast.parse(label.strip(), mode="eval").body
+            args: tuple[Any, ...] = ()
+            kwargs: dict[str, Any] = {}
+            name = tree
+            if isinstance(tree, ast.Call):
+                name = tree.func
+                args = tuple(map(ast.literal_eval, tree.args))
+                kwargs = {one.arg or "": ast.literal_eval(one.value) for one in tree.keywords}
+            path = ast.unparse(name)
+        except (SyntaxError, ValueError):
+            return f"the label {label!r} is no call, such as pay(1, 30)"
+        function = self._named(path)
+        if function is None:
+            return f"{self.name} has no function {path}"
+        try:
+            inspect.signature(function).bind(*args, **kwargs)
+        except TypeError as error:
+            return f"the label {label!r} does not give the arguments of {path}: {error}"
+        except ValueError:
+            pass  # a function without a signature
+        return AppCall(function, args, kwargs)
+
+    def _named(self, path: str) -> Any:
+        """Return the function with a dotted name, or with its last part."""
+        found = self.functions
+        for part in path.split("."):
+            found = getattr(found, part, None)
+        found = found or getattr(self.functions, path.rpartition(".")[2], None)
+        return found if callable(found) else None
+
+
+def application(text: str, setup: str) -> Application:
+    """Import the application that a user names.
+
+    Args:
+        text: a module or a file, with the name of an object in it if that has the functions:
+            ``bank``, ``bank.py`` or ``bank.py:service``.
+        setup: the name of the function that prepares the database.
+
+    Raises:
+        IsolangError: it cannot be imported, or has no such object or function.
+    """
+    where, _, name = text.partition(":")
+    path = Path(where)
+    if where.endswith(".py"):
+        if not path.is_file():
+            raise IsolangError(f"{where}: no such file (got --play {text}, expected FILE.py)")
+        where = path.stem
+    folder = str(path.resolve().parent if path.suffix == ".py" else Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        found: Any = import_module(where)
+    except Exception as error:  # of the user's file
+        raise IsolangError(
+            f"{text}: cannot be imported ({type(error).__name__}: {error}); "
+            "hint: --play FILE.py, MODULE, or FILE.py:OBJECT"
+        ) from error
+    there = getattr(found, "__file__", None)
+    if path.suffix == ".py" and (there is None or Path(there).resolve() != path.resolve()):
+        raise IsolangError(
+            f"{text}: another module has this name (got {there or 'a built-in module'}, expected "
+            f"{path.resolve()}); hint: rename the file"
+        )
+    if name and not hasattr(found, name):
+        raise IsolangError(f"{text}: no such object (got {name!r})")
+    functions = getattr(found, name) if name else found
+    prepares = getattr(functions, setup, None) or getattr(found, setup, None)
+    if not callable(prepares):
+        raise IsolangError(
+            f"{text}: no function prepares the database (got no {setup!r}); hint: --setup NAME, a "
+            "function without arguments that puts it into the state before the run"
+        )
+    return Application(name=text, functions=functions, setup=prepares)
+
+
+def require_level(at: str) -> str:
+    """Return the level of PostgreSQL at which predictions are played.
+
+    Raises:
+        IsolangError: PostgreSQL has no level of this name.
+    """
+    if at not in LEVELS:
+        raise IsolangError(f"--play: PostgreSQL has no such level {none_of(at, [*LEVELS])}")
+    return LEVELS[at]
+
+
+def play_run(
+    predictions: Predictions, app: str, *, setup: str, database: str, folder: Path
+) -> Foreseen:
+    """Play the predictions of a run on PostgreSQL.
+
+    The application finds the database by the variables of its environment that libpq reads
+    (``PGHOST`` and others) and ``DATABASE_URL``. They are set before it is imported.
+
+    Args:
+        predictions: the predictions, at a level of ``LEVELS``.
+        app: the application, as :func:`application` takes it; or ``STATEMENTS``.
+        setup: the name of the function of the application that prepares the database.
+        database: ``postgres`` for a server of its own, or the URL of a database.
+        folder: the folder for the recordings.
+
+    Raises:
+        IsolangError: the level cannot be played, the application cannot be imported, or the server
+            cannot be started or reached.
+    """
+    from isolang.testing.isolation import Isolation
+
+    level = require_level(predictions.at)
+    own = Isolation(folder / "server")
+    try:
+        url = own.server("postgres") if database == "postgres" else database
+        with _environment(url):
+            stage = (
+                _of_statements(predictions.run, url, level)
+                if app == STATEMENTS
+                else _of_application(predictions.run, application(app, setup), url, level)
+            )
+            try:
+                return play(predictions, stage, folder)
+            finally:
+                stage.leave()
+    finally:
+        own.close()
+
+
+@contextmanager
+def _environment(url: str) -> Iterator[None]:
+    """Set the variables by which an application finds a database."""
+    from psycopg import conninfo
+
+    names = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD",
+             "dbname": "PGDATABASE"}  # fmt: skip
+    found = conninfo.conninfo_to_dict(url)
+    variables = {"DATABASE_URL": url} | {
+        variable: str(found[name]) for name, variable in names.items() if found.get(name)
+    }
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+# --- the functions of an application ---
+
+
+def _of_application(run: PassedRun, app: Application, url: str, level: str) -> Stage:
+    calls: dict[int, AppCall | str] = {}
+    for number in run.numbers:
+        found = app.call_of(run.history.labels_of(number))
+        name = run.history.name_of(number)
+        calls[number] = found if isinstance(found, AppCall) else f"{name} has no function: {found}"
+
+    return Stage(calls=calls, setup=app.setup, watching=_watching(url), level=level)
+
+
+# --- the recorded statements ---
+
+
+class _Recorded:
+    """Executes the statements of a recorded transaction on rows of their own."""
+
+    def __init__(self, run: PassedRun, txn: int, url: str) -> None:
+        self._url = url
+        self._statements: list[tuple[str, list[object]]] = []
+        self.sent: list[int] = []
+        numbered = list(enumerate(run.order.programs[txn].steps))
+        groups = groupby(numbered, lambda one: one[1].sent.number if one[1].sent else -1 - one[0])
+        for _, group in groups:
+            steps = [step for _, step in group]
+            self._statements += _sql(run, steps)
+            self.sent += [len(self._statements)] * len(steps)
+
+    def __call__(self) -> None:
+        import psycopg
+
+        with psycopg.connect(self._url) as connection:
+            for text, values in self._statements:
+                connection.execute(text, values)
+
+
+def _sql(run: PassedRun, steps: Sequence[Access]) -> Iterator[tuple[str, list[object]]]:
+    """Yield the SQL that does what one recorded statement did.
+
+    SOUND BECAUSE: a statement that reads and writes a row locks it, and reads its newest version.
+    ``SELECT … FOR UPDATE`` with the write right behind it does the same: nobody writes the row
+    between them, and both wait, or fail, where the one statement does.
+    """
+    key = run.history.key
+    writes = {key(step.key): step.op for step in steps if step.kind in (c.WRITE, c.APPEND)}
+    appends = {key(step.key) for step in steps if step.kind == c.APPEND}
+    reads = dict.fromkeys(key(s.key) for s in steps if s.kind not in (c.WRITE, c.APPEND))
+    lock = next((step.sent.lock for step in steps if step.sent and step.sent.lock), "")
+    updated = [one for one in dict.fromkeys([*reads, *appends]) if one in writes]
+    for rows, locked in (
+        ([one for one in reads if one not in writes], f" FOR {lock.upper()}" if lock else ""),
+        (updated, " FOR UPDATE"),
+    ):
+        if rows:
+            marks = ", ".join(["%s"] * len(rows))
+            yield f"SELECT k, v FROM {_TABLE} WHERE k IN ({marks}){locked}", list(rows)
+    for row, op in writes.items():
+        yield f"UPDATE {_TABLE} SET v = %s WHERE k = %s", [op, row]
+
+
+def _of_statements(run: PassedRun, url: str, level: str) -> Stage:
+    """Return the stage on which the recorded statements play, in a schema of their own."""
+    import psycopg
+
+    history = run.history
+    calls: dict[int, AppCall | str] = {}
+    keys = dict.fromkeys(
+        history.key(step.key) for program in run.order.programs for step in program.steps
+    )
+    for txn, number in enumerate(run.numbers):
+        recorded = _Recorded(run, txn, url)
+        name = history.name_of(number)
+        labels = " ".join(history.labels_of(number))
+        calls[number] = AppCall(
+            recorded, shown=f"{name} {labels}".strip(), sent=tuple(recorded.sent)
+        )
+
+    made = False  # whether the schema is there, and is ours
+
+    def setup() -> None:
+        nonlocal made
+        with psycopg.connect(url, autocommit=True) as connection:
+            if made:
+                connection.execute(f"DROP SCHEMA {_SCHEMA} CASCADE")
+            try:
+                connection.execute(f"CREATE SCHEMA {_SCHEMA}")
+            except psycopg.Error as error:
+                raise IsolangError(
+                    f"--play {STATEMENTS}: the schema {_SCHEMA} cannot be created "
+                    f"({str(error).splitlines()[0]}); hint: drop it if an earlier run left it there"
+                ) from None
+            made = True
+            connection.execute(f"CREATE TABLE {_TABLE} (k text PRIMARY KEY, v int)")
+            connection.cursor().executemany(
+                f"INSERT INTO {_TABLE} VALUES (%s, 0)", [(one,) for one in keys]
+            )
+
+    def leave() -> None:
+        if made:
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute(f"DROP SCHEMA {_SCHEMA} CASCADE")
+
+    return Stage(calls=calls, setup=setup, watching=_watching(url), level=level, leave=leave)
+
+
+def _watching(url: str) -> Callable[[Path], AbstractContextManager[Isolation]]:
+    """Return a function that watches a database through the drivers that are imported."""
+
+    @contextmanager
+    def watching(folder: Path) -> Iterator[Isolation]:
+        from isolang.testing.isolation import Isolation
+
+        one = Isolation(folder)
+        try:
+            one.watch_psycopg(url)
+            if "asyncpg" in sys.modules:
+                one.watch_asyncpg(url)
+            yield one
+        finally:
+            one.close()
+
+    return watching
