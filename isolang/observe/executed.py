@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from msgspec import Struct, field
 
 from isolang.observe.catalogue import Table
 from isolang.observe.edn import predicate_edn
 from isolang.observe.lexer import raw
 from isolang.observe.predicates import CannotEvaluateError, Parameters, ParsedCondition
-from isolang.observe.rewriting import PreparedStatement, ReportedTable, limit_value
+from isolang.observe.rewriting import (
+    PreparedStatement,
+    ReportedBlock,
+    ReportedTable,
+    limit_value,
+)
 from isolang.observe.unseen import CONDITIONS, LARGE_TABLES, LIMITED, OLD_SERVER, RECHECKED
 
 
@@ -21,6 +28,7 @@ class ExecutedStatement(Struct, kw_only=True):
         parameters: its parameters.
         rows: the number of rows of the application's answer.
         reported: for each reported table, what the server returned of its rows.
+        empty: whether the server returned a row only for the query blocks.
     """
 
     statement: PreparedStatement
@@ -28,6 +36,7 @@ class ExecutedStatement(Struct, kw_only=True):
     parameters: Parameters = Parameters()
     rows: int = 0
     reported: list[tuple[ReportedTable, bytes]] = field(default_factory=list)
+    empty: bool = False
 
 
 def predicate_of(
@@ -71,16 +80,46 @@ def predicate_of(
     pinned = set(table.key) <= condition.equal.keys()
     if committed and (writes or made.locks) and not pinned:
         return RECHECKED, "", None
-    if not modern:
-        return OLD_SERVER, "", None
     used = condition.columns | ({order[0]} if order else set())
-    if not table.rows_known and not (used and used <= set(table.key)):
-        return LARGE_TABLES, "", None
+    return *_predicate(condition, table, used, done, modern=modern), order
+
+
+def predicate_of_block(
+    done: ExecutedStatement, block: ReportedBlock, found: int, *, modern: bool
+) -> tuple[str, str]:
+    """Return the predicate of a query block as :func:`predicate_of` does, without an order."""
+    table, condition = block.reported.table, block.condition
+    looked = _looked_up(condition, table, done)
+    if looked is not None and found >= looked:
+        return "", ""
+    return _predicate(condition, table, condition.columns, done, modern=modern)
+
+
+def limit_reached(done: ExecutedStatement) -> bool:
+    """Return whether the LIMIT of a SELECT may have left out rows."""
+    made = done.statement.plan
+    most = limit_value(done.statement.part, made.limit, done.parameters) if made.limit else None
+    return bool(made.limit) and (most is None or done.rows >= most)
+
+
+def _predicate(
+    condition: ParsedCondition,
+    table: Table,
+    used: Collection[str],
+    done: ExecutedStatement,
+    *,
+    modern: bool,
+) -> tuple[str, str]:
+    """Return the kind of what is not seen, or an empty text; and the predicate in EDN."""
+    if not modern:
+        return OLD_SERVER, ""
+    if not table.rows_known and not (used and set(used) <= set(table.key)):
+        return LARGE_TABLES, ""
     try:
-        predicate = condition.predicate(table.columns, statement.part, done.parameters)
+        predicate = condition.predicate(table.columns, done.statement.part, done.parameters)
     except CannotEvaluateError:
-        return CONDITIONS, "", None
-    return "", predicate_edn(predicate), order
+        return CONDITIONS, ""
+    return "", predicate_edn(predicate)
 
 
 def _limited(

@@ -32,12 +32,17 @@ StatementKind: TypeAlias = Literal[
 """The effect of a statement. ``forget`` may change what names mean; ``back`` is ROLLBACK TO."""
 
 JOINS: Final = "joins"
+OF_OTHER_SHAPE: Final = frozenset({
+    SHAPES, SUBQUERIES, "SELECT DISTINCT", "UNION, INTERSECT and EXCEPT", "WITH",
+    "subqueries in FROM",
+})  # fmt: skip
+"""The kinds of SELECTs whose query blocks may be told apart (:mod:`isolang.observe.blocks`)."""
 
-_CLAUSES: Final = frozenset({
+CLAUSES: Final = frozenset({
     "where", "group", "having", "order", "limit", "offset", "fetch", "for", "window", "union",
     "intersect", "except", "returning", "on",
 })  # fmt: skip
-_NOT_ALIASES: Final = _CLAUSES | {
+_NOT_ALIASES: Final = CLAUSES | {
     "join",
     "inner",
     "left",
@@ -127,6 +132,7 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
         name: the name of a savepoint, of a level, or ``chain``.
         names: the names of functions that are called.
         tables: the tables that are named, as they are written.
+        wrapped: the tables of query blocks, whose rows a statement around this one tells.
     """
 
     kind: StatementKind
@@ -147,9 +153,10 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
     name: str = ""
     names: frozenset[str] = frozenset()
     tables: tuple[str, ...] = field(default=())
+    wrapped: tuple[StatementTable, ...] = ()
 
 
-class _RefusedError(Exception):
+class RefusedError(Exception):
     """The statement is left as it is; the message is the kind of what is not seen."""
 
 
@@ -166,7 +173,7 @@ def plan(part: Sequence[Token], aggregates: Collection[str]) -> StatementPlan:
     )  # fmt: skip
     try:
         found = _planned(part, aggregates)
-    except _RefusedError as refused:
+    except RefusedError as refused:
         found = StatementPlan(kind="other", unseen=(str(refused),))
     if found.sources and not _complete(part, found):
         found = StatementPlan(kind="other", unseen=(SHAPES,))
@@ -190,7 +197,7 @@ def _complete(part: Sequence[Token], found: StatementPlan) -> bool:
     return last.text not in (",", ".", "(")
 
 
-class _Reader:
+class Reader:
     """The tokens of one statement, with the depth of their parentheses."""
 
     def __init__(self, part: Sequence[Token]) -> None:
@@ -241,7 +248,7 @@ class _Reader:
         if self.word(at) == "only":
             at += 1
         if not self.is_name(at):
-            raise _RefusedError("FROM of another shape")
+            raise RefusedError("FROM of another shape")
         name = self.part[at].text
         at += 1
         while self.text(at) == "." and self.is_name(at + 1):
@@ -262,12 +269,12 @@ class _Reader:
         elif not (self.is_name(at) and self.word(at) not in _NOT_ALIASES):
             return name, at
         if not self.is_name(at):
-            raise _RefusedError("FROM of another shape")
+            raise RefusedError("FROM of another shape")
         alias = self.part[at].text
         at += 1
         if self.text(at) == "(":
             if name:
-                raise _RefusedError("columns that are renamed")
+                raise RefusedError("columns that are renamed")
             at = self.close(at)
         return alias, at
 
@@ -290,17 +297,19 @@ def _planned(part: Sequence[Token], aggregates: Collection[str]) -> StatementPla
         return StatementPlan(kind="forget")
     if word == "explain" and "analyze" in text:
         return StatementPlan(kind="other", unseen=("EXPLAIN ANALYZE",))
+    if word == "values" and any(t.kind == "word" and t.text == "select" for t in part):
+        return StatementPlan(kind="other", unseen=(SUBQUERIES,))
     if word in _QUIET:
         return StatementPlan(kind="quiet")
     if word in _DDL:
         copies = any(t.text == "select" for t in part) and "table" in text.split()[:4]
         return StatementPlan(kind="ddl", unseen=(COPIED,) if copies else ())
     if word == "select":
-        return _select(_Reader(part), aggregates)
+        return _select(Reader(part), aggregates)
     if word in ("insert", "update", "delete"):
-        return _write(_Reader(part), word)
+        return _write(Reader(part), word)
     if word == "truncate":
-        return StatementPlan(kind="truncate", tables=tuple(_truncated(_Reader(part))))
+        return StatementPlan(kind="truncate", tables=tuple(_truncated(Reader(part))))
     return StatementPlan(kind="other", unseen=(_OTHERS.get(word, SHAPES),))
 
 
@@ -330,7 +339,7 @@ def _control(part: Sequence[Token], word: str, text: str) -> StatementPlan | Non
     return None
 
 
-def _truncated(reader: _Reader) -> Iterator[str]:
+def _truncated(reader: Reader) -> Iterator[str]:
     """Yield the tables of a TRUNCATE."""
     at = 1 + (reader.word(1) == "table")
     while at < len(reader.part) and reader.is_name(at):
@@ -364,7 +373,7 @@ _JOINS: Final = frozenset({"join", "left", "right", "inner", "full", "cross", "n
 
 
 def _join(
-    reader: _Reader, before: int, at: int, end: int
+    reader: Reader, before: int, at: int, end: int
 ) -> tuple[Literal["", "left", "inner", "other"], tuple[int, int]]:
     """Return the kind of a join, and the range of its condition.
 
@@ -387,7 +396,7 @@ def _join(
     return "left" if words[-1:] == ["left"] else "inner", (at + 1, commas[0] if commas else stop)
 
 
-def _from(reader: _Reader, at: int, end: int) -> _From:
+def _from(reader: Reader, at: int, end: int) -> _From:
     found = _From()
     expected = True
     before = -1
@@ -400,7 +409,7 @@ def _from(reader: _Reader, at: int, end: int) -> _From:
                 continue
             if reader.text(at) == "(":
                 if reader.word(at + 1) not in ("select", "with", "values"):
-                    raise _RefusedError("joins in parentheses")
+                    raise RefusedError("joins in parentheses")
                 found.unseen.append("subqueries in FROM")
                 _, at = reader._alias(reader.close(at), "")
             else:
@@ -417,12 +426,12 @@ def _from(reader: _Reader, at: int, end: int) -> _From:
             expected = found.joined = True
             before = at
         elif word == "tablesample":
-            raise _RefusedError("TABLESAMPLE")
+            raise RefusedError("TABLESAMPLE")
         at += 1
     return found
 
 
-def _select(reader: _Reader, aggregates: Collection[str]) -> StatementPlan:
+def _select(reader: Reader, aggregates: Collection[str]) -> StatementPlan:
     part, end = reader.part, len(reader.part)
     begin = reader.find({"from"}, 0, end)
     while begin < end and reader.word(begin - 1) == "distinct":  # IS DISTINCT FROM
@@ -430,31 +439,33 @@ def _select(reader: _Reader, aggregates: Collection[str]) -> StatementPlan:
     if reader.find({"into"}, 0, end) < end:
         return StatementPlan(kind="ddl", unseen=(COPIED,))
     if reader.find({"union", "intersect", "except"}, 0, end) < end:
-        raise _RefusedError("UNION, INTERSECT and EXCEPT")
+        raise RefusedError("UNION, INTERSECT and EXCEPT")
     if begin == end:
         return _without_from(reader, aggregates)
-    stop = reader.find(_CLAUSES - {"on"}, begin + 1, end)
+    stop = reader.find(CLAUSES - {"on"}, begin + 1, end)
     found = _from(reader, begin + 1, stop)
-    if found.tables and all(_of_catalogue(name) for name, _ in found.tables):
-        return StatementPlan(kind="quiet")
     unseen = list(found.unseen)
     if any(reader.word(n) == "select" and not begin < n < stop for n in range(1, end)):
         unseen.append(SUBQUERIES)
+    if found.tables and all(_of_catalogue(name) for name, _ in found.tables):
+        if not _only_of_catalogue(reader):
+            raise RefusedError(SUBQUERIES)
+        return StatementPlan(kind="quiet")
     distinct = reader.word(1) == "distinct"
     if distinct and reader.word(2) != "on":
-        raise _RefusedError("SELECT DISTINCT")
+        raise RefusedError("SELECT DISTINCT")
     grouped = reader.find({"group"}, stop, end) < end
     having = reader.find({"having"}, stop, end)
     aggregated = grouped or _aggregates(reader, aggregates, [*range(1, begin), *range(having, end)])
     if aggregated and distinct:
-        raise _RefusedError("SELECT DISTINCT")
+        raise RefusedError("SELECT DISTINCT")
     if grouped and any(t.text in ("rollup", "cube", "grouping") for t in part[stop:]):
-        raise _RefusedError("GROUPING SETS")
+        raise RefusedError("GROUPING SETS")
     if begin == 1:
-        raise _RefusedError("SELECT of no column")
+        raise RefusedError("SELECT of no column")
     where = (0, 0)
     if reader.word(stop) == "where":
-        where = (stop + 1, reader.find(_CLAUSES - {"where", "on"}, stop + 1, end))
+        where = (stop + 1, reader.find(CLAUSES - {"where", "on"}, stop + 1, end))
     partial = (
         "DISTINCT ON" if distinct
         else "HAVING" if having < end
@@ -505,13 +516,32 @@ def _of_catalogue(name: str) -> bool:
     return name.startswith(("pg_", "information_schema."))
 
 
-def _clause(reader: _Reader, words: set[str], begin: int, *, aggregated: bool) -> int:
+def _only_of_catalogue(reader: Reader) -> bool:
+    """Return whether the subqueries of a statement read the catalogue alone."""
+    for at in range(1, len(reader.part)):
+        if reader.word(at) in ("table", "with") and reader.text(at - 1) == "(":
+            return False
+        if reader.word(at) != "select":
+            continue
+        depth = reader.depth[at]
+        end = at + 1
+        while end < len(reader.part) and reader.depth[end] >= depth:
+            end += 1
+        place = reader.find({"from"}, at, end, depth)
+        if place < end:
+            tables = _from(reader, place + 1, reader.find(CLAUSES - {"on"}, place + 1, end, depth))
+            if not all(_of_catalogue(name) for name, _ in tables.tables):
+                return False
+    return True
+
+
+def _clause(reader: Reader, words: set[str], begin: int, *, aggregated: bool) -> int:
     """Return the position of a clause, or 0; one row of aggregates is not limited."""
     at = reader.find(words, begin, len(reader.part))
     return 0 if at == len(reader.part) or aggregated else at
 
 
-def _aggregates(reader: _Reader, names: Collection[str], places: Sequence[int]) -> bool:
+def _aggregates(reader: Reader, names: Collection[str], places: Sequence[int]) -> bool:
     """Return whether an aggregate is called, other than as a window function."""
     inside = 0
     for at in places:
@@ -531,7 +561,7 @@ def _aggregates(reader: _Reader, names: Collection[str], places: Sequence[int]) 
     return False
 
 
-def _without_from(reader: _Reader, aggregates: Collection[str]) -> StatementPlan:
+def _without_from(reader: Reader, aggregates: Collection[str]) -> StatementPlan:
     """Return the plan of a SELECT whose tables are in subqueries: SELECT EXISTS (SELECT …)."""
     opened = [
         n for n in range(1, len(reader.part))
@@ -539,13 +569,13 @@ def _without_from(reader: _Reader, aggregates: Collection[str]) -> StatementPlan
     ]  # fmt: skip
     if not opened:
         return StatementPlan(kind="quiet")
-    if reader.find(_CLAUSES, 1, len(reader.part)) < len(reader.part):
-        raise _RefusedError(SUBQUERIES)
+    if reader.find(CLAUSES, 1, len(reader.part)) < len(reader.part):
+        raise RefusedError(SUBQUERIES)
     sources = []
     at = 0
     for begin in opened:
         if begin < at:
-            raise _RefusedError(SUBQUERIES)
+            raise RefusedError(SUBQUERIES)
         at = end = reader.close(begin - 1) - 1
         depth = reader.depth[begin]
         place = reader.find({"from"}, begin, end, depth)
@@ -555,14 +585,14 @@ def _without_from(reader: _Reader, aggregates: Collection[str]) -> StatementPlan
         single = reader.word(cut) == "limit" and cut + 2 == end and reader.text(cut + 1) == "1"
         exists = reader.word(begin - 2) == "exists"
         if place == end or inner or (cut < end and not (single and exists)):
-            raise _RefusedError(SUBQUERIES)
-        stop = reader.find(_CLAUSES - {"on"}, place + 1, end, depth)
+            raise RefusedError(SUBQUERIES)
+        stop = reader.find(CLAUSES - {"on"}, place + 1, end, depth)
         found = _from(reader, place + 1, stop)
         if found.joined or found.unseen or len(found.tables) != 1:
-            raise _RefusedError(SUBQUERIES)
+            raise RefusedError(SUBQUERIES)
         behind = stop
         if reader.word(stop) == "where":
-            behind = reader.find(_CLAUSES - {"where", "on"}, stop + 1, end, depth)
+            behind = reader.find(CLAUSES - {"where", "on"}, stop + 1, end, depth)
         ((name, alias),) = found.tables
         where = (stop + 1, behind) if behind > stop else (0, 0)
         sources.append(
@@ -574,17 +604,17 @@ def _without_from(reader: _Reader, aggregates: Collection[str]) -> StatementPlan
     )  # fmt: skip
 
 
-def _write(reader: _Reader, word: str) -> StatementPlan:
+def _write(reader: Reader, word: str) -> StatementPlan:
     part, end = reader.part, len(reader.part)
     at = 1 if word == "update" else 2
     if word == "insert":
         if reader.word(1) != "into":
-            raise _RefusedError(SHAPES)
+            raise RefusedError(SHAPES)
         name, alias, at = _insert_target(reader, at)
     else:
         name, alias, at = reader.table(at)
     if not name:
-        raise _RefusedError(SHAPES)
+        raise RefusedError(SHAPES)
     unseen = []
     partial = ""
     if any(reader.word(n) == "select" for n in range(1, end)):
@@ -633,17 +663,17 @@ def _write(reader: _Reader, word: str) -> StatementPlan:
     )  # fmt: skip
 
 
-def _reads_tables(reader: _Reader, begin: int) -> bool:
+def _reads_tables(reader: Reader, begin: int) -> bool:
     """Return whether a FROM behind a position names something else than functions and VALUES."""
     places = [n for n in range(begin, len(reader.part)) if reader.word(n) == "from"]
     places = [n for n in places if (reader.text(n + 1), reader.word(n + 2)) != ("(", "values")]
     try:
         return any(reader.table(n + 1)[0] for n in places)
-    except _RefusedError:
+    except RefusedError:
         return True
 
 
-def _insert_target(reader: _Reader, at: int) -> tuple[str, str, int]:
+def _insert_target(reader: Reader, at: int) -> tuple[str, str, int]:
     if not reader.is_name(at):
         return "", "", at
     name = reader.text(at)
@@ -656,7 +686,7 @@ def _insert_target(reader: _Reader, at: int) -> tuple[str, str, int]:
     return name, name, at
 
 
-def _proposed(reader: _Reader, at: int, end: int) -> int:
+def _proposed(reader: Reader, at: int, end: int) -> int:
     """Return how many rows an INSERT with ON CONFLICT DO NOTHING proposes; 0 if unknown."""
     values = reader.find({"values"}, at, end)
     rows = 0
@@ -676,7 +706,7 @@ _CONSTANT_WORDS: Final = frozenset({
 })  # fmt: skip
 
 
-def _computes(part: Sequence[Token], reader: _Reader, begin: int, end: int) -> bool:
+def _computes(part: Sequence[Token], reader: Reader, begin: int, end: int) -> bool:
     """Return whether the right sides of SET use columns."""
     right = False
     for at in range(begin, end):

@@ -8,6 +8,7 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from isolang.observe import predicates
+from isolang.observe.blocks import blocks
 from isolang.observe.catalogue import Table
 from isolang.observe.lexer import Token, UnclearTextError, raw, shape, statements, tokens
 from isolang.observe.plan import StatementPlan, StatementTable, named, plan
@@ -39,6 +40,18 @@ class ReportedTable(Struct, frozen=True):
     table: Table
 
 
+class ReportedBlock(Struct, frozen=True):
+    """A query block of a statement, whose rows a statement around it tells.
+
+    Attributes:
+        reported: its only table.
+        condition: the condition on it.
+    """
+
+    reported: ReportedTable
+    condition: ParsedCondition
+
+
 class PreparedStatement(Struct, kw_only=True):
     """A statement of the application, as it was sent to the server.
 
@@ -50,6 +63,9 @@ class PreparedStatement(Struct, kw_only=True):
         hidden: whether the server returns rows that the application must not get.
         condition: the condition on its only table, or on the first of those that it joins.
         unseen: kinds of reads and writes that are not seen.
+        blocks: the query blocks, one column each behind a column that says whether there is a row:
+            without rows, the statement around this one returns one that the application must not
+            get.
     """
 
     plan: StatementPlan
@@ -59,6 +75,12 @@ class PreparedStatement(Struct, kw_only=True):
     hidden: bool = False
     condition: ParsedCondition = ParsedCondition(why="no table")
     unseen: tuple[str, ...] = ()
+    blocks: tuple[ReportedBlock, ...] = ()
+
+    @property
+    def added(self) -> int:
+        """Return the number of columns behind those of the application."""
+        return len(self.reported) + (1 + len(self.blocks) if self.blocks else 0)
 
 
 class Prepared(Struct, kw_only=True):
@@ -97,8 +119,19 @@ class DatabaseFacts(Struct, kw_only=True):
 
 
 class _Shape(Struct, frozen=True):
+    """The meaning of the tokens of a statement, apart from the values of its constants.
+
+    Attributes:
+        plan: the plan.
+        condition: the condition on its only table, or why it cannot be evaluated.
+        wrapped: the plan that also tells the rows of query blocks, if there is one.
+        conditions: the conditions of these blocks.
+    """
+
     plan: StatementPlan
     condition: ParsedCondition
+    wrapped: StatementPlan | None = None
+    conditions: tuple[ParsedCondition, ...] = ()
 
 
 class Rewriter:
@@ -146,7 +179,8 @@ class Rewriter:
         shapes = [(part, self._shaped(part)) for part in parts]
         if may_ask:
             unknown = dict.fromkeys(
-                one.name for _, found in shapes for one in found.plan.sources
+                one.name for _, found in shapes
+                for one in (*found.plan.sources, *(found.wrapped.wrapped if found.wrapped else ()))
                 if one.name not in self.tables
             ) | dict.fromkeys(
                 name for _, found in shapes for name in found.plan.tables
@@ -159,30 +193,35 @@ class Rewriter:
         at = added = 0
         for part, found in shapes:
             whole_text = text if len(parts) == 1 else text[part[0].start : part[-1].end]
-            reported, addition, unseen = self._edited(part, found)
+            seen = self._blocks(found)
+            planned = found.wrapped if seen and found.wrapped else found.plan
+            reported, addition, unseen = self._edited(part, planned)
             made.statements.append(
                 PreparedStatement(
-                    plan=found.plan,
+                    plan=planned,
                     text=whole_text,
                     part=part,
                     reported=reported,
-                    hidden=bool(reported) and found.plan.silent,
+                    hidden=bool(reported) and planned.silent,
                     condition=found.condition,
                     unseen=unseen,
+                    blocks=seen,
                 )
             )
-            if addition:
-                place = found.plan.place
-                where = part[place].start if place < len(part) else part[-1].end
-                subqueries = [
-                    text[part[s.source.text[0]].start : part[s.source.text[1] - 1].end]
-                    for s in reported
-                ]
-                addition = addition.format(*subqueries) if reported[0].source.text[1] else addition
-                pieces += [text[at:where], addition]
-                made.shifts.append((where + added, len(addition)))
-                added += len(addition)
-                at = where
+            place = planned.place
+            where = part[place].start if place < len(part) else part[-1].end
+            if addition and reported[0].source.text[1]:
+                addition = addition.format(*(_text_of(one, part, text) for one in reported))
+            additions = [(where, addition)]
+            if seen:
+                front, behind = _around(seen, part, text)
+                additions = [(part[0].start, front), *additions, (part[-1].end, behind)]
+            for where, more in additions:
+                if more:
+                    pieces += [text[at:where], more]
+                    made.shifts.append((where + added, len(more)))
+                    added += len(more)
+                    at = where
         made.sent = "".join([*pieces, text[at:]])
         if len(text) < _LONG and len(self._texts) < _MOST and may_ask:
             self._texts[text] = made
@@ -193,16 +232,28 @@ class Rewriter:
         found = self.shapes.get(name)
         if found is None:
             made = plan(part, self._database.aggregates)
-            found = _Shape(made, _condition(part, made))
+            found = _Shape(made, _condition(part, made), *_wrapped(part, made))
             if len(self.shapes) < 4 * _MOST:
                 self.shapes[name] = found
         return found
 
+    def _blocks(self, found: _Shape) -> tuple[ReportedBlock, ...]:
+        """Return the query blocks of a statement whose rows all can be seen."""
+        seen: list[ReportedBlock] = []
+        if found.wrapped is None:
+            return ()
+        for one, condition in zip(found.wrapped.wrapped, found.conditions, strict=True):
+            table = self.tables.get(one.name)
+            # Another name may be a column of the statement around the block.
+            if table is None or table.why or not condition.columns <= table.columns.keys():
+                return ()
+            seen.append(ReportedBlock(ReportedTable(one, table), condition))
+        return tuple(seen)
+
     def _edited(
-        self, part: Sequence[Token], found: _Shape
+        self, part: Sequence[Token], planned: StatementPlan
     ) -> tuple[tuple[ReportedTable, ...], str, tuple[str, ...]]:
         """Return the reported tables, the text to add, and the kinds of what is not seen."""
-        planned = found.plan
         unseen = [*planned.unseen]
         if planned.names & self._database.functions:
             unseen.append(CALLED)
@@ -251,6 +302,45 @@ class Rewriter:
 def _braced(text: str) -> str:
     """Return a text that ``format`` leaves as it is."""
     return text.replace("{", "{{").replace("}", "}}")
+
+
+def _text_of(one: ReportedTable, part: Sequence[Token], text: str) -> str:
+    """Return the FROM and WHERE of a query block, as they are written."""
+    begin, end = one.source.text
+    return text[part[begin].start : part[end - 1].end]
+
+
+def _around(seen: Sequence[ReportedBlock], part: Sequence[Token], text: str) -> tuple[str, str]:
+    """Return the texts before and behind a statement that make another statement around it.
+
+    The outer one returns the same rows in the same order, or one row if there are none. The first
+    row also has the rows of the blocks.
+    """
+    columns = []
+    for number, one in enumerate(seen):
+        table, alias = one.reported.table, one.reported.source.alias
+        rows = f"SELECT {table.identity(alias)} {_text_of(one.reported, part, text)}"
+        columns.append(
+            "CASE WHEN pg_catalog.row_number() OVER () = 1 THEN (SELECT pg_catalog.json_agg("
+            f"isolang_row)::text FROM ({rows}) isolang_rows(isolang_row)) END "
+            f"AS isolang_block_{number}"
+        )
+    front = f"SELECT isolang_all.*, {', '.join(columns)} FROM (SELECT isolang_own.*, true FROM ("
+    return front, ") isolang_own) isolang_all RIGHT JOIN (SELECT 1) isolang_one ON true"
+
+
+def _wrapped(
+    part: Sequence[Token], made: StatementPlan
+) -> tuple[StatementPlan | None, tuple[ParsedCondition, ...]]:
+    """Return the plan that also tells the rows of query blocks, and their conditions."""
+    found = blocks(part, made)
+    conditions: list[ParsedCondition] = []
+    for one in found.wrapped if found else ():
+        condition = _condition(part, StatementPlan(kind="select", sources=(one,)))
+        if condition.why:
+            return None, ()
+        conditions.append(condition)
+    return (found, tuple(conditions)) if conditions else (None, ())
 
 
 def _condition(part: Sequence[Token], made: StatementPlan) -> ParsedCondition:

@@ -10,7 +10,12 @@ from typing import Any, Final
 from msgspec import Struct
 
 from isolang.observe.catalogue import Table, Tables, described, exact_json
-from isolang.observe.executed import ExecutedStatement, predicate_of
+from isolang.observe.executed import (
+    ExecutedStatement,
+    limit_reached,
+    predicate_of,
+    predicate_of_block,
+)
 from isolang.observe.history import (
     ObservedHistory,
     Outcome,
@@ -35,6 +40,7 @@ from isolang.observe.unseen import (
     ERRORS,
     KEY_TYPE,
     LARGE,
+    LIMITED,
     NO_ANSWER,
     NO_BEGIN,
     NO_END,
@@ -299,21 +305,26 @@ class Session:
     def _operations(self, one: SeenTransaction, done: ExecutedStatement) -> None:
         """Note what a statement read and wrote."""
         shown = _shown(done.statement.text)
-        if any(reported.table.altered for reported in done.statement.reported):
+        tables = [reported.table for reported in done.statement.reported]
+        tables += [block.reported.table for block in done.statement.blocks]
+        if any(table.altered for table in tables):
             self._history.unseen.note(ALTERED, done.statement.text)
             return
         if done.statement.plan.kind == "select":
             self._selected(one, done, shown)
+            if done.statement.blocks:
+                self._blocks(one, done, shown)
         elif done.statement.reported:
             self._written(one, done, shown)
 
     def _selected(self, one: SeenTransaction, done: ExecutedStatement, shown: str) -> None:
         sources = [one.source for one in done.statement.reported]
         found: dict[str, list[RowVersion]] = {one.alias: [] for one in sources}
-        for reported, text in done.reported:
-            found[reported.source.alias] += self._versions(reported, text)
         if not sources:
             return
+        for reported, text in done.reported:
+            if any(reported is other for other in done.statement.reported):
+                found[reported.source.alias] += self._versions(reported, text)
         whole = len(sources) == len(done.statement.plan.sources)
         first = done.statement.reported[0].table
         if whole and len(sources) == 1:
@@ -341,6 +352,46 @@ class Session:
                 one, done, first, _distinct(found[sources[0].alias]), shown,
                 partial="" if outer else JOINS,
             )  # fmt: skip
+
+    def _blocks(self, one: SeenTransaction, done: ExecutedStatement, shown: str) -> None:
+        """Note what the query blocks of a SELECT found, and what they did not find."""
+        text = done.statement.text
+        if limit_reached(done):  # the statement itself may have read fewer rows
+            self._history.unseen.note(LIMITED, text)
+            return
+        by_block = {id(reported): found for reported, found in done.reported}
+        for block in done.statement.blocks:
+            reported = block.reported
+            rows = self._versions(reported, by_block.get(id(reported), b"null"))
+            if len(rows) > self._all.most_rows:
+                self._history.unseen.note(LARGE, text)
+                continue
+            kind, predicate = predicate_of_block(
+                done, block, len(rows), modern=self._all.database.modern
+            )
+            if kind:
+                self._history.unseen.note(kind, text)
+            self._found(one, reported.table, rows, predicate, shown)
+
+    def _found(  # noqa: PLR0917 - what was found, and how
+        self,
+        one: SeenTransaction,
+        table: Table,
+        rows: Sequence[RowVersion],
+        predicate: str,
+        shown: str,
+        order: tuple[str, bool] | None = None,
+    ) -> None:
+        """Note the rows that were found, and by a predicate that no others were."""
+        if not predicate:
+            for version in rows:
+                one.read(table, version, shown)
+            return
+        one.operations.append(
+            ScannedRows(table, predicate, tuple(rows), shown, order, one.statement)
+        )
+        for version in rows:
+            one.seen.add((table.name, version.number))
 
     def _joined_by_key(self, done: ExecutedStatement, number: int) -> bool:
         """Return whether a JOIN adds at most one row of its table, by a whole key of it."""
@@ -455,11 +506,7 @@ class Session:
             modern=self._all.database.modern,
         )
         if predicate:
-            one.operations.append(
-                ScannedRows(table, predicate, tuple(rows), shown, order, one.statement)
-            )
-            for version in rows:
-                one.seen.add((table.name, version.number))
+            self._found(one, table, rows, predicate, shown, order)
             return
         if kind:
             history.unseen.note(kind, statement.text)

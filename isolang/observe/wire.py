@@ -78,7 +78,7 @@ class Wire:
         self._session: Session | None = None
         self.cancels = False
         self._to_client, self._to_server = to_client, to_server
-        self._started = False
+        self._started = self._ready = False
         self._from_client = b""
         self._from_server = b""
         self._queue: deque[_Entry] = deque()
@@ -310,8 +310,8 @@ class Wire:
         self._portals[portal] = _Portal(statement, Parameters(values, oids))
         self._queue.append(_Entry("B"))
         (results,) = _u16(rest, at)
-        if statement is not None and statement.reported and results > 1 and not statement.hidden:
-            more = len(statement.reported)
+        if statement is not None and statement.added and results > 1 and not statement.hidden:
+            more = statement.added
             changed = rest[:at] + _I16.pack(results + more) + rest[at + 2 :] + b"\0\0" * more
             return portal + b"\0" + name + b"\0" + changed
         return None
@@ -380,6 +380,9 @@ class Wire:
         queue = self._queue
         if tag in (0x4E, 0x41):  # notices, notifications
             return None
+        if not self._ready:  # of the authentication; the application may have sent more already
+            self._ready = tag == 0x5A
+            return None
         head = queue[0] if queue else None
         if head is None:
             if tag == 0x5A:
@@ -390,10 +393,10 @@ class Wire:
         if tag == 0x44:
             return self._row(head, buffer, at, end)
         if tag == 0x43:
-            self._completed(head, buffer[at : end - 1].decode(errors="replace"))
-        elif tag == 0x54:
+            return self._completed(head, buffer[at : end - 1].decode(errors="replace"))
+        if tag == 0x54:
             return self._description(head, buffer, at, end)
-        elif tag == 0x5A:
+        if tag == 0x5A:
             while queue and queue.popleft().kind not in "QSF":
                 pass
             self._status = chr(buffer[at])
@@ -410,6 +413,9 @@ class Wire:
         elif tag == 0x6E and head.kind == "D":
             queue.popleft()
         elif tag == 0x73:  # PortalSuspended
+            done = self._current(head)
+            if done is not None and done.empty:  # the portal has no row of the application
+                return self._completed(head, "SELECT 1")
             queue.popleft()
             self._suspended(head)
         elif tag == 0x49 and head.kind == "E":  # EmptyQueryResponse
@@ -445,24 +451,32 @@ class Wire:
         done = self._current(head)
         if done is None:
             return None
+        statement = done.statement
         done.rows += 1
-        reported = done.statement.reported
-        if not reported:
+        if not statement.added:
             return None
         (number,) = _u16(buffer, at)
-        keep = number - len(reported)
+        keep = number - statement.added
         place = at + 2
         for _ in range(keep):
             (size,) = _u32(buffer, place)
             place += 4 + max(size, 0)
         tail = place
-        for one in reported:
+        columns: list[ReportedTable | None] = [*statement.reported]
+        if statement.blocks:
+            columns += [None, *(one.reported for one in statement.blocks)]
+        for one in columns:
             (size,) = _u32(buffer, place)
             place += 4
-            if size >= 0:
+            if size >= 0 and one is not None:
                 done.reported.append((one, buffer[place : place + size]))
-                place += size
-        if done.statement.hidden:
+            elif one is None and size < 0:
+                done.empty = True
+            place += max(size, 0)
+        if done.empty:
+            done.rows -= 1
+            return b""
+        if statement.hidden:
             return b""
         return b"D" + _I32.pack(tail - at + 4) + _I16.pack(keep) + buffer[at + 2 : tail]
 
@@ -473,18 +487,19 @@ class Wire:
         else:
             done = self._current(head)
             statement = done.statement if done else None
-        if statement is None or not statement.reported:
+        if statement is None or not statement.added:
             return None
         if statement.hidden:
             return b"n\0\0\0\4" if head.kind == "D" else b""
         (number,) = _u16(buffer, at)
-        keep = number - len(statement.reported)
+        keep = number - statement.added
         place = at + 2
         for _ in range(keep):
             place = buffer.index(b"\0", place) + 19
         return b"T" + _I32.pack(place - at + 4) + _I16.pack(keep) + buffer[at + 2 : place]
 
-    def _completed(self, head: _Entry, tag: str) -> None:
+    def _completed(self, head: _Entry, tag: str) -> bytes | None:
+        """Note the end of an execution; return another message if it counts a row too many."""
         done = self._current(head)
         if head.kind == "E":
             self._queue.popleft()
@@ -493,12 +508,15 @@ class Wire:
         if done is None:
             if head.kind == "E" and head.portal is None:
                 self._history.unseen.note(PREPARED_EARLIER)
-            return
+            return None
         if head.portal is not None:
+            if head.portal.complete:  # executed again, which gives no row
+                return None
             done.rows += head.portal.rows
             done.reported = head.portal.reported + done.reported
             head.portal.complete = True
         self.session.complete(done, tag)
+        return b"C" + _I32.pack(13) + b"SELECT 0\0" if done.empty else None
 
     def _suspended(self, head: _Entry) -> None:
         """Note that the application has got a part of the rows of a portal."""

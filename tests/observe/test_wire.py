@@ -228,3 +228,28 @@ def test_names_mean_what_the_session_says(observed):
     text = observed.path.read_text()
     assert text.count("[:insert") == 4
     assert '[:insert ["other.n" "a"]' in text
+
+
+def test_a_portal_is_executed_again(observed):
+    """A portal that is executed twice at once gives no row the second time, and proves nothing."""
+    observed.direct(
+        "DROP TABLE IF EXISTS p",
+        "CREATE TABLE p (id int PRIMARY KEY)",
+        "INSERT INTO p VALUES (1), (2)",
+    )
+    observed.start()
+    with socket.create_connection(("127.0.0.1", observed.observer.port), 10) as other:
+        start = b"\0\3\0\0user\0postgres\0database\0postgres\0\0"
+        other.sendall((len(start) + 4).to_bytes(4, "big") + start)
+        text = b"\0SELECT id FROM p WHERE id > 0\0\0\0"
+        executed = b"E\0\0\0\x09\0\0\0\0\0"
+        other.sendall(
+            b"P" + (len(text) + 4).to_bytes(4, "big") + text + b"B\0\0\0\x0c\0\0\0\0\0\0\0\0"
+            + executed * 2 + b"S\0\0\0\4"
+        )  # fmt: skip
+        received = b""
+        while not received.endswith(b"C\0\0\0\x0dSELECT 0\0Z\0\0\0\5I"):
+            received += other.recv(65536)
+    assert observed.stop() == {}
+    assert observed.path.read_text().count("[:rp ") == 1
+    assert observed.verdict("sser") == "valid"

@@ -1,0 +1,209 @@
+"""Finds the query blocks of a SELECT whose rows it does not return one by one.
+
+DISTINCT, UNION, WITH and subqueries hide which rows a statement read. A query block is one SELECT
+with its FROM and WHERE, at any depth. The same condition in a column of its own, in the same statement
+and thus in the same snapshot, returns the rows that the block read.
+
+SOUND BECAUSE: a block's condition is repeated only if it consists of comparisons of columns of its
+only table with constants. So it reads no other row, calls no function, and raises no error that
+the block does not raise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from isolang.observe.lexer import Token
+from isolang.observe.plan import (
+    CLAUSES,
+    OF_OTHER_SHAPE,
+    Reader,
+    RefusedError,
+    StatementPlan,
+    StatementTable,
+)
+from isolang.observe.unseen import LIMITED, SHAPES, SUBQUERIES
+
+_SETS: Final = frozenset({"union", "intersect", "except"})
+_JOINED: Final = frozenset({"join", "natural", "cross", "tablesample", "lateral"})
+_REFUSED: Final = frozenset({
+    "insert", "update", "delete", "merge", "table", "tablesample", "lateral", "recursive", "into",
+    "for", "offset", "fetch", "ordinality",
+})  # fmt: skip
+# Words behind which a statement is not complete, so that an error of syntax names its end.
+_OPEN: Final = frozenset({
+    "all", "and", "any", "as", "between", "by", "case", "cross", "distinct", "else", "except",
+    "exists", "from", "full", "group", "having", "in", "inner", "intersect", "is", "join", "left",
+    "like", "limit", "materialized", "natural", "not", "nulls", "on", "or", "order", "outer",
+    "right", "select", "then", "union", "using", "values", "when", "where", "with", "over",
+    "partition", "window", "collate", "escape", "ilike", "similar", "to", "some", "array",
+})  # fmt: skip
+
+
+def blocks(part: Sequence[Token], made: StatementPlan) -> StatementPlan | None:
+    """Return a plan that also reports the rows of the query blocks; ``None`` if it cannot.
+
+    Args:
+        part: the tokens of a statement.
+        made: its plan, in which these rows are unseen.
+    """
+    if made.locks or made.kind not in ("other", "select") or not OF_OTHER_SHAPE & {*made.unseen}:
+        return None
+    if not part or part[0].text not in ("select", "with", "values", "("):
+        return None
+    reader = Reader(part)
+    try:
+        found = _Blocks(reader, own=bool(made.sources)).found()
+    except RefusedError:
+        return None
+    top = reader.find({"limit"}, 0, len(part))
+    return replace(
+        made,
+        kind="select",
+        unseen=tuple(one for one in made.unseen if one not in OF_OTHER_SHAPE),
+        limit=made.limit if made.sources or top == len(part) else top,
+        tables=(*made.tables, *(one.name for one in found)),
+        wrapped=found,
+    )
+
+
+class _Blocks:
+    """Reads the blocks of one statement."""
+
+    def __init__(self, reader: Reader, *, own: bool) -> None:
+        self._reader, self._own = reader, own
+        self._end = len(reader.part)
+        self._names: dict[str, tuple[int, int]] = {}  # WITH: the range of each body
+        self._used: set[str] = set()
+
+    def found(self) -> tuple[StatementTable, ...]:
+        """Return the tables of all blocks, each with the range of its condition.
+
+        Raises:
+            RefusedError: some block has another form.
+        """
+        reader = self._reader
+        self._check()
+        if reader.word(0) == "with":
+            self._with()
+        made = [self._block(n) for n in range(self._end) if reader.word(n) == "select"]
+        if self._used != self._names.keys():  # the server does not run what nobody uses
+            raise RefusedError("WITH")
+        return tuple(one for one in made if one is not None)
+
+    def _check(self) -> None:
+        """Refuse words that change rows, lock them, or leave some of them out."""
+        reader = self._reader
+        last = reader.part[-1]
+        depth = sum((one.text == "(") - (one.text == ")") for one in reader.part)
+        if depth or min(reader.depth) < 0 or (last.kind == "word" and last.text in _OPEN):
+            raise RefusedError(SHAPES)
+        if last.kind == "operator" or last.text in (",", "."):
+            raise RefusedError(SHAPES)
+        for n in range(self._end):
+            word = reader.word(n)
+            inner = word == "with" and n and reader.text(n - 1) == "("
+            if word in _REFUSED or inner:
+                raise RefusedError(SHAPES)
+            if word == "limit" and reader.depth[n] and not self._exists(n):
+                raise RefusedError(LIMITED)
+
+    def _exists(self, at: int) -> bool:
+        """Return whether a LIMIT is the LIMIT 1 of EXISTS (SELECT …)."""
+        reader = self._reader
+        begin = at
+        while begin and reader.depth[begin] >= reader.depth[at]:
+            begin -= 1
+        last = reader.text(at + 1) == "1" and reader.text(at + 2) == ")"
+        return last and reader.word(begin - 1) == "exists"
+
+    def _with(self) -> None:
+        reader = self._reader
+        at = 1
+        while True:
+            if not reader.is_name(at):
+                raise RefusedError("WITH")
+            name = reader.text(at)
+            at += 1
+            if reader.text(at) == "(":
+                at = reader.close(at)
+            if reader.word(at) != "as":
+                raise RefusedError("WITH")
+            at += 1
+            at += reader.word(at) == "not"
+            at += reader.word(at) == "materialized"
+            if reader.text(at) != "(" or name in self._names:
+                raise RefusedError("WITH")
+            behind = reader.close(at)
+            self._names[name] = at, behind
+            at = behind
+            if reader.text(at) != ",":
+                break
+            at += 1
+        if reader.word(at) not in ("select", "") or reader.text(at) not in ("select", "("):
+            raise RefusedError("WITH")
+
+    def _block(self, begin: int) -> StatementTable | None:
+        """Return the only table of a block; ``None`` if it has none."""
+        reader = self._reader
+        depth = reader.depth[begin]
+        end = begin + 1
+        while end < self._end and reader.depth[end] >= depth:
+            if reader.depth[end] == depth and reader.word(end) in _SETS:
+                break
+            end += 1
+        if self._own and not begin:
+            return None  # each row of its answer has a column for it
+        place = reader.find({"from"}, begin, end, depth)
+        while place < end and reader.word(place - 1) == "distinct":  # IS DISTINCT FROM
+            place = reader.find({"from"}, place + 1, end, depth)
+        stop = reader.find(CLAUSES - {"on"}, place + 1, end, depth) if place < end else end
+        tables = []
+        at = place + 1
+        items = 0
+        while at < stop:
+            items += 1
+            if reader.text(at) == "(":
+                if reader.word(at + 1) not in ("select", "values"):
+                    raise RefusedError("joins in parentheses")
+                at = reader.close(at)
+            else:
+                name, alias, _ = reader.table(at)
+                if name and not self._is_of_with(name, at):
+                    tables.append((name, alias))
+            at = self._next(at, stop, depth)
+        if not tables:
+            return None
+        if items > 1 or tables[0][0].startswith(("pg_", "information_schema.")):
+            raise RefusedError(SUBQUERIES)
+        behind = stop
+        where = (0, 0)
+        if reader.word(stop) == "where":
+            behind = reader.find(CLAUSES - {"where", "on"}, stop + 1, end, depth)
+            where = (stop + 1, behind)
+        ((name, alias),) = tables
+        return StatementTable(name=name, alias=alias, how="all", where=where, text=(place, behind))
+
+    def _next(self, at: int, stop: int, depth: int) -> int:
+        """Return the position behind the next comma or JOIN of a FROM."""
+        reader = self._reader
+        while at < stop:
+            if reader.depth[at] == depth and (reader.text(at) == "," or reader.word(at) in _JOINED):
+                at += 1
+                while reader.word(at) in ("join", "left", "right", "inner", "full", "outer"):
+                    at += 1
+                return at
+            at += 1
+        return at
+
+    def _is_of_with(self, name: str, at: int) -> bool:
+        """Return whether a name means a query of WITH, which all names behind it may mean."""
+        if name not in self._names:
+            return False
+        if at < self._names[name][1]:  # a table, or the query of an outer WITH
+            raise RefusedError("WITH")
+        self._used.add(name)
+        return True
