@@ -1,8 +1,8 @@
 """Finds the query blocks of a SELECT whose rows it does not return one by one.
 
 DISTINCT, UNION, WITH and subqueries hide which rows a statement read. A query block is one SELECT
-with its FROM and WHERE, at any depth. The same condition in a column of its own, in the same statement
-and thus in the same snapshot, returns the rows that the block read.
+with its FROM and WHERE, at any depth. The same condition in a column of its own, in the same
+statement and thus in the same snapshot, returns the rows that the block read.
 
 SOUND BECAUSE: a block's condition is repeated only if it consists of comparisons of columns of its
 only table with constants. So it reads no other row, calls no function, and raises no error that
