@@ -126,17 +126,20 @@ class Separator:
         histories: all histories of that size, as one symbolic history.
     """
 
-    def __init__(self, forbids: Normal, scope: SmallScope) -> None:
+    def __init__(self, forbids: Normal, scope: SmallScope, *, renumber: bool = True) -> None:
         """Encode the specification on all histories of the scope.
 
         Args:
             forbids: the specification that the history must violate.
             scope: the histories to search.
+            renumber: whether transactions may be renumbered, which makes the search faster. It must
+                be false if further conditions name transactions by their numbers.
 
         Raises:
             SpecError: if the specification uses a relation that small histories do not have.
         """
         self.histories = SymbolicInterpretation(scope)
+        self._renumber = renumber
         self._forbids = forbids
         self._choices = Choices(forbids, self.histories)
         self._is_met = self._selector(self._choices)
@@ -156,7 +159,7 @@ class Separator:
         Raises:
             TimeoutError: if the search reaches its limit.
         """
-        model = self._find(allows, effort, more)
+        model = self.model(allows, effort, more)
         return None if model is None else self._decoded(model)
 
     def allowed(self, level: Normal, effort: Effort, more: Sequence[int] = ()) -> Small | None:
@@ -171,7 +174,11 @@ class Separator:
     def _decoded(self, model: Sequence[int]) -> Small:
         return Decoder(self.histories.variables, model).history()
 
-    def _find(self, allows: Normal, effort: Effort, more: Sequence[int]) -> Sequence[int] | None:
+    def model(self, allows: Normal, effort: Effort, more: Sequence[int]) -> Sequence[int] | None:
+        """Return a model of the circuit for the history of :meth:`find`; ``None`` if none exists.
+
+        The arguments and errors are those of :meth:`find`.
+        """
         on = self.histories
         goal = [self._allowed(allows), self._violated, *more]
         while (model := on.solve(goal, effort)) is not None:
@@ -194,7 +201,7 @@ class Separator:
             TimeoutError: if the search reaches its limit before it finds a history.
         """
         on = self.histories
-        model = self._find(allows, effort, ())
+        model = self.model(allows, effort, ())
         if model is None:
             return None
         bounds: list[int] = []
@@ -203,13 +210,13 @@ class Separator:
                 count = self._counter(literals)
                 while number := sum(on.circuit.value(x, model) for x in literals):
                     fewer = [*bounds, -count[number - 1]]
-                    if (less := self._find(allows, effort, fewer)) is None:
+                    if (less := self.model(allows, effort, fewer)) is None:
                         break
                     model = less
                 bounds += [-x for x in count[number:][:1]]
             for x in on.extras:
                 if on.circuit.value(x, model):
-                    less = self._find(allows, effort, [*bounds, -x])
+                    less = self.model(allows, effort, [*bounds, -x])
                     if less is None:
                         continue
                     model = less
@@ -223,7 +230,8 @@ class Separator:
         for one, selector in self._allowing:
             if one is level:
                 return selector
-        selector = self._selector(numbered(level, self.histories) or Choices(level, self.histories))
+        choices = numbered(level, self.histories) if self._renumber else None
+        selector = self._selector(choices or Choices(level, self.histories))
         self._allowing.append((level, selector))
         return selector
 

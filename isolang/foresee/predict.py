@@ -23,6 +23,8 @@ from msgspec.structs import replace
 
 from isolang.api import check
 from isolang.errors import HistoryError, UnsupportedError
+from isolang.foresee.completion import Completions
+from isolang.foresee.cores import MOST, Cores
 from isolang.foresee.monotone import require_monotone, require_no_times
 from isolang.foresee.predicted import (
     Prediction,
@@ -64,6 +66,7 @@ _TRIES: Final = 8  # the candidates of one kind that may be rejected before it i
 _FIRST: Final = Look(near=3, most=200, nodes=40, window=300)
 _ANY_ORDER: Final = Look(ordered=False)
 _COMBINATIONS: Final = 256  # of the sources of one transaction
+_NEAR: Final = 4  # the transactions on each side of one, in conflict with it, tried in cores first
 _CHAIN: Final = 3  # the transactions of a chain in another order; with the stranger, four
 
 _Attempt: TypeAlias = Callable[[int, int, tuple[int, ...]], bool | None]
@@ -112,8 +115,8 @@ def predict(
     """
     levels = _Levels(_spec(at), _spec(against))
     run = levels.run(history)
-    search = _Search(run, levels, levels.direct, Work(work), programs or {})
-    search.strangers()
+    search = levels.search(run, Work(work), programs or {})
+    search.one_stranger()
     search.same_statements()
     return search.predictions(most)
 
@@ -129,18 +132,15 @@ class _Levels:
 
     def __init__(self, at: Spec, against: Spec) -> None:
         self.names = (at.name.lower(), against.name.lower())
+        self._serial = _same(against, load_spec("ser"))
+        rules = (rule for name, rule in DIRECT.items() if _same(at, load_spec(name)))
+        self.direct: Direct | None = next(rules, None) if self._serial else None
         for spec in (at, against):
             require_monotone(spec)
-            if DIRECT.get(spec.name) not in SCHEDULED or spec is against:
+            if self.direct not in SCHEDULED or spec is against:
                 require_no_times(spec)
         self.at, self.against = route(at), route(against)
-        rule = DIRECT.get(self.names[0])
-        if rule is None or self.names[1] != "ser":
-            raise UnsupportedError(
-                f"predict: no search for {at.name} against {against.name} (expected "
-                f"{', '.join(DIRECT)} against ser)"
-            )
-        self.direct: Direct = rule
+        self._completions = None if self.direct else Completions(at, against)
 
     def run(self, history: History) -> PassedRun:
         """Return the run as a certified witness of the stronger level explains it."""
@@ -157,7 +157,14 @@ class _Levels:
             raise UnsupportedError(
                 f"{history.name}: whether the run satisfies {name} is not certified: {reason}"
             )
-        return run_of(verdict, serial=True)
+        return run_of(verdict, serial=self._serial)
+
+    def search(self, run: PassedRun, work: Work, programs: Mapping[int, str]) -> _Search:
+        """Return a search of a run at these levels."""
+        if self.direct is not None:
+            return _DirectSearch(run, self, self.direct, work, programs)
+        assert self._completions is not None
+        return _CoreSearch(run, self, self._completions, work, programs)
 
     def separates(self, history: History) -> bool:
         """Return whether the weaker level allows a small history that the stronger one forbids."""
@@ -174,6 +181,11 @@ class _Levels:
         return None
 
 
+def _same(one: Spec, other: Spec) -> bool:
+    """Return whether two specifications have the same axioms, whatever their names."""
+    return (one.checks, one.exists) == (other.checks, other.exists)
+
+
 def _cycle(kind: Kind) -> tuple[str, ...]:
     """Return the programs of a kind, wherever its cycle begins."""
     _, stranger, _, overlooked, closes, several = kind
@@ -188,19 +200,20 @@ class _Found:
 
 
 class _Search:
-    """The search of one run."""
+    """The search of one run: what was found, and where it gave up."""
+
+    timed: Timed | None = None
+    bound = ""
 
     def __init__(
         self,
         run: PassedRun,
         levels: _Levels,
-        level: Direct,
         work: Work,
         programs: Mapping[int, str],
     ) -> None:
-        self.run, self.levels, self.level, self.work = run, levels, level, work
+        self.run, self.levels, self.work = run, levels, work
         self.what = [programs.get(number) or run.what(i) for i, number in enumerate(run.numbers)]
-        self.timed: Timed | None = level if level in ("snapshots", "statements") else None
         self.found: dict[Kind, _Found] = {}
         self.rejected: Counter[Kind] = Counter()
         self._shown: set[tuple[str, ...]] = set()
@@ -208,36 +221,13 @@ class _Search:
             f"{count:,} transactions were omitted: they {why}" for why, count in run.omitted.items()
         ]
 
-    # --- one stranger ---
+    def one_stranger(self) -> None:
+        """Search by rule B1."""
+        raise NotImplementedError
 
-    def strangers(self) -> None:
-        """Search with one stranger: near what was recorded first, then everywhere."""
-        everywhere = range(len(self.run.order))
-        on = Strangers(self.run.order, self.level)
-        complete = self._all(everywhere, lambda t: self._near(on, t, _FIRST))
-        if not self.found and not complete:
-            complete = self._all(everywhere, lambda t: self._near(on, t, Look()))
-        if not self.found and self.level not in SCHEDULED:
-            complete &= self._all(
-                everywhere, lambda t: self._any_sources("one stranger", on, t, everywhere)
-            )
-        if not complete:
-            self.gave_up.append("one stranger: not every transaction, version and path was tried")
-
-    def _all(self, transactions: Sequence[int], attempt: Callable[[int], bool]) -> bool:
-        """Make an attempt for each transaction, and return whether all were complete."""
-        complete = True
-        for t in transactions:
-            complete &= attempt(t)
-        return complete
-
-    def _near(self, on: Strangers, stranger: int, look: Look) -> bool:
-        who = range(len(on.order))
-
-        def take(at: int, path: tuple[int, ...]) -> bool:
-            return self.take("one stranger", on.candidate(stranger, at, path), who)
-
-        return on.offer(stranger, self.work, take, look)
+    def same_statements(self) -> None:
+        """Search by rule B2; cycles of programs that one stranger closes are not shown again."""
+        raise NotImplementedError
 
     def take(
         self, rule: Rule, candidate: Candidate | None, who: Sequence[int], whole: bool = False
@@ -269,6 +259,107 @@ class _Search:
         key = program.steps[program.reads[candidate.at]].key
         table = table_and_row(self.run.history.key(key))[0]
         return rule, self.what[t], table, self.what[x], self.what[y], x != y
+
+    # --- results ---
+
+    def predictions(self, most: int) -> Predictions:
+        """Return the predictions of the first kinds, certified on the whole histories."""
+        ranked = sorted(self.found.items(), key=lambda item: self._rank(*item))
+        certified: list[Prediction] = []
+        looked = 0
+        for kind, found in ranked:
+            if len(certified) == most:
+                break
+            looked += 1
+            if (prediction := self._certified(kind, found, len(certified) + 1)) is not None:
+                certified.append(prediction)
+            else:
+                self.gave_up.append("a candidate was not certified on the whole history")
+        return Predictions(
+            run=self.run,
+            at=self.levels.names[0],
+            against=self.levels.names[1],
+            found=tuple(certified),
+            more=len(ranked) - looked,
+            bound=self.bound,
+            gave_up=tuple(dict.fromkeys(self.gave_up)),
+        )
+
+    def _rank(self, kind: Kind, found: _Found) -> tuple[object, ...]:
+        """Return what sorts first the kinds for which the least has to move."""
+        changed = len(changed_reads(self.run, found.candidate, found.who))
+        return kind[0] != "one stranger", len(found.candidate.path), changed, -found.count, kind
+
+    def _certified(self, kind: Kind, found: _Found, number: int) -> Prediction | None:
+        run, candidate, who = self.run, found.candidate, found.who
+        edn, history = _written(
+            history_of(run, candidate, who, timed=self.timed), f"prediction-{number}.edn"
+        )
+        verdicts = self.levels.certified(history)
+        if verdicts is None:
+            return None
+        return Prediction(
+            rule=kind[0],
+            history=history,
+            edn=edn,
+            valid=verdicts[0],
+            invalid=verdicts[1],
+            stranger=run.name(who[candidate.stranger]),
+            overlooked=run.name(who[candidate.path[0]]),
+            path=tuple(run.name(who[i]) for i in candidate.path),
+            programs=(kind[1], kind[3], kind[4]),
+            changed=tuple(changed_reads(run, candidate, who)),
+            count=found.count,
+            candidate=candidate,
+            who=tuple(who),
+        )
+
+
+class _DirectSearch(_Search):
+    """A search that knows which transactions a stranger overlooks at the level."""
+
+    def __init__(
+        self,
+        run: PassedRun,
+        levels: _Levels,
+        level: Direct,
+        work: Work,
+        programs: Mapping[int, str],
+    ) -> None:
+        super().__init__(run, levels, work, programs)
+        self.level = level
+        self.timed = level if level in ("snapshots", "statements") else None
+
+    # --- one stranger ---
+
+    def one_stranger(self) -> None:
+        """Search with one stranger: near what was recorded first, then everywhere."""
+        everywhere = range(len(self.run.order))
+        on = Strangers(self.run.order, self.level)
+        complete = self._all(everywhere, lambda t: self._near(on, t, _FIRST))
+        if not self.found and not complete:
+            complete = self._all(everywhere, lambda t: self._near(on, t, Look()))
+        if not self.found and self.level not in SCHEDULED:
+            complete &= self._all(
+                everywhere, lambda t: self._any_sources("one stranger", on, t, everywhere)
+            )
+        if not complete:
+            self.gave_up.append("one stranger: not every transaction, version and path was tried")
+
+    def _all(self, transactions: Sequence[int], attempt: Callable[[int], bool]) -> bool:
+        """Make an attempt for each transaction, and return whether all were complete."""
+        complete = True
+        for t in transactions:
+            complete &= attempt(t)
+        return complete
+
+    def _near(self, on: Strangers, stranger: int, look: Look) -> bool:
+        who = range(len(on.order))
+
+        def take(at: int, path: tuple[int, ...]) -> bool:
+            return self.take("one stranger", on.candidate(stranger, at, path), who)
+
+        return on.offer(stranger, self.work, take, look)
 
     # --- any sources: version orders other than the recorded one ---
 
@@ -416,58 +507,68 @@ class _Search:
         complete = self._any_sources("same statements", on, len(who) - 1, who)
         return True if self.found else None if complete else False
 
-    # --- results ---
 
-    def predictions(self, most: int) -> Predictions:
-        """Return the predictions of the first kinds, certified on the whole histories."""
-        ranked = sorted(self.found.items(), key=lambda item: self._rank(*item))
-        certified: list[Prediction] = []
-        looked = 0
-        for kind, found in ranked:
-            if len(certified) == most:
+class _CoreSearch(_Search):
+    """A search that asks a solver what a few transactions can read."""
+
+    bound = f"cores of up to {MOST} transactions"
+
+    def __init__(
+        self,
+        run: PassedRun,
+        levels: _Levels,
+        completions: Completions,
+        work: Work,
+        programs: Mapping[int, str],
+    ) -> None:
+        super().__init__(run, levels, work, programs)
+        self._cores = Cores(run, completions)
+        self._seen: set[tuple[int, int, int]] = set()
+
+    def one_stranger(self) -> None:
+        """Search the cores in which all but the stranger read what was recorded."""
+        with self.work.part(0.5) as work:
+            self._search("one stranger", work)
+
+    def same_statements(self) -> None:
+        """Search the cores in which everybody may read other versions."""
+        self._shown = {_cycle(kind) for kind in self.found}
+        self._search("same statements", self.work)
+
+    def _search(self, rule: Rule, work: Work) -> None:
+        before = len(self.found)
+        complete = False
+        for near in (_NEAR, 0):
+            complete = self._cores.search(
+                lambda candidate, who: self._take(rule, candidate, who, work),
+                work,
+                one_stranger=rule == "one stranger",
+                near=near,
+            )
+            if complete or len(self.found) > before:
                 break
-            looked += 1
-            if (prediction := self._certified(kind, found, len(certified) + 1)) is not None:
-                certified.append(prediction)
-            else:
-                self.gave_up.append("a candidate was not certified on the whole history")
-        return Predictions(
-            run=self.run,
-            at=self.levels.names[0],
-            against=self.levels.names[1],
-            found=tuple(certified),
-            more=len(ranked) - looked,
-            gave_up=tuple(dict.fromkeys(self.gave_up)),
-        )
+        if not complete:
+            self.gave_up.append(f"{rule}: not every core of {MOST} transactions was tried")
 
-    def _rank(self, kind: Kind, found: _Found) -> tuple[object, ...]:
-        """Return what sorts first the kinds for which the least has to move."""
-        changed = len(changed_reads(self.run, found.candidate, found.who))
-        return kind[0] != "one stranger", len(found.candidate.path), changed, -found.count, kind
-
-    def _certified(self, kind: Kind, found: _Found, number: int) -> Prediction | None:
-        run, candidate, who = self.run, found.candidate, found.who
-        edn, history = _written(
-            history_of(run, candidate, who, timed=self.timed), f"prediction-{number}.edn"
-        )
-        verdicts = self.levels.certified(history)
-        if verdicts is None:
-            return None
-        return Prediction(
-            rule=kind[0],
-            history=history,
-            edn=edn,
-            valid=verdicts[0],
-            invalid=verdicts[1],
-            stranger=run.name(who[candidate.stranger]),
-            overlooked=run.name(who[candidate.path[0]]),
-            path=tuple(run.name(who[i]) for i in candidate.path),
-            programs=(kind[1], kind[3], kind[4]),
-            changed=tuple(changed_reads(run, candidate, who)),
-            count=found.count,
-            candidate=candidate,
-            who=tuple(who),
-        )
+    def _take(self, rule: Rule, candidate: Candidate, who: Sequence[int], work: Work) -> bool:
+        """Consider a candidate, and return whether it is a prediction."""
+        kind = self.kind(rule, candidate, who)
+        if _cycle(kind) in self._shown:
+            return True
+        if kind in self.found:
+            one = (who[candidate.stranger], candidate.at, who[candidate.path[0]])
+            self.found[kind].count += one not in self._seen
+            self._seen.add(one)
+            return True
+        if self.rejected[kind] >= _TRIES:
+            return False
+        work.spend(_CHECK + len(who))
+        if self.levels.separates(history_of(self.run, candidate, who)):
+            self.found[kind] = _Found(candidate, who)
+            self._seen.add((who[candidate.stranger], candidate.at, who[candidate.path[0]]))
+            return True
+        self.rejected[kind] += 1
+        return False
 
 
 def _written(history: History, name: str) -> tuple[bytes, History]:

@@ -104,6 +104,8 @@ class Predictions(Struct, frozen=True, kw_only=True, eq=False):
         found: one prediction of each kind, with certified verdicts at both levels.
         more: the number of further kinds, which were found but not certified because the caller
             limits the number of predictions.
+        bound: what the search was restricted to, as a phrase; empty if the levels need no such
+            restriction.
         gave_up: a phrase for each place where the search gave up; empty if it was complete.
     """
 
@@ -112,6 +114,7 @@ class Predictions(Struct, frozen=True, kw_only=True, eq=False):
     against: str
     found: tuple[Prediction, ...]
     more: int
+    bound: str
     gave_up: tuple[str, ...]
 
     @property
@@ -260,6 +263,7 @@ class _Writer:
             session=history.session_name(int(columns.txn_session[number])),
             number=int(columns.txn_number[number]),
             group=history.group_of(number) or None,
+            level=history.level_of(number) or None,
             label=history.labels_of(number) or None,
         )
 

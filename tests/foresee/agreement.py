@@ -9,7 +9,7 @@ from functools import cache
 from foresee.by_definition import INITIAL, Tiny, exists, one_stranger, same_statements
 
 from isolang import History, Transaction, load_spec
-from isolang.foresee.predict import WORK, _Levels, _Search
+from isolang.foresee.predict import WORK, _Levels
 from isolang.limits import Work
 
 SHAPES = [(r, w) for r in ("", "x", "y", "xy") for w in ("", "x", "y", "xy") if r or w]
@@ -64,8 +64,8 @@ def levels_of(at: str, against: str = "ser") -> _Levels:
 def searched(run: Tiny, at: str, *, b2: bool, against: str = "ser") -> bool:
     """Whether the search predicts something by the first rule, or by either."""
     levels = levels_of(at, against)
-    search = _Search(levels.run(history_of(run)), levels, levels.direct, Work(WORK), {})
-    search.strangers()
+    search = levels.search(levels.run(history_of(run)), Work(WORK), {})
+    search.one_stranger()
     if b2 and not search.found:
         search.same_statements()
     predicted = bool(search.found)

@@ -74,8 +74,8 @@ def ser(h: Tiny) -> bool:
     return False
 
 
-def si(h: Tiny) -> bool:
-    """Some version orders make (so | wr | ww) ; rw? acyclic."""
+def dependencies(h: Tiny) -> Iterator[tuple[set[tuple[int, int]], set[tuple[int, int]]]]:
+    """For all version orders: so | wr | ww, and rw."""
     keys = sorted(frozenset().union(*h.writes)) if h.n else []
     writers = [[i for i in range(h.n) if key in h.writes[i]] for key in keys]
     for orders in product(*(list(permutations(some)) for some in writers)):
@@ -87,9 +87,31 @@ def si(h: Tiny) -> bool:
                 order = versions.get(key, ())
                 later = order[order.index(source) + 1 :] if source != INITIAL else order
                 rw |= {(reader, writer) for writer in later if writer != reader}
-        if acyclic(h.n, depends | {(a, d) for a, b in depends for c, d in rw if b == c}):
+        yield depends, rw
+
+
+def si(h: Tiny) -> bool:
+    """Some version orders make (so | wr | ww) ; rw? acyclic."""
+    return any(
+        acyclic(h.n, depends | {(a, d) for a, b in depends for c, d in rw if b == c})
+        for depends, rw in dependencies(h)
+    )
+
+
+def psi(h: Tiny) -> bool:
+    """Some version orders make (so | wr | ww)^+ ; rw? irreflexive."""
+    for depends, rw in dependencies(h):
+        before = closure(h.n, depends)
+        if not any(a == b for a, b in before) and not any((b, a) in rw for a, b in before):
             return True
     return False
+
+
+def closure(n: int, pairs: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    found = set(pairs)
+    for middle in range(n):
+        found |= {(a, d) for a, b in list(found) for c, d in list(found) if b == c == middle}
+    return found
 
 
 def _co(h: Tiny, seen: Callable[[int, int, str], bool]) -> bool:
@@ -113,9 +135,7 @@ def ra(h: Tiny) -> bool:
 
 
 def cc(h: Tiny) -> bool:
-    before = so_wr(h)
-    for middle in range(h.n):
-        before |= {(a, d) for a, b in list(before) for c, d in list(before) if b == c == middle}
+    before = closure(h.n, so_wr(h))
     return _co(h, lambda other, reader, key: (other, reader) in before)
 
 
@@ -131,7 +151,9 @@ def rc(h: Tiny) -> bool:
     return _co(h, seen)
 
 
-LEVELS: dict[str, Callable[[Tiny], bool]] = {"ser": ser, "si": si, "ra": ra, "cc": cc, "rc": rc}
+LEVELS: dict[str, Callable[[Tiny], bool]] = {
+    "ser": ser, "si": si, "psi": psi, "ra": ra, "cc": cc, "rc": rc
+}  # fmt: skip
 
 
 # --- the two rules ---

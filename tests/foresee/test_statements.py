@@ -14,7 +14,7 @@ from foresee.interleaved import edn as as_recorded
 import isolang
 from isolang.foresee.decide import decide
 from isolang.foresee.extract import extract, shown
-from isolang.foresee.predict import WORK, _Search, predict
+from isolang.foresee.predict import WORK, predict
 from isolang.foresee.templates import templates
 from isolang.history import History
 from isolang.limits import Work
@@ -32,8 +32,8 @@ def read(folder: Path, text: str) -> History:
 def searched(history: History, at: str, *, b2: bool = False) -> bool:
     """Whether the search predicts something by one stranger, or by either rule."""
     levels = levels_of(at)
-    search = _Search(levels.run(history), levels, levels.direct, Work(WORK), {})
-    search.strangers()
+    search = levels.search(levels.run(history), Work(WORK), {})
+    search.one_stranger()
     if b2 and not search.found:
         search.same_statements()
     return bool(search.found)

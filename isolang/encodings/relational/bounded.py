@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 
-def _selects(pattern: str, name: str) -> bool:
+def selects(pattern: str, name: str) -> bool:
     """Return whether a name matches a pattern, in which ``*`` matches any text."""
     parts = map(re.escape, pattern.split("*"))
     return re.fullmatch(".*".join(parts), name, re.DOTALL) is not None
@@ -152,7 +152,7 @@ class Bounded(Interpretation[At]):
         """Return true if a label, or the level, of a transaction matches a name in quotes."""
         history, txn = self.history, self.txns[t]
         names = history.labels_of(txn) if of.word == "label" else (history.level_of(txn),)
-        return TRUE if any(name and _selects(of.name, name) for name in names) else FALSE
+        return TRUE if any(name and selects(of.name, name) for name in names) else FALSE
 
     def share_label(self, a: int, b: int) -> int:
         """Return true if the history gives two transactions a common label."""
@@ -162,7 +162,7 @@ class Bounded(Interpretation[At]):
     def key_in(self, within: KeyClass, key: int) -> int:
         """Return true if the name of the key is in the class."""
         name = self.history.key_name(key)
-        found = any(_selects(pattern, name) for pattern in within.patterns)
+        found = any(selects(pattern, name) for pattern in within.patterns)
         return TRUE if found != within.negated else FALSE
 
     def moment(self, what: Moment, t: int, of: ReadEvent | int | None = None) -> At | None:

@@ -1,0 +1,301 @@
+"""Decides by SAT what a few transactions can read at one level although another level forbids it.
+
+A question gives the operations and sessions of at most four transactions, and leaves the sources of
+some reads open. The SAT solver is that of ``isocheck spec compare``: it proposes sources that the
+weaker level allows, and excludes those that the stronger level allows too. What it has excluded for
+one question stays excluded for the next ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from isolang.comparison.effort import Effort
+from isolang.comparison.normal import normal
+from isolang.comparison.separate import Bounds, Separator, lacking, scope_of
+from isolang.encodings.relational.bounded import selects
+from isolang.encodings.relational.interpretation import T0
+from isolang.errors import UnsupportedError
+from isolang.foresee.run import INITIAL
+
+if TYPE_CHECKING:
+    from isolang.language.meaning.core import Spec
+
+MOST_KEYS: Final = 8
+"""The greatest number of keys in a question."""
+
+_CONFLICTS: Final = 20_000  # the effort for one question
+_READS: Final = 2  # the reads of one key by one transaction that may return different versions
+
+Step: TypeAlias = tuple[Literal["r", "w"], int]
+"""An operation of a question: whether it reads from outside or writes, and the key."""
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """A few transactions, of which the sources of some reads are open.
+
+    Transactions and keys are numbered from 0. A transaction that is later in the order of a session
+    has a larger number.
+
+    Attributes:
+        steps: for each transaction, its operations. A transaction writes a key at most once.
+        sessions: for each transaction, its session.
+        sources: for each transaction, the transactions from which its reads return a version, in
+            the order of ``steps``; ``INITIAL`` for the initial version; ``None`` if its reads are
+            open.
+        lists: for each key, whether it is a list.
+        labels: for each transaction and each of its labels, which patterns of the levels match it.
+        levels: for each transaction, which patterns match the level that it requested; ``None`` if
+            it requested no level.
+        groups: for each transaction, the group of its session.
+        keys: for each key, which patterns of the levels match its name.
+    """
+
+    steps: tuple[tuple[Step, ...], ...]
+    sessions: tuple[int, ...]
+    sources: tuple[tuple[int, ...] | None, ...]
+    lists: tuple[bool, ...]
+    labels: tuple[frozenset[frozenset[str]], ...] = ()
+    levels: tuple[frozenset[str] | None, ...] = ()
+    groups: tuple[str, ...] = ()
+    keys: tuple[frozenset[str], ...] = ()
+
+
+class Completion(Struct, frozen=True, kw_only=True):
+    """An answer to a question: sources for which the levels give different verdicts.
+
+    Attributes:
+        sources: for each transaction, the sources of its reads, in the order of its steps.
+        order: the transactions in an order in which each reads from earlier transactions; the last
+            one is the stranger.
+    """
+
+    sources: tuple[tuple[int, ...], ...]
+    order: tuple[int, ...]
+
+
+class Completions:
+    """Answers questions about two levels, and remembers the answers.
+
+    Attributes:
+        ordered: whether a level depends on the order of the operations within a transaction.
+    """
+
+    def __init__(self, at: Spec, against: Spec) -> None:
+        """Prepare for questions about two levels.
+
+        Args:
+            at: the level that the answers must satisfy.
+            against: the level that the answers must violate.
+
+        Raises:
+            UnsupportedError: the levels depend on something that a question does not state.
+        """
+        self._at, self._against = normal(at), normal(against)
+        names = self._at.mentioned() | self._against.mentioned()
+        missing = [*lacking((self._at, self._against)), *sorted(names & {"same-label"})]
+        if missing:
+            raise UnsupportedError(
+                f"predict: no search for {at.name} against {against.name}: they compare "
+                f"{', '.join(f'`{name}`' for name in missing)} (expected levels over sessions, "
+                "groups, labels, keys and who read what); hint: name weaker levels without it"
+            )
+        self._scope = replace(
+            scope_of((self._at, self._against), Bounds(one_by_one=True), 1), sessions=True
+        )
+        self.ordered = self._scope.operations
+        self._separators: dict[tuple[int, int, int, bool], Separator] = {}
+        self._known: dict[Question, Completion | None] = {}
+
+    def patterns_of_key(self, name: str) -> frozenset[str]:
+        """Return which patterns of the levels match the name of a key."""
+        return _matching(self._scope.key_patterns, name)
+
+    def patterns_of_label(self, name: str) -> frozenset[str]:
+        """Return which patterns of the levels match a label."""
+        return _matching(self._scope.labels, name)
+
+    def patterns_of_level(self, name: str) -> frozenset[str]:
+        """Return which patterns of the levels match the name of a requested level."""
+        return _matching(self._scope.levels, name)
+
+    @property
+    def compares_groups(self) -> bool:
+        """Whether a level depends on the groups of sessions."""
+        return self._scope.groups
+
+    def known(self, question: Question) -> bool:
+        """Return whether the question was answered before, so that its answer costs nothing."""
+        return question in self._known
+
+    def answer(self, question: Question) -> Completion | None:
+        """Return sources that one level allows and the other forbids; ``None`` if there are none.
+
+        Raises:
+            TimeoutError: the question is too hard.
+        """
+        if question not in self._known:
+            self._known[question] = self._answer(question)
+        return self._known[question]
+
+    def _answer(self, question: Question) -> Completion | None:
+        twice = any(len(own) > len(set(own)) for own in question.steps)
+        size = len(question.steps), len(question.lists), 1 + twice, any(question.lists)
+        separator = self._separators.get(size)
+        if separator is None:
+            n, keys, reads, lists = size
+            scope = replace(self._scope, transactions=n, keys=keys, reads=reads, lists=lists)
+            separator = self._separators[size] = Separator(self._against, scope, renumber=False)
+        asked = _Asked(question, separator)
+        model = separator.model(self._at, Effort(_CONFLICTS), list(asked.literals()))
+        return None if model is None else asked.completion(model)
+
+
+def _matching(patterns: Sequence[str], name: str) -> frozenset[str]:
+    return frozenset(pattern for pattern in patterns if selects(pattern, name))
+
+
+class _Asked:
+    """A question as literals of a symbolic history, and an answer from a model of it."""
+
+    def __init__(self, question: Question, separator: Separator) -> None:
+        self.question = question
+        self.circuit = separator.histories.circuit
+        self.of = separator.histories.variables
+        # For each transaction, the slot of each read: its key, and which read of the key it is.
+        self.slots: list[list[tuple[int, int]]] = []
+        for own in question.steps:
+            seen: dict[int, int] = {}
+            slots = []
+            for kind, key in own:
+                if kind == "r":
+                    slots.append((key, min(seen.get(key, 0), _READS - 1)))
+                    seen[key] = seen.get(key, 0) + 1
+            self.slots.append(slots)
+
+    def literals(self) -> Iterator[int]:
+        """Yield literals that together fix everything that the question states."""
+        named = self.circuit.named
+        for x, is_list in enumerate(self.question.lists):
+            if self.of.scope.lists:
+                yield self.of.are_lists[x] if is_list else -self.of.are_lists[x]
+        for (a, b), literal in self.of.so.items():
+            same = self.question.sessions[a - 1] == self.question.sessions[b - 1]
+            yield literal if same and a < b else -literal
+        for t in self.of.txns:
+            steps = self.question.steps[t - 1]
+            for x in self.of.keys:
+                yield self.of.write[t, x] if ("w", x) in steps else -self.of.write[t, x]
+                for j in self.of.slots:
+                    happens = named(self.of.happening[t, x, j])
+                    if (x, j) not in self.slots[t - 1]:
+                        yield -happens
+                    elif j == 0:
+                        yield happens
+            sources = self.question.sources[t - 1]
+            if sources is not None:
+                yield from self._fixed(t, sources)
+            yield from self._program_order(t)
+        yield from self._names()
+
+    def _fixed(self, t: int, sources: Sequence[int]) -> Iterator[int]:
+        """Yield literals that give a transaction's reads their recorded sources."""
+        seen: dict[int, list[int]] = {}
+        for (x, _), source in zip(self.slots[t - 1], sources, strict=True):
+            own = seen.setdefault(x, [])
+            if source not in own and len(own) < _READS:
+                own.append(source)
+        for x, own in seen.items():
+            if not self.of.scope.operations:
+                own.sort()  # the scope has only this order where the order of reads means nothing
+            for j in self.of.slots:
+                if j < len(own):
+                    yield self.of.source[t, x, j, _number(own[j])]
+                elif (x, j) in self.slots[t - 1]:
+                    yield -self.circuit.named(self.of.happening[t, x, j])
+
+    def _program_order(self, t: int) -> Iterator[int]:
+        if not self.of.scope.operations:
+            return
+        events = []
+        slots = iter(self.slots[t - 1])
+        for kind, x in self.question.steps[t - 1]:
+            if kind == "w":
+                events.append(self.of.event_of[t, x, None])
+            elif (event := self.of.event_of[(t, *next(slots))]) not in events:
+                events.append(event)
+        for a, b in combinations(events, 2):
+            yield self.of.order[a, b]
+
+    def _names(self) -> Iterator[int]:
+        question, of = self.question, self.of
+        for (word, t, name), literal in of.bears.items():
+            matched = of.matching[word, name]
+            if word == "label":
+                bears = matched in question.labels[t - 1]
+            else:
+                bears = matched == question.levels[t - 1]
+            yield literal if bears else -literal
+        for (x, name), literal in of.key_names.items():
+            yield literal if of.keys_matching[name] == question.keys[x] else -literal
+        for (a, b), literal in of.together.items():
+            yield literal if question.groups[a - 1] == question.groups[b - 1] else -literal
+
+    # --- answers ---
+
+    def completion(self, model: Sequence[int]) -> Completion | None:
+        """Return the answer of a model; ``None`` if no order of the transactions follows it."""
+        value = self.circuit.value
+        found: dict[tuple[int, int, int], int] = {}
+        for (t, x, j, source), literal in self.of.source.items():
+            if value(literal, model):
+                found[t, x, j] = source
+        before: dict[int, set[int]] = {t: set() for t in self.of.txns}
+        for (a, b), literal in self.of.so.items():
+            if value(literal, model):
+                before[b].add(a)
+        for (t, x, _), source in found.items():
+            before[t].add(source)
+            if self.question.lists[x]:
+                shown = self.of.shown[x]
+                for other in self.of.txns:
+                    writes = ("w", x) in self.question.steps[other - 1]
+                    if writes and other != source and value(shown.get((other, source), -1), model):
+                        before[t].add(other)
+        order = _line(before)
+        if order is None:
+            return None
+        return Completion(
+            sources=tuple(
+                tuple(
+                    _member(found[t, x, j] if (t, x, j) in found else found[t, x, 0])
+                    for x, j in self.slots[t - 1]
+                )
+                for t in self.of.txns
+            ),
+            order=tuple(map(_member, order)),
+        )
+
+
+def _number(source: int) -> int:
+    return T0 if source == INITIAL else source + 1
+
+
+def _member(number: int) -> int:
+    return INITIAL if number == T0 else number - 1
+
+
+def _line(before: Mapping[int, set[int]]) -> list[int] | None:
+    """Return the transactions so that each follows those before it, or ``None`` if they cannot."""
+    found: list[int] = []
+    while len(found) < len(before):
+        ready = [t for t in before if t not in found and before[t] <= {T0, t, *found}]
+        if not ready:
+            return None
+        found.append(ready[0])
+    return found

@@ -1,0 +1,415 @@
+"""Finds predictions for any two monotone levels, in cores of at most four transactions.
+
+A core consists of a stranger T and up to three more transactions. They are connected by conflicts
+or sessions. The transactions on which the core depends are its context. The context runs first, so
+that its versions are the initial versions for the core. A SAT solver decides what the core can
+read; the levels then judge the whole predicted history.
+
+With *one stranger*, all but T read what was recorded, and the context contains all on which they
+and the session of T depend. With the *same statements*, all reads are open, and the context
+contains the predecessors in the sessions, one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from isolang.foresee.completion import MOST_KEYS, Completion, Completions, Question, Step
+from isolang.foresee.run import INITIAL, Access, Arrangement, Executed, PassedRun, bits
+from isolang.foresee.stranger import Candidate
+from isolang.history import columns as c
+from isolang.limits import Work
+
+MOST: Final = 4
+"""The greatest number of transactions in a core, with the stranger."""
+
+_CORE: Final = 10  # the units that one core costs, and one more for each
+_PER: Final = 100  # so many transactions of the run
+_QUESTION: Final = 500  # the units that a new question costs
+
+Take = Callable[[Candidate, Sequence[int]], bool]
+"""A function that considers a candidate and the run's numbers of its transactions, and returns
+whether it is a prediction."""
+
+
+class _Core(Struct, frozen=True):
+    """A core that can be asked about.
+
+    Attributes:
+        members: its transactions; with one stranger, T comes last.
+        keys: its keys, by the numbers of the question.
+        context: the transactions that it presupposes, as bits.
+    """
+
+    members: tuple[int, ...]
+    keys: tuple[int, ...]
+    context: int
+
+
+class Cores:
+    """Finds the candidates in the cores of one run."""
+
+    def __init__(self, run: PassedRun, completions: Completions) -> None:
+        """Compute the relations on which all searches depend.
+
+        Args:
+            run: the run.
+            completions: answers questions about the two levels.
+        """
+        order = run.order
+        self.run, self.order, self.completions = run, order, completions
+        self.descendants, self.ancestors = order.descendants(), order.ancestors()
+        self.complete = True
+        everyone = range(len(order))
+        self._needs = [0] * len(order)
+        for i in everyone:
+            for j in bits(order.depends[i]):
+                self._needs[j] |= 1 << i
+        self._read = [
+            frozenset(program.steps[at].key for at in program.reads) for program in order.programs
+        ]
+        self._conflicts = [0] * len(order)
+        for i, program in enumerate(order.programs):
+            for key in program.writes:
+                self._conflicts[i] |= order.writers[key] | order.readers.get(key, 0)
+            for key in self._read[i]:
+                self._conflicts[i] |= order.writers.get(key, 0)
+            self._conflicts[i] &= ~(1 << i)
+        self._neighbors: dict[tuple[int, int], tuple[int, ...]] = {}
+
+    # --- which cores ---
+
+    def neighbors(self, txn: int, near: int) -> tuple[int, ...]:
+        """Return who is in conflict with a transaction, or beside it in its session.
+
+        Args:
+            txn: the transaction.
+            near: how many transactions on each side of it may be in conflict with it; 0 means all.
+        """
+        found = self._neighbors.get((txn, near))
+        if found is None:
+            before = list(bits(self._conflicts[txn] & (1 << txn) - 1))[::-1]
+            after = list(bits(self._conflicts[txn] & -(2 << txn)))
+            earlier, later = self.order.earlier[txn], self.order.later[txn]
+            session = [*[earlier.bit_length() - 1] * bool(earlier), *list(bits(later))[:1]]
+            close = [*before[: near or None], *after[: near or None]]
+            close.sort(key=lambda other: abs(other - txn))
+            found = self._neighbors[txn, near] = tuple(dict.fromkeys((*close, *session)))
+        return found
+
+    def _grown(self, cores: Sequence[int], allowed: int, near: int, work: Work) -> Iterator[int]:
+        """Yield the connected sets that have one transaction more than some connected sets."""
+        seen = set[int]()
+        for core in cores:
+            for member in bits(core):
+                for other in self.neighbors(member, near):
+                    grown = core | 1 << other
+                    if grown == core or not allowed >> other & 1 or grown in seen:
+                        continue
+                    if not work.left:
+                        return
+                    work.spend(_CORE + len(self.order) // _PER)
+                    seen.add(grown)
+                    yield grown
+
+    def search(self, take: Take, work: Work, *, one_stranger: bool, near: int) -> bool:
+        """Pass candidates to a function, those of smaller cores first.
+
+        Args:
+            take: the function. If it returns true, cores that contain this core are not tried.
+            work: the budget.
+            one_stranger: whether only one transaction may read other versions than in the run.
+            near: how many transactions on each side of a transaction, that are in conflict with
+                it, are tried; 0 means all.
+
+        Returns:
+            Whether every core was tried.
+        """
+        everyone = range(len(self.order))
+        self.complete = not near or all(
+            (self._conflicts[i] & part).bit_count() <= near
+            for i in everyone
+            for part in ((1 << i) - 1, -(1 << i))
+        )
+        level: dict[int, list[int]] = {i: [1 << i] for i in everyone}
+        done: dict[int, set[int]] = {i: set() for i in everyone}
+        for _ in range(1, MOST):
+            following: dict[int, list[int]] = {}
+            for first, cores in level.items():
+                # With one stranger it is the first member; otherwise the first one is the least.
+                allowed = ~self.descendants[first] if one_stranger else -(2 << first)
+                own, found = following.setdefault(first, []), done[first]
+                for core in self._grown(cores, allowed, near, work):
+                    if any(core & other == other for other in found):
+                        continue
+                    own.append(core)
+                    stranger = first if one_stranger else None
+                    if self._attempt(core, stranger, take, work):
+                        found.add(core)
+                        own.pop()
+                if not work.left:
+                    return False
+            level = following
+        return self.complete
+
+    def _attempt(self, members: int, stranger: int | None, take: Take, work: Work) -> bool:
+        core = self._core(members, stranger)
+        if core is None:
+            return False
+        question = self._question(core, stranger)
+        if not self.completions.known(question):
+            work.spend(_QUESTION)
+        try:
+            answer = self.completions.answer(question)
+        except TimeoutError:
+            self.complete = False
+            return False
+        if answer is None:
+            return False
+        proposed = self._rearranged if stranger is None else self._with_stranger
+        return take(*proposed(core, answer))
+
+    # --- one core ---
+
+    def _core(self, members: int, stranger: int | None) -> _Core | None:
+        """Return a core, or ``None`` if it has none or others than its own dependencies."""
+        order = self.order
+        every = tuple(i for i in bits(members) if i != stranger)
+        if stranger is not None:
+            every = (*every, stranger)
+        context = 0
+        for i in every:
+            if stranger is None:
+                context |= order.earlier[i]
+            elif i == stranger:
+                last = order.earlier[i].bit_length() - 1
+                context |= self.ancestors[last] if last >= 0 else 0
+            else:
+                context |= self.ancestors[i]
+        context &= ~members
+        keys = self._keys(every, members, stranger)
+        if keys is None:
+            return None
+        core = _Core(every, keys, context)
+        if context and not self._convex(core, members, stranger):
+            return None
+        return core
+
+    def _keys(
+        self, every: Sequence[int], members: int, stranger: int | None
+    ) -> tuple[int, ...] | None:
+        """Return the keys that matter: two members access them, and one of them writes."""
+        order, shared = self.order, list[int]()
+        written = dict.fromkeys(key for i in every for key in sorted(order.programs[i].writes))
+        for key in written:
+            using = (order.writers[key] | order.readers.get(key, 0)) & members
+            if using & (using - 1):
+                shared.append(key)
+        if stranger is not None and self._read[stranger].isdisjoint(shared):
+            return None  # T sees no version of the others
+        for i in every:
+            own = order.programs[i].writes | self._read[i]
+            if own.isdisjoint(shared):
+                if not own:
+                    return None
+                shared.append(min(own))  # a transaction of a question has an operation
+        if len(shared) > MOST_KEYS:
+            self.complete = False
+            return None
+        return tuple(shared)
+
+    def _convex(self, core: _Core, members: int, stranger: int | None) -> bool:
+        """Return whether the context may run before the core, and its versions be the initial ones.
+
+        Between two members, there may be others of their session whose versions the core does not
+        access.
+        """
+        order = self.order
+        late = 0
+        for i in core.members:
+            late |= self.descendants[i] if stranger is not None else order.later[i]
+        late &= core.context
+        for i in core.members:
+            program = order.programs[i]
+            for key in program.writes | self._read[i]:
+                writers = order.writers.get(key, 0)
+                if writers & late:
+                    return False
+                if key in core.keys:
+                    own, others = writers & members, writers & core.context
+                    if stranger is not None:
+                        own &= ~(1 << stranger)
+                    if own and others and others.bit_length() > (own & -own).bit_length():
+                        return False
+        if not late or stranger is None:
+            return True
+        reached: dict[int, int] = {}
+        for i in core.members:
+            direct = (order.earlier[i] if i == stranger else self._needs[i]) & members
+            have = direct
+            for j in bits(direct):
+                have |= reached.get(j, 0)
+            reached[i] = have
+            last = order.earlier[i].bit_length() - 1
+            need = self.ancestors[i] if i != stranger else self.ancestors[last] if last >= 0 else 0
+            if need & members & ~(1 << i) & ~have:
+                return False
+        return True
+
+    def _question(self, core: _Core, stranger: int | None) -> Question:
+        order, history, ask = self.order, self.run.history, self.completions
+        number = {key: x for x, key in enumerate(core.keys)}
+        place = {i: n for n, i in enumerate(core.members)}
+        inside = sum(1 << i for i in core.members)
+        steps: list[tuple[Step, ...]] = []
+        sources: list[tuple[int, ...] | None] = []
+        for i in core.members:
+            own: list[tuple[Step, int]] = []
+            for step in order.programs[i].steps:
+                x = number.get(step.key)
+                if x is None:
+                    continue
+                if step.kind in (c.WRITE, c.APPEND):
+                    own = [one for one in own if one[0] != ("w", x)]
+                    own.append((("w", x), INITIAL))
+                elif step.source is not None:
+                    source = self._source(step, i, inside)
+                    # A read of a list shows what others appended, before or after its own append.
+                    kinds = [kind for kind, _ in own]
+                    at = kinds.index(("w", x)) if ("w", x) in kinds else len(own)
+                    own.insert(at, (("r", x), place.get(source, INITIAL)))
+            if not ask.ordered:
+                own.sort()
+            steps.append(tuple(step for step, _ in own))
+            recorded = tuple(source for (kind, _), source in own if kind == "r")
+            sources.append(recorded if stranger not in (None, i) else None)
+        classes: dict[int, int] = {}
+        numbers = [self.run.numbers[i] for i in core.members]
+        return Question(
+            steps=tuple(steps),
+            sessions=tuple(
+                classes.setdefault(order.sessions[i], len(classes)) for i in core.members
+            ),
+            sources=tuple(sources),
+            lists=tuple(self._is_list(key) for key in core.keys),
+            labels=tuple(
+                frozenset(map(ask.patterns_of_label, history.labels_of(n))) for n in numbers
+            ),
+            levels=tuple(
+                ask.patterns_of_level(name) if (name := history.level_of(n)) else None
+                for n in numbers
+            ),
+            groups=tuple(history.group_of(n) for n in numbers) if ask.compares_groups else (),
+            keys=tuple(ask.patterns_of_key(history.key_name(key)) for key in core.keys),
+        )
+
+    def _source(self, step: Access, reader: int, inside: int) -> int:
+        """Return the member from which a read returned a version, or ``INITIAL``."""
+        source = step.source
+        assert source is not None
+        if step.kind == c.READ_LIST and source >= 0:
+            seen = self.order.writers.get(step.key, 0) & (2 << source) - 1
+            return (seen & inside & ~(1 << reader)).bit_length() - 1
+        return source
+
+    def _is_list(self, key: int) -> bool:
+        order = self.order
+        using = order.writers.get(key, 0) | order.readers.get(key, 0)
+        steps = order.programs[using.bit_length() - 1].steps
+        return any(s.key == key and s.kind in (c.APPEND, c.READ_LIST) for s in steps)
+
+    # --- candidates ---
+
+    def _open_reads(self, core: _Core, answer: Completion) -> Iterator[dict[int, int]]:
+        """Yield, for each member, the sources of its reads of the core's keys, by step."""
+        number = {key: x for x, key in enumerate(core.keys)}
+        for i, sources in zip(core.members, answer.sources, strict=True):
+            steps = self.order.programs[i].steps
+            reads = [at for at in self.order.programs[i].reads if steps[at].key in number]
+            if not self.completions.ordered:
+                reads.sort(key=lambda at: number[steps[at].key])
+            yield dict(zip(reads, sources, strict=True))
+
+    def _with_stranger(self, core: _Core, answer: Completion) -> tuple[Candidate, Sequence[int]]:
+        order, stranger = self.order, core.members[-1]
+        program = order.programs[stranger]
+        (*_, opened) = self._open_reads(core, answer)
+        members = core.context
+        for i in core.members[:-1]:
+            members |= 1 << i
+        sources = []
+        for at in program.reads:
+            source = opened.get(at, INITIAL)
+            if source != INITIAL:
+                sources.append(core.members[source])
+            else:
+                newest = order.writers.get(program.steps[at].key, 0) & core.context
+                sources.append(newest.bit_length() - 1)
+        candidate = _candidate(order, stranger, sources, core.members[:-1], members)
+        return candidate, range(len(order))
+
+    def _rearranged(self, core: _Core, answer: Completion) -> tuple[Candidate, Sequence[int]]:
+        order = self.order
+        inside = sum(1 << i for i in core.members)
+        first, who = core.context, list[int]()
+        for i in core.members:
+            first &= ~order.later[i]
+        who += bits(first)
+        for n in answer.order:
+            i = core.members[n]
+            between = core.context & order.earlier[i]
+            who += [j for j in bits(between) if j not in who]
+            who.append(i)
+        place = {i: n for n, i in enumerate(who)}
+        opened = dict(zip(core.members, self._open_reads(core, answer), strict=True))
+        newest: dict[int, int] = {}  # of the context
+        last: dict[int, int] = {}
+        programs = []
+        for n, i in enumerate(who):
+            program, steps = order.programs[i], list[Access]()
+            for at, step in enumerate(program.steps):
+                if step.source is None:
+                    steps.append(step)
+                    continue
+                source = last.get(step.key, INITIAL)
+                if at in opened.get(i, {}):
+                    member = opened[i][at]
+                    source = (
+                        newest.get(step.key, INITIAL)
+                        if member == INITIAL
+                        else place[core.members[member]]
+                    )
+                steps.append(replace(step, source=source))
+            programs.append(Executed.of(steps))
+            last |= dict.fromkeys(program.writes, n)
+            if not inside >> i & 1:
+                newest |= dict.fromkeys(program.writes, n)
+        stranger = len(who) - 1
+        arrangement = Arrangement(programs, [order.sessions[i] for i in who])
+        steps_of_t = programs[stranger].steps
+        read = [steps_of_t[at].source for at in programs[stranger].reads]
+        sources = [source for source in read if source is not None]
+        others = [place[core.members[n]] for n in answer.order[:-1]]
+        members = (1 << stranger) - 1
+        return _candidate(arrangement, stranger, sources, others, members), who
+
+
+def _candidate(
+    order: Arrangement, stranger: int, sources: Sequence[int], others: Sequence[int], members: int
+) -> Candidate:
+    """Return a candidate; the overlooked version is the first one that a read misses."""
+    program = order.programs[stranger]
+    core = sum(1 << i for i in others)
+    missed = [
+        (at, (later & -later).bit_length() - 1)
+        for at, (where, source) in enumerate(zip(program.reads, sources, strict=True))
+        if (later := order.writers.get(program.steps[where].key, 0) & core & -(2 << source if
+            source >= 0 else 1))
+    ]  # fmt: skip
+    at, x = missed[0] if missed else (0, others[0])
+    path = (x, *(i for i in others if i != x))
+    return Candidate(order, stranger, tuple(sources), x, path, members, 1 << x, at)
