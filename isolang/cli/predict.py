@@ -114,6 +114,7 @@ class PredictReport(Struct, frozen=True, kw_only=True):
             does not mean safe.
         predictions: one prediction of each kind, those first for which least has to move.
         more: how many further kinds were found and not certified, because --most is smaller.
+        bound: what the search was restricted to; empty if the levels need no such restriction.
         gave_up: where the search gave up.
     """
 
@@ -125,6 +126,7 @@ class PredictReport(Struct, frozen=True, kw_only=True):
     outcome: Literal["found", "nothing found", "gave up"]
     predictions: tuple[PredictionReport, ...]
     more: int
+    bound: str
     gave_up: tuple[str, ...]
 
 
@@ -135,7 +137,7 @@ def predict(
         str,
         typer.Option(
             "--at", metavar="LEVEL",
-            help="The weaker level: si, ra, cc, rc, or a profile of PostgreSQL.",
+            help="The weaker level; si, ra, cc, rc and PostgreSQL's profiles are the fastest.",
         ),
     ],
     against: Annotated[
@@ -285,6 +287,7 @@ def _report(run: str, found: Predictions, played: Foreseen | None) -> PredictRep
             _prediction(one, _played_report(played, n)) for n, one in enumerate(found.found)
         ),
         more=found.more,
+        bound=found.bound,
         gave_up=found.gave_up,
     )
 
@@ -353,7 +356,8 @@ def _text(run: str, found: Predictions, played: Foreseen | None) -> Iterator[str
         yield f"  {found.more:,} more kinds (--most)"
     if not found.found:
         yield f"  At {found.at}, nothing was found. That does not mean safe: the search considered"
-        yield "  only these transactions, by the two rules of docs/foresee.md."
+        within = f", in {found.bound}" if found.bound else ""
+        yield f"  only these transactions{within}, by the two rules of docs/foresee.md."
     elif played is None:
         yield "  None of this was played: a prediction is confirmed only if a database shows it."
     else:

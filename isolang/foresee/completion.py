@@ -36,8 +36,8 @@ Step: TypeAlias = tuple[Literal["r", "w"], int]
 """An operation of a question: whether it reads from outside or writes, and the key."""
 
 
-class Question(Struct, frozen=True, kw_only=True):
-    """A few transactions, of which the sources of some reads are open.
+class OpenReads(Struct, frozen=True, kw_only=True):
+    """A question about a few transactions, of which the sources of some reads are open.
 
     Transactions and keys are numbered from 0. A transaction that is later in the order of a session
     has a larger number.
@@ -103,14 +103,14 @@ class Completions:
             raise UnsupportedError(
                 f"predict: no search for {at.name} against {against.name}: they compare "
                 f"{', '.join(f'`{name}`' for name in missing)} (expected levels over sessions, "
-                "groups, labels, keys and who read what); hint: name weaker levels without it"
+                "groups, labels, keys and who read what); hint: choose levels that do not"
             )
         self._scope = replace(
             scope_of((self._at, self._against), Bounds(one_by_one=True), 1), sessions=True
         )
         self.ordered = self._scope.operations
         self._separators: dict[tuple[int, int, int, bool], Separator] = {}
-        self._known: dict[Question, Completion | None] = {}
+        self._known: dict[OpenReads, Completion | None] = {}
 
     def patterns_of_key(self, name: str) -> frozenset[str]:
         """Return which patterns of the levels match the name of a key."""
@@ -126,14 +126,14 @@ class Completions:
 
     @property
     def compares_groups(self) -> bool:
-        """Whether a level depends on the groups of sessions."""
+        """True if a level depends on the groups of sessions."""
         return self._scope.groups
 
-    def known(self, question: Question) -> bool:
+    def known(self, question: OpenReads) -> bool:
         """Return whether the question was answered before, so that its answer costs nothing."""
         return question in self._known
 
-    def answer(self, question: Question) -> Completion | None:
+    def answer(self, question: OpenReads) -> Completion | None:
         """Return sources that one level allows and the other forbids; ``None`` if there are none.
 
         Raises:
@@ -143,7 +143,7 @@ class Completions:
             self._known[question] = self._answer(question)
         return self._known[question]
 
-    def _answer(self, question: Question) -> Completion | None:
+    def _answer(self, question: OpenReads) -> Completion | None:
         twice = any(len(own) > len(set(own)) for own in question.steps)
         size = len(question.steps), len(question.lists), 1 + twice, any(question.lists)
         separator = self._separators.get(size)
@@ -151,19 +151,19 @@ class Completions:
             n, keys, reads, lists = size
             scope = replace(self._scope, transactions=n, keys=keys, reads=reads, lists=lists)
             separator = self._separators[size] = Separator(self._against, scope, renumber=False)
-        asked = _Asked(question, separator)
-        model = separator.model(self._at, Effort(_CONFLICTS), list(asked.literals()))
-        return None if model is None else asked.completion(model)
+        literals = _Literals(question, separator)
+        model = separator.model(self._at, Effort(_CONFLICTS), list(literals.fixed()))
+        return None if model is None else literals.completion(model)
 
 
 def _matching(patterns: Sequence[str], name: str) -> frozenset[str]:
     return frozenset(pattern for pattern in patterns if selects(pattern, name))
 
 
-class _Asked:
+class _Literals:
     """A question as literals of a symbolic history, and an answer from a model of it."""
 
-    def __init__(self, question: Question, separator: Separator) -> None:
+    def __init__(self, question: OpenReads, separator: Separator) -> None:
         self.question = question
         self.circuit = separator.histories.circuit
         self.of = separator.histories.variables
@@ -178,7 +178,7 @@ class _Asked:
                     seen[key] = seen.get(key, 0) + 1
             self.slots.append(slots)
 
-    def literals(self) -> Iterator[int]:
+    def fixed(self) -> Iterator[int]:
         """Yield literals that together fix everything that the question states."""
         named = self.circuit.named
         for x, is_list in enumerate(self.question.lists):
@@ -199,11 +199,11 @@ class _Asked:
                         yield happens
             sources = self.question.sources[t - 1]
             if sources is not None:
-                yield from self._fixed(t, sources)
+                yield from self._fixed_sources(t, sources)
             yield from self._program_order(t)
         yield from self._names()
 
-    def _fixed(self, t: int, sources: Sequence[int]) -> Iterator[int]:
+    def _fixed_sources(self, t: int, sources: Sequence[int]) -> Iterator[int]:
         """Yield literals that give a transaction's reads their recorded sources."""
         seen: dict[int, list[int]] = {}
         for (x, _), source in zip(self.slots[t - 1], sources, strict=True):
@@ -241,8 +241,11 @@ class _Asked:
             else:
                 bears = matched == question.levels[t - 1]
             yield literal if bears else -literal
-        for (x, name), literal in of.key_names.items():
-            yield literal if of.keys_matching[name] == question.keys[x] else -literal
+        unused = dict(of.keys_matching)  # no two keys have one name
+        for x, matched in enumerate(question.keys if of.key_names else ()):
+            name = next(name for name in unused if unused[name] == matched)
+            del unused[name]
+            yield of.key_names[x, name]
         for (a, b), literal in of.together.items():
             yield literal if question.groups[a - 1] == question.groups[b - 1] else -literal
 

@@ -18,7 +18,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from isolang.foresee.completion import MOST_KEYS, Completion, Completions, Question, Step
+from isolang.foresee.completion import MOST_KEYS, Completion, Completions, OpenReads, Step
 from isolang.foresee.run import INITIAL, Access, Arrangement, Executed, PassedRun, bits
 from isolang.foresee.stranger import Candidate
 from isolang.history import columns as c
@@ -84,7 +84,7 @@ class Cores:
     # --- which cores ---
 
     def neighbors(self, txn: int, near: int) -> tuple[int, ...]:
-        """Return who is in conflict with a transaction, or beside it in its session.
+        """Return who is in conflict with a transaction, or next to it in its session.
 
         Args:
             txn: the transaction.
@@ -260,7 +260,7 @@ class Cores:
                 return False
         return True
 
-    def _question(self, core: _Core, stranger: int | None) -> Question:
+    def _question(self, core: _Core, stranger: int | None) -> OpenReads:
         order, history, ask = self.order, self.run.history, self.completions
         number = {key: x for x, key in enumerate(core.keys)}
         place = {i: n for n, i in enumerate(core.members)}
@@ -289,7 +289,7 @@ class Cores:
             sources.append(recorded if stranger not in (None, i) else None)
         classes: dict[int, int] = {}
         numbers = [self.run.numbers[i] for i in core.members]
-        return Question(
+        return OpenReads(
             steps=tuple(steps),
             sessions=tuple(
                 classes.setdefault(order.sessions[i], len(classes)) for i in core.members

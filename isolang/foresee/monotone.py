@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from isolang.errors import SpecError
-from isolang.language.meaning.core import Core, Diff, Rel, Spec
+from isolang.language.meaning.core import (
+    Core,
+    Diff,
+    Inter,
+    Inverse,
+    Lift,
+    Named,
+    Opt,
+    Rel,
+    Spec,
+    Union,
+)
 from isolang.language.meaning.mentions import children, mentioned
 from isolang.language.vocabulary import COMPARING_TIMES, MOMENTS
 
@@ -16,8 +27,9 @@ def require_monotone(spec: Spec) -> None:
     A level is monotone if every part of a valid history is valid too, provided that the part
     contains, with each transaction, the earlier transactions of its session and the transactions
     that it reads from. A sufficient condition is checked: the level has no check under ``not``, no
-    flag, and no difference except one that subtracts ``id``; and the bound of each check is the
-    name of a relation.
+    flag, and no difference except one that subtracts ``id``; and the bound of each check is a name
+    of a relation, or a union, an intersection or an inverse of such bounds, because these relate
+    two transactions whatever others there are.
 
     Args:
         spec: the level.
@@ -30,8 +42,8 @@ def require_monotone(spec: Spec) -> None:
             raise _refused(spec, f"`{check.name}` stands under `not`")
         if check.flag:
             raise _refused(spec, f"`{check.name}` is a flag")
-        if check.bound is not None and not isinstance(check.bound, Rel):
-            raise _refused(spec, f"`{check.name}` has an expression as its bound")
+        if check.bound is not None and not _of_pairs(check.bound):
+            raise _refused(spec, f"the bound of `{check.name}` leads over other transactions")
         if any(_differences(check.expr)):
             raise _refused(spec, f"`{check.name}` has a difference")
     for exists in spec.exists:
@@ -59,6 +71,13 @@ def _refused(spec: Spec, what: str) -> SpecError:
         f"{spec.name}: not monotone: {what} (expected checks without `not`, flags and differences, "
         "so that part of a valid history is valid); hint: predict at another level"
     )
+
+
+def _of_pairs(e: Core) -> bool:
+    """Return whether pairs of an expression do not depend on other transactions."""
+    if isinstance(e, Union | Inter | Inverse | Opt | Lift):
+        return all(map(_of_pairs, children(e)))
+    return isinstance(e, Rel | Named)
 
 
 def _differences(e: Core) -> Iterator[Diff]:

@@ -102,7 +102,8 @@ def predict(
     Raises:
         SpecError: a level is not monotone, or compares times.
         HistoryError: the run does not satisfy ``against``, so that there is nothing to predict.
-        UnsupportedError: the pair of levels has no search, or ``against`` could not be decided.
+        UnsupportedError: the levels compare something that a prediction does not have, or
+            ``against`` could not be decided.
 
     >>> from isolang import History, Transaction
     >>> run = History.from_transactions([
@@ -548,7 +549,7 @@ class _CoreSearch(_Search):
             if complete or len(self.found) > before:
                 break
         if not complete:
-            self.gave_up.append(f"{rule}: not every core of {MOST} transactions was tried")
+            self.gave_up.append(f"{rule}: not every core of up to {MOST} transactions was tried")
 
     def _take(self, rule: Rule, candidate: Candidate, who: Sequence[int], work: Work) -> bool:
         """Consider a candidate, and return whether it is a prediction."""

@@ -55,6 +55,16 @@ def test_nothing_found_is_not_called_safe(folder, capfd):
     assert "nothing was found. That does not mean safe" in run.out
 
 
+def test_other_levels_are_searched_in_cores(folder, capfd):
+    """The report says what the search was restricted to, and that is no reason for exit code 3."""
+    run = run_here(capfd, "predict", "counter.edn", "--at", "psi", "--against", "si")
+    assert run.code == 0
+    assert "only these transactions, in cores of up to 4 transactions, by the two" in run.out
+    run = run_here(capfd, "predict", "counter.edn", "--at", "psi", "--against", "si", "--work", "1")
+    assert run.code == 3
+    assert "gave up: one stranger: not every core of up to 4 transactions was tried" in run.out
+
+
 def test_a_search_that_gave_up_says_where(folder, capfd):
     """The exit code is 3 if nothing was found in a search that was not complete."""
     run = run_here(capfd, "predict", "counter.edn", "--at", "si", "--work", "1")
@@ -88,7 +98,10 @@ def test_saved_certificates_are_verified_again(folder, capfd):
     ("arguments", "message"),
     [
         (["skew.edn", "--at", "strong-si"], "strong-SI: it compares times"),
-        (["skew.edn", "--at", "psi"], "no search for PSI against SER"),
+        (
+            ["skew.edn", "--at", "pl-2l"],
+            "no search for PL-2L against SER: they compare `statement`",
+        ),
         (["skew.edn", "--at", "nowhere"], "nowhere"),
         (["missing.edn", "--at", "si"], "missing.edn"),
         (["skew.edn", "--at", "si", "--most", "0"], "--most"),

@@ -264,6 +264,7 @@ def test_a_run_that_violates_the_level_has_nothing_to_predict() -> None:
         ("not acyclic ww as odd", "`odd` stands under `not`"),
         (r"acyclic so \ wr as odd", "`odd` has a difference"),
         ("flag acyclic ww as odd\nacyclic so as fine", "`odd` is a flag"),
+        ("require rw in wr ; ww as odd", "the bound of `odd` leads over other transactions"),
     ],
 )
 def test_levels_that_are_not_monotone_are_refused_by_name(text: str, part: str) -> None:
@@ -280,7 +281,91 @@ def test_levels_that_compare_times_are_refused() -> None:
         predict(SKEW, "strong-si")
 
 
-def test_pairs_without_a_search_are_refused() -> None:
-    """The message says which pairs have one."""
-    with pytest.raises(UnsupportedError, match="no search for PSI against SER"):
-        predict(SKEW, "psi")
+def test_levels_that_compare_statements_are_refused() -> None:
+    """A predicted history has no statements; the message names the word."""
+    with pytest.raises(UnsupportedError, match=r"PL-2L against SER: they compare `statement` .*h"):
+        predict(SKEW, "pl-2l")
+
+
+# --- any two levels ---
+
+LONG_FORK = run_of("aabbcd", ["u", "x", "v", "y", "", ""],
+                   [{}, {}, {}, {}, {"x": 1, "y": 3}, {"x": 1, "y": 3}])  # fmt: skip
+OTHER_PAIRS = (("psi", "si"), ("ra", "cc"), ("rc", "ra"), ("cc", "psi"), ("psi", "ser"))
+
+
+@pytest.mark.parametrize(("at", "against"), OTHER_PAIRS)
+def test_other_pairs_predict_what_the_definitions_do(at: str, against: str) -> None:
+    """Nothing is missed and nothing is extra for pairs of levels that a solver compares."""
+    for n, count, b2 in ((3, 30, False), (4, 12, False), (3, 12, True)):
+        for run in random_runs(11 * n, n, count):
+            same = searched(run, at, b2=b2, against=against) == defined(
+                run, at, b2=b2, against=against
+            )
+            assert same, (run.sessions, run.writes, run.reads)
+
+
+def test_a_core_is_found_behind_what_it_depends_on() -> None:
+    """A long fork of four transactions, two of which follow others in their sessions."""
+    found = predict(history_of(LONG_FORK), "psi", "si")
+    assert found.outcome == "found"
+    assert found.bound == "cores of up to 4 transactions"
+    one = found.found[0]
+    assert one.invalid.violation.anomaly == "long fork"
+    assert (one.valid.spec.name, one.valid.certified, one.invalid.certified) == ("PSI", True, True)
+    assert one.history.counts()["transactions"] == 6
+    assert predict(history_of(LONG_FORK), "si", "ser").outcome == "nothing found"
+
+
+def test_a_core_may_lie_around_another_transaction_of_a_session() -> None:
+    """What stands between two transactions of a core, and has nothing to do with it, is no bar."""
+    run = run_of("aaabc", ["x", "zuv", "y", "", ""],
+                 [{}, {"z": -1}, {}, {"x": 0, "y": 2}, {"v": 1}])  # fmt: skip
+    (one,) = predict(history_of(run), "ra", "cc").found
+    assert (one.stranger, one.overlooked, one.path) == ("T4", "T1", ("T1", "T3"))
+    assert one.invalid.violation.anomaly == "causality violation-session"
+
+
+def test_a_core_of_lists() -> None:
+    """Reads of lists show beginnings, in one order for everybody."""
+    run = History.from_transactions([
+        Transaction([("append", "x", 1)], session="a"),
+        Transaction([("append", "y", 2)], session="b"),
+        Transaction([("r", "x", [1]), ("r", "y", [2])], session="c"),
+        Transaction([("r", "y", [2]), ("r", "x", [1])], session="d"),
+    ])  # fmt: skip
+    (one,) = predict(run, "psi", "si").found
+    assert one.invalid.violation.anomaly == "long fork"
+    read = {t.number: {op[1]: op[2] for op in t.ops} for t in one.history.transactions()}
+    assert sorted(len(read[n][key]) for n in (3, 4) for key in "xy") == [0, 0, 1, 1]
+    assert read[3] != read[4]
+
+
+@pytest.mark.parametrize(
+    ("axiom", "outcomes"),
+    [
+        # Only what an auditor reads and writes must be serializable with the rest.
+        ('acyclic [label "audit*"] ; (so | wr | ww | rw)^+ as audited', ("found", "nothing found")),
+        ('irreflexive rw["x"] ; rw["y"] as pair', ("found", "nothing found")),
+        ('irreflexive rw["x", "z"] ; rw["z"] as pair', ("nothing found", "found")),
+        ('irreflexive [level "s*"] ; rw ; rw as requested', ("found", "nothing found")),
+        ('irreflexive [level "pl-1"] ; rw ; rw as requested', ("nothing found", "found")),
+    ],
+)
+def test_labels_keys_and_levels_of_user_written_specifications(
+    axiom: str, outcomes: tuple[str, str]
+) -> None:
+    """A user's own level decides by the labels, keys and levels that the run has."""
+    spec = isolang.load_spec(
+        f'spec mine "a level"\ninclude "adya.iso"\nacyclic so | wr | ww as base\n{axiom}\n'
+    )
+    run = History.from_transactions([
+        Transaction([("r", "x", None), ("r", "y", None), ("w", "y", 1)], session="a",
+                    label="pay", level="ser"),
+        Transaction([("r", "x", None), ("r", "y", 1), ("w", "x", 1)], session="b",
+                    label="auditor", level="si"),
+    ])  # fmt: skip
+    weaker = isolang.load_spec(
+        'spec weak "a level"\ninclude "adya.iso"\nacyclic so | wr | ww as base\n'
+    )
+    assert (predict(run, weaker, spec).outcome, predict(run, spec, "ser").outcome) == outcomes
