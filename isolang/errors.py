@@ -60,7 +60,7 @@ class SolverError(IsolangError):
 
 
 class WorkerError(IsolangError):
-    """The error for a history of ``check_many`` whose worker ended or failed during the check."""
+    """The error for work whose worker process ended or failed, such as one of ``check_many``."""
 
 
 class TargetError(IsolangError):

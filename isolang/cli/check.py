@@ -13,7 +13,15 @@ from msgspec import to_builtins
 from msgspec.structs import replace
 
 from isolang.cli.choices import levels, near, number
-from isolang.cli.parameters import HistoryPaths, Include, Mistake, Only, Plugins, Specs
+from isolang.cli.parameters import (
+    HistoryPaths,
+    Include,
+    Mistake,
+    Only,
+    Plugins,
+    Specs,
+    WorkersURL,
+)
 from isolang.cli.plot import require_plottable
 from isolang.cli.progress import Bar
 from isolang.cli.several import (
@@ -76,6 +84,7 @@ def check(
             rich_help_panel=LIMITS, parser=number(int, 1, 256),
         ),
     ] = 1,
+    workers: WorkersURL = "",
     cross_check: Annotated[
         str,
         typer.Option(
@@ -110,6 +119,8 @@ def check(
             if file:
                 folder = ", or a folder" if "html" in flag else ""
                 raise Mistake(f"{flag} shows one verdict: name one history and one --spec{folder}")
+    if workers and "-" in histories:
+        raise Mistake("--workers: the workers cannot read the standard input (-)")
     if histories.count("-") > 1:
         raise Mistake("the standard input (-) can be read once")
     if output.certificates:
@@ -158,7 +169,7 @@ def check(
         if output.form not in _FILES:
             warn_unsaved(report)
 
-    code = _run(everything, counted, parallel)
+    code = _run(everything, counted, parallel, workers)
     if output.form == "text" and not output.quiet and counts.total() > 1:
         printed.add(was_printed(lambda: print_lines(summary(counts))))
     if output.form in _FILES:
@@ -173,23 +184,36 @@ def check(
     return code if all(printed) else code or EXIT_INPUT
 
 
-def _run(jobs: Sequence[Job], show: Callable[[Report], None], parallel: int) -> int:
+def _run(jobs: Sequence[Job], show: Callable[[Report], None], parallel: int, workers: str) -> int:
     """Run jobs, show their reports in order as soon as possible, and return the exit code.
 
     Args:
         jobs: the jobs, one for each history.
         show: prints a report.
         parallel: the number of jobs to run at a time.
+        workers: the address of the cluster that runs the jobs; empty for this machine.
     """
     codes: set[int] = set()
     with Bar(len(jobs), jobs[0].options.timeout) as bar:
-        for reports in _results(jobs, parallel, bar):
+        results = _by_workers(jobs, workers, bar) if workers else _results(jobs, parallel, bar)
+        for reports in results:
             bar.pause()
             for report in reports:
                 show(report)
                 codes.add(code_of(report))
             bar.step()
     return exit_code(codes)
+
+
+def _by_workers(jobs: Sequence[Job], url: str, bar: Bar) -> Iterator[list[Report]]:
+    from isolang.jobs.workers import Workers, checked
+
+    with Workers(url) as workers:
+        bar.phase(workers.phrase())
+        folder = os.getcwd()
+        for reports in workers.in_order(checked, ((job, folder) for job in jobs)):
+            yield reports
+            bar.phase(workers.phrase())
 
 
 def _results(jobs: Sequence[Job], parallel: int, bar: Bar) -> Iterator[list[Report]]:

@@ -90,7 +90,7 @@ ISOCHECK: Final[Mapping[str, CommandEntry]] = {
         "isolang.cli.summary:summary",
         "Summarize many runs: verdicts by target, level, version and seed; each violation once.",
         JUDGE,
-        "isocheck summary --html runs.html --against last-week.json reports/",
+        "isocheck summary --html runs.html reports/",
     ),
     "stats": CommandEntry(
         "isolang.cli.stats:stats",

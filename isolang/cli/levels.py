@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from isolang.cli.choices import completed, taken_from
-from isolang.cli.parameters import HistoryPaths, Include, Mistake, Only
+from isolang.cli.parameters import HistoryPaths, Include, Mistake, Only, WorkersURL
 from isolang.cli.plot import require_plottable
 from isolang.cli.progress import Bar
 from isolang.cli.several import expanded
@@ -148,6 +149,7 @@ def levels(
         ),
     ] = "",
     include: Include = [],  # noqa: B006
+    workers: WorkersURL = "",
     at_least: Annotated[
         str | None,
         typer.Option(
@@ -162,8 +164,6 @@ def levels(
     The timeout is for each level. The exit code is 3 if the verdict on some level is unknown; with
     --at-least, only the verdict on that level counts.
     """
-    from isolang.limits import default_memory, memory_cap
-
     use_color(output.color)
     histories = expanded(histories, reading.format)
     if output.html and len(histories) > 1:
@@ -172,60 +172,144 @@ def levels(
         require_plottable(output.plot)
         if len(histories) > 1:
             raise Mistake("--plot shows one history: name one")
-    memory = default_memory() if options.memory is None else options.memory
-    search = reading.clock_error == "auto"
-    if search:
-        reading = replace(reading, clock_error="")
+    if workers and "-" in histories:
+        raise Mistake("--workers: the workers cannot read the standard input (-)")
+    tasks = [
+        _Task(
+            history=history,
+            options=options,
+            reading=reading,
+            output=output,
+            spec=spec,
+            include=tuple(include),
+            at_least=at_least,
+            alone=len(histories) == 1,
+        )
+        for history in histories
+    ]
     codes: set[int] = set()
-    with Bar(len(histories), options.timeout) as bar, memory_cap(memory, of_process=True):
-        for history in histories:
-            try:
-                found, own = _judge(history, options, reading, spec, include, bar=bar)
-                errors = _least_errors(found, options, bar) if search else {}
-            except HistoryError as error:
-                if len(histories) == 1:
-                    raise
-                bar.pause()
-                warn(f"isocheck: {error}")
-                codes.add(EXIT_INPUT)
-                continue
-            if output.html:
-                _write_page(found, history, options, output.html)
-            if output.plot:
-                _draw(found, output.plot)
+    with Bar(len(histories), options.timeout) as bar:
+        for answer in _by_workers(tasks, workers, bar) if workers else _here(tasks, bar):
             bar.pause()
+            warn(*answer.warnings)
             if output.form == "json":
-                print_data(json_text(_report(history, found, own, errors)))
-            else:
-                print_lines(*_text(history, found), *_errors(errors), *_own_text(own))
-                print_lines(*([""] if len(histories) > 1 else []))
-            codes.add(_code(found, own, at_least))
+                print_data(answer.text)
+            elif answer.text:
+                print_lines(answer.text)
+            codes.add(answer.code)
             bar.step()
     return exit_code(codes)
 
 
+class _Task(Struct, frozen=True, kw_only=True):
+    """A history, and what the command line says about it; ``alone`` if it is the only one."""
+
+    history: str
+    options: Options
+    reading: ReadOptions
+    output: OutputOptions
+    spec: str
+    include: tuple[str, ...]
+    at_least: str | None
+    alone: bool
+
+
+class _Answer(Struct, frozen=True, kw_only=True):
+    """The output of the command about one history, and its exit code."""
+
+    text: str = ""
+    warnings: tuple[str, ...] = ()
+    code: int
+
+
+def _here(tasks: Sequence[_Task], bar: Bar) -> Iterator[_Answer]:
+    return (answered(task, bar.phase) for task in tasks)
+
+
+def _by_workers(tasks: Sequence[_Task], url: str, bar: Bar) -> Iterator[_Answer]:
+    from isolang.jobs.workers import Workers
+
+    with Workers(url) as workers:
+        bar.phase(workers.phrase())
+        folder = os.getcwd()
+        for answer in workers.in_order(_apart, ((folder, task) for task in tasks)):
+            yield answer
+            bar.phase(workers.phrase())
+
+
+def _apart(folder: str, task: _Task) -> _Answer:
+    """Return the answer of a child process, with this worker's share of memory and threads."""
+    from isolang.errors import WorkerError
+    from isolang.jobs.workers import apart, folder_here, shared, side_by_side
+    from isolang.limits import default_memory
+
+    folder_here(folder)
+    options = shared(task.options)
+    if options.memory is None:
+        options = replace(options, memory=default_memory(side_by_side()))
+    try:
+        return apart(answered, folder, replace(task, options=options))
+    except WorkerError as error:
+        return _Answer(warnings=(f"isocheck: {task.history}: {error}",), code=EXIT_UNKNOWN)
+
+
+def answered(task: _Task, phase: Callable[[str], object] = lambda name: None) -> _Answer:
+    """Check a history against all levels, and return what the command prints about it.
+
+    Args:
+        task: the history and the options.
+        phase: a function that is called with the name of each phase.
+
+    Raises:
+        HistoryError: the history cannot be read, and the command has no other one.
+    """
+    from isolang.limits import default_memory, memory_cap
+
+    options, reading = task.options, task.reading
+    search = reading.clock_error == "auto"
+    if search:
+        reading = replace(reading, clock_error="")
+    warnings: list[str] = []
+    memory = default_memory() if options.memory is None else options.memory
+    try:
+        with memory_cap(memory, of_process=True):
+            found, own = _judge(task, reading, warnings, phase)
+            errors = _least_errors(found, options, phase) if search else {}
+    except HistoryError as error:
+        if task.alone:
+            raise
+        return _Answer(warnings=(*warnings, f"isocheck: {error}"), code=EXIT_INPUT)
+    if task.output.html:
+        _write_page(found, task.history, options, task.output.html)
+    if task.output.plot:
+        _draw(found, task.output.plot)
+    if task.output.form == "json":
+        text = json_text(_report(task.history, found, own, errors))
+    else:
+        lines = (*_text(task.history, found), *_errors(errors), *_own_text(own))
+        text = "\n".join(lines if task.alone else (*lines, ""))
+    code = _code(found, own, task.at_least, warnings)
+    return _Answer(text=text, warnings=tuple(warnings), code=code)
+
+
 def _judge(
-    history: str,
-    options: Options,
-    reading: ReadOptions,
-    spec: str,
-    include: Sequence[str],
-    *,
-    bar: Bar,
+    task: _Task, reading: ReadOptions, warnings: list[str], phase: Callable[[str], object]
 ) -> tuple[Levels, OwnReport | None]:
     from isolang.history import read_history
     from isolang.pipeline.levels import levels_of
 
-    bar.phase("read")
-    loaded = read_history(history, reading)
+    phase("read")
+    loaded = read_history(task.history, reading)
     if len(loaded.columns.txn_levels):
-        bar.pause()
-        warn(f"note: {loaded.name}: {_OF_EACH}")
-    found = levels_of(loaded, options, progress=bar.phase)
-    return found, _own(found, spec, include, options, bar.phase) if spec else None
+        warnings.append(f"note: {loaded.name}: {_OF_EACH}")
+    options = task.options
+    found = levels_of(loaded, options, progress=phase)
+    return found, _own(found, task.spec, task.include, options, phase) if task.spec else None
 
 
-def _least_errors(found: Levels, options: Options, bar: Bar) -> dict[str, int | None]:
+def _least_errors(
+    found: Levels, options: Options, phase: Callable[[str], object]
+) -> dict[str, int | None]:
     """Return the least clock error, in nanoseconds, with which each violated strict level holds.
 
     The value is ``None`` if no clock error suffices.
@@ -235,7 +319,7 @@ def _least_errors(found: Levels, options: Options, bar: Bar) -> dict[str, int | 
     violated = [n for n in ("sser", "strong-si") if found.levels[n].standing == "violated"]
     errors: dict[str, int | None] = {}
     for name in violated:
-        bar.phase(f"least clock error of {name}")
+        phase(f"least clock error of {name}")
         errors[name] = least_clock_error(found.history, name, options)
     return errors
 
@@ -250,7 +334,7 @@ def _errors(errors: Mapping[str, int | None]) -> Iterator[str]:
             yield f"  clocks               {name} holds if the clocks agree within {shown(error)}"
 
 
-def _code(found: Levels, own: OwnReport | None, at_least: str | None) -> int:
+def _code(found: Levels, own: OwnReport | None, at_least: str | None, warnings: list[str]) -> int:
     """Return the exit code for one history, which depends on ``--at-least`` if it is given."""
     if at_least is None:
         unknown = any(level.standing == "unknown" for level in found.levels.values())
@@ -258,7 +342,9 @@ def _code(found: Levels, own: OwnReport | None, at_least: str | None) -> int:
         return EXIT_UNKNOWN if unknown else EXIT_VALID
     standing = found.levels[at_least].standing
     if standing == "no times":
-        warn(f"{found.history.name}: {at_least} needs real time, but the history has none")
+        warnings.append(
+            f"{found.history.name}: {at_least} needs real time, but the history has none"
+        )
         return EXIT_INPUT
     return {"satisfied": EXIT_VALID, "violated": EXIT_INVALID}.get(standing, EXIT_UNKNOWN)
 

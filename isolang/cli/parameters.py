@@ -28,7 +28,7 @@ from typer.core import TyperCommand
 from isolang.cli import choices
 from isolang.declared import About, Option, filled, options_of
 from isolang.errors import OptionError
-from isolang.options import DECIDING, OUTPUT
+from isolang.options import DECIDING, LIMITS, OUTPUT
 
 
 class Mistake(typer.TyperException):
@@ -122,6 +122,14 @@ Include: TypeAlias = Annotated[
         "--include", metavar="DIR", help="A folder of specifications to include; may be repeated."
     ),
 ]
+WorkersURL: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--workers", metavar="URL", show_default=False, rich_help_panel=LIMITS,
+        help="Let the workers of a dask cluster do the work: the address of its scheduler, such "
+        "as tcp://HOST:8786.",
+    ),
+]  # fmt: skip
 Output: TypeAlias = Annotated[
     str,
     typer.Option(

@@ -19,11 +19,11 @@ _What = ParamSpec("_What")
 class Bar:
     """A progress bar that shows how many histories were processed, and the current phase."""
 
-    def __init__(self, total: int, budget: float | None = None) -> None:
+    def __init__(self, total: int = 0, budget: float | None = None) -> None:
         """Prepare the bar, which appears only after a short time.
 
         Args:
-            total: the number of histories.
+            total: the number of histories; 0 if :meth:`reached` will tell how much there is to do.
             budget: the time limit for one verdict, in seconds, of which the bar shows the rest;
                 ``None`` means no limit.
         """
@@ -65,6 +65,12 @@ class Bar:
         with self._lock:
             self._done += 1
 
+    def reached(self, done: int, total: int) -> None:
+        """Show that so much of the whole is done."""
+        with self._lock:
+            self._done, self._total = done, total
+            self._update()
+
     def pause(self) -> None:
         """Hide the bar before something is printed; the next :meth:`phase` shows it again."""
         with self._lock:
@@ -75,7 +81,7 @@ class Bar:
     def _update(self) -> None:
         if self._shown is not None:
             progress, task = self._shown
-            progress.update(task, completed=self._done, phase=self._text())
+            progress.update(task, completed=self._done, total=self._total, phase=self._text())
         elif self._timer is not None and not self._timer.is_alive():
             self._start()
 

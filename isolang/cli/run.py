@@ -15,7 +15,7 @@ import typer
 from msgspec.structs import asdict, replace
 
 from isolang.cli.choices import duration
-from isolang.cli.parameters import Mistake, Only
+from isolang.cli.parameters import Mistake, Only, WorkersURL
 from isolang.cli.progress import StatusLine
 from isolang.cli.several import Remarks, brief, warn_unsaved, was_printed
 from isolang.errors import IsolangError
@@ -105,6 +105,7 @@ def run(
             help="With --survey: report what is new since the survey that -o json wrote there.",
         ),
     ] = "",
+    workers: WorkersURL = "",
     trials: Annotated[
         float,
         typer.Option(
@@ -136,6 +137,8 @@ def run(
 
     if against and not survey:
         raise Mistake("--against is of a survey", "isocheck run TARGET --survey --against FILE")
+    if workers and not survey:
+        raise Mistake("--workers judges a survey", "isocheck run TARGET --survey --workers URL")
     if clean:
         return _clean(settings)
     output.require_verdicts(brief=("text", "json"))
@@ -152,7 +155,14 @@ def run(
         if survey:
             from isolang.cli.survey import run_survey
 
-            return run_survey(settings, page=output.html, output=form, line=line, against=against)
+            return run_survey(
+                settings,
+                page=output.html,
+                output=form,
+                line=line,
+                against=against,
+                workers=workers,
+            )
         if trials:
             from isolang.cli.survey import run_trials
 

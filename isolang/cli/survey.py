@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,13 @@ _COLUMNS = "  {:<20} {:<14} {:<11} {}"
 
 
 def run_survey(
-    settings: Settings, *, page: str, output: str, line: StatusLine[[RunState]], against: str = ""
+    settings: Settings,
+    *,
+    page: str,
+    output: str,
+    line: StatusLine[[RunState]],
+    against: str = "",
+    workers: str = "",
 ) -> int:
     """Run a survey, print its table, and return the exit code.
 
@@ -31,7 +38,9 @@ def run_survey(
         output: the form of the output.
         line: the status line.
         against: the file of an earlier survey, with which this survey is compared; may be empty.
+        workers: the address of a cluster that judges the runs; empty for this process.
     """
+    from isolang.jobs.workers import Workers
     from isolang.report import save_page
     from isolang.run.survey.comparison import load_survey, news
     from isolang.run.survey.survey import ALL, survey
@@ -55,7 +64,15 @@ def run_survey(
             warn(*_lines(cell))
 
     try:
-        found = survey(settings, workloads, pages=bool(page), show=line.show, done=done)
+        with Workers(workers) if workers else nullcontext() as cluster:
+            found = survey(
+                settings,
+                workloads,
+                pages=bool(page),
+                show=line.show,
+                done=done,
+                submit=None if cluster is None else cluster.submit_in_folder,
+            )
     finally:
         line.end()
     new = () if earlier is None else news(earlier, found)

@@ -12,7 +12,7 @@ import typer
 from msgspec import ValidationError, convert
 from msgspec.structs import replace
 
-from isolang.cli.parameters import Mistake, Only
+from isolang.cli.parameters import Mistake, Only, WorkersURL
 from isolang.cli.plot import require_plottable
 from isolang.errors import SpecError
 from isolang.options import Options, OutputOptions, ReadOptions
@@ -40,6 +40,7 @@ def verify(
     history: Annotated[str, typer.Argument(metavar="HISTORY", help="The history it is about.")],
     options: Annotated[Options, Only("timeout", "memory")],
     output: Annotated[OutputOptions, Only("html", "plot")],
+    workers: WorkersURL = "",
     by_definition: Annotated[
         bool,
         typer.Option(
@@ -66,6 +67,8 @@ def verify(
     is_chain = os.path.isdir(certificate)
     if is_chain and (output.html or output.plot):
         raise Mistake("--html and --plot show the verdict of a certificate (got a folder's chain)")
+    if workers and not is_chain:
+        raise Mistake("--workers checks the parts of a chain (got a certificate, which is one)")
     if output.plot:
         require_plottable(output.plot)
     shown = escaped(certificate)
@@ -76,7 +79,11 @@ def verify(
         with memory_cap(memory, of_process=True), interrupted_after(options.timeout):
             if is_chain:
                 return _verify_chain(
-                    certificate, history, by_definition=by_definition, by_kernel=by_kernel
+                    certificate,
+                    history,
+                    by_definition=by_definition,
+                    by_kernel=by_kernel,
+                    workers=workers,
                 )
             text = _text(certificate)
             proof = Certificate.from_json(text, where=certificate)
@@ -149,25 +156,33 @@ def _by_kernel_too(
     return accepted
 
 
-def _verify_chain(folder: str, log: str, *, by_definition: bool, by_kernel: bool) -> int:
+def _verify_chain(
+    folder: str, log: str, *, by_definition: bool, by_kernel: bool, workers: str
+) -> int:
     """Check the chain of a watch, print the result, and return the exit code.
 
     Each part must satisfy the level by itself and begin with the values that earlier parts left.
     """
     from concurrent.futures import ThreadPoolExecutor
 
+    from isolang.cli.progress import Bar
+    from isolang.jobs.workers import Workers
     from isolang.machine import processors
     from isolang.watch import Stream, check_chain
 
     stream = Stream([log], follow=False)
     try:
-        with ThreadPoolExecutor(processors()) as executor:
+        with (
+            Workers(workers) if workers else ThreadPoolExecutor(processors()) as executor,
+            Bar() as bar,
+        ):
             found = check_chain(
                 Path(folder),
                 stream,
                 by_definition=by_definition,
                 by_kernel="insists" if by_kernel else "tries",
                 executor=executor,
+                progress=bar.reached,
             )
     finally:
         stream.close()

@@ -80,8 +80,13 @@ _OUT_OF_MEMORY = (
 class Children:
     """The child processes of one run; ``close`` kills the children that have not ended yet."""
 
-    def __init__(self) -> None:
-        """Create a run without children."""
+    def __init__(self, folder: str | None = None) -> None:
+        """Create a run without children.
+
+        Args:
+            folder: the folder in which children run; ``None`` for that of this process.
+        """
+        self._folder = folder
         self._lock = threading.Lock()
         self._there: set[subprocess.Popen[bytes]] = set()
         self.closed = False
@@ -148,6 +153,7 @@ class Children:
             stderr=errors,
             pass_fds=[task_file.fileno()],
             start_new_session=True,
+            cwd=self._folder,
             env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
         )
 

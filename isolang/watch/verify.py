@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, Future
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, TYPE_CHECKING, Final, Literal
+from typing import IO, TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from msgspec import Struct
 
@@ -51,10 +51,24 @@ if TYPE_CHECKING:
     from isolang.watch.by_definition import ByDefinition
     from isolang.watch.stream import Log
 
-_AHEAD: Final = 8  # the largest number of parts that the executor checks at a time
+_AHEAD: Final = 32  # the largest number of parts that the executor checks at a time
 
 #: The name that the reader gives to the session of a transaction without a :process.
 _LONE_SESSION: Final = re.compile(r"(.*/)?@\d+:\d+", re.DOTALL)
+
+
+class Awaited(Protocol):
+    """The future result of a check of a part."""
+
+    def result(self) -> tuple[str, str]:
+        """Wait for the result, and return it."""
+
+
+class Submitting(Protocol):
+    """The part of an executor's interface that checks of parts need."""
+
+    def submit(self, work: Callable[..., Any], /, *args: Any) -> Awaited:
+        """Begin a check, and return its future result."""
 
 
 class ChainRejected(CertificateRejected):
@@ -97,8 +111,9 @@ def check_chain(
     *,
     by_definition: bool = False,
     by_kernel: Literal["no", "tries", "insists"] = "no",
-    executor: Executor | None = None,
+    executor: Executor | Submitting | None = None,
     memory: int = 256 << 20,
+    progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> CheckedChain:
     """Check that a stream satisfies a level, by the chain of a watch with a valid verdict.
 
@@ -120,6 +135,7 @@ def check_chain(
             thread.
         memory: the memory that the last values of keys may take, in bytes; if they take more, they
             are moved to disk.
+        progress: a function that is called with the number of checked parts, and of all parts.
 
     Returns:
         The statement that the chain proves, and how the log was read, on which the meaning of the
@@ -158,6 +174,7 @@ def check_chain(
         try:
             clock_error = head.reading.clock_error
             checker = _Checker(plan, clock_error, executor, initial, values)
+            checker.progress = lambda done: progress(done, len(live.starts))
             if find_kernel() is not None:
                 checker.by_kernel, checker.spec = by_kernel, spec
             if by_definition:
@@ -342,7 +359,7 @@ class _Checker:
         self,
         plan: Plan,
         clock_error: int,
-        executor: Executor | None,
+        executor: Executor | Submitting | None,
         initial: InitialState,
         values: Values,
     ) -> None:
@@ -352,6 +369,7 @@ class _Checker:
         self.by_definition: ByDefinition | None = None
         self.by_kernel: Literal["no", "tries", "insists"] = "no"
         self.spec: Spec | None = None  # the specification as it was written, for the kernel
+        self.progress: Callable[[int], object] = lambda done: None
         self._parts = 0
         self._not_by_kernel: list[str] = []
         self._plan = plan
@@ -360,7 +378,7 @@ class _Checker:
         self._order = _Order(plan)
         self._source: History | None = None
         self._executor = executor
-        self._pending: deque[tuple[str, Future[tuple[str, str]]]] = deque()
+        self._pending: deque[tuple[str, Awaited]] = deque()
 
     def begin(self, rows: Rows, source: History) -> None:
         """Set the initial values for the keys of a batch, from its :init and from the head.
@@ -437,6 +455,7 @@ class _Checker:
 
     def _judge(self, where: str, reason: str, beyond_kernel: str) -> None:
         self._parts += 1
+        self.progress(self._parts)
         if reason:
             raise ChainRejected(f"{where}: {reason}")
         if beyond_kernel:

@@ -189,6 +189,9 @@ def test_the_example_of_a_help_works(capfd, tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "history.edn").write_text(VALID_EDN)
     (tmp_path / "history.txt").write_text(VALID)
+    (tmp_path / "reports").mkdir()
+    report = run_here(capfd, "check", "-s", "ser", "-o", "json", "history.txt").out
+    (tmp_path / "reports" / "night.json").write_text(report)
     example = ALL[name].example.replace("60", "0.2").replace("10000", "10")
     run = run_here(capfd, *example.split()[1:])
     assert run.code == 0, run.err

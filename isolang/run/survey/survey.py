@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,6 +25,7 @@ from isolang.run.workloads import NAMES
 if TYPE_CHECKING:
     from isolang.history.history import History
 
+_JUDGING: Final = 8  # so many runs are judged elsewhere while the next one is played
 LENGTH: Final = 5.0
 """The default length in seconds of the run for one cell."""
 ALL: Final = ("scripted", *NAMES)
@@ -34,6 +35,13 @@ ALL: Final = ("scripted", *NAMES)
 # costs `_EACH`, and `_PER_OPERATION` for each operation in the history.
 _COUNTING: Final = 15_000_000
 _EACH, _PER_OPERATION = 50_000, 8
+
+
+class Judging(Protocol):
+    """The future result of a run's check."""
+
+    def result(self) -> Cell:
+        """Wait for the result, and return it."""
 
 
 class Cell(Struct, frozen=True, kw_only=True):
@@ -119,6 +127,7 @@ def survey(
     pages: bool = False,
     show: Callable[[RunState], None] = lambda state: None,
     done: Callable[[Cell, Survey], None] = lambda cell, so_far: None,
+    submit: Callable[..., Judging] | None = None,
 ) -> Survey:
     """Play workloads at the levels of a database, judge each run, and return all results.
 
@@ -128,6 +137,9 @@ def survey(
         pages: whether to write a report as an HTML page for each cell, next to its history.
         show: a function that is called with the progress of the run a few times a second.
         done: a function that is called after each cell, with the cell and the survey so far.
+        submit: a function that has runs judged elsewhere while the next ones are played: like
+            ``Executor.submit``, it takes a function and its arguments. ``None`` to judge each run
+            here before the next one begins.
 
     Raises:
         IsolangError: the database cannot be tested; the message says what to do.
@@ -139,6 +151,7 @@ def survey(
     mix_of(replace(settings, level=names[0]), target)  # raises an error if the survey is impossible
     player = Player(settings.target, settings.prefix)
     cells: list[Cell] = []
+    judging: deque[tuple[Settings, Cell | Judging]] = deque()
     database, interrupted = "", False
 
     def so_far() -> Survey:
@@ -153,27 +166,42 @@ def survey(
             cells=tuple(cells),
         )
 
+    def wait_until(most: int) -> None:
+        """Wait until at most so many runs are being judged."""
+        while len(judging) > most:
+            one, cell = judging.popleft()
+            try:
+                cells.append(cell if isinstance(cell, Cell) else cell.result())
+            except Exception as error:
+                cells.append(_failed(one, error))
+            done(cells[-1], so_far())
+
     try:
         for name in names:
             for workload in workloads:
                 one = replace(settings, level=name, workload=workload, watched=False)
+                cell: Cell | Judging
                 try:
-                    cell, run = _cell(one, player, pages=pages, show=show)
+                    played = _played(one, player, show=show)
+                    if isinstance(played, Cell):
+                        cell = played
+                    else:
+                        database, interrupted = played.version, played.interrupted
+                        if submit is None:
+                            cell = _judged(one, played, pages=pages)
+                        else:
+                            cell = submit(_judged, one, played, pages=pages)
                 except KeyboardInterrupt:
                     interrupted = True
+                    wait_until(0)
                     return so_far()
                 except Exception as error:  # the survey continues with the next cell
-                    if os.environ.get("ISOLANG_TRACEBACK"):
-                        traceback.print_exc()
-                    known = isinstance(error, IsolangError | OSError)
-                    why = str(error) if known else internal_error(error)
-                    cell, run = _unplayed(one, target, "failed", why), None
-                if run is not None:
-                    database, interrupted = run.version, run.interrupted
-                cells.append(cell)
-                done(cell, so_far())
+                    cell = _failed(one, error)
+                judging.append((one, cell))
+                wait_until(0 if interrupted or submit is None else _JUDGING)
                 if interrupted:
                     return so_far()
+        wait_until(0)
     finally:
         player.close()
     if all(cell.outcome == "failed" for cell in cells):
@@ -194,21 +222,34 @@ def _unplayed(
     )
 
 
-def _cell(
-    settings: Settings, player: Player, *, pages: bool, show: Callable[[RunState], None]
-) -> tuple[Cell, Run | None]:
-    """Play and judge one cell; return the cell, and the run unless it was impossible."""
+def _failed(settings: Settings, error: Exception) -> Cell:
+    """Return the cell for a run whose recording or check raised an error."""
+    if os.environ.get("ISOLANG_TRACEBACK"):
+        traceback.print_exception(error)
+    known = isinstance(error, IsolangError | OSError)
     target = target_named(settings.target, prefix=settings.prefix)
-    level = mix_of(settings, target).level
-    claims = settings.claims or level.claims
+    return _unplayed(settings, target, "failed", str(error) if known else internal_error(error))
+
+
+def _played(settings: Settings, player: Player, *, show: Callable[[RunState], None]) -> Cell | Run:
+    """Play one cell, and return the run; if there is nothing to judge, return the cell."""
+    target = target_named(settings.target, prefix=settings.prefix)
     try:
         Runner(settings, target)
     except TargetError as error:
-        return _unplayed(settings, target, "not played", str(error)), None
+        return _unplayed(settings, target, "not played", str(error))
     recorded = player.play(settings, show)
     if not recorded.state.committed:
         cell = _unplayed(settings, target, "failed", nothing_committed(recorded))
-        return replace(cell, aborted=recorded.state.aborted, maybe=recorded.state.maybe), recorded
+        return replace(cell, aborted=recorded.state.aborted, maybe=recorded.state.maybe)
+    return recorded
+
+
+def _judged(settings: Settings, recorded: Run, *, pages: bool) -> Cell:
+    """Judge the run of one cell, and return the cell."""
+    target = target_named(settings.target, prefix=settings.prefix)
+    level = mix_of(settings, target).level
+    claims = settings.claims or level.claims
     judged = judge(recorded, target)
     state, verdict = recorded.state, judged.verdict
     counted, everything = count_anomalies(verdict.history)
@@ -233,7 +274,7 @@ def _cell(
         page=_save_page(judged) if pages else None,
         doubts=tuple(doubt.text for doubt in judged.doubts),
         grave=any(doubt.grave for doubt in judged.doubts),
-    ), recorded
+    )
 
 
 def _save_page(judged: Judged) -> str | None:

@@ -1,0 +1,270 @@
+"""Lets the workers of a dask cluster do a command's work; a worker that dies costs nothing.
+
+The work is a list of independent tasks, whose results are used in the order of the list. Dask gives
+the task of a dead worker to another one. If workers die with a task several times, if none is left,
+or if the scheduler itself is lost, the task runs in this process instead.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import os
+import pickle
+import re
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, Self, TypeVar
+
+from msgspec.structs import replace
+
+from isolang.errors import IsolangError, OptionError, WorkerError
+from isolang.jobs.child import Children, Send
+from isolang.jobs.job import Job
+from isolang.machine import processors
+from isolang.release import signature
+
+if TYPE_CHECKING:
+    from isolang.options import Options
+    from isolang.output.records import Report
+
+_T = TypeVar("_T")
+_P = ParamSpec("_P")
+
+_AHEAD: Final = 256  # how many tasks the cluster has at a time
+_ASK: Final = 1.0  # the seconds after which the number of workers is asked for again
+_ALONE: Final = 60.0  # the seconds without a worker after which the work is done in this process
+_LOOK: Final = 5.0  # the seconds after which a task that waits looks whether there is a worker
+_CONNECT: Final = 10.0  # the seconds after which a scheduler is out of reach
+
+
+class Workers:
+    """The workers of a cluster, in the role of an executor of :mod:`concurrent.futures`."""
+
+    def __init__(self, url: str) -> None:
+        """Connect to the cluster.
+
+        Args:
+            url: the address of a dask scheduler, such as ``tcp://host:8786``.
+
+        Raises:
+            OptionError: if dask is not installed, or if the scheduler cannot be reached.
+        """
+        try:
+            import distributed
+        except ImportError:
+            raise OptionError(
+                "--workers: dask's distributed is not installed; hint: pip install 'isolang[dask]'"
+            ) from None
+        expected = "expected the address of one, such as tcp://HOST:8786"
+        if not re.fullmatch(r"((tcp|tls|ws|wss)://)?[^/\s]+:\d+", url):
+            raise OptionError(f"--workers: not a scheduler (got {url}; {expected})")
+        # The library would report on stderr what the fallback mends: a lost worker or scheduler.
+        for name in ("distributed", "distributed.client", "distributed.core", "distributed.comm"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        try:
+            client: Any = distributed.Client
+            self._client = client(url, timeout=_CONNECT, set_as_default=False)
+        except (OSError, ValueError, TypeError) as error:
+            reason = str(error).strip().splitlines()[0] or type(error).__name__
+            raise OptionError(
+                f"--workers {url}: no scheduler answers ({reason}); {expected}"
+            ) from None
+        self._lost = False
+        self._seen, self._counted_at, self._count = time.monotonic(), -_ASK, 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Disconnect; the cluster forgets tasks that have not begun."""
+        self._client.close(timeout=1)
+
+    def phrase(self) -> str:
+        """Return how many workers are connected, for a progress bar."""
+        now = time.monotonic()
+        if now >= self._counted_at + _ASK:
+            self._counted_at = now
+            try:
+                self._count = len(self._client.nthreads())
+            except Exception:  # whatever the network raises
+                self._count = 0
+            if self._count:
+                self._seen = now
+        return f"{self._count:,} workers" if self._count else "waiting for a worker"
+
+    def gone(self) -> bool:
+        """Return whether there has been no worker for some time."""
+        self.phrase()
+        return self._counted_at - self._seen > _ALONE
+
+    def submit(self, work: Callable[_P, _T], /, *args: _P.args, **named: _P.kwargs) -> Result[_T]:
+        """Give a task to the cluster, and return its future result.
+
+        Args:
+            work: a function of a module, which a worker can import.
+            args: its arguments, which can be pickled.
+            named: its arguments by name.
+        """
+        future = None
+        if not self._lost:
+            try:
+                future = self._client.submit(
+                    _there, signature("isolang"), work, args, named, pure=False
+                )
+            except Exception:  # whatever the network raises
+                self._lost = True
+        return Result(future, lambda: work(*args, **named), self)
+
+    def submit_in_folder(
+        self, work: Callable[_P, _T], /, *args: _P.args, **named: _P.kwargs
+    ) -> Result[_T]:
+        """Give a task to the cluster that reads or writes files in the current folder."""
+        return self.submit(apart, partial(work, **named), os.getcwd(), *args)
+
+    def in_order(self, work: Callable[..., _T], tasks: Iterable[tuple[Any, ...]]) -> Iterator[_T]:
+        """Yield the results of a function for the arguments of each task, in the same order."""
+        there: deque[Result[_T]] = deque()
+        for arguments in tasks:
+            there.append(self.submit(work, *arguments))
+            if len(there) >= _AHEAD:
+                yield there.popleft().result()
+        while there:
+            yield there.popleft().result()
+
+
+class Result(Generic[_T]):
+    """The future result of a task."""
+
+    def __init__(self, future: Any, here: Callable[[], _T], workers: Workers) -> None:
+        """Hold a task.
+
+        Args:
+            future: the future of dask; ``None`` if the cluster did not take the task.
+            here: does the task in this process.
+            workers: the workers.
+        """
+        self._future, self._here, self._workers = future, here, workers
+
+    def result(self) -> _T:
+        """Wait for the result, and return it; if the cluster fails, do the task in this process.
+
+        Raises:
+            IsolangError: the task raised this error.
+        """
+        if self._future is None:
+            return self._here()
+        try:
+            while not self._future.done():
+                try:
+                    self._future.result(timeout=_LOOK)
+                except TimeoutError:
+                    if self._workers.gone():
+                        return self._here()
+            found: _T = self._future.result()
+            return found
+        except IsolangError:
+            raise
+        except Exception:  # KilledWorker, CancelledError, or an error of the network
+            return self._here()
+        finally:
+            self._future = None
+
+
+def checked(job: Job, folder: str) -> list[Report]:
+    """Run a job in a child process with limits, and return its reports.
+
+    Args:
+        job: the job.
+        folder: the folder to which the names of files refer.
+    """
+    from isolang.jobs.pool import run_apart
+
+    job = replace(job, options=shared(job.options), parallel=max(job.parallel, side_by_side()))
+    return run_apart(Children(folder_here(folder)), job, lambda phase: None)
+
+
+def apart(work: Callable[..., _T], folder: str, *args: Any) -> _T:
+    """Call a function in a child process, and return its result.
+
+    Args:
+        work: a function of a module.
+        folder: the folder to which the names of files refer.
+        args: the arguments of the function.
+
+    Raises:
+        IsolangError: the function raised this error, or the child ended before it had a result.
+    """
+    found: list[Any] = []
+
+    def receive(kind: str, content: Any) -> None:
+        found.append(pickle.loads(base64.b64decode(content)))
+
+    ended = Children(folder_here(folder)).run(f"{__name__}:_in_child", (work, args), receive)
+    if not found:
+        why = "the memory ran out" if ended.lacked_memory else ended.last_line
+        raise WorkerError(f"the process that did the work ended with {ended.status}: {why}")
+    if isinstance(found[0], IsolangError):
+        raise found[0]
+    result: _T = found[0]
+    return result
+
+
+def shared(options: Options) -> Options:
+    """Return options whose number of threads is the share of this worker's tasks."""
+    if options.threads is not None or side_by_side() == 1:
+        return options
+    return replace(options, threads=max(1, processors() // side_by_side()))
+
+
+def side_by_side() -> int:
+    """Return how many tasks this worker does at a time; 1 outside a worker."""
+    try:
+        from distributed import get_worker
+
+        return int(get_worker().state.nthreads)
+    except (ImportError, ValueError):
+        return 1
+
+
+def folder_here(folder: str) -> str:
+    """Check that this machine has a folder, and return it.
+
+    Raises:
+        WorkerError: if it is not there.
+    """
+    if not os.path.isdir(folder):
+        raise WorkerError(
+            f"a worker has no folder {folder}; hint: all workers need the same files under the "
+            "same names, such as those of a shared volume"
+        )
+    return folder
+
+
+def _there(expected: str, work: Callable[..., _T], args: Any, named: Any) -> _T:
+    """Do a task in a worker.
+
+    Raises:
+        WorkerError: if the worker has another version, whose results may differ.
+    """
+    found = signature("isolang")
+    if found != expected:
+        raise WorkerError(f"a worker runs another version (got {found}, expected {expected})")
+    return work(*args, **named)
+
+
+def _in_child(task: tuple[Callable[..., Any], tuple[Any, ...]], send: Send) -> None:
+    work, args = task
+    try:
+        result = work(*args)
+    except IsolangError as error:
+        result = error
+    send("result", base64.b64encode(pickle.dumps(result)).decode("ascii"))
