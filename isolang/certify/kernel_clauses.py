@@ -1,0 +1,103 @@
+"""Collects the numbered steps of a refutation, and finds which of them imply a clause."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from isolang.certify.kernel_text import beyond
+
+
+class Clauses:
+    """The steps so far, each with its clause.
+
+    A literal is a number; its negation is the negative number. A clause is a list of literals. The
+    number of a step is its place, from 1 on.
+    """
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+        self._clauses: list[list[int]] = [[]]  # steps are numbered from 1
+        self._with: defaultdict[int, list[int]] = defaultdict(list)  # literal -> steps
+        self._units: list[int] = []
+        self._is_done = False
+
+    @property
+    def is_done(self) -> bool:
+        """Return whether a clause is empty."""
+        return self._is_done
+
+    def add(self, text: str, clause: list[int]) -> None:
+        """Add a step, written as ``text``, that proves ``clause``."""
+        if self._is_done:
+            return  # the kernel stops at the empty clause
+        self._is_done = not clause
+        place = len(self._clauses)
+        self.steps.append(text)
+        self._clauses.append(clause)
+        literals = set(clause)
+        for literal in literals:
+            self._with[literal].append(place)
+        if len(literals) == 1:
+            self._units.append(place)
+
+    def propagate(self, clause: list[int]) -> bool:
+        """Add the clause if it follows by unit propagation; return whether it does."""
+        clause = list(dict.fromkeys(clause))
+        if any(-literal in clause for literal in clause):
+            raise beyond("a step that is always true")
+        true: set[int] = set()
+        reason: dict[int, int] = {}
+        trail: list[int] = []
+
+        def assign(literal: int, step: int | None) -> None:
+            if literal not in true:
+                true.add(literal)
+                trail.append(literal)
+                if step is not None:
+                    reason[literal] = step
+
+        def rest(step: int) -> list[int] | None:
+            """Return the literals of a clause that are not false; ``None`` if two or one true."""
+            free = 0
+            for literal in self._clauses[step]:
+                if -literal in true or literal == free:
+                    continue
+                if free or literal in true:
+                    return None
+                free = literal
+            return [free] if free else []
+
+        def conflict() -> int | None:
+            for literal in clause:
+                assign(-literal, None)
+            done = -1
+            waiting = self._units
+            while True:
+                for step in waiting:
+                    unset = rest(step)
+                    if unset == []:
+                        return step
+                    if unset:
+                        assign(unset[0], step)
+                done += 1
+                if done == len(trail):
+                    return None
+                waiting = self._with[-trail[done]]
+
+        if (last := conflict()) is None:
+            return False
+        hints = [last]
+        needed = {-literal for literal in self._clauses[last]}
+        for literal in reversed(trail):
+            if literal in needed and literal in reason:
+                hints.append(reason[literal])
+                needed |= {-other for other in self._clauses[reason[literal]] if other != literal}
+        hints = list(dict.fromkeys(reversed(hints)))
+        self.add(f"rup {listed(clause)} {listed(hints)}", clause)
+        return True
+
+
+def listed(numbers: Sequence[int]) -> str:
+    """Return numbers as the kernel reads them: how many there are, and then each."""
+    return " ".join(map(str, (len(numbers), *numbers)))
