@@ -299,15 +299,13 @@ def parse_templates(text: str, file: str = "<text>") -> tuple[Program, ...]:
     return _Parser(text, file, templates=True).templates()
 
 
-class _Parser:
-    def __init__(self, text: str, file: str, *, templates: bool = False) -> None:
+class _TokenReader:
+    """Splits a text into tokens, and takes them one by one."""
+
+    def __init__(self, text: str, file: str) -> None:
         self._text, self._file = text, file
-        self._templates = templates
-        self._parameters: tuple[str, ...] = ()
         self._tokens: list[_Token] = []
         self._at = 0
-        self._steps = 0
-        self._names: set[str] = set()
         at = 0
         while at < len(text):
             found = _TOKENS.match(text, at)
@@ -318,8 +316,6 @@ class _Parser:
                 self._tokens.append(_Token(kind, found[0], at, found.end()))
             at = found.end()
         self._tokens.append(_Token("end", "", len(text), len(text)))
-
-    # --- tokens ---
 
     def _error(self, at: int, what: str, hint: str = "") -> ProgramError:
         line = self._text.count("\n", 0, at) + 1
@@ -367,7 +363,94 @@ class _Parser:
             raise self._error(token.start, f"too large (got {token.text[:30]}, expected 2^53)")
         return sign * int(token.text)
 
-    # --- the program ---
+
+class _ExpressionParser(_TokenReader):
+    """Parses values and conditions."""
+
+    def _value(self, known: frozenset[str], depth: int, row: RowKey | None = None) -> Value:
+        """Parse a value, which may contain the columns of ``row`` unless ``row`` is ``None``."""
+        left = self._product(known, depth, row)
+        while self._next.text in ("+", "-"):
+            op: Operator = "+" if self._take().text == "+" else "-"
+            left = Computed(op, left, self._product(known, depth, row))
+        return left
+
+    def _product(self, known: frozenset[str], depth: int, row: RowKey | None) -> Value:
+        left = self._factor(known, depth, row)
+        while self._accept("*"):
+            left = Computed("*", left, self._factor(known, depth, row))
+        return left
+
+    def _factor(self, known: frozenset[str], depth: int, row: RowKey | None) -> Value:
+        if depth > DEEPEST:
+            raise self._error(self._next.start, f"more than {DEEPEST} parentheses in one another")
+        if self._accept("("):
+            found = self._value(known, depth + 1, row)
+            self._need(")")
+            return found
+        if row is not None and self._accept("."):
+            return Column(self._name("a column"))
+        if self._next.kind == "name":
+            token = self._next
+            name = self._name("a value")
+            if name not in known:
+                hint = "a read gives a name its value: `name = r(key)`, on every way to here"
+                if row is not None:
+                    hint = f"a column of the row is `.{name}`; parameters are in the header"
+                raise self._error(token.start, f"`{name}` has no value here", hint)
+            return Variable(name)
+        return Number(self._integer())
+
+    def _condition(self, known: frozenset[str], depth: int) -> Condition:
+        parts = [self._all(known, depth)]
+        while self._accept("or"):
+            parts.append(self._all(known, depth))
+        return parts[0] if len(parts) == 1 else Combined("or", tuple(parts))
+
+    def _all(self, known: frozenset[str], depth: int) -> Condition:
+        parts = [self._one(known, depth)]
+        while self._accept("and"):
+            parts.append(self._one(known, depth))
+        return parts[0] if len(parts) == 1 else Combined("and", tuple(parts))
+
+    def _one(self, known: frozenset[str], depth: int) -> Condition:
+        if depth > DEEPEST:
+            raise self._error(self._next.start, f"more than {DEEPEST} conditions in one another")
+        if self._accept("not"):
+            return Combined("not", (self._one(known, depth + 1),))
+        if self._next.text == "(" and (found := self._in_parentheses(known, depth)) is not None:
+            return found
+        left = self._value(known, depth)
+        if self._next.text not in get_args(Comparison):
+            raise self._expected("a comparison")
+        op: Comparison = self._take().text  # type: ignore[assignment]
+        return Compared(op, left, self._value(known, depth))
+
+    def _in_parentheses(self, known: frozenset[str], depth: int) -> Condition | None:
+        """Parse ``(condition)``; if it is a value instead, return ``None`` and parse nothing."""
+        level = 0
+        for at in range(self._at, len(self._tokens)):
+            level += {"(": 1, ")": -1}.get(self._tokens[at].text, 0)
+            if level == 0:
+                break
+        inside = {token.text for token in self._tokens[self._at : at]}
+        if inside.isdisjoint((*get_args(Comparison), "not")):
+            return None
+        self._need("(")
+        found = self._condition(known, depth + 1)
+        self._need(")")
+        return found
+
+
+class _Parser(_ExpressionParser):
+    """Parses programs and templates."""
+
+    def __init__(self, text: str, file: str, *, templates: bool = False) -> None:
+        super().__init__(text, file)
+        self._templates = templates
+        self._parameters: tuple[str, ...] = ()
+        self._steps = 0
+        self._names: set[str] = set()
 
     def only_program(self) -> Program:
         found = self._program()
@@ -613,79 +696,3 @@ class _Parser:
             expected = "nil" if self._accept("nil") else self._integer()
         self._need(")")
         return ReadStep(key, name, expected, row)
-
-    # --- values and conditions ---
-
-    def _value(self, known: frozenset[str], depth: int, row: RowKey | None = None) -> Value:
-        """Parse a value, which may contain the columns of ``row`` unless ``row`` is ``None``."""
-        left = self._product(known, depth, row)
-        while self._next.text in ("+", "-"):
-            op: Operator = "+" if self._take().text == "+" else "-"
-            left = Computed(op, left, self._product(known, depth, row))
-        return left
-
-    def _product(self, known: frozenset[str], depth: int, row: RowKey | None) -> Value:
-        left = self._factor(known, depth, row)
-        while self._accept("*"):
-            left = Computed("*", left, self._factor(known, depth, row))
-        return left
-
-    def _factor(self, known: frozenset[str], depth: int, row: RowKey | None) -> Value:
-        if depth > DEEPEST:
-            raise self._error(self._next.start, f"more than {DEEPEST} parentheses in one another")
-        if self._accept("("):
-            found = self._value(known, depth + 1, row)
-            self._need(")")
-            return found
-        if row is not None and self._accept("."):
-            return Column(self._name("a column"))
-        if self._next.kind == "name":
-            token = self._next
-            name = self._name("a value")
-            if name not in known:
-                hint = "a read gives a name its value: `name = r(key)`, on every way to here"
-                if row is not None:
-                    hint = f"a column of the row is `.{name}`; parameters are in the header"
-                raise self._error(token.start, f"`{name}` has no value here", hint)
-            return Variable(name)
-        return Number(self._integer())
-
-    def _condition(self, known: frozenset[str], depth: int) -> Condition:
-        parts = [self._all(known, depth)]
-        while self._accept("or"):
-            parts.append(self._all(known, depth))
-        return parts[0] if len(parts) == 1 else Combined("or", tuple(parts))
-
-    def _all(self, known: frozenset[str], depth: int) -> Condition:
-        parts = [self._one(known, depth)]
-        while self._accept("and"):
-            parts.append(self._one(known, depth))
-        return parts[0] if len(parts) == 1 else Combined("and", tuple(parts))
-
-    def _one(self, known: frozenset[str], depth: int) -> Condition:
-        if depth > DEEPEST:
-            raise self._error(self._next.start, f"more than {DEEPEST} conditions in one another")
-        if self._accept("not"):
-            return Combined("not", (self._one(known, depth + 1),))
-        if self._next.text == "(" and (found := self._in_parentheses(known, depth)) is not None:
-            return found
-        left = self._value(known, depth)
-        if self._next.text not in get_args(Comparison):
-            raise self._expected("a comparison")
-        op: Comparison = self._take().text  # type: ignore[assignment]
-        return Compared(op, left, self._value(known, depth))
-
-    def _in_parentheses(self, known: frozenset[str], depth: int) -> Condition | None:
-        """Parse ``(condition)``; if it is a value instead, return ``None`` and parse nothing."""
-        level = 0
-        for at in range(self._at, len(self._tokens)):
-            level += {"(": 1, ")": -1}.get(self._tokens[at].text, 0)
-            if level == 0:
-                break
-        inside = {token.text for token in self._tokens[self._at : at]}
-        if inside.isdisjoint((*get_args(Comparison), "not")):
-            return None
-        self._need("(")
-        found = self._condition(known, depth + 1)
-        self._need(")")
-        return found
