@@ -239,7 +239,7 @@ class Interpretation(Primitives[M]):
                 return None
             key = _NO_KEY
         if missing:
-            raise SpecError(f"`{name}` is nothing that {self} has")
+            raise SpecError(f"`{name}`: this encoding has no such relation")
         word, both = word_of(name), self.circuit.both
         pairs: Iterable[Pair]
         match word:
@@ -335,7 +335,7 @@ class Interpretation(Primitives[M]):
                 | "vis"
                 | "conflict"
             ):
-                raise SpecError(f"`{word}` is nothing that {self} has")
+                raise SpecError(f"`{word}`: this encoding has no such relation")
             case _:
                 assert_never(word)
         return relation_of(pairs)

@@ -197,7 +197,7 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
         if check.kind == "acyclic" and speaks_of_statements(expr):
             if "last-write" in names(expr):
                 if not leaves_by_commit(expr):
-                    reason = "a walk misses what others wrote, and does not reach its own COMMIT"
+                    reason = "a path misses what others wrote, and does not lead to its own COMMIT"
                     raise NotRegularError(expr, reason, "leave by `missed | tx`")
                 letters, expr, sites = WORDS_BY_OPERATION, by_operation(expr), "operations"
             else:
@@ -244,7 +244,7 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
     if (loop := find_loop(base)) is not None:
         _, turn, _ = loop
         shown, word = _shown(turn), _shown(sum(loop, ()))
-        reason = f"the loop `{shown}` in `{word}` can turn without ever finishing the whole"
+        reason = f"the loop `{shown}` in `{word}` can repeat without completing the expression"
         construct = closure_around(expr, frozenset(map(relation_of, turn))) or check.expr
         hint = "a closure is possible where each of its steps alone is a step of the whole"
         raise refuse(reason, construct, hint)

@@ -405,7 +405,11 @@ def by_statement(e: Core) -> Core:
         case Seq(parts=(before, Rel(name="statement"), *between, after)) if tuple(between) in _ON:
             last = _steps(after, _from_statement)
             if Rel("tx") not in _alternatives(last):
-                raise NotRegularError(after, f"`{brief(after)}` lacks `tx`, the own COMMIT", _FORM)
+                raise NotRegularError(
+                    after,
+                    f"`{brief(after)}` lacks `tx`, which leads to the same transaction's COMMIT",
+                    _FORM,
+                )
             on = () if not between else (Opt(Union((Rel("answered-before"), Rel("po")))),)
             return Seq((_steps(before, _to_statement), *on, last), e.pos)
         case Rel(name=name) if name in BETWEEN_COMMITS_BY_STATEMENT:
