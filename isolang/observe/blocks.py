@@ -106,7 +106,9 @@ class _Blocks:
         for n in range(self._end):
             word = reader.word(n)
             inner = word == "with" and n and reader.text(n - 1) == "("
-            if word in _REFUSED or inner:
+            # A block with OFFSET reads the rows that it leaves out, too.
+            skipped = word == "offset" and reader.depth[n] > 0
+            if inner or (word in _REFUSED and not skipped):
                 raise RefusedError(SHAPES)
             if word == "limit" and reader.depth[n] and not self._exists(n):
                 raise RefusedError(LIMITED)

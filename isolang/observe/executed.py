@@ -66,14 +66,16 @@ def predicate_of(
     made, condition = statement.plan, statement.condition
     writes = made.kind != "select"
     looked = _looked_up(condition, table, done)
-    # A trigger may have kept a row that matched; it is counted already.
-    lost = (writes and table.triggers) or made.skips
+    if made.claims and {made.claims} != set(table.key):
+        return CONDITIONS, "", None
     if looked is not None and found >= looked:
         return "", "", None
+    if made.skips and not partial:
+        return "", "", None  # it leaves out rows whatever its condition says
     if partial or condition.why:
         return CONDITIONS, "", None
-    if lost:
-        return "", "", None
+    if made.skips or (writes and table.triggers):
+        return "", "", None  # a trigger may have kept a row that matched; it is counted already
     kind, order = _limited(done, table, found)
     if kind is not None:
         return kind, "", None

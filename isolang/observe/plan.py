@@ -127,6 +127,8 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
         locks: whether it locks the rows that it finds.
         lock: how it locks the rows of its only table against writers.
         skips: whether it skips rows that others have locked.
+        claims: the column by which a subquery with SKIP LOCKED names the rows of an UPDATE or
+            DELETE; empty for others.
         computes: whether an UPDATE uses columns in SET.
         proposed: for an INSERT of VALUES, the number of rows; -1 if it is not known.
         name: the name of a savepoint, of a level, or ``chain``.
@@ -148,6 +150,7 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
     locks: bool = False
     lock: Lock = ""
     skips: bool = False
+    claims: str = ""
     computes: bool = False
     proposed: int = -1
     name: str = ""
@@ -636,6 +639,11 @@ def _write(reader: Reader, word: str) -> StatementPlan:
             if reader.word(place + 1) == "current" and reader.word(place + 2) == "of":
                 unseen.append(CURSORS)
                 partial = "cursors"
+    claims = ""
+    if partial == "subqueries" and where[1]:
+        claims, where = _claimed(reader, alias, where)
+        if claims:
+            unseen, partial = [], ""
     proposed = -1
     if word == "insert":
         nothing = reader.find({"conflict"}, at, end)
@@ -657,10 +665,53 @@ def _write(reader: Reader, word: str) -> StatementPlan:
         silent=returning == end,
         unseen=tuple(unseen),
         partial=partial,
+        skips=bool(claims),
+        claims=claims,
         computes=computes,
         proposed=proposed,
         tables=(name,),
     )  # fmt: skip
+
+
+def _claimed(reader: Reader, alias: str, where: tuple[int, int]) -> tuple[str, tuple[int, int]]:
+    """Recognise ``WHERE id = (SELECT id FROM … FOR UPDATE SKIP LOCKED)``, by which queues work.
+
+    Returns:
+        The column, and the condition in the subquery; an empty text and ``where`` for other
+        conditions. The subquery is of the same table, and the only one of the statement.
+    """
+    part, (begin, end) = reader.part, where
+    qualified = reader.text(begin + 1) == "."
+    sign = begin + (3 if qualified else 1)
+    column = [raw(reader.text(n)) for n in range(begin, sign)]
+    opened = sign + 1
+    table = opened + len(column) + 3
+    is_other = (
+        not reader.is_name(sign - 1)
+        or (qualified and column[0] != raw(alias))
+        or reader.text(sign) not in ("=", "in")
+        or reader.text(opened) != "("
+        or reader.close(opened) != end
+        or [raw(reader.text(n)) for n in range(opened + 2, table - 1)] != column
+        or (reader.word(opened + 1), reader.word(table - 1)) != ("select", "from")
+        or sum(reader.word(n) == "select" for n in range(1, len(part))) > 1
+    )
+    if is_other:
+        return "", where
+    depth, close = reader.depth[opened + 1], end - 1
+    _, inner, stop = reader.table(table)
+    locks = reader.find({"for"}, stop, close, depth)
+    behind = [reader.text(n) for n in range(close - 2, close)]
+    if raw(inner) != raw(alias) or reader.word(stop) not in ("where", "order", "limit", "for"):
+        return "", where
+    if reader.word(locks + 1) not in ("update", "no") or behind != ["skip", "locked"]:
+        return "", where
+    if reader.word(stop) != "where":
+        return column[-1], (0, 0)
+    last = reader.find(CLAUSES - {"where", "on"}, stop + 1, close, depth)
+    if reader.word(last) not in ("order", "limit", "for"):
+        return "", where
+    return column[-1], (stop + 1, last)
 
 
 def _reads_tables(reader: Reader, begin: int) -> bool:

@@ -328,9 +328,18 @@ class _Parser:
             return (sign, left, right)
         if isinstance(left, Constant) and isinstance(right, str):
             return (_MIRRORED[sign], right, left)
+        if self._is_integer(left) and self._is_integer(right) and sign == "=":
+            return ("same", left, right)  # 1=1 and 1=0, which libraries write
         raise CannotEvaluateError(
             "a comparison of two columns" if isinstance(left, str) else "a comparison of constants"
         )
+
+    def _is_integer(self, one: str | Constant) -> bool:
+        if isinstance(one, str):
+            return False
+        token = self.part[one.place]
+        plain = not (one.parameter or one.oid or one.negative)
+        return plain and token.kind == "number" and token.text.isdigit()
 
     def constant(self, *, array: bool = False) -> Constant:
         """Parse a constant."""
@@ -437,6 +446,11 @@ def _evaluated(
         return "true"
     if name in ("and", "or", "not"):
         return (name, *(_evaluated(one, columns, part, parameters) for one in node[1:]))
+    if name == "same":
+        numbers = [part[one.place].text for one in node[1:]]
+        if not all(map(str.isdigit, numbers)):  # a statement of the same shape
+            raise CannotEvaluateError("a comparison of constants")
+        return "true" if len({*map(int, numbers)}) == 1 else ("not", "true")
     column = columns.get(node[1])
     if name == "null" and column is not None:
         if not column.comparable:

@@ -33,6 +33,10 @@ SEEN = [
     "SELECT s.* FROM (SELECT DISTINCT b FROM u UNION SELECT 7) s ORDER BY 1 LIMIT 99",
     "SELECT DISTINCT w FROM t WHERE v = 1 LIMIT 5",
     "SELECT DISTINCT v FROM t WHERE id IS NULL LIMIT 5",
+    "SELECT count(*) FROM (SELECT id FROM t WHERE v = 1 OFFSET 1) s",  # as Prisma counts
+    "SELECT count(*) FROM (SELECT id FROM t WHERE 1=1 AND v = 1 OFFSET 0) s",
+    "SELECT count(*) FROM (SELECT id FROM t WHERE 1=0) s",
+    "SELECT id FROM t WHERE 1=0 OR (1=1 AND id < 3) ORDER BY id",
     "VALUES ((SELECT count(*) FROM t WHERE v = 2)), (3)",
     "SELECT DISTINCT NULL AS n, $$a$$ AS t, 1.50 AS d, ARRAY[v] AS r, ROW(1, v) FROM t ORDER BY 4",
 ]
@@ -184,6 +188,7 @@ def test_what_they_read_is_seen(observed, counted):
         "SELECT id FROM t WHERE v = 7 UNION SELECT a FROM u WHERE a = 99",
         "WITH x AS (SELECT * FROM t WHERE v = 7) SELECT * FROM x",
         "SELECT s.id FROM (SELECT id FROM t WHERE v = 7) s",
+        "SELECT s.id FROM (SELECT id FROM t WHERE 1=1 AND v = 7 OFFSET 0) s",
     ],
 )
 def test_a_race_of_absence(observed, look):

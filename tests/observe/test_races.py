@@ -3,6 +3,8 @@
 import psycopg
 import pytest
 
+from isolang.observe.unseen import CONDITIONS, SUBQUERIES
+
 RACES = {
     "booking": (
         "room int, start timestamp, stop timestamp",
@@ -114,6 +116,65 @@ def test_a_job_queue_that_skips_locked_rows(observed):
         one.close()
     assert observed.stop() == {}
     assert observed.verdict("ser") == "valid"
+
+
+CLAIMS = [
+    "UPDATE job SET state = 'done' WHERE id = (SELECT id FROM job WHERE state = 'new'"
+    " ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) RETURNING id",
+    'DELETE FROM job WHERE job.id IN (SELECT job.id FROM "job" WHERE due < now()'
+    " LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED)",
+]
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_a_job_queue_in_one_statement(observed, claim):
+    """The row that the subquery found is the row that the statement writes: it counts as read."""
+    observed.direct(
+        "DROP TABLE IF EXISTS job",
+        "CREATE TABLE job (id int PRIMARY KEY, state text, due timestamptz)",
+        "INSERT INTO job SELECT i, 'new', '2020-01-01' FROM generate_series(1, 4) i",
+    )
+    observed.start()
+    both = [observed.connect() for _ in range(2)]
+    for _ in range(2):
+        assert [one.execute(claim).rowcount for one in both] == [1, 1]
+        for one in both:
+            one.commit()
+    for one in both:
+        one.close()
+    assert observed.stop() == {}
+    assert observed.verdict("ser") == "valid"
+    assert observed.path.read_text().count('[:r ["job"') == 4
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "UPDATE job SET state = 'x' WHERE kind = (SELECT kind FROM job WHERE state = 'new'"
+        " LIMIT 1 FOR UPDATE SKIP LOCKED)",
+        "UPDATE job SET state = 'x' WHERE id = (SELECT id FROM job WHERE state = 'new' LIMIT 1"
+        " FOR UPDATE)",
+        "UPDATE job SET state = 'x' WHERE id = (SELECT id FROM job j WHERE job.state = 'new'"
+        " LIMIT 1 FOR UPDATE SKIP LOCKED)",
+        "UPDATE job SET state = 'x' WHERE id = (SELECT id FROM other WHERE id = 1"
+        " LIMIT 1 FOR UPDATE SKIP LOCKED)",
+        "UPDATE job SET kind = (SELECT max(id) FROM other) WHERE id = (SELECT id FROM job"
+        " WHERE state = 'new' LIMIT 1 FOR UPDATE SKIP LOCKED)",
+    ],
+)
+def test_other_subqueries_are_not_seen(observed, text):
+    """Another column, table, alias or no SKIP LOCKED: what the subquery read is counted."""
+    observed.direct(
+        "DROP TABLE IF EXISTS job, other",
+        "CREATE TABLE job (id int PRIMARY KEY, state text, kind int)",
+        "CREATE TABLE other (id int PRIMARY KEY)",
+        "INSERT INTO other VALUES (1)",
+        "INSERT INTO job SELECT i, 'new', 1 FROM generate_series(1, 4) i",
+    )
+    observed.start()
+    with observed.connect() as one:
+        one.execute(text)
+    assert observed.stop().keys() & {CONDITIONS, SUBQUERIES}
 
 
 def test_an_atomic_update_that_finds_no_room(observed):
