@@ -119,6 +119,14 @@ def observe(
             help="The most rows of a table to read at the start, and of one predicate read.",
         ),
     ] = 10_000,
+    versions: Annotated[
+        bool,
+        typer.Option(
+            "--versions",
+            help="State the version of each row, and record other writers, from the server's log; "
+            "the check is at the end.",
+        ),
+    ] = False,
     include: Include = [],  # noqa: B006
 ) -> int:  # fmt: skip
     """Record what an application does on PostgreSQL through a proxy, and check it."""
@@ -144,12 +152,14 @@ def observe(
         else:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="isocheck-"))
             path = Path(folder, "observed.edn")
-        where = stack.enter_context(_server(target))
-        observer = Observer(where, path, listen=(host, port), most_rows=most_rows)
+        where = stack.enter_context(_server(target, versions=versions))
+        observer = Observer(
+            where, path, listen=(host, port), most_rows=most_rows, versions=versions
+        )
         observer.start()
         code = None
         try:
-            with _live(observer, path, specs):
+            with _live(observer, path, () if versions else specs):
                 code = _wait(observer, where, command or (), host, env)
         finally:
             unseen = observer.stop()
@@ -187,10 +197,11 @@ def _address(text: str) -> tuple[str, int]:
 
 
 @contextmanager
-def _server(target: str) -> Iterator[Where]:
+def _server(target: str, *, versions: bool) -> Iterator[Where]:
     """Yield the address of the server that the target names.
 
-    If the target is only ``postgres``, start a server and stop it at the end.
+    If the target is only ``postgres``, start a server and stop it at the end; with versions, its
+    log tells which rows were changed.
     """
     from isolang.observe.observer import Where, where_of
 
@@ -200,6 +211,7 @@ def _server(target: str) -> Iterator[Where]:
 
         made = target_named("postgres")
         assert isinstance(made, Postgres)
+        made.tells_versions = versions
         try:
             made.start()
             assert made.server is not None

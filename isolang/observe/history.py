@@ -25,11 +25,13 @@ from isolang.history.statements import Lock, SentStatement
 from isolang.observe.catalogue import Table
 from isolang.observe.edn import column_edn, edn, end_of
 from isolang.observe.unseen import FOREIGN, Unseen
+from isolang.run.record.lines import ORDERED
 
 Outcome: TypeAlias = Literal["ok", "fail", "info"]
 
 _CALLERS: Final = ", :callers ["
 _STATEMENTS: Final = ", :statements ["
+_VERSIONS: Final = ", :versions ["
 _FIRST_NUMBER: Final = 3  # smaller numbers of transactions stand for "before everything"
 _HALF: Final = 2**31  # numbers of transactions are compared modulo 2**32
 _LEVELS: Final = {"serializable": "ser", "repeatable read": "si", "read committed": "pl-2",
@@ -115,6 +117,8 @@ class SeenTransaction(Struct, kw_only=True):
         operations: what it read and wrote.
         sent: how many statements were executed.
         statement: the current one, as the history names it; empty if it is not complete.
+        number: the database's number of it, modulo 2**32; 0 if it is not known.
+        unclear: whether it may have written something that was not seen.
         outcome: how it ended; ``None`` before its end.
         end: the position of its last event.
         error: the message of the error that ended it.
@@ -134,11 +138,13 @@ class SeenTransaction(Struct, kw_only=True):
     seen: set[tuple[str, str]] = field(default_factory=set)
     failed: bool = False
     altered: bool = False
+    number: int = 0
+    unclear: bool = False
     outcome: Outcome | None = None
     end: int = -1
     ended: int = 0
     error: str = ""
-    planned: list[str] = field(default_factory=list)
+    planned: list[tuple[str, int]] = field(default_factory=list)
 
     def read(self, table: Table, version: RowVersion, shown: str) -> None:
         """Note a row that was read; the same version a second time tells nothing."""
@@ -152,6 +158,16 @@ class SeenTransaction(Struct, kw_only=True):
         self.operations.append(operation)
         if operation.version is not None:
             self.seen.discard((operation.table.name, operation.version.number))
+
+    def versions(self) -> Iterator[tuple[Table, RowVersion]]:
+        """Yield the versions of rows that it read, replaced or wrote."""
+        for one in self.operations:
+            found: Sequence[RowVersion | None]
+            if isinstance(one, WrittenRow):
+                found = one.old, one.version
+            else:
+                found = one.rows if isinstance(one, ScannedRows) else (one.version,)
+            yield from ((one.table, version) for version in found if version is not None)
 
     def execute(self, lock: Lock = "") -> None:
         """Note that a statement was executed, with its lock."""
@@ -181,11 +197,19 @@ class SeenTransaction(Struct, kw_only=True):
 
 
 class _Known(Struct):
-    """A version whose writer is known: its key in the history, its row in EDN, and its columns."""
+    """A version whose writer is known.
+
+    Attributes:
+        key: the key of its row in the history.
+        row: the row in EDN.
+        columns: the columns of the row.
+        rank: how many versions of the row came before it.
+    """
 
     key: str
     row: str
     columns: Mapping[str, Any]
+    rank: int = 0
 
 
 class ObservedHistory:
@@ -201,18 +225,25 @@ class ObservedHistory:
         outcomes: the number of transactions by outcome.
         unaudited: the tables with predicate reads since their last audit, by name.
         written: the number of transactions in the file.
+        initial: with versions, the rows at the start, by table and key.
+        unclear: whether a transaction that is not known may have written something unseen.
         doubtful: the tables with writes that were not seen, by name.
     """
 
-    def __init__(self, path: Path, *, most_rows: int) -> None:
+    def __init__(self, path: Path, *, most_rows: int, versions: bool = False) -> None:
         """Create the file.
 
         Args:
             path: the file to write.
             most_rows: the most rows of one predicate read.
+            versions: whether operations state the number of their version, and no line is written
+                before the end.
         """
         self.path = path
         self._file = path.open("xb", buffering=1 << 20)
+        self._states_versions = versions
+        if versions:
+            self._file.write(ORDERED)
         self._most = most_rows
         self.unseen = Unseen()
         self.outcomes: Counter[str] = Counter()
@@ -220,6 +251,8 @@ class ObservedHistory:
         self.doubtful: dict[str, str] = {}
         self.before = 0
         self.written = 0
+        self.initial: dict[tuple[str, str], RowVersion] = {}
+        self.unclear = False
         self.live: dict[str, dict[str, str]] = {}
         self.dead: dict[str, set[str]] = {}
         self.perhaps: dict[str, set[str]] = {}
@@ -256,6 +289,24 @@ class ObservedHistory:
     def end(self, one: SeenTransaction, outcome: Outcome, error: str = "") -> None:
         """Note the end of a transaction."""
         self.outcomes[outcome] += 1
+        self._ended(one, outcome, error)
+        self._events.append((one.end, 1, one))
+
+    def recorded(self) -> Iterator[SeenTransaction]:
+        """Yield the transactions that are not written yet."""
+        for _, what, one in self._events:
+            if not what:
+                yield one
+
+    def add(self, writes: Sequence[WrittenRow]) -> None:
+        """Add a transaction that nobody observed; no other begins before it or ends after it."""
+        begin = min(self._events[0][0], 0) - 1 if self._events else -1
+        made = SeenTransaction(process=self.process(), begin=begin, began=0, operations=[*writes])
+        self._ended(made, "ok", "")
+        self._events.insert(0, (begin, 0, made))
+        self._events.append((made.end, 1, made))
+
+    def _ended(self, one: SeenTransaction, outcome: Outcome, error: str) -> None:
         one.end, one.ended = self.ticket()
         one.outcome, one.error = outcome, error
         for operation in one.operations:
@@ -265,14 +316,15 @@ class ObservedHistory:
                 self._follow(one, operation)
             elif isinstance(operation, ScannedRows):
                 self.unaudited[operation.table.name] = operation.table
-        self._events.append((one.end, 1, one))
 
     def initially(self, rows: Sequence[tuple[Table, RowVersion, Mapping[str, Any]]]) -> None:
         """Write the rows that are there before the first transaction."""
         reported = []
         for table, version, row in rows:
-            known = self._register(table, version, row)
+            known = self._register(table, version, row, rank=0)
             self.live.setdefault(table.name, {})[version.number] = version.key
+            if self._states_versions:
+                self.initial[table.name, version.key] = version
             reported.append(f"{known.key} {known.row}")
         if reported:
             process = self.process()
@@ -287,6 +339,9 @@ class ObservedHistory:
             for _, _, one in list(self._events):
                 if one.outcome is None:
                     self.end(one, "info", "the observation ended")
+        elif self._states_versions:  # who else wrote is known only at the end
+            self._file.flush()
+            return
         oldest = 1 << 62 if everything else self.oldest()
         done = 0
         for _, what, one in self._events:
@@ -319,10 +374,16 @@ class ObservedHistory:
         if one.labels:
             named = " ".join(edn(name) for name in one.labels)
             more += f", :label {named if len(one.labels) == 1 else '[' + named + ']'}"
-        self._write(one.process, "invoke", one.began, "txn", f"[{TAB.join(planned)}]", more)
+        value = TAB.join(text for text, _ in planned)
+        self._write(one.process, "invoke", one.began, "txn", f"[{value}]", more)
 
-    def _written(self, operation: WrittenRow) -> list[str]:
-        """Return the operations of a write, and remember the version that it made."""
+    def _written(self, operation: WrittenRow) -> list[tuple[str, int]]:
+        """Return the operations of a write with their versions, and remember the version it made.
+
+        SOUND BECAUSE: a key of the history has a version for each write of its row, and each write
+        states the version that it replaced, so that the versions of a row have one order. The
+        number of a version whose transaction was aborted is that of a later one, too.
+        """
         table, new, old = operation.table, operation.version, operation.old
         moved = old is not None and new is not None and old.key != new.key
         made = None
@@ -335,10 +396,10 @@ class ObservedHistory:
             replaced = self._known_version(table, old, operation.shown, writes=True)
             # A row whose former version nobody saw is another row in the history.
             key = self._key(table, old.key) if replaced is None else replaced.key
-            reported.append(f"[:delete {key}]")
+            reported.append((f"[:delete {key}]", 1 if replaced is None else replaced.rank + 1))
         if made is not None:
             word = "insert" if operation.inserts or moved else "w"
-            reported.append(f"[:{word} {made.key} {made.row}]")
+            reported.append((f"[:{word} {made.key} {made.row}]", made.rank))
         return reported
 
     def _made(self, operation: WrittenRow) -> _Known:
@@ -349,14 +410,24 @@ class ObservedHistory:
         before = None
         if old is not None and old.key == new.key:
             before = self._known_version(table, old, operation.shown, writes=True)
-        return self._register(table, new, operation.row, before.key if before else "")
+        return self._register(table, new, operation.row, before)
 
     def _register(
-        self, table: Table, version: RowVersion, row: Mapping[str, Any], key: str = ""
+        self,
+        table: Table,
+        version: RowVersion,
+        row: Mapping[str, Any],
+        before: _Known | None = None,
+        *,
+        rank: int = 1,
     ) -> _Known:
         """Remember a version, by the key of the row that it replaces or by a new one."""
         shown = edn({**row, "xmin": version.number})
-        made = _Known(key or self._key(table, version.key), shown, row)
+        made = (
+            _Known(self._key(table, version.key), shown, row, rank)
+            if before is None
+            else _Known(before.key, shown, row, before.rank + 1)
+        )
         self._known[table.name, version.number] = made
         return made
 
@@ -416,17 +487,18 @@ class ObservedHistory:
             return
         self._unfinished.discard(one.begin)
         planned = iter(one.planned)
-        reported: list[str] = []
+        reported: list[tuple[str, int | None]] = []
         shown: list[str] = []
         statements: list[str] = []
         for operation in one.operations:
+            lines: list[tuple[str, int | None]]
             if isinstance(operation, WrittenRow):
                 moved = operation.old is not None and operation.version is not None
                 twice = moved and operation.old.key != operation.version.key  # type: ignore[union-attr]
                 lines = [next(planned) for _ in range(1 + twice)]
             elif isinstance(operation, ReadRow):
                 known = self._known_version(operation.table, operation.version, operation.shown)
-                lines = [] if known is None else [f"[:r {known.key} {known.row}]"]
+                lines = [] if known is None else [_read(known)]
             else:
                 lines = self._scanned(operation)
             reported += lines
@@ -435,16 +507,20 @@ class ObservedHistory:
         error = f", :error {edn(one.error)}" if one.error else ""
         callers = f"{_CALLERS}{TAB.join(map(edn, shown))}]" if reported else ""
         noted = f"{_STATEMENTS}{TAB.join(map(edn, statements))}]" if reported else ""
-        value = f"[{TAB.join(reported)}]"
-        more = callers + noted + error
+        value = f"[{TAB.join(text for text, _ in reported)}]"
+        # Without :ok the operations are those of the invocation.
+        stated = reported if one.outcome == "ok" else one.planned
+        numbers = TAB.join("nil" if n is None else str(n) for _, n in stated)
+        versions = f"{_VERSIONS}{numbers}]" if self._states_versions and stated else ""
+        more = versions + callers + noted + error
         self._write(one.process, one.outcome or "info", one.ended, "txn", value, more)
         self.written += 1
 
-    def _scanned(self, scan: ScannedRows) -> list[str]:
+    def _scanned(self, scan: ScannedRows) -> list[tuple[str, int | None]]:
         rows = [self._known_version(scan.table, one, scan.shown) for one in scan.rows]
         known = [one for one in rows if one is not None]
         if len(known) < len(rows):
-            return [f"[:r {one.key} {one.row}]" for one in known]
+            return [*map(_read, known)]
         where = scan.where
         last: list[_Known] = []
         if scan.order is not None:
@@ -456,7 +532,8 @@ class ObservedHistory:
             where = f"[:and {where} [:{'>' if descends else '<'} {column_edn(column)} {edn(end)}]]"
         found = " ".join(f"{one.key} {one.row}" for one in known)
         predicate = f"{{:table {edn(scan.table.name)} :where {where}}}"
-        return [f"[:rp {predicate} {{{found}}}]", *(f"[:r {one.key} {one.row}]" for one in last)]
+        # A check judges the rows of a predicate read by their values.
+        return [(f"[:rp {predicate} {{{found}}}]", None), *map(_read, last)]
 
     def _follow(self, one: SeenTransaction, operation: WrittenRow) -> None:
         """Follow which versions are the last ones, for the audit at the end."""
@@ -507,6 +584,11 @@ class ObservedHistory:
         )
 
 
+def _read(one: _Known) -> tuple[str, int | None]:
+    """Return the read of a version in EDN, with the number of the version."""
+    return f"[:r {one.key} {one.row}]", one.rank
+
+
 TAB: Final = "\t"
 """What separates the operations of a line, in which no other tab occurs."""
 
@@ -526,14 +608,19 @@ def without_scans(path: Path, tables: Mapping[str, str], into: Path) -> Iterator
                 operations = value.split(TAB)
                 keep = [not one.startswith(heads) for one in operations]
                 if not all(keep):
-                    before, callers, after = _cut(rest, _CALLERS)
-                    between, statements, end = _cut(after, _STATEMENTS)
-                    yield from compress(callers.split(TAB), map(not_, keep))
-                    value, callers, statements = (
-                        TAB.join(compress(texts.split(TAB), keep))
-                        for texts in (value, callers, statements)
-                    )
-                    changed = f"{head}{value}{before}{callers}{between}{statements}{end}"
+                    made = [head, TAB.join(compress(operations, keep))]
+                    for begin in (_VERSIONS, _CALLERS, _STATEMENTS):
+                        if not rest.startswith(f"]{begin}"):
+                            continue
+                        frame, inside, rest = _cut(rest, begin)
+                        texts = inside.split(TAB)
+                        if begin == _CALLERS:
+                            yield from compress(texts, map(not_, keep))
+                        # Without :ok versions are those of the invocation, which has no reads.
+                        if begin != _VERSIONS or ":type :ok" in head:
+                            texts = list(compress(texts, keep))
+                        made += [frame, TAB.join(texts)]
+                    changed = "".join([*made, rest])
             out.write(changed)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import os
+import re
 import shutil
 import socket
 import ssl
@@ -16,7 +17,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -41,12 +42,15 @@ from isolang.observe.session import Observation
 from isolang.observe.unseen import FOREIGN, UNTOLD, Unseen
 from isolang.observe.wire import Wire
 
+if TYPE_CHECKING:
+    from isolang.run.drivers.postgres_log import PostgresLog
+
 _PACE: Final = 0.2  # seconds between two writes of the history
 _SSL_REQUEST: Final = b"\0\0\0\10\4\xd2\x16\x2f"
 _LIMIT: Final = 1 << 20  # bytes of an application that wait while the catalogue is asked
 _PATIENCE: Final = 1  # the longest wait of an audit for a lock, in seconds
 _ATTEMPTS: Final = 3  # of an audit before definitions change
-_BEFORE: Final = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text"
+_BEFORE: Final = "SELECT pg_current_snapshot()::text"
 
 
 class Where(Struct, frozen=True, kw_only=True):
@@ -100,7 +104,13 @@ class Observer:
     """
 
     def __init__(
-        self, where: Where, path: Path, *, listen: tuple[str, int], most_rows: int
+        self,
+        where: Where,
+        path: Path,
+        *,
+        listen: tuple[str, int],
+        most_rows: int,
+        versions: bool = False,
     ) -> None:
         """Choose a database and a file.
 
@@ -110,9 +120,12 @@ class Observer:
             listen: the host and the port at which to listen; port 0 is any free one.
             most_rows: the most rows of a table to read at the start and the end, and of one
                 predicate read.
+            versions: whether the history states the versions of rows, which are read from the
+                server's log at the end, with the writes of sessions that nobody observed.
         """
         self._where, self._path, self._listen = where, path, listen
         self._most = most_rows
+        self._states_versions = versions
         self._wires: set[Wire] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -120,6 +133,8 @@ class Observer:
         self._tasks: set[asyncio.Task[None]] = set()
         self._observations: dict[str, Observation] = {}
         self._main = ""
+        self._snapshot = ""
+        self._log: PostgresLog | None = None
         self.port = 0
 
     def start(self) -> None:
@@ -128,8 +143,14 @@ class Observer:
         Raises:
             IsolangError: the database cannot be reached, or the port or file cannot be used.
         """
-        self.history = ObservedHistory(self._path, most_rows=self._most)
+        self.history = ObservedHistory(
+            self._path, most_rows=self._most, versions=self._states_versions
+        )
         self.history.oldest = self._oldest
+        if self._states_versions:
+            from isolang.run.drivers.postgres_log import PostgresLog
+
+            self._log = PostgresLog(self._connect, "observe: --versions")
         with closing(self._connect()) as connection:
             self._main = connection.info.dbname
             made = self._observation(connection, self._main, prefix="")
@@ -156,6 +177,8 @@ class Observer:
             loop.call_soon_threadsafe(self._ended.set)
             self._thread.join()
         history = self.history
+        if self._log is not None:
+            self._add_foreign(self._log)
         history.close()
         self._audit()
         if history.doubtful:
@@ -164,6 +187,35 @@ class Observer:
                 history.unseen.note(UNTOLD, shown)
             shutil.move(other, self._path)
         return history.unseen.settled()
+
+    def _add_foreign(self, log: PostgresLog) -> None:
+        """Add the transactions of the log that nobody observed."""
+        from isolang.observe.foreign import KnownPlaces, add_foreign
+
+        history, places = self.history, KnownPlaces({})
+        observation = self._observations[self._main]
+        tables = [one for one in observation.tables.current() if not (one.why or one.partitioned)]
+        for one in history.recorded():
+            for table, version in one.versions():
+                places.note(table, version)
+        with closing(self._connect()) as connection:
+            for table in tables:
+                for oid, xmin, ctid, key in self._rows(connection, table, whole=False) or ():
+                    number = _number(table, oid, xmin, ctid)
+                    places.note(table, RowVersion(table.key_text(exact_json(key)), number))
+        lowest, highest, *others = re.split("[:,]", self._snapshot)
+        open_then = {int(one) % 2**32 for one in others if one}
+
+        def is_initial(number: int) -> bool:
+            if 0 < (int(lowest) - number) % 2**32 < 2**31:
+                return True
+            return 0 < (int(highest) - number) % 2**32 < 2**31 and number not in open_then
+
+        try:
+            names = {one.where.replace('"', ""): one for one in tables}
+            add_foreign(history, list(log.changes()), names, places, is_initial=is_initial)
+        finally:
+            log.close()
 
     # --- the observer's own connection ---
 
@@ -223,8 +275,9 @@ class Observer:
 
         rows: list[tuple[Table, RowVersion, dict[str, Any]]] = []
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        (before,) = connection.execute(_BEFORE).fetchone()
-        self.history.before = int(before) % 2**32
+        (snapshot,) = connection.execute(_BEFORE).fetchone()
+        self._snapshot = snapshot
+        self.history.before = int(snapshot.partition(":")[0]) % 2**32
         found = [described(text)[1] for (text,) in connection.execute(ALL_TABLES)]
         for described_table in found:
             if described_table is None:

@@ -143,6 +143,8 @@ class Session:
         if kind == "quiet":
             for what in done.statement.unseen:
                 self._history.unseen.note(what, done.statement.text)
+            if one is not None and done.statement.unseen:
+                one.unclear = True
             return
         if kind == "level":
             if made.name and one is not None and not _RETURNS_TO_SESSION.match(done.statement.text):
@@ -167,6 +169,7 @@ class Session:
             return
         one = self._begin(done, implicit=True)
         one.execute(made.lock)
+        one.unclear |= bool(done.statement.unseen) or kind in ("other", "truncate")
         if kind == "savepoint":
             one.savepoints.append((made.name, len(one.operations)))
         elif kind == "release":
@@ -280,12 +283,13 @@ class Session:
     def lost(self, waiting: Sequence[ExecutedStatement]) -> None:
         """Note that the connection has ended, with statements that were not answered."""
         one = self.transaction
+        harmless = ("quiet", "begin", "select", "level", "forget")
         if one is not None:
+            one.unclear |= any(w.statement.plan.kind not in harmless for w in waiting)
             commits = any(w.statement.plan.kind == "commit" for w in waiting) or one.implicit
             self._finish("info" if commits and not one.failed else "fail", "connection lost")
             if one.outcome == "fail":
                 return
-        harmless = ("quiet", "begin", "select", "level", "forget")
         for done in waiting:
             if done.statement.plan.kind not in (*harmless, "commit", "rollback"):
                 self._history.unseen.note(NO_ANSWER, done.statement.text)
@@ -451,8 +455,9 @@ class Session:
         writes: list[WrittenRow] = []
         olds: list[RowVersion] = []
         for _, text in done.reported:
-            (_, old_oid, old_xmin, old_ctid, old_key,
+            (number, old_oid, old_xmin, old_ctid, old_key,
              new_oid, new_xmin, new_ctid, new_key, whole) = exact_json(text)  # fmt: skip
+            one.number = int(number) % 2**32
             old = new = None
             if old_oid is not None:
                 old = self._named(table, old_oid, old_xmin, old_ctid, old_key)

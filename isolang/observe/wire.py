@@ -204,6 +204,7 @@ class Wire:
             self._queue.append(_Entry("S"))
         elif tag == 0x46:
             self._history.unseen.note(CALLED_BY_PROTOCOL)
+            self._history.unclear = True
             self._queue.append(_Entry("F"))
         return None
 
@@ -508,6 +509,7 @@ class Wire:
         if done is None:
             if head.kind == "E" and head.portal is None:
                 self._history.unseen.note(PREPARED_EARLIER)
+                self._history.unclear = True
             return None
         if head.portal is not None:
             if head.portal.complete:  # executed again, which gives no row

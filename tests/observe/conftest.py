@@ -24,8 +24,8 @@ def server():
 class Observed:
     """A proxy before the server, and the history that it writes."""
 
-    def __init__(self, folder, path, most_rows):
-        self.folder, self.path, self._most = folder, path, most_rows
+    def __init__(self, folder, path, most_rows, **more):
+        self.folder, self.path, self._most, self._more = folder, path, most_rows, more
         self.observer = None
         self.unseen = {}
 
@@ -42,7 +42,9 @@ class Observed:
     def start(self):
         """Begin to observe."""
         where = Where(conninfo=self._conninfo, host=self.folder, port=5432, database="postgres")
-        self.observer = Observer(where, self.path, listen=("127.0.0.1", 0), most_rows=self._most)
+        self.observer = Observer(
+            where, self.path, listen=("127.0.0.1", 0), most_rows=self._most, **self._more
+        )
         self.observer.start()
         return self
 

@@ -1,0 +1,169 @@
+"""Adds the writes of sessions that nobody observed to a history, from the server's log.
+
+The log has the changes of each committed transaction, those of each row in the order of its
+versions, but not where a version is. A reader and the table itself name a version by its place,
+too. So a version of the log gets the name under which somebody saw it, if anybody did.
+
+SOUND BECAUSE: a transaction that is added has no reads, a session of its own, and claims nothing
+about its time. It is none of the recorded transactions: either these state their numbers, or they
+wrote nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby
+from typing import Any, Final
+
+from msgspec import Struct
+
+from isolang.observe.catalogue import Table
+from isolang.observe.history import ObservedHistory, RowVersion, WrittenRow
+from isolang.observe.unseen import FOREIGN
+from isolang.observe.values import BOOL
+from isolang.run.drivers.postgres_log import LoggedChange
+
+_SHOWN: Final = "a writer that is not observed"
+
+
+class KnownPlaces(Struct, frozen=True):
+    """The names of versions, by table, key and number of the transaction that wrote them."""
+
+    names: dict[tuple[str, str, int], RowVersion]
+
+    def note(self, table: Table, version: RowVersion) -> None:
+        """Remember a version that somebody saw."""
+        self.names[table.name, version.key, int(version.number.partition("(")[0])] = version
+
+
+def add_foreign(
+    history: ObservedHistory,
+    changes: Iterable[LoggedChange],
+    tables: Mapping[str, Table],
+    places: KnownPlaces,
+    *,
+    is_initial: Callable[[int], bool],
+) -> int:
+    """Add the transactions of the log that are not in a history; return their number.
+
+    Args:
+        history: the history, of which no line is written yet.
+        changes: the log.
+        tables: the tables in their present form, by schema and name.
+        places: the versions that somebody saw.
+        is_initial: whether the rows at the start have the writes of a transaction.
+    """
+    recorded = {one.number for one in history.recorded() if one.number}
+    unnamed = [one for one in history.recorded() if one.unclear and not one.number]
+    if history.unclear or any(one.operations for one in unnamed):
+        # What such a transaction wrote unseen would look like the write of somebody else.
+        return 0
+    last = dict(history.initial)
+    for name, version in _final_versions(history):
+        places.names[name] = version
+    added = 0
+    for number, group in groupby(changes, key=lambda change: change.transaction):
+        if is_initial(number):
+            continue
+        made = _Followed(history, number, tables, places, last, number not in recorded)
+        writes = list(made.writes(list(group)))
+        if made.foreign and writes:
+            history.add(writes)
+            added += 1
+    return added
+
+
+def _final_versions(
+    history: ObservedHistory,
+) -> Iterator[tuple[tuple[str, str, int], RowVersion]]:
+    """Yield the versions that recorded transactions wrote, by their transaction."""
+    for one in history.recorded():
+        for operation in one.operations:
+            if isinstance(operation, WrittenRow) and operation.version is not None and one.number:
+                version = operation.version
+                yield (operation.table.name, version.key, one.number), version
+
+
+class _Followed(Struct, frozen=True):
+    """One transaction of the log.
+
+    Attributes:
+        history: the history.
+        number: the number of the transaction.
+        tables: the tables in their present form, by schema and name.
+        places: the versions that somebody saw.
+        last: the last version of each row before the transaction.
+        foreign: whether the history lacks it.
+    """
+
+    history: ObservedHistory
+    number: int
+    tables: Mapping[str, Table]
+    places: KnownPlaces
+    last: dict[tuple[str, str], RowVersion]
+    foreign: bool
+
+    def writes(self, changes: list[LoggedChange]) -> Iterator[WrittenRow]:
+        """Yield what the transaction wrote, and follow the last version of each row."""
+        found = []
+        for change in changes:
+            table = self.tables.get(change.table)
+            if change.kind == "TRUNCATE":
+                for name in change.table.split(", "):
+                    if name in self.tables:
+                        self._doubt(self.tables[name], "TRUNCATE")
+            elif table is not None:
+                found.append((change, table, *_keys(table, change)))
+        finals = {(table.name, new or ""): n for n, (_, table, _, new) in enumerate(found)}
+        for n, (change, table, old_key, new_key) in enumerate(found):
+            old = None if old_key is None else self.last.pop((table.name, old_key), None)
+            new = row = None
+            if new_key is not None:
+                row_of = table.name, new_key
+                new = self.places.names.get((*row_of, self.number))
+                if new is None or finals[row_of] != n:
+                    new = RowVersion(new_key, f"{self.number}(log {n})")
+                self.last[row_of] = new
+                row = _values(table, change)
+            if (old is None and old_key is not None) or (new is not None and row is None):
+                self._doubt(table, old_key or new_key or "")
+            else:
+                yield WrittenRow(table, new, row, old, _SHOWN, inserts=old is None)
+
+    def _doubt(self, table: Table, key: str) -> None:
+        """Note a write of which the log does not say enough."""
+        if self.foreign:
+            self.history.unseen.note(FOREIGN, f"{table.name}/{key}, in the log")
+            self.history.doubtful.setdefault(table.name, f"{table.name}/{key}")
+
+
+def _keys(table: Table, change: LoggedChange) -> tuple[str | None, str | None]:
+    """Return the keys of the row before and after a change; ``None`` without a row."""
+
+    def key(row: Mapping[str, str | None]) -> str:
+        return table.key_text([_plain(table, one, row.get(one)) for one in table.key])
+
+    if change.kind == "INSERT":
+        return None, key(change.row)
+    if change.kind == "DELETE":
+        return key(change.old or change.row), None
+    return key(change.old or change.row), key(change.row)
+
+
+def _plain(table: Table, name: str, value: str | None) -> Any:
+    """Return a value of the log as JSON has it."""
+    column = table.columns.get(name)
+    if value is None or column is None or column.oid != BOOL:
+        return value
+    return value in ("t", "true")
+
+
+def _values(table: Table, change: LoggedChange) -> dict[str, Any] | None:
+    """Return what a history holds of a row; ``None`` if the log lacks a column."""
+    try:
+        return {
+            name: column.recorded(_plain(table, name, change.row[name]))
+            for name, column in table.columns.items()
+        }
+    except KeyError:  # stored out of line, and not changed
+        return None
