@@ -98,7 +98,7 @@ def test_every_option_is_described(record):
     [
         (Settings, "sessions", 0, "sessions must be at least 1 (got 0)"),
         (Settings, "savepoints", 1.5, "savepoints must be at most 1.0 (got 1.5)"),
-        (Settings, "access", "hash", "access: expected index or scan (got 'hash')"),
+        (Settings, "access", "hash", "access: expected index, scan or any (got 'hash')"),
         (Settings, "faults", "kill", "faults: expected several of them (got 'kill')"),
         (Settings, "to_the_end", 1, "to_the_end: expected true or false (got 1)"),
         (Settings, "level", None, "level: expected a text (got None)"),

@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,6 +31,7 @@ from isolang.output.records import (
     report_of,
 )
 from isolang.output.terminal import console, escaped, print_data, print_lines
+from isolang.run.play.state import Round
 from isolang.run.settings import DATABASE, Settings
 
 if TYPE_CHECKING:
@@ -66,6 +68,8 @@ class RunReport(Report, frozen=True, kw_only=True):
         doubts: reasons why the verdict may mean less than it seems to.
         grave: whether a doubt makes a valid verdict meaningless; then the exit code is 3.
         lost: acknowledged commits that a kill of the server lost.
+        rounds: the rounds that ``auto`` played after its workloads. If one of them violated its
+            level, it is the last one, and the report is about its history.
     """
 
     database: str
@@ -86,6 +90,7 @@ class RunReport(Report, frozen=True, kw_only=True):
     doubts: tuple[str, ...] = ()
     grave: bool = False
     lost: tuple[str, ...] = ()
+    rounds: tuple[Round, ...] = ()
 
 
 def run(
@@ -114,6 +119,10 @@ def run(
             "workload find?",
         ),
     ] = 0.0,
+    swarm: Annotated[
+        bool,
+        typer.Option("--swarm", help="Play short rounds with drawn options; judge each of them."),
+    ] = False,
     selftest: Annotated[
         bool,
         typer.Option(
@@ -133,6 +142,7 @@ def run(
     from isolang.run.play.player import Player
     from isolang.run.play.runner import Runner
     from isolang.run.play.state import nothing_committed
+    from isolang.run.survey.swarm import play_with_rounds
     from isolang.run.target import TargetError
 
     if against and not survey:
@@ -144,7 +154,7 @@ def run(
     output.require_verdicts(brief=("text", "json"))
     short = output.brief
     form = "quiet" if output.quiet else "brief" if short and output.form == "text" else output.form
-    table = survey or trials or selftest
+    table = survey or trials or selftest or swarm
     if table and (short or form not in ("text", "json", "markdown")):
         got = "--brief" if short else form
         raise Mistake(f"a table has the forms text, json and markdown (got {got})")
@@ -167,15 +177,20 @@ def run(
             from isolang.cli.survey import run_trials
 
             return run_trials(settings, trials, output=form, line=line)
+        if swarm:
+            from isolang.cli.survey import run_swarm
+
+            return run_swarm(settings, output=form, line=line, judge=_judge)
         runner = Runner(settings)  # this finds wrong settings before anything starts
         player = Player(settings.target, settings.prefix)
         try:
-            recorded = player.play(settings, line.show)
+            recorded = play_with_rounds(settings, player, runner.target, line.show)
             line.end()
             player.finish()
             if not recorded.state.committed:
                 raise TargetError(nothing_committed(recorded))
-            return _judge(recorded, runner.target, page=output.html, form=form, short=short)
+            target = Runner(recorded.settings).target if recorded.rounds else runner.target
+            return _judge(recorded, target, page=output.html, form=form, short=short)
         finally:
             line.end()
             player.close()
@@ -433,6 +448,7 @@ def _with_run(report: Report, ran: Run, *, doubts: Sequence[Doubt]) -> RunReport
         statements={},
         doubts=tuple(doubt.text for doubt in doubts),
         grave=any(doubt.grave for doubt in doubts),
+        rounds=ran.rounds,
     )
 
 
@@ -480,6 +496,11 @@ def _summary_lines(report: RunReport, ran: Run, smallest: str = "") -> Iterator[
         rows["errors"] = "; ".join(f"{kind} ×{n:,}" for kind, n in state.errors.most_common(3))
     if state.faults:
         rows["faults"] = ", ".join(f"{name} ×{count}" for name, count in state.faults.items())
+    if ran.rounds:
+        counts = Counter(one.verdict for one in ran.rounds)
+        rows["rounds"] = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+        if ran.rounds[-1].verdict == "invalid":
+            rows["this round"] = ran.rounds[-1].command
     if report.minimal is not None:
         rows["smallest"] = f"{report.minimal} ({smallest})"
     yield from (_row(name, said) for name, said in rows.items())

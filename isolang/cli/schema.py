@@ -24,6 +24,7 @@ RECORDS: Final[dict[str, tuple[str, bool]]] = {
     "run-effectiveness": ("isolang.run.survey.effectiveness:Effectiveness", False),
     "run-selftest": ("isolang.run.play.selftest:SelfTest", False),
     "run-survey": ("isolang.run.survey.survey:Survey", False),
+    "run-swarm": ("isolang.run.survey.swarm:SwarmReport", False),
     "litmus": ("isolang.cli.litmus:LitmusReports", False),
     "predict": ("isolang.cli.predict:PredictReport", False),
     "outcomes": ("isolang.cli.outcomes:OutcomesReport", False),

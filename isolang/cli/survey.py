@@ -1,9 +1,9 @@
-"""Implements ``isocheck run --survey`` and ``--effectiveness``, which run many workloads."""
+"""Implements ``isocheck run --survey``, ``--effectiveness`` and ``--swarm``: many runs at once."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from isolang.output.terminal import escaped, print_data, print_lines, warn
 
 if TYPE_CHECKING:
     from isolang.cli.progress import StatusLine
-    from isolang.run.play.state import RunState
+    from isolang.run.play.state import Round, RunState
     from isolang.run.settings import Settings
     from isolang.run.survey.survey import Cell, Survey
 
@@ -120,6 +120,66 @@ def run_trials(
         line.end()
     print_data(json_text(found) if output == "json" else markdown(found))
     return EXIT_INVALID if any(row.violations for row in found.rows) else EXIT_VALID
+
+
+def run_swarm(
+    settings: Settings,
+    *,
+    output: str,
+    line: StatusLine[[RunState]],
+    judge: Callable[..., int],
+) -> int:
+    """Play a swarm of rounds, print each with its verdict, and return the exit code.
+
+    Args:
+        settings: the settings that all rounds have in common, and the time of the whole swarm.
+        output: the form of the output.
+        line: the status line.
+        judge: prints the report of a run, and returns its exit code.
+    """
+    from isolang.run.play.player import Player
+    from isolang.run.play.runner import Runner
+    from isolang.run.survey.swarm import Swarm, hunt, markdown, report_of
+
+    def done(one: Round) -> None:
+        line.end()
+        if output == "text":
+            print_lines(*_round_lines(one))
+
+    target = Runner(settings).target  # this finds wrong settings before anything starts
+    player = Player(settings.target, settings.prefix)
+    try:
+        found = hunt(
+            Swarm(settings, target, whole=True),
+            player,
+            target,
+            settings.length,
+            to_the_end=settings.to_the_end,
+            show=line.show,
+            done=done,
+        )
+    finally:
+        line.end()
+        player.close()
+    report = report_of(found, settings, target)
+    if output == "json":
+        print_data(json_text(report))
+    elif output == "markdown":
+        print_data(markdown(report))
+    elif found.violated is not None:
+        print_lines("")
+        again = Runner(found.violated.settings).target  # it knows the statements that were sent
+        judge(found.violated, again, page="", form="text", short=False)
+    outcomes = {one.verdict for one in found.rounds}
+    if "invalid" in outcomes:
+        return EXIT_INVALID
+    return EXIT_VALID if outcomes == {"valid"} else EXIT_UNKNOWN
+
+
+def _round_lines(one: Round) -> list[str]:
+    said = one.anomaly or one.reason or f"{one.committed:,} committed"
+    head = _COLUMNS.format(escaped(one.level), one.workload, one.verdict, escaped(said))
+    return [head, f"    {escaped(one.command)}"]
 
 
 def _named(workload: str, everything: Sequence[str]) -> tuple[str, ...]:

@@ -223,7 +223,10 @@ class BaseClient:
         installed: for each key, the database's name for the version that the last COMMIT created.
         transaction_name: the database's name for the committed transaction; ``None`` if it is
             unknown.
+        path: which of several ways the next read takes to its rows; 0 for the usual way.
     """
+
+    path: int = 0
 
     row_version: Any = None
     installed: Mapping[str, Any] = MappingProxyType({})

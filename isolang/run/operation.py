@@ -22,9 +22,13 @@ DELETED: Final = Keyword("deleted")
 
 
 class Read(Struct, frozen=True):
-    """Read a row. The result is a number, a list, ``None`` (initial) or ``DELETED`` (no row)."""
+    """Read a row. The result is a number, a list, ``None`` (initial) or ``DELETED`` (no row).
+
+    ``path`` is which of several ways the statement takes to the row; 0 is the usual way.
+    """
 
     key: str
+    path: int = 0
 
 
 class Several(Struct, frozen=True):
@@ -77,6 +81,7 @@ class Scan(Struct, frozen=True):
     """Read the rows of neighbouring keys by one statement. The result maps keys to values."""
 
     keys: tuple[str, ...]
+    path: int = 0
 
 
 class Select(Struct, frozen=True):
@@ -88,6 +93,7 @@ class Select(Struct, frozen=True):
 
     low: int
     high: int
+    path: int = 0
 
 
 class Change(Struct, frozen=True):
@@ -108,6 +114,12 @@ class Wait(Struct, frozen=True):
     transactions: int
 
 
+class Pause(Struct, frozen=True):
+    """Keep the transaction open for some milliseconds, as a program does that thinks."""
+
+    milliseconds: float
+
+
 class Abort(Struct, frozen=True):
     """Roll back the transaction on purpose."""
 
@@ -119,7 +131,19 @@ class Undone(Struct, frozen=True):
 
 
 Operation: TypeAlias = (
-    Abort | Append | Change | Delete | Insert | Read | Scan | Select | Swap | Undone | Wait | Write
+    Abort
+    | Append
+    | Change
+    | Delete
+    | Insert
+    | Pause
+    | Read
+    | Scan
+    | Select
+    | Swap
+    | Undone
+    | Wait
+    | Write
 )
 Program: TypeAlias = tuple[Operation, ...] | Generator[Operation, Any, None]
 
@@ -128,6 +152,7 @@ Recorded: TypeAlias = tuple[str, Any, Any]
 ``("append", key, value)``, ``("insert", key, row)``, ``("delete", key, None)``, or ``("rp",
 predicate, rows)`` with a literal and a dictionary."""
 
+_PATHS: Final = 1 << 16  # a number of ways that no target has
 _BOUND: Final = re.compile(r"[<>]= :value (-?\d+)")
 
 
@@ -187,6 +212,43 @@ def with_savepoints(
     return _changed(program, undone)
 
 
+def without_savepoints(program: Program) -> Program:
+    """Return a program for a database without savepoints: each undone write becomes a read."""
+
+    def reading(operation: Operation) -> tuple[Operation, ...]:
+        return (Read(operation.operation.key),) if isinstance(operation, Undone) else (operation,)
+
+    return _changed(program, reading)
+
+
+def with_pauses(program: Program, random: Random, share: float) -> Program:
+    """Return a program that pauses for up to four milliseconds before some of its operations.
+
+    Args:
+        program: the program to change.
+        random: the random number generator that chooses these operations.
+        share: which share of the operations follow a pause, from 0 to 1.
+    """
+
+    def pausing(operation: Operation) -> tuple[Operation, ...]:
+        if random.random() < share:
+            return (Pause(4 * random.random()), operation)
+        return (operation,)
+
+    return _changed(program, pausing)
+
+
+def with_paths(program: Program, random: Random) -> Program:
+    """Return a program in which each read takes one of several ways to its rows, at random."""
+
+    def on_path(operation: Operation) -> tuple[Operation, ...]:
+        if isinstance(operation, Read | Scan | Select):
+            return (replace(operation, path=random.randrange(1, _PATHS)),)
+        return (operation,)
+
+    return _changed(program, on_path)
+
+
 def only_reads(program: Program) -> Program:
     """Return a program for a client that may not write: each write becomes a read of its key."""
 
@@ -198,6 +260,8 @@ def only_reads(program: Program) -> Program:
                 return (Select(low, high),)
             case Append() | Delete() | Insert() | Swap() | Write():
                 return (Read(operation.key),)
+            case Undone(undone):
+                return (Read(undone.key),)
         return (operation,)
 
     return _changed(program, reading)

@@ -19,8 +19,9 @@ TablePrefix: TypeAlias = Annotated[
     str, About("Names of tables begin so.", "NAME", DATABASE, "--table-prefix")
 ]
 Distribution: TypeAlias = Literal["uniform", "zipfian", "hotspot", "exponential"]
-Access: TypeAlias = Literal["index", "scan"]
-"""How statements find rows: by the primary key, or by a column that has no index."""
+Access: TypeAlias = Literal["index", "scan", "any"]
+"""How statements find rows: by the primary key; by a column that has no index; or each read by one
+of several ways, in tables with several indexes."""
 
 Update: TypeAlias = Literal["update", "upsert", "insert"]
 """How statements write rows: by UPDATE; by the dialect's INSERT that updates existing rows; or by
@@ -121,7 +122,8 @@ class Settings(CheckedOptions, frozen=True, kw_only=True):
         bool, About("Do not test an adapter of one's own before the run.", "", DATABASE)
     ] = False
     access: Annotated[
-        Access, About("Find rows by the key's index, or by a scan.", "", DATABASE)
+        Access,
+        About("Find rows by the key's index, by a scan, or each in another way.", "", DATABASE),
     ] = "index"
     update: Annotated[
         Update,
@@ -140,11 +142,24 @@ class Settings(CheckedOptions, frozen=True, kw_only=True):
             bounds=SHARE,
         ),
     ] = 0.0
+    pauses: Annotated[
+        float,
+        About(
+            "Before this share of operations, pause for up to 4 ms.",
+            "P",
+            DATABASE,
+            bounds=SHARE,
+        ),
+    ] = 0.0
+    rounds: Annotated[
+        bool,
+        About("After the workloads of auto, play short rounds with drawn options.", "", SIZE),
+    ] = True
     faults: Annotated[
         tuple[str, ...],
         About(
             "At random times: kill, pause, disconnect, slow, partition-halves, partition-one-node, "
-            "partition-one-way, promote; exec:COMMAND; may be repeated.",
+            "partition-one-way, promote, maintenance; exec:COMMAND; may be repeated.",
             "FAULT",
             DATABASE,
             "--fault",

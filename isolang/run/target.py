@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
@@ -26,6 +26,7 @@ __all__ = [
     "Client",
     "Clustered",
     "Level",
+    "Maintained",
     "NoDriverError",
     "Owned",
     "Owning",
@@ -327,6 +328,25 @@ class Clustered(Protocol):
 
     cluster: Cluster | None
     partitions: bool
+
+
+@runtime_checkable
+class Maintained(Protocol):
+    """A target whose tables can be maintained while clients use them.
+
+    Attributes:
+        chores: the statements of maintenance, by their names, such as ``VACUUM``.
+    """
+
+    chores: ClassVar[Mapping[str, str]]
+
+    def maintain(self, chore: str) -> None:
+        """Do a chore, on a connection of its own.
+
+        Raises:
+            Exception: the database refused the chore, which says nothing about its transactions.
+        """
+        ...
 
 
 @runtime_checkable

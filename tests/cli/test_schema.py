@@ -48,7 +48,8 @@ def test_every_command_with_json_output_has_a_schema(capfd):
         for name in commands
         if "text|json" in run_here(capfd, *name.split(), "--help").out
     }
-    assert with_json | {"run-effectiveness", "run-selftest", "run-survey"} == set(RECORDS)
+    tables = {"run-effectiveness", "run-selftest", "run-survey", "run-swarm"}
+    assert with_json | tables == set(RECORDS)
     assert {path.stem for path in PUBLISHED.glob("*.json")} == set(RECORDS)
 
 

@@ -12,7 +12,16 @@ from typing import Final
 
 from msgspec import Struct
 
-from isolang.run.operation import Program, Read, Wait, only_reads, with_savepoints
+from isolang.run.operation import (
+    Program,
+    Read,
+    Wait,
+    only_reads,
+    with_paths,
+    with_pauses,
+    with_savepoints,
+    without_savepoints,
+)
 from isolang.run.outcome import BadAnswer, Outcome
 from isolang.run.play.blame import MISTAKES, calls_of
 from isolang.run.play.level_mix import Mix, TransactionLevel
@@ -21,6 +30,7 @@ from isolang.run.play.state import RunState
 from isolang.run.play.transaction import driver_for, play
 from isolang.run.record.recorder import Recorder
 from isolang.run.settings import Settings
+from isolang.run.sql import SqlTarget
 from isolang.run.target import Client, Replicated, Target, TargetError
 from isolang.run.workloads import ProgramSource
 
@@ -164,6 +174,12 @@ class Clients:
                 program = only_reads(program)
             elif settings.savepoints:
                 program = with_savepoints(program, source.random, settings.savepoints, self._values)
+            if "savepoints" in self._target.lacks:
+                program = without_savepoints(program)
+            if settings.access == "any" and isinstance(self._target, SqlTarget):
+                program = with_paths(program, source.random)
+            if settings.pauses:
+                program = with_pauses(program, source.random, settings.pauses)
             session, at = (number, connections), self._mix.draw(source.random)
             outcome = self._transact(
                 program, client, session, at, rows=workload.rows, workload=workload.name

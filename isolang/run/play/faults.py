@@ -8,7 +8,8 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Final, cast
 
-from isolang.run.target import Clustered, Promoting, Serving, Target, TargetError
+from isolang.run.play.blame import MISTAKES
+from isolang.run.target import Clustered, Maintained, Promoting, Serving, Target, TargetError
 
 if TYPE_CHECKING:
     from isolang.run.record.recorder import Recorder
@@ -17,14 +18,15 @@ if TYPE_CHECKING:
 
 _OF_ONE: Final = ("kill", "pause", "disconnect", "slow")
 _OF_NETWORKS: Final = ("partition-halves", "partition-one-node", "partition-one-way")
-FAULTS: Final = (*_OF_ONE, *_OF_NETWORKS, "promote")
+FAULTS: Final = (*_OF_ONE, *_OF_NETWORKS, "promote", "maintenance")
 """The names of the faults.
 
 ``kill`` sends SIGKILL to all processes of the server, and restarts it. ``pause`` sends SIGSTOP, and
 resumes the server after a while. ``disconnect`` closes all connections. ``slow`` delays all
 messages. In a cluster, each of these faults except ``disconnect`` affects a random node. During a
 ``partition-…``, some nodes cannot reach each other for a while. ``promote`` disconnects the
-standby, kills the primary, and promotes the standby. ``exec:COMMAND`` is also a fault.
+standby, kills the primary, and promotes the standby. ``maintenance`` does one of the target's
+chores, such as VACUUM. ``exec:COMMAND`` is also a fault.
 """
 
 _EXEC: Final = "exec:"
@@ -90,6 +92,8 @@ class Nemesis:
                 fault = self._random.choice(list(self.done))
                 self.busy = True
                 name, _, command = fault.partition(":")
+                if isinstance(self._target, Maintained) and name == "maintenance":
+                    command = self._random.choice(tuple(self._target.chores))
                 self._recorder.note("cut-off" if name == "promote" else name, command)
                 self._do(name, command)
                 self._recorder.note(f"{name}-is-over", command)
@@ -147,6 +151,15 @@ class Nemesis:
         """Keep the primary running for a while, so that the disconnected standby lags behind it."""
         self._wait(_LAG)
         self._recorder.note("promote")
+
+    def _maintenance(self, chore: str) -> None:
+        assert isinstance(self._target, Maintained)
+        try:
+            self._target.maintain(chore)
+        except MISTAKES:
+            raise
+        except Exception as error:  # a lock, a time limit: the database may refuse a chore
+            self._recorder.note("maintenance-was-refused", " ".join(str(error).split())[:200])
 
     def _exec(self, command: str) -> None:
         self._call(command, "begin")
@@ -209,6 +222,10 @@ def check_faults(faults: tuple[str, ...], target: Target) -> None:
         if fault not in FAULTS:
             expected = f"one of {', '.join(FAULTS)}, exec:COMMAND"
             raise TargetError(f"no such fault (got {fault!r}, expected {expected})")
+        if fault == "maintenance":
+            if not (isinstance(target, Maintained) and target.chores):
+                raise TargetError(f"{target.name}: its adapter declares no chores of maintenance")
+            continue
         if not isinstance(target, Serving) or not own:
             hint = "leave the address out: isocheck run postgres --fault kill"
             raise TargetError(f"{target.name}: faults need a server started here; {hint}")
@@ -221,4 +238,4 @@ def check_faults(faults: tuple[str, ...], target: Target) -> None:
                 raise TargetError(f"{target.name}: no standby to be promoted; {hint}")
             target.standby = True
         target.proxied = True
-    target.tokens = True
+    target.tokens = any(fault != "maintenance" for fault in faults)

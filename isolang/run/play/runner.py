@@ -136,6 +136,7 @@ class Runner:
             interrupted = False
             began(path)
             show(state)
+            self._note_plans(recorder)
             try:
                 self._play(clients, recorder, watcher, show)
             except KeyboardInterrupt:
@@ -143,6 +144,8 @@ class Runner:
                 clients.end()
             finally:
                 watcher.rest()
+            if clients.fatal is None and not state.hung:
+                self._note_plans(recorder)
             state.look = watcher.last
         self._require_own(path)
         self._judge_end(clients)
@@ -158,6 +161,12 @@ class Runner:
             planned=tuple(phase.workload.name for phase in self.plan.phases),
             notes=self.notes,
         )
+
+    def _note_plans(self, recorder: Recorder) -> None:
+        """Note in the history by which plans the database reads rows, if there are several."""
+        if isinstance(self.target, SqlTarget) and self.settings.access == "any":
+            for plan in self.target.plans():
+                recorder.note("plan", plan)
 
     def watched(self, run: Run) -> Run:
         """Return the run with the watch's final verdict, if the history is long."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from isolang.history import History, Transaction
 from isolang.run.address import Address
-from isolang.run.operation import Operation, Wait
+from isolang.run.operation import Operation, Pause, Read, Undone, Wait
 from isolang.run.outcome import RolledBack
 from isolang.run.play.transaction import as_conversation, perform
 from isolang.run.target import TargetError
@@ -97,6 +97,11 @@ class _Client:
         self.until = len(ended)
         try:
             operation = self.steps.send(self._result)
+            if isinstance(operation, Pause):  # another client may have the next turn
+                self._result = None
+                return
+            if isinstance(operation, Undone):  # the simulated database has no savepoints
+                operation = Read(operation.operation.key)
             self._result = perform(operation, self, self._client, self._wait, rows=self._rows)
         except StopIteration:
             ended.append(self._end(clock))

@@ -140,6 +140,34 @@ class RunState(Struct, kw_only=True):
         self.hung = tuple(call for one in parts for call in one.hung)
 
 
+class Round(Struct, frozen=True, kw_only=True):
+    """A round and its verdict.
+
+    Attributes:
+        command: the command that repeats it.
+        workload: the workload that it played.
+        level: the level of the database, or the mix of levels.
+        history: the file of its history.
+        committed: how many transactions committed.
+        verdict: ``valid``, ``invalid`` or ``unknown``; or ``not played``, with the reason.
+        anomaly: the name of the anomaly; empty without a violation.
+        reason: why there is no verdict; empty if there is one.
+        news: what no earlier round had brought.
+        seconds: the seconds from the first round's beginning to its verdict.
+    """
+
+    command: str
+    workload: str
+    level: str
+    history: str = ""
+    committed: int = 0
+    verdict: str
+    anomaly: str = ""
+    reason: str = ""
+    news: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
 class Run(Struct, frozen=True, kw_only=True):
     """A run that has ended, with the history that it recorded.
 
@@ -156,6 +184,8 @@ class Run(Struct, frozen=True, kw_only=True):
         leftover: why some tables may remain in the database; empty if none do.
         notes: the doubts that the adapter's self-test raised, and other remarks.
         watched: the final verdict of the watch; ``None`` if a check must judge the whole file.
+        rounds: the rounds that ``auto`` played after its workloads; of a round that violated its
+            level, the rounds until then, itself included.
     """
 
     settings: Settings
@@ -170,6 +200,7 @@ class Run(Struct, frozen=True, kw_only=True):
     leftover: str = ""
     notes: tuple[str, ...] = ()
     watched: LiveVerdict | None = None
+    rounds: tuple[Round, ...] = ()
 
     @property
     def level(self) -> Level:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Container, Generator, Hashable
 from decimal import Decimal
 from typing import Any, Final, NoReturn, Protocol
@@ -15,6 +16,7 @@ from isolang.run.operation import (
     Delete,
     Insert,
     Operation,
+    Pause,
     Program,
     Read,
     Recorded,
@@ -148,7 +150,7 @@ def planned(operation: Operation, *, rows: bool = False) -> tuple[Recorded, ...]
             return (("rp", between(low, high), None),)
         case Change():
             raise TypeError("its writes are not known in advance: make the program a conversation")
-        case Wait() | Abort() | Undone():
+        case Wait() | Pause() | Abort() | Undone():
             return ()
 
 
@@ -191,6 +193,8 @@ def perform(
     An UPDATE or DELETE that finds no row is recorded as a read that found the row missing.
     """
     absent = None if rows else DELETED
+    if isinstance(operation, Read | Scan | Select) and operation.path:
+        client.path = operation.path  # type: ignore[attr-defined]  # all that have ways have it
     t.sending()
     match operation:
         case Read(key):
@@ -245,6 +249,8 @@ def perform(
             return found
         case Wait():
             wait(operation)
+        case Pause(milliseconds):
+            time.sleep(milliseconds / 1000)
         case Undone(undone):
             _undo(undone, client)
         case Abort():

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from isolang.run.adapter import BaseClient
 from isolang.run.marks.commit_tokens import ask, new_token
 from isolang.run.operation import DELETED
-from isolang.run.outcome import Outcome, RolledBack
+from isolang.run.outcome import BadAnswer, Outcome, RolledBack
 
 if TYPE_CHECKING:
-    from isolang.run.sql.statements import Statements
+    from isolang.run.sql.statements import Paths, Query, Statements
     from isolang.run.sql.target import SqlTarget
 
 
@@ -90,9 +91,24 @@ class SqlClient(BaseClient):
     def _of(self, key: str) -> Statements:
         return self.target.list_statements if self.target.holds_list(key) else self.target.registers
 
+    def _query(self, queries: Callable[[Paths], tuple[Query, ...]]) -> Query | None:
+        """Return the query of the way that the next read takes; ``None`` for the usual way."""
+        path, self.path = self.path, 0
+        if not path:
+            return None
+        ways = queries(self.target.paths)
+        return ways[path % len(ways)]
+
+    def read_row(self, key: str) -> Any:
+        """Return the columns of a row that reads select; if there is no such row, ``None``."""
+        way = self._query(lambda paths: paths.reads)
+        if way is None or self.target.holds_list(key):
+            return self.execute(self._of(key).read, (key,)).fetchone()
+        return self.execute(way.sql, way.values(key, key)).fetchone()
+
     def read(self, key: str) -> Any:
         """Return the value of a row; if there is no such row, return ``DELETED``."""
-        row = self.execute(self._of(key).read, (key,)).fetchone()
+        row = self.read_row(key)
         return DELETED if row is None else self._value(key, row[0])
 
     def _value(self, key: str, value: Any) -> Any:
@@ -124,12 +140,23 @@ class SqlClient(BaseClient):
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
         """Return the values of all rows with keys from ``low`` to ``high``."""
-        rows = self.execute(self._of(low).scan, (low, high)).fetchall()
+        way = self._query(lambda paths: paths.scans)
+        if way is None or self.target.holds_list(low):
+            rows = self.execute(self._of(low).scan, (low, high)).fetchall()
+        else:
+            rows = self.execute(way.sql, way.values(low, high)).fetchall()
         return {key: self._value(key, value) for key, value in rows}
 
     def select(self, low: int, high: int) -> dict[str, Any]:
         """Return the values of all rows with values from ``low`` to ``high``, by key."""
-        return dict(self.execute(self.target.registers.select, (low, high)).fetchall())
+        way = self._query(lambda paths: paths.selects)
+        if way is None:
+            rows = self.execute(self.target.registers.select, (low, high)).fetchall()
+        else:
+            rows = self.execute(way.sql, way.values(low, high)).fetchall()
+        if len({key for key, *_ in rows}) < len(rows):
+            raise BadAnswer(f"values {low} to {high}: a row was returned twice")
+        return dict(rows)
 
     def change(self, low: int, high: int, value: int) -> list[str]:
         """Update the rows with values from ``low`` to ``high``, and return their keys.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -15,6 +16,77 @@ ON_CONFLICT: Final = (
 ON_DUPLICATE_KEY: Final = (
     "INSERT INTO {table} (k, j, v) VALUES ({marks}) ON DUPLICATE KEY UPDATE v = VALUES(v)"
 )
+
+
+INDEXES: Final = (
+    "CREATE UNIQUE INDEX {table}_by_j ON {table} (j)",
+    "CREATE INDEX {table}_by_v ON {table} (v)",
+    "CREATE INDEX {table}_by_v_and_k ON {table} (v, k)",
+)
+"""The indexes of a table whose rows are found in several ways: unique, secondary and composite."""
+
+PARTIAL: Final = "CREATE INDEX {table}_with_v ON {table} (v) WHERE v IS NOT NULL"
+"""An index on those rows alone that have a value."""
+
+_READS: Final = ("k = {low}", "j = {low}", "COALESCE(k, '') = {low}", "k = {low} AND j = {low}",
+                 "k IN ({low}, {low}) OR j = {low}")  # fmt: skip
+_SCANS: Final = ("k BETWEEN {low} AND {high}", "j >= {low} AND j <= {high}",
+                 "NOT (k < {low} OR k > {high})", "COALESCE(k, '') BETWEEN {low} AND {high}",
+                 "k = {low} OR (j > {low} AND j <= {high})")  # fmt: skip
+_SELECTS: Final = ("v BETWEEN {low} AND {high}", "v >= {low} AND v <= {high} ORDER BY v DESC, k",
+                   "NOT (v < {low} OR v > {high})", "v + 0 BETWEEN {low} AND {high}",
+                   "v = {low} OR (v > {low} AND v <= {high})",
+                   "v BETWEEN {low} AND {high} AND k > ''")  # fmt: skip
+"""Conditions that select the same rows in different ways: by the primary key; by the unique, the
+secondary or the composite index; by no index, as no index is on the expression; with OR and NOT,
+which may combine indexes, and which must not return a row whose value is NULL."""
+
+
+class Query(Struct, frozen=True):
+    """A query with two bounds, each of which may occur several times.
+
+    Attributes:
+        sql: the statement.
+        bounds: for each placeholder in turn, whether it is the lower bound (0) or the upper (1).
+    """
+
+    sql: str
+    bounds: tuple[int, ...]
+
+    def values(self, low: Any, high: Any) -> tuple[Any, ...]:
+        """Return the values of the placeholders for two bounds."""
+        return tuple((low, high)[bound] for bound in self.bounds)
+
+
+class Paths(Struct, frozen=True, kw_only=True):
+    """The ways to read rows of a table, of which a statement takes one.
+
+    Attributes:
+        reads: queries for one key, which is both bounds.
+        scans: queries for a range of keys.
+        selects: queries for a range of values.
+    """
+
+    reads: tuple[Query, ...]
+    scans: tuple[Query, ...]
+    selects: tuple[Query, ...]
+
+
+def paths(d: Dialect, table: str) -> Paths:
+    """Return all ways to read rows of a table that has the indexes of the dialect."""
+    reads = f"SELECT v{d.version} FROM {table} WHERE "
+    pairs = f"SELECT k, v FROM {table} WHERE "
+    locking = tuple(f"{_READS[0]}{lock}" for lock in d.locks)
+    return Paths(
+        reads=tuple(_query(d, reads + one) for one in (*_READS, *locking)),
+        scans=tuple(_query(d, pairs + one) for one in _SCANS),
+        selects=tuple(_query(d, pairs + one) for one in _SELECTS),
+    )
+
+
+def _query(d: Dialect, text: str) -> Query:
+    bounds = tuple(int(name == "{high}") for name in re.findall(r"\{low\}|\{high\}", text))
+    return Query(text.format(low=d.mark, high=d.mark), bounds)
 
 
 class Dialect(Struct, frozen=True, kw_only=True):
@@ -36,6 +108,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
             page.
         tables: what follows after CREATE TABLE (…).
         batch: how many rows each INSERT contains when a table is loaded.
+        indexes: the statements that create the indexes of a table whose rows are found in several
+            ways.
+        locks: the clauses with which a SELECT locks the rows that it reads.
+        explain: what precedes a query to get its plan; the last column of the answer has the plan.
     """
 
     mark: str
@@ -49,6 +125,9 @@ class Dialect(Struct, frozen=True, kw_only=True):
     by_index: str = ""
     tables: str = ""
     batch: int = 500
+    indexes: tuple[str, ...] = INDEXES
+    locks: tuple[str, ...] = ()
+    explain: str = "EXPLAIN "
 
 
 class Statements(Struct, frozen=True, kw_only=True):

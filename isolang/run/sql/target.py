@@ -6,8 +6,9 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
+from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from isolang.run.adapter import Marked, connecting
@@ -23,7 +24,7 @@ from isolang.run.operation import DELETED, bounds_of
 from isolang.run.outcome import Driver, Failure, Phase
 from isolang.run.settings import Access, Update
 from isolang.run.sql.client import SqlClient
-from isolang.run.sql.statements import Dialect, filled, literal, statements
+from isolang.run.sql.statements import Dialect, filled, literal, paths, statements
 from isolang.run.target import Level, TargetError
 
 if TYPE_CHECKING:
@@ -47,6 +48,10 @@ class SqlTarget(Marked):
         dialect: the SQL dialect of the database.
         driver: how connections commit and roll back, and what their errors mean.
         client: the class that represents a session.
+        chores: the statements of maintenance, by their names, separated by ``; `` if a chore has
+            several; ``{table}`` stands for the table of the registers.
+        paths: the ways to read rows of that table, one of which each read takes if ``access`` is
+            ``any``.
     """
 
     name: ClassVar[str]
@@ -54,6 +59,7 @@ class SqlTarget(Marked):
     dialect: Dialect
     driver: ClassVar[Driver]
     client: ClassVar[type[SqlClient]] = SqlClient
+    chores: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, address: Address, prefix: str) -> None:
         if not _PREFIX.fullmatch(prefix):  # SQL statements contain the prefix without quotes
@@ -63,6 +69,7 @@ class SqlTarget(Marked):
         self.level = self.levels[0].name
         self.access: Access = "index"
         self.update: Update = "update"
+        self._connected = count()
         self._created: list[str] = []
         self._admin: Any = None
         self._compile()
@@ -79,7 +86,9 @@ class SqlTarget(Marked):
         """
         with connecting(self.address):
             client = self.client(self, self.open(direct=direct))
-            if self.access == "index" and self.dialect.by_index:
+            # Of rows that are found in several ways, every other connection prefers indexes.
+            turn = not direct and self.access == "any" and next(self._connected) % 2 == 0
+            if self.dialect.by_index and (self.access == "index" or turn):
                 client.execute(self.dialect.by_index, ())
                 client.raw.commit()
             return client
@@ -108,6 +117,7 @@ class SqlTarget(Marked):
             statements(self.dialect, f"{self.prefix}{table}", self.access, self.update)
             for table in ("registers", "lists")
         )
+        self.paths = paths(self.dialect, f"{self.prefix}registers")
 
     # --- tables ---
 
@@ -126,6 +136,10 @@ class SqlTarget(Marked):
             self._create(name, f"CREATE TABLE {name} ({columns}){d.tables}")
             rows: Iterable[tuple[str, str, str | None]] = ((key, key, value) for key in keys)
             self._load(name, list(rows))
+            if table == "registers" and self.access == "any":
+                for index in d.indexes:
+                    self.admin().execute(index.format(table=name), ())
+                    self.admin().raw.commit()
         if self.tokens:
             name = f"{self.prefix}tokens"
             columns = f"k {d.key} PRIMARY KEY, v INTEGER, {MARK} INTEGER"
@@ -178,6 +192,41 @@ class SqlTarget(Marked):
 
     def loaded(self) -> None:
         """Prepare the loaded tables, for example by collecting statistics."""
+
+    def before_chore(self, client: SqlClient) -> None:
+        """Prepare a connection for statements of maintenance."""
+
+    def maintain(self, chore: str) -> None:
+        """Send the statements of a chore, each committed by itself, on a connection of its own."""
+        with closing(self.connect(direct=True)) as client:
+            self.before_chore(client)
+            for statement in self.chores[chore].split("; "):
+                client.execute(statement.format(table=f"{self.prefix}registers"), ())
+                with suppress(Exception):  # DuckDB: no transaction is open
+                    client.raw.commit()
+
+    def plans(self) -> list[str]:
+        """Return each query of the ways to read rows, with the plan that the database has for it.
+
+        The plans are those of a new connection; connections that prefer indexes may have others.
+        """
+        found = []
+        with closing(self.connect(direct=True)) as client:
+            for key, query in (
+                *(("a", one) for one in (*self.paths.reads, *self.paths.scans)),
+                *((1, one) for one in self.paths.selects),
+            ):
+                try:
+                    rows = client.execute(
+                        self.dialect.explain + query.sql, query.values(key, key)
+                    ).fetchall()
+                    plan = "; ".join(" ".join(str(row[-1]).split()) for row in rows)
+                except Exception as error:  # the plan is a remark alone
+                    plan = f"no plan ({' '.join(str(error).split())})"
+                found.append(f"{query.sql} -- {plan}"[:400])
+            with suppress(Exception):
+                client.raw.rollback()
+        return found
 
     def holds_list(self, key: str) -> bool:
         """Return whether a key holds a list."""

@@ -29,6 +29,13 @@ class DuckDB(SqlTarget):
     name: ClassVar = "duckdb"
     levels: ClassVar = (Level(name="snapshot", claims="si", says="BEGIN TRANSACTION"),)
     dialect = Dialect(mark="?")
+    chores: ClassVar = {
+        "CHECKPOINT": "CHECKPOINT",
+        "VACUUM": "VACUUM",
+        "ANALYZE": "ANALYZE {table}",
+        "CREATE INDEX": "DROP INDEX IF EXISTS {table}_chore; CREATE INDEX {table}_chore ON "
+        "{table} (v)",
+    }
     lacks: ClassVar = frozenset({"savepoints", "processes"})
     driver: ClassVar = DRIVER
     client: ClassVar = DuckDBClient

@@ -17,7 +17,7 @@ class Memory(BaseTarget):
     """An in-memory database, which all sessions in this process share."""
 
     name: ClassVar = "memory"
-    levels: ClassVar = (
+    levels: ClassVar[tuple[Level, ...]] = (
         Level(name="serializable", claims="sser", says="reads and writes checked at COMMIT"),
         Level(name="snapshot", claims="strong-si", says="writes checked at COMMIT"),
         Level(name="read committed", claims="pl-2", says="the newest committed version"),

@@ -17,7 +17,7 @@ from isolang.run.outcome import Outcome
 from isolang.run.record.database_log import Installed, rewrite_history, summary_of
 from isolang.run.servers import postgres as servers
 from isolang.run.servers.server import Server
-from isolang.run.sql import Dialect, SqlClient, SqlTarget
+from isolang.run.sql import INDEXES, PARTIAL, Dialect, SqlClient, SqlTarget
 from isolang.run.target import Level, TargetError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class PostgresClient(SqlClient):
             self.raw.isolation_level = number
 
     def read(self, key: str) -> Any:
-        row = self.execute(self._of(key).read, (key,)).fetchone()
+        row = self.read_row(key)
         self.row_version = None
         if row is None:
             return DELETED
@@ -94,8 +94,25 @@ class Postgres(Served, SqlTarget):
     # Each write returns the number of its transaction, by which the outcome can be found.
     dialect = Dialect(
         mark="%s", returning=" RETURNING pg_current_xact_id()",
-        by_index="SET enable_seqscan = off",
+        by_index="SET enable_seqscan = off", locks=(" FOR UPDATE", " FOR SHARE"),
+        indexes=(
+            *INDEXES, PARTIAL, "CREATE INDEX {table}_hash ON {table} USING hash (k)",
+            "CREATE UNIQUE INDEX {table}_covering ON {table} (k) INCLUDE (v)",
+        ),
     )  # fmt: skip
+    chores: ClassVar = {
+        "VACUUM": "VACUUM {table}",
+        "VACUUM FULL": "VACUUM FULL {table}",
+        "ANALYZE": "ANALYZE {table}",
+        "REINDEX": "REINDEX TABLE {table}",
+        "CHECKPOINT": "CHECKPOINT",
+        "CREATE INDEX": "DROP INDEX IF EXISTS {table}_chore; CREATE INDEX {table}_chore ON "
+        "{table} (v)",
+        "CREATE INDEX CONCURRENTLY": "DROP INDEX IF EXISTS {table}_chore; "
+        "CREATE INDEX CONCURRENTLY {table}_chore ON {table} (v)",
+        "ADD COLUMN": "ALTER TABLE {table} DROP COLUMN IF EXISTS chore; "
+        "ALTER TABLE {table} ADD COLUMN chore INTEGER DEFAULT 7",
+    }
     mixes = "postgresql-mixed"
     driver: ClassVar = DRIVER
     client: ClassVar = PostgresClient
@@ -169,6 +186,10 @@ class Postgres(Served, SqlTarget):
         admin = super().admin()
         admin.raw.autocommit = True
         return admin
+
+    def before_chore(self, client: SqlClient) -> None:
+        client.raw.autocommit = True
+        client.execute("SET statement_timeout = '3s'", ())
 
     def loaded(self) -> None:
         raw = self.admin().raw

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from isolang.run.drivers.sqlite import DRIVER
-from isolang.run.sql import Dialect, FileTarget, SqlClient
+from isolang.run.sql import INDEXES, PARTIAL, Dialect, FileTarget, SqlClient
 from isolang.run.target import Level, TargetError
 
 PATIENCE: Final = 5.0  # seconds to wait for a lock: the default of the module
@@ -39,7 +39,15 @@ class SQLite(FileTarget):
         Level(name="journal", claims="sser", says="BEGIN; rollback journal"),
         Level(name="python", claims="ser", says="Python's default: no BEGIN before a SELECT"),
     )
-    dialect = Dialect(mark="?")
+    dialect = Dialect(mark="?", indexes=(*INDEXES, PARTIAL), explain="EXPLAIN QUERY PLAN ")
+    chores: ClassVar = {
+        "VACUUM": "VACUUM",
+        "ANALYZE": "ANALYZE {table}",
+        "REINDEX": "REINDEX {table}",
+        "checkpoint": "PRAGMA wal_checkpoint(TRUNCATE)",
+        "CREATE INDEX": "DROP INDEX IF EXISTS {table}_chore; CREATE INDEX {table}_chore ON "
+        "{table} (v)",
+    }
     driver: ClassVar = DRIVER
     client: ClassVar = SQLiteClient
 

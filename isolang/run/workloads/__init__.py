@@ -35,6 +35,7 @@ _HOME: Final = {
     "blindw-pred": "predicates:BlindPred",
     "pairs-pred": "predicates:PairsPred",
     "insert-delete-pred": "predicates:InsertDeletePred",
+    "queries": "queries:Queries",
     "long-fork": "invariants:LongFork",
     "bank": "invariants:Bank",
     "counter": "invariants:Counter",

@@ -36,4 +36,5 @@ class Pairs(Workload):
             one, other = other, one
         wait = (Wait(source.random.randint(self.span, self.span * 8 // 5)),) if long else ()
         both = (Read(other),) if source.random.random() < 0.5 else ()
-        return (Read(one), *both, *wait, Write(other, source.value()))
+        again = (Read(one),) if long and source.random.random() < 0.5 else ()
+        return (Read(one), *both, *wait, *again, Write(other, source.value()))

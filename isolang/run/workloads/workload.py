@@ -19,6 +19,7 @@ class ProgramSource:
     """The random choices and the values for the transactions of one client.
 
     Attributes:
+        seed: the seed of the run.
         random: the random number generator, which is seeded with the run's seed and the client's
             number.
         client: the number of the client, beginning with 0.
@@ -33,6 +34,7 @@ class ProgramSource:
             client: the number of the client, beginning with 0.
             values: an iterator of distinct values, which all clients share.
         """
+        self.seed = seed
         self.random = Random(f"{seed}/{client}")
         self.client = client
         self.made = 0

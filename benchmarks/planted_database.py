@@ -1,0 +1,535 @@
+"""The simulated database with one planted bug: ``planted_database.py:Planted://?bug=stale-index``.
+
+Each bug is a class whose docstring says what goes wrong; ``report`` names the report of a real
+engine that it follows. Without ``bug``, the database is right. The bugs are rare on purpose: a
+defect that occurs in every second transaction needs no search.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import KeysView, Mapping, Sequence
+from typing import Any, ClassVar
+
+from isolang.run.address import Address
+from isolang.run.families.versioned_store import Changes, VersionedStore
+from isolang.run.operation import DELETED
+from isolang.run.outcome import RolledBack
+from isolang.run.targets.memory import Memory, MemoryClient
+
+Rows = dict[str, Any]
+
+
+class Right(Changes):
+    """A transaction of the right database, with savepoints, and the points where bugs attach.
+
+    Attributes:
+        level: the level at which the bug breaks the database's promise.
+        report: the report of a real engine; empty for a made-up bug.
+    """
+
+    level: ClassVar = "serializable"
+    report: ClassVar = ""
+
+    def __init__(self, database: Planted, level: str) -> None:
+        super().__init__(database.versions, level)
+        self.database, self.random = database, database.random
+        self.inserted: set[str] = set()
+        self._saved: Rows = {}
+
+    def rare(self, share: float) -> bool:
+        """Return true with this probability."""
+        return self.random.random() < share
+
+    def savepoint(self) -> None:
+        """Set a savepoint."""
+        self._saved = dict(self._written)
+
+    def rollback_to_savepoint(self) -> None:
+        """Undo all changes since the savepoint."""
+        self._written = self._saved
+
+    def commit(self) -> None:
+        """Commit, unless the level would be violated."""
+        self.roll_back()
+        changed = self._replaced().keys()
+        if self._is_lost(changed) and not self.forgives(changed):
+            self.refused()
+            raise RolledBack("another transaction has changed what this one used")
+        self._versions.commit(self.installed(dict(self._written)))
+
+    def forgives(self, changed: KeysView[str]) -> bool:
+        """Return whether the bug lets a transaction commit that must abort."""
+        return False
+
+    def refused(self) -> None:
+        """Do what the bug does when the transaction aborts at COMMIT."""
+
+    def installed(self, written: Rows) -> Rows:
+        """Return what the bug installs instead of the transaction's writes."""
+        return written
+
+    def only_read(self, changed: KeysView[str]) -> bool:
+        """Return whether others changed what the transaction read, but not what it wrote."""
+        return changed.isdisjoint(self._written)
+
+
+# --- made-up bugs ---
+
+
+class StaleSnapshot(Right):
+    """One of fifty transactions gets a snapshot that is up to fifty commits old."""
+
+    level: ClassVar = "snapshot"
+
+    def __init__(self, database: Planted, level: str) -> None:
+        super().__init__(database, level)
+        if self.rare(0.02):
+            old = max(0, self._versions.now - self.random.randint(1, 50))
+            self._began = self._looked = old
+
+
+class LongTransaction(Right):
+    """After 1,500 other commits, a transaction reads the newest version instead of its own."""
+
+    level: ClassVar = "snapshot"
+
+    def read(self, key: str) -> Any:
+        """Return the newest version in a transaction that is long open."""
+        if self._versions.now - self._began > 1500 and key not in self._written:
+            self._seen.add(key)
+            return self._versions.of.get(key, [(0, DELETED)])[-1][1]
+        return super().read(key)
+
+
+class OwnWritesPredicate(Right):
+    """A query by value does not see the transaction's own writes."""
+
+    def select(self, low: int, high: int) -> dict[str, int]:
+        """Return the rows as if the transaction had written nothing."""
+        written, self._written = self._written, {}
+        try:
+            return super().select(low, high)
+        finally:
+            self._written = written
+
+
+class PhantomPredicate(Right):
+    """A query by value leaves no trace by which conflicts could be noticed."""
+
+    def select(self, low: int, high: int) -> dict[str, int]:
+        """Return the rows, but forget the range."""
+        found = super().select(low, high)
+        self._ranges.pop()
+        return found
+
+
+class StaleIndex(Right):
+    """Three of a thousand writes do not reach the index on the values."""
+
+    def select(self, low: int, high: int) -> dict[str, int]:
+        """Return the rows that are in the index."""
+        found = super().select(low, high)
+        return {k: v for k, v in found.items() if k not in self.database.missing}
+
+    def installed(self, written: Rows) -> Rows:
+        """Forget to enter some rows into the index."""
+        for key in written:
+            self.database.missing.discard(key)
+            if self.rare(0.003):
+                self.database.missing.add(key)
+        return written
+
+
+class ScanNewest(Right):
+    """A range scan by key reads the newest versions instead of the snapshot."""
+
+    level: ClassVar = "snapshot"
+
+    def scan(self, low: str, high: str) -> Rows:
+        """Return the newest versions."""
+        began, self._began = self._began, self._versions.now
+        try:
+            return super().scan(low, high)
+        finally:
+            self._began = began
+
+
+class PhantomScan(Right):
+    """A range scan by key protects the rows that it returned, but not the gaps between them."""
+
+    def scan(self, low: str, high: str) -> Rows:
+        """Return the rows, but forget the range and the keys without rows."""
+        seen = set(self._seen)
+        found = super().scan(low, high)
+        self._ranges.pop()
+        self._seen = seen | set(found)
+        return found
+
+
+class UpsertRace(Right):
+    """Two transactions insert the same row, and both commit."""
+
+    def forgives(self, changed: KeysView[str]) -> bool:
+        """Forgive conflicts on rows that the transaction inserted."""
+        conflicts = changed & set(self._written)
+        return bool(conflicts) and conflicts <= self.inserted
+
+
+class MissedReadWrite(Right):
+    """One of a hundred conflicts between a read and a write is not noticed."""
+
+    def forgives(self, changed: KeysView[str]) -> bool:
+        """Forgive some conflicts of reads."""
+        return self.only_read(changed) and self.rare(0.01)
+
+
+class MissedWriteWrite(Right):
+    """One of a hundred conflicts between two writes is not noticed."""
+
+    def forgives(self, changed: KeysView[str]) -> bool:
+        """Forgive some conflicts of writes."""
+        return not self.only_read(changed) and self.rare(0.01)
+
+
+class ForgottenReader(Right):
+    """After 2,500 other commits, the database has forgotten what a transaction has read."""
+
+    def forgives(self, changed: KeysView[str]) -> bool:
+        """Forgive the conflicts of reads of old transactions."""
+        return self.only_read(changed) and self._versions.now - self._began > 2500
+
+
+class AbortApplies(Right):
+    """One of a hundred transactions that abort at COMMIT leaves its first write behind."""
+
+    def refused(self) -> None:
+        """Install the first write."""
+        if self._written and self.rare(0.01):
+            self._versions.commit(dict(list(self._written.items())[:1]))
+
+
+class LostCommit(Right):
+    """Two of a thousand commits are acknowledged, but not applied."""
+
+    def installed(self, written: Rows) -> Rows:
+        """Lose the writes of some transactions."""
+        return {} if self.rare(0.002) else written
+
+
+class PartialCommit(Right):
+    """Five of a thousand commits with several writes lose the last one."""
+
+    def installed(self, written: Rows) -> Rows:
+        """Lose the last write of some transactions."""
+        lost = len(written) > 1 and self.rare(0.005)
+        return dict(list(written.items())[:-1]) if lost else written
+
+
+class LostDelete(Right):
+    """One of fifty commits loses its deletes."""
+
+    def installed(self, written: Rows) -> Rows:
+        """Lose the deletes of some transactions."""
+        lost = self.rare(0.02)
+        return {k: v for k, v in written.items() if not (lost and v == DELETED)}
+
+
+class SavepointKept(Right):
+    """One of twenty rollbacks to a savepoint does nothing."""
+
+    def rollback_to_savepoint(self) -> None:
+        """Undo the changes most of the time."""
+        if not self.rare(0.05):
+            super().rollback_to_savepoint()
+
+
+# --- bugs that follow reports of real engines ---
+
+
+class MergedIndexMissesUpdate(Right):
+    """A query by value misses rows that the transaction itself has moved into the range."""
+
+    report: ClassVar = "pingcap/tidb#30685"
+
+    def select(self, low: int, high: int) -> dict[str, int]:
+        """Return the rows that were in the range before the transaction updated them."""
+        own = {k for k in self._written if k not in self.inserted}
+        outside = {
+            k for k in own if not (isinstance(b := self._shown(k), int) and low <= b <= high)
+        }
+        return {k: v for k, v in super().select(low, high).items() if k not in outside}
+
+
+class OldVersionBesideOwn(Right):
+    """A query by value returns the old version of a row that the transaction has rewritten."""
+
+    report: ClassVar = "pingcap/tidb#44188"
+
+    def select(self, low: int, high: int) -> dict[str, int]:
+        """Return the rows, and the versions that the transaction has replaced."""
+        found = super().select(low, high)
+        for key in self._written:
+            before = self._shown(key)
+            if isinstance(before, int) and low <= before <= high and self.rare(0.2):
+                found[key] = before
+        return found
+
+
+class DeleteBesideUpdate(Right):
+    """An update of a row that another transaction has deleted brings the row back."""
+
+    level: ClassVar = "snapshot"
+    report: ClassVar = "yugabyte/yugabyte-db#2848"
+
+    def forgives(self, changed: KeysView[str]) -> bool:
+        """Forgive conflicts with deletes."""
+        conflicts = changed & set(self._written)
+        return all(self._versions.of[key][-1][1] == DELETED for key in conflicts)
+
+
+class SavepointOverReverts(Right):
+    """A rollback to a savepoint, after which nothing was written, also undoes earlier writes."""
+
+    report: ClassVar = "dolthub/doltlite#1340"
+
+    def rollback_to_savepoint(self) -> None:
+        """Undo also the first write of the transaction."""
+        super().rollback_to_savepoint()
+        if self._written and self.rare(0.1):
+            self._written.pop(next(iter(self._written)))
+
+
+class SavepointDropsKey(Right):
+    """A rollback to a savepoint drops a key that was written both before it and after it."""
+
+    report: ClassVar = "surrealdb/surrealkv#75"
+
+    def rollback_to_savepoint(self) -> None:
+        """Drop the keys that were written since the savepoint."""
+        since = {k for k, v in self._written.items() if self._saved.get(k, self) != v}
+        self._written = {k: v for k, v in self._saved.items() if k not in since}
+
+
+class IndexReadsOlder(Right):
+    """A query by value sometimes reads an older snapshot than a read by key."""
+
+    report: ClassVar = "MaterializeInc/materialize#15694"
+
+    def select(self, low: int, high: int) -> dict[str, int]:
+        """Return the rows of a few commits ago."""
+        if not self.rare(0.05):
+            return super().select(low, high)
+        older = Changes(self._versions, self._level)
+        older._began = older._looked = max(0, self._began - self.random.randint(1, 5))
+        older._written = self._written
+        self._ranges.append(("", "\U0010ffff"))
+        return older.select(low, high)
+
+
+# The following were added when the generator of transactions was done.
+
+
+class IndexMissesDuringBuild(Right):
+    """Rows that are written while an index is built do not reach it."""
+
+    report: ClassVar = "yugabyte/yugabyte-db#32429"
+
+    def select(self, low: int, high: int) -> dict[str, int]:
+        """Return the rows that are in the index."""
+        found = super().select(low, high)
+        return {k: v for k, v in found.items() if k not in self.database.missing}
+
+    def installed(self, written: Rows) -> Rows:
+        """Do not enter rows into the index during a build; later writes enter them."""
+        if self._versions.now < self.database.built + 3:
+            self.database.missing.update(written)
+        else:
+            self.database.missing.difference_update(written)
+        return written
+
+
+class IndexIgnoresSnapshot(Right):
+    """A transaction that is older than an index reads the newest rows through it."""
+
+    level: ClassVar = "snapshot"
+    report: ClassVar = "orioledb/orioledb#724"
+
+    def select(self, low: int, high: int) -> dict[str, int]:
+        """Return the rows as of the build of the index, if that is later than the snapshot."""
+        if self._began >= self.database.built:
+            return super().select(low, high)
+        later = Changes(self._versions, self._level)
+        later._began = later._looked = self.database.built
+        later._written = self._written
+        return later.select(low, high)
+
+
+class ScanMissesOwnUpdate(Right):
+    """A range scan by key shows the row as it was before the transaction updated it."""
+
+    report: ClassVar = "pingcap/tidb#21447"
+
+    def scan(self, low: str, high: str) -> Rows:
+        """Return the rows, and the old versions of some updated rows."""
+        found = super().scan(low, high)
+        for key in found.keys() & self._written.keys():
+            before = self._shown(key)
+            if before != DELETED and self.rare(0.1):
+                found[key] = before
+        return found
+
+
+class DeletedAndInsertedAgain(Right):
+    """A conflict on a row that was deleted and inserted again in between is not noticed."""
+
+    report: ClassVar = "scalar-labs/scalardb#66"
+
+    def forgives(self, changed: KeysView[str]) -> bool:
+        """Forgive conflicts on rows that were deleted since the transaction began."""
+        if not self.only_read(changed) and not self._ranges:
+            used = changed & (self._seen | set(self._written))
+            return all(
+                any(at > self._began and value == DELETED for at, value in self._versions.of[key])
+                and self._versions.of[key][-1][1] != DELETED
+                for key in used
+            )
+        return False
+
+
+class AbortedDeleteStays(Right):
+    """One of twenty transactions that delete a row and then abort leaves the delete behind."""
+
+    report: ClassVar = "tursodatabase/turso#5896"
+
+    def refused(self) -> None:
+        """Install the deletes of the aborted transaction."""
+        deletes = {k: v for k, v in self._written.items() if v == DELETED}
+        if deletes and self.rare(0.05):
+            self._versions.commit(deletes)
+
+
+class NeighbourWrittenBack(Right):
+    """One of fifty commits also writes back a row that the transaction has only read."""
+
+    level: ClassVar = "snapshot"
+    report: ClassVar = "MonetDB/MonetDB#448"
+
+    def installed(self, written: Rows) -> Rows:
+        """Write back the version of the snapshot, which others may have replaced."""
+        neighbours = sorted(self._seen - written.keys())
+        if neighbours and written and self.rare(0.02):
+            key = self.random.choice(neighbours)
+            written[key] = self._shown(key)
+        return written
+
+
+class WriteSkewByPredicateUpdate(Right):
+    """An UPDATE by a predicate protects the rows that it changed, but not those that may match."""
+
+    report: ClassVar = "cockroachdb/cockroach#6548"
+
+    def change(self, low: int, high: int, value: int) -> list[str]:
+        """Update the rows, but forget the range."""
+        found = super().change(low, high, value)
+        self._ranges.pop()
+        return found
+
+
+BUGS: Mapping[str, type[Right]] = {
+    "stale-snapshot": StaleSnapshot,
+    "long-txn": LongTransaction,
+    "own-writes-predicate": OwnWritesPredicate,
+    "phantom-predicate": PhantomPredicate,
+    "stale-index": StaleIndex,
+    "scan-newest": ScanNewest,
+    "phantom-scan": PhantomScan,
+    "upsert-race": UpsertRace,
+    "missed-rw": MissedReadWrite,
+    "missed-ww": MissedWriteWrite,
+    "old-reader-forgotten": ForgottenReader,
+    "abort-applies": AbortApplies,
+    "lost-commit": LostCommit,
+    "partial-commit": PartialCommit,
+    "delete-lost": LostDelete,
+    "savepoint-kept": SavepointKept,
+    "merged-index-misses-update": MergedIndexMissesUpdate,
+    "old-version-beside-own": OldVersionBesideOwn,
+    "delete-beside-update": DeleteBesideUpdate,
+    "savepoint-over-reverts": SavepointOverReverts,
+    "savepoint-drops-key": SavepointDropsKey,
+    "index-reads-older": IndexReadsOlder,
+    "index-misses-during-build": IndexMissesDuringBuild,
+    "index-ignores-snapshot": IndexIgnoresSnapshot,
+    "scan-misses-own-update": ScanMissesOwnUpdate,
+    "deleted-and-inserted-again": DeletedAndInsertedAgain,
+    "aborted-delete-stays": AbortedDeleteStays,
+    "neighbour-written-back": NeighbourWrittenBack,
+    "predicate-update": WriteSkewByPredicateUpdate,
+}
+"""All planted bugs by their names."""
+
+
+class PlantedClient(MemoryClient):
+    """A session on the database with the planted bug."""
+
+    target: Planted
+    changes: Right
+
+    def begin(self, level: str) -> None:
+        """Begin a transaction that has the bug."""
+        with self.target.lock:
+            self.changes = self.target.kind(self.target, level)
+
+    def insert(self, key: str, value: int) -> None:
+        """Insert a row, and remember that it is new."""
+        super().insert(key, value)
+        self.changes.inserted.add(key)
+
+    def savepoint(self) -> None:
+        """Set a savepoint."""
+        with self.target.lock:
+            self.changes.savepoint()
+
+    def rollback_to_savepoint(self) -> None:
+        """Undo all changes since the savepoint."""
+        with self.target.lock:
+            self.changes.rollback_to_savepoint()
+
+
+class Planted(Memory):
+    """The simulated database with the bug that the address names.
+
+    Attributes:
+        missing: the keys whose newest versions are missing in the index on the values.
+        built: the time of the last build of that index; far in the past before the first one.
+    """
+
+    name = "planted"
+    lacks = frozenset({"processes"})
+    levels = Memory.levels[:2]
+    chores: ClassVar[Mapping[str, str]] = {"CREATE INDEX": "the index on the values"}
+
+    def __init__(self, address: Address, prefix: str) -> None:
+        super().__init__(address, prefix)
+        bug = address.options.get("bug", "")
+        self.kind = BUGS[bug] if bug else Right
+        self.random = random.Random(address.options.get("draw", "0"))
+        self.versions = VersionedStore()
+        self.missing: set[str] = set()
+        self.built = -1000
+
+    def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
+        """Create the keys, and an index that contains all of them."""
+        super().setup(registers, lists)
+        self.missing, self.built = set(), -1000
+
+    def maintain(self, chore: str) -> None:
+        """Build the index anew."""
+        with self.lock:
+            self.missing.clear()
+            self.built = self.versions.now
+
+    def connect(self) -> PlantedClient:
+        """Open a session."""
+        return PlantedClient(self)

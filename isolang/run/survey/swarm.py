@@ -1,0 +1,339 @@
+"""Plays short rounds with drawn options, each on new tables, and judges each round by itself.
+
+No single workload finds every defect. A round therefore draws a few of the choices that a user
+could make: the workload, its keys, the sessions, how rows are found and written, savepoints,
+pauses, maintenance, and, in a whole swarm, the level or a mix of levels. A round that brings
+something new (an error that no round had, a kind of plan, an anomaly that the level allows) is
+varied further: later rounds repeat it with a few other choices.
+
+A round is an ordinary run, so its command repeats it. The draws depend on the seed and on what
+earlier rounds brought.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from isolang.declared import command_line
+from isolang.errors import IsolangError
+from isolang.run.play.level_mix import mix_of
+from isolang.run.play.player import Player
+from isolang.run.play.state import Round, Run, RunState
+from isolang.run.settings import Settings, Shape
+from isolang.run.sql import SqlTarget
+from isolang.run.target import Maintained, Target
+from isolang.run.workloads import NAMES, workload_named
+
+FIRST: Final = 0.4
+"""The share of the time in which ``auto`` plays its workloads, before the rounds."""
+
+SHORTEST: Final = 10.0
+"""The seconds from which ``auto`` plays rounds."""
+
+_ROUND: Final = 3.0  # seconds of a round
+_MOST: Final = 4000  # transactions of a round, so that its verdict takes about a second
+_AGAIN: Final = 0.3  # the share of rounds that vary a round that brought something new
+_AUTO: Final = ("queries", "queries", "queries", "insert-delete", "rmw", "register", "blindw-pred")
+_LARGE: Final = frozenset({"pairs", "twitter", "rubis", "tpcc", "cas"})  # not for a few keys
+
+
+def play_with_rounds(
+    settings: Settings, player: Player, target: Target, show: Callable[[RunState], None]
+) -> Run:
+    """Play a run; after the workloads of ``auto``, also play rounds with drawn options.
+
+    Args:
+        settings: the options of the run.
+        player: the player of the target.
+        target: the target, which need not be started.
+        show: a function that is called with the progress a few times a second.
+
+    Returns:
+        The run; if a round violated its level, the run of that round.
+    """
+    if not _plays_rounds(settings):
+        return player.play(settings, show)
+    first = replace(settings, rounds=False, seconds=FIRST * settings.length)
+    recorded = player.play(first, show)
+    look = recorded.state.look
+    refuted = look is not None and look.outcome == "invalid"
+    if refuted or recorded.interrupted or not recorded.state.committed:
+        return recorded
+    swarm = Swarm(settings, target, whole=False)
+    found = hunt(swarm, player, target, settings.length - recorded.seconds, show=show)
+    return replace(found.violated or recorded, rounds=tuple(found.rounds))
+
+
+def _plays_rounds(settings: Settings) -> bool:
+    """Return whether a run plays rounds after the workloads of ``auto``."""
+    return (
+        settings.rounds
+        and settings.workload == "auto"
+        and settings.length >= SHORTEST
+        and settings.transactions is None
+        and not (settings.to_the_end or settings.versions or settings.faults or settings.standby)
+    )
+
+
+class Swarm:
+    """Draws the options of one round after another.
+
+    Attributes:
+        whole: whether rounds draw from all workloads and levels; otherwise from a few workloads, at
+            the level of the settings.
+    """
+
+    def __init__(self, settings: Settings, target: Target, *, whole: bool) -> None:
+        """Prepare to draw, from the seed of the settings.
+
+        Args:
+            settings: the options that all rounds have in common.
+            target: the target, which need not be started.
+            whole: whether to draw from all workloads and levels.
+        """
+        self.whole = whole
+        self._settings, self._target = settings, target
+        self._random = Random(f"{settings.seed}/swarm")
+        self._number = 0
+        self._seen: set[str] = set()
+        self._promising: list[Settings] = []
+        names = NAMES if whole else tuple(dict.fromkeys(_AUTO))
+        self._able = {one for one in names if not workload_named(one).needs & target.lacks}
+
+    def next(self) -> Settings:
+        """Return the options of the next round."""
+        self._number += 1
+        random, base, draws = self._random, self._settings, self._draws()
+        if self._promising and random.random() < _AGAIN:
+            base = random.choice(self._promising[-8:])
+            draws = random.sample(draws, k=min(2, len(draws)))
+        drawn = {name: value for draw in draws for name, value in draw.items()}
+        return replace(
+            base,
+            **drawn,
+            rounds=False,
+            seed=(self._settings.seed + self._number) % (1 << 62),
+            seconds=min(_ROUND, self._settings.length),
+            transactions=min(_MOST, self._settings.transactions or _MOST),
+        )
+
+    def _draws(self) -> list[dict[str, Any]]:
+        """Draw all choices; those that belong together are in one dictionary."""
+        random, target = self._random, self._target
+        names = [one for one in (NAMES if self.whole else _AUTO) if one in self._able]
+        if self.whole and "queries" in self._able:
+            names += ["queries"] * (len(names) // 3)
+        workload = random.choice(names)
+        sessions = self._settings.sessions
+        keys = None if workload in _LARGE else random.choice((None, None, 2, 6, 20))
+        shape = Shape(keys=keys, operations=random.choice((None, None, 3, 8)))
+        drawn: list[dict[str, Any]] = [
+            {"workload": workload, "shape": shape},
+            {"sessions": random.choice((max(2, sessions // 3), sessions, 2 * sessions))},
+            {"pauses": random.choice((0.0, 0.1, 0.4))},
+        ]
+        if "savepoints" not in target.lacks:
+            drawn.append({"savepoints": random.choice((0.0, 0.0, 0.3))})
+        if isinstance(target, SqlTarget):
+            drawn.append({"access": random.choice(("index", "any", "any", "scan"))})
+            drawn.append({"update": random.choice(("update", "update", "upsert", "insert"))})
+        if isinstance(target, Maintained) and target.chores and not self._settings.faults:
+            every = random.choice((None, 0.1, 0.4))
+            faults = () if every is None else ("maintenance",)
+            drawn.append({"faults": faults, "fault_every": every})
+        if self.whole and not (self._settings.level or self._settings.level_mix):
+            drawn.append(self._level())
+        return drawn
+
+    def _level(self) -> dict[str, Any]:
+        """Draw a level, or a mix of two levels that can be judged together."""
+        random, levels = self._random, self._target.levels
+        level = random.choice(levels[:1] + levels).name
+        if self._settings.claims or len(levels) < 2 or random.random() < 0.7:
+            return {"level": level, "level_mix": ""}
+        one, other = random.sample(levels, 2)
+        mix = f"{one.name}:0.5,{other.name}:0.5"
+        try:
+            mix_of(replace(self._settings, level="", level_mix=mix), self._target)
+        except IsolangError:  # transactions cannot choose their levels, or no level judges the mix
+            return {"level": level, "level_mix": ""}
+        return {"level": "", "level_mix": mix}
+
+    def learn(self, settings: Settings, brought: Sequence[str]) -> tuple[str, ...]:
+        """Note what a round brought, and return what no earlier round had brought."""
+        news = tuple(one for one in dict.fromkeys(brought) if one not in self._seen)
+        self._seen.update(news)
+        if news:
+            self._promising.append(settings)
+        return news
+
+
+class Hunt(Struct, kw_only=True):
+    """The rounds that were played.
+
+    Attributes:
+        rounds: the rounds, in the order in which they were played.
+        violated: the run of the round that violated its level; ``None`` without one.
+        interrupted: whether Ctrl-C ended the hunt.
+        database: the database's version; empty before the first round.
+    """
+
+    rounds: list[Round]
+    violated: Run | None = None
+    interrupted: bool = False
+    database: str = ""
+
+
+class SwarmReport(Struct, frozen=True, kw_only=True):
+    """The rounds of a swarm.
+
+    Attributes:
+        schema: the version, which changes when a field changes its meaning or goes.
+        target: the target as the user wrote it, without secrets.
+        database: the database's version; empty if no round could be judged.
+        seconds: the time for all rounds.
+        seed: the seed of the draws.
+        rounds: the rounds, in the order in which they were played.
+        interrupted: whether Ctrl-C ended the swarm.
+    """
+
+    schema: Literal[1] = 1
+    target: str
+    database: str
+    seconds: float
+    seed: int
+    rounds: tuple[Round, ...]
+    interrupted: bool = False
+
+
+def report_of(found: Hunt, settings: Settings, target: Target) -> SwarmReport:
+    """Return the report of a swarm that was played with these settings."""
+    return SwarmReport(
+        target=str(target.address),
+        database=found.database,
+        seconds=settings.length,
+        seed=settings.seed,
+        rounds=tuple(found.rounds),
+        interrupted=found.interrupted,
+    )
+
+
+def markdown(report: SwarmReport) -> str:
+    """Return the rounds as a Markdown table."""
+    lines = [
+        f"**{report.database or report.target}**, {len(report.rounds)} rounds in "
+        f"{report.seconds:g} s, seed {report.seed}.",
+        "",
+        "| level | workload | verdict | committed | command |",
+        "|---|---|---|---|---|",
+    ]
+    for one in report.rounds:
+        verdict = ": ".join(filter(None, (one.verdict, one.anomaly or one.reason)))
+        lines.append(
+            f"| {one.level} | `{one.workload}` | {verdict} | {one.committed:,} | `{one.command}` |"
+        )
+    return "\n".join([*lines, ""])
+
+
+def hunt(
+    swarm: Swarm,
+    player: Player,
+    target: Target,
+    seconds: float,
+    *,
+    to_the_end: bool = False,
+    show: Callable[[RunState], None] = lambda state: None,
+    done: Callable[[Round], None] = lambda one: None,
+) -> Hunt:
+    """Play rounds until the time is up or one violates its level, and return them.
+
+    Args:
+        swarm: what draws the rounds.
+        player: the player of the target.
+        target: the target, for the statements of explanations; it need not be started.
+        seconds: the time for all rounds, their verdicts included.
+        to_the_end: whether to go on after a violation.
+        show: a function that is called with the progress of a round a few times a second.
+        done: a function that is called with each round after its verdict.
+
+    Raises:
+        IsolangError: the first round could not be played; the message says what to do.
+    """
+    found = Hunt(rounds=[])
+    began = time.monotonic()
+    while (left := seconds - (time.monotonic() - began)) > 0.5 and not found.interrupted:
+        settings = swarm.next()
+        settings = replace(settings, seconds=min(settings.length, left))
+        recorded: Run | None = None
+        try:
+            recorded = player.play(settings, show)
+            found.database = recorded.version
+            one = _judged(swarm, settings, recorded, target)
+        except IsolangError as error:
+            if not found.rounds:
+                raise
+            one = _unplayed(settings, error)
+        one = replace(one, seconds=round(time.monotonic() - began, 1))
+        found.rounds.append(one)
+        found.interrupted = recorded is not None and recorded.interrupted
+        done(one)
+        if one.verdict == "invalid" and found.violated is None:
+            found.violated = recorded
+        if found.violated is not None and not to_the_end:
+            break
+    return found
+
+
+def _judged(swarm: Swarm, settings: Settings, recorded: Run, target: Target) -> Round:
+    """Judge a round, and tell the swarm what it brought."""
+    from isolang.run.judge.judge import judge, judge_watched
+    from isolang.verdict import Invalid, Unknown
+
+    state, reason, anomaly = recorded.state, "", ""
+    brought = [f"error {name}" for name in state.errors]
+    brought += [f"maintenance {name}" for name in state.faults if state.faults[name]]
+    if not state.committed:
+        verdict, reason = "unknown", "no transaction has committed"
+    elif recorded.watched is not None:
+        _, judged = judge_watched(recorded, recorded.watched)
+        verdict = "valid" if judged is None else "invalid"
+        anomaly = "" if judged is None else judged.anomaly
+    else:
+        judged = judge(recorded, target, levels=False, smallest=False, little=False)
+        verdict, anomaly = judged.verdict.outcome, judged.anomaly
+        if isinstance(judged.verdict, Unknown):
+            reason = str(judged.verdict.reason)
+        if isinstance(judged.verdict, Invalid) and not judged.verdict.certified:
+            verdict, reason = "unknown", "the counterexample was not certified"
+    return Round(
+        command=_command(settings),
+        workload=settings.workload,
+        level=recorded.level.name,
+        history=str(recorded.path),
+        committed=state.committed,
+        verdict=verdict,
+        anomaly=anomaly,
+        reason=reason,
+        news=swarm.learn(settings, brought),
+    )
+
+
+def _unplayed(settings: Settings, error: IsolangError) -> Round:
+    return Round(
+        command=_command(settings),
+        workload=settings.workload,
+        level=settings.level or settings.level_mix,
+        verdict="not played",
+        reason=str(error),
+    )
+
+
+def _command(settings: Settings) -> str:
+    return shlex.join(["isocheck", "run", *command_line(settings)])

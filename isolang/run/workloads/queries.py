@@ -1,0 +1,179 @@
+"""Defines a workload of transactions as applications write them: queries between writes.
+
+The rows belong to families of a few rows, and all clients work on one family at a time. Each family
+has a style, drawn from the seed: which steps its transactions consist of, how often each step
+occurs, how long transactions are, and where they pause. One family thus tests predicates after own
+writes, another one ranges of keys beside inserts, and so on; most defects need only few kinds of
+steps, which a mix of all kinds makes rare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from random import Random
+from typing import Any, ClassVar, Final, TypeAlias
+
+from msgspec import Struct
+
+from isolang.run.operation import (
+    DELETED,
+    Change,
+    Delete,
+    Insert,
+    Operation,
+    Pause,
+    Program,
+    Read,
+    Scan,
+    Select,
+    Undone,
+    Wait,
+    Write,
+)
+from isolang.run.settings import Shape
+from isolang.run.workloads.workload import ProgramSource, Workload
+
+Steps: TypeAlias = Generator[Operation, Any, None]
+
+_GROUPS: Final = 3  # how many groups of values a family has
+_WIDTH: Final = 1_000_000_000  # how many values a group has
+
+
+class _Style(Struct, frozen=True, kw_only=True):
+    """How the transactions on one family look.
+
+    Attributes:
+        family: the number of the family.
+        rows: how many rows it has.
+        steps: the steps that occur, with the sums of their shares.
+        most: the largest number of steps of a transaction.
+        pauses: the share of steps that follow a pause.
+        pause: the longest pause in milliseconds.
+        again: the share of transactions that begin and end with the same query.
+        long: the share of transactions that stay open while many others end.
+    """
+
+    family: int
+    rows: tuple[str, ...]
+    steps: tuple[str, ...]
+    shares: tuple[float, ...]
+    most: int
+    pauses: float
+    pause: float
+    again: float
+    long: float
+
+
+class Queries(Workload):
+    """Queries by key, by ranges of keys and by ranges of values, between writes of every form."""
+
+    name: ClassVar = "queries"
+    needs: ClassVar = frozenset({"range reads", "rows", "conversations"})
+    rows: ClassVar = True
+    default: ClassVar = Shape(keys=12, operations=6)
+    per_family: ClassVar = 250  # transactions before the next family begins
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self._begun = 0
+        self._style: _Style | None = None
+        self._steps: dict[str, Callable[[ProgramSource, _Style], Steps]] = {
+            "select": self._select, "scan": self._scan, "get": self._get, "put": self._put,
+            "update": self._update, "delete": self._delete, "change": self._change,
+            "undo": self._undo,
+        }  # fmt: skip
+
+    def program(self, source: ProgramSource) -> Program:
+        family = self._begun // self.per_family
+        self._begun += 1
+        style = self._style
+        if style is None or style.family != family:
+            style = self._style = self._style_of(family, source.seed)
+        return self._play(source, style)
+
+    def _style_of(self, family: int, seed: int | str) -> _Style:
+        """Return the style of a family, which depends only on the seed and the family's number."""
+        random = Random(f"{seed}/family/{family}")
+        reads = random.sample(("select", "scan", "get"), random.randint(1, 3))
+        writes = random.sample(("update", "delete", "change", "undo"), random.randint(0, 3))
+        steps = (*reads, "put", *writes)
+        return _Style(
+            family=family,
+            rows=tuple(
+                f"f{family:05}/{row:02}" for row in range(min(self.keys, random.choice((2, 4, 12))))
+            ),
+            steps=steps,
+            shares=tuple(random.uniform(0.2, 1) for _ in steps),
+            most=random.randint(2, self.operations),
+            pauses=random.choice((0.1, 0.3, 0.6)),
+            pause=random.choice((1.0, 4.0)),
+            again=random.choice((0.0, 0.3)),
+            long=random.choice((0.0, 0.0, 0.1)),
+        )
+
+    def _play(self, source: ProgramSource, style: _Style) -> Steps:
+        random = source.random
+        again: Operation | None = None
+        if random.random() < style.again:
+            again = random.choice((Read(self._row(source, style)), self._range(source, style)))
+            yield again
+        for _ in range(random.randint(1, style.most)):
+            if random.random() < style.pauses:
+                yield Pause(style.pause * random.random())
+            (step,) = random.choices(style.steps, style.shares)
+            yield from self._steps[step](source, style)
+        if random.random() < style.long:
+            yield Wait(random.randint(20, 100))
+        if again is not None:
+            yield again
+
+    # --- what steps consist of ---
+
+    def _row(self, source: ProgramSource, style: _Style) -> str:
+        return source.random.choice(style.rows)
+
+    def _value(self, source: ProgramSource, style: _Style) -> int:
+        group = 1 + style.family * _GROUPS + source.random.randrange(_GROUPS)
+        return group * _WIDTH + source.value()
+
+    def _range(self, source: ProgramSource, style: _Style) -> Select:
+        """Return a query for one group of the family, or for two neighbouring ones."""
+        first = source.random.randrange(_GROUPS)
+        last = min(first + source.random.randrange(2), _GROUPS - 1)
+        base = 1 + style.family * _GROUPS
+        return Select((base + first) * _WIDTH, (base + last + 1) * _WIDTH - 1)
+
+    # --- steps ---
+
+    def _select(self, source: ProgramSource, style: _Style) -> Steps:
+        yield self._range(source, style)
+
+    def _scan(self, source: ProgramSource, style: _Style) -> Steps:
+        ends = sorted(source.random.choices(range(len(style.rows)), k=2))
+        yield Scan(style.rows[ends[0] : ends[1] + 1])
+
+    def _get(self, source: ProgramSource, style: _Style) -> Steps:
+        yield Read(self._row(source, style))
+
+    def _put(self, source: ProgramSource, style: _Style) -> Steps:
+        row = self._row(source, style)
+        there = yield Read(row)
+        if there is None or there == DELETED:
+            yield Insert(row, self._value(source, style))
+        else:
+            yield Write(row, self._value(source, style))
+
+    def _update(self, source: ProgramSource, style: _Style) -> Steps:
+        yield Write(self._row(source, style), self._value(source, style))
+
+    def _delete(self, source: ProgramSource, style: _Style) -> Steps:
+        yield Delete(self._row(source, style))
+
+    def _change(self, source: ProgramSource, style: _Style) -> Steps:
+        found = self._range(source, style)
+        yield Change(found.low, found.high, self._value(source, style))
+
+    def _undo(self, source: ProgramSource, style: _Style) -> Steps:
+        row = self._row(source, style)
+        undone = Write(row, self._value(source, style))
+        yield Undone(Delete(row) if source.random.random() < 0.3 else undone)

@@ -1,0 +1,228 @@
+"""Swarms: rounds with drawn options, ways to read rows, maintenance; what they find and accuse."""
+
+import json
+import sys
+from random import Random
+
+import pytest
+from support.cli import run_here
+from support.paths import ROOT
+
+from isolang.errors import TargetError
+from isolang.history import read_history
+from isolang.run.operation import (
+    Abort,
+    Delete,
+    Pause,
+    Read,
+    Select,
+    Undone,
+    Write,
+    with_pauses,
+    with_paths,
+    without_savepoints,
+)
+from isolang.run.play.player import Player
+from isolang.run.play.runner import Runner, run
+from isolang.run.play.simulate import simulate
+from isolang.run.settings import Settings, Shape
+from isolang.run.survey import swarm as swarms
+from isolang.run.survey.swarm import Swarm, hunt, play_with_rounds
+from isolang.run.targets import target_named
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from planted_database import BUGS
+
+PLANTED = f"{ROOT / 'benchmarks' / 'planted_database.py'}:Planted"
+
+
+def drawn(target, *, whole=True, seed=3, rounds=40, learn=()):
+    """The options of the first rounds."""
+    made = Swarm(Settings(target=target, seed=seed), target_named(target), whole=whole)
+    found = []
+    for number in range(rounds):
+        found.append(made.next())
+        if number in learn:
+            made.learn(found[-1], [f"error {number}"])
+    return found
+
+
+@pytest.mark.parametrize("target", ["memory", "sqlite", "postgres", "duckdb", "redis"])
+def test_every_drawn_round_can_be_played(target):
+    """No draw combines options that the target refuses, neither anew nor as a variation."""
+    for one in drawn(target, learn=range(0, 40, 3)):
+        Runner(one)  # it finds wrong settings
+
+
+def test_the_seed_repeats_all_draws():
+    """Equal seeds draw equal rounds, other seeds others; no two rounds have the same seed."""
+    assert drawn("sqlite", learn=[2, 5]) == drawn("sqlite", learn=[2, 5])
+    assert drawn("sqlite") != drawn("sqlite", seed=4)
+    assert len({one.seed for one in drawn("sqlite")}) == 40
+
+
+def test_what_a_swarm_draws():
+    """A whole swarm varies each choice; the rounds of auto keep the level that was asked for."""
+    found = drawn("postgres", rounds=80)
+    for name in ("workload", "level", "level_mix", "sessions", "access", "update", "savepoints",
+                 "pauses", "faults"):  # fmt: skip
+        assert len({getattr(one, name) for one in found}) > 1, name
+    narrow = drawn("postgres", whole=False, rounds=40)
+    assert {(one.level, one.level_mix) for one in narrow} == {("", "")}
+    assert "queries" in {one.workload for one in narrow}
+
+
+def test_what_brought_something_new_is_varied():
+    """A variation differs from the promising round in two draws at most."""
+    made = Swarm(Settings(target="memory"), target_named("memory"), whole=True)
+    first = made.next()
+    assert made.learn(first, ["error a", "error a"]) == ("error a",)
+    assert made.learn(made.next(), ["error a"]) == ()
+    drawn_together = ("workload", "sessions", "pauses", "level")
+
+    def differences(one):
+        return sum(getattr(one, name) != getattr(first, name) for name in drawn_together)
+
+    assert sum(differences(made.next()) <= 2 for _ in range(40)) >= 6
+
+
+@pytest.mark.parametrize("bug", ["own-writes-predicate", "savepoint-kept", "phantom-scan"])
+def test_planted_bugs_are_found(bug, tmp_path):
+    """These bugs were found by no workload before there were queries between writes."""
+    folder = str(tmp_path)
+    settings = Settings(
+        target=f"{PLANTED}://?bug={bug}", workload="queries", folder=folder, seconds=12,
+        trusted=True, savepoints=0.2,
+    )  # fmt: skip
+    found = run(settings).state.look
+    assert found is not None
+    assert found.outcome == "invalid"
+
+
+def test_the_right_database_is_not_accused(tmp_path):
+    """The same database without a bug holds what it promises, in rounds of all kinds."""
+    settings = Settings(target=PLANTED, folder=str(tmp_path), trusted=True, seed=5)
+    target, player = target_named(PLANTED), Player(PLANTED, settings.prefix)
+    try:
+        found = hunt(Swarm(settings, target, whole=True), player, target, 4)
+    finally:
+        player.close()
+    assert {one.verdict for one in found.rounds} == {"valid"}
+    assert found.violated is None
+
+
+def test_each_bug_follows_a_report_or_is_made_up():
+    """Twelve bugs and more name the report of a real engine."""
+    assert len(BUGS) >= 28
+    assert sum("#" in kind.report for kind in BUGS.values()) >= 12
+
+
+def test_all_ways_to_read_agree(tmp_path):
+    """Each way returns the same rows as the usual statement, also NULLs and rows that are gone."""
+    target = target_named("sqlite")
+    target.options(level="serializable", access="any")
+    target.start()
+    try:
+        target.setup(("a", "b", "c", "d"), ())
+        client = target.connect()
+        client.begin("serializable")
+        client.write("a", 5)
+        client.write("b", 7)
+        client.delete("d")
+        reads = {key: client.read(key) for key in "abcd"}
+        assert (reads["a"], reads["c"]) == (5, None)
+        ranges = [(5, 7), (6, 9), (5, 5), (8, 9)]
+        for path in range(1, 20):
+            for key, value in reads.items():
+                client.path = path
+                assert client.read(key) == value
+            client.path = path
+            assert client.scan("a", "c") == {"a": 5, "b": 7, "c": None}
+            for low, high in ranges:
+                client.path = path
+                assert client.select(low, high) == {
+                    key: value for key, value in (("a", 5), ("b", 7)) if low <= value <= high
+                }
+        client.rollback()
+        client.close()
+        plans = target.plans()
+        assert any("isocheck_registers_by_v" in plan for plan in plans)
+        assert any("SCAN isocheck_registers" in plan for plan in plans)
+        assert not any("no plan" in plan for plan in plans)
+    finally:
+        target.close()
+
+
+def test_maintenance_beside_clients(tmp_path):
+    """The history names each chore and the plans of the queries, and says what was committed."""
+    settings = Settings(
+        target="sqlite", workload="queries", access="any", seconds=2, folder=str(tmp_path),
+        faults=("maintenance",), fault_every=0.05,
+    )  # fmt: skip
+    ran = run(settings)
+    text = ran.path.read_text()
+    assert ran.state.faults["maintenance"] >= 2
+    assert ":f :maintenance-is-over" in text
+    assert ":f :plan" in text
+    assert read_history(ran.path).counts()["committed"] == ran.state.committed
+
+
+def test_no_chores_no_maintenance():
+    """A target whose adapter declares no chores says so."""
+    with pytest.raises(TargetError, match="etcd: its adapter declares no chores"):
+        Runner(Settings(target="etcd", faults=("maintenance",)))
+
+
+def test_programs_are_changed():
+    """Pauses come before operations; reads get ways; undone writes become reads."""
+    program = (Read("x"), Select(1, 2), Undone(Delete("y")), Write("x", 1), Abort())
+    paused = with_pauses(program, Random(1), 1.0)
+    assert [type(one) for one in paused[::2]] == [Pause] * 5
+    assert paused[1::2] == program
+    read, select, *others = with_paths(program, Random(1))
+    assert read.path
+    assert select.path
+    assert tuple(others) == program[2:]
+    assert without_savepoints(program)[2] == Read("y")
+
+
+def test_queries_depend_on_the_seed():
+    """Equal seeds give equal transactions, which read by value, by range and by key."""
+
+    def played(seed):
+        made = simulate("queries", shape=Shape(keys=8), transactions=300, sessions=4, seed=seed)
+        return [made.transaction(number).ops for number in range(300)]
+
+    one = played(1)
+    assert one == played(1)
+    assert one != played(2)
+    assert {"scan", "r", "w"} <= {op[0] for ops in one for op in ops}
+
+
+def test_auto_plays_rounds_after_its_workloads(monkeypatch, tmp_path):
+    """The report of a round that violates its level is about that round, and repeats it."""
+    monkeypatch.setattr(swarms, "SHORTEST", 1.0)
+    target = f"{PLANTED}://?bug=own-writes-predicate"
+    settings = Settings(target=target, folder=str(tmp_path), trusted=True, seconds=14)
+    player = Player(target, settings.prefix)
+    try:
+        found = play_with_rounds(settings, player, target_named(target), lambda state: None)
+    finally:
+        player.close()
+    assert found.rounds
+    assert found.rounds[-1].verdict == "invalid"
+    assert found.settings.workload == found.rounds[-1].workload != "auto"
+    assert found.rounds[-1].history == str(found.path)
+    assert "--no-rounds" in found.rounds[-1].command
+
+
+def test_a_swarm_on_the_command_line(capfd, tmp_path):
+    """It prints each round with the command that repeats it, or one JSON object."""
+    options = ("run", "memory", "--swarm", "--seconds", "2", "--save", str(tmp_path))
+    said = run_here(capfd, *options)
+    assert said.code == 0
+    assert "isocheck run memory --seed 1" in said.out
+    report = json.loads(run_here(capfd, *options, "-o", "json").out)
+    assert report["rounds"][0]["verdict"] == "valid"
+    assert report["rounds"][0]["command"].startswith("isocheck run memory")
