@@ -31,7 +31,7 @@ from isolang.output.records import (
     report_of,
 )
 from isolang.output.terminal import console, escaped, print_data, print_lines
-from isolang.run.play.state import Round
+from isolang.run.play.state import SwarmRound
 from isolang.run.settings import DATABASE, Settings
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class RunReport(Report, frozen=True, kw_only=True):
     doubts: tuple[str, ...] = ()
     grave: bool = False
     lost: tuple[str, ...] = ()
-    rounds: tuple[Round, ...] = ()
+    rounds: tuple[SwarmRound, ...] = ()
 
 
 def run(

@@ -14,7 +14,7 @@ from isolang.output.terminal import escaped, print_data, print_lines, warn
 
 if TYPE_CHECKING:
     from isolang.cli.progress import StatusLine
-    from isolang.run.play.state import Round, RunState
+    from isolang.run.play.state import RunState, SwarmRound
     from isolang.run.settings import Settings
     from isolang.run.survey.survey import Cell, Survey
 
@@ -141,7 +141,7 @@ def run_swarm(
     from isolang.run.play.runner import Runner
     from isolang.run.survey.swarm import Swarm, hunt, markdown, report_of
 
-    def done(one: Round) -> None:
+    def done(one: SwarmRound) -> None:
         line.end()
         if output == "text":
             print_lines(*_round_lines(one))
@@ -176,7 +176,7 @@ def run_swarm(
     return EXIT_VALID if outcomes == {"valid"} else EXIT_UNKNOWN
 
 
-def _round_lines(one: Round) -> list[str]:
+def _round_lines(one: SwarmRound) -> list[str]:
     said = one.anomaly or one.reason or f"{one.committed:,} committed"
     head = _COLUMNS.format(escaped(one.level), one.workload, one.verdict, escaped(said))
     return [head, f"    {escaped(one.command)}"]

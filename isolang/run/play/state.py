@@ -140,7 +140,7 @@ class RunState(Struct, kw_only=True):
         self.hung = tuple(call for one in parts for call in one.hung)
 
 
-class Round(Struct, frozen=True, kw_only=True):
+class SwarmRound(Struct, frozen=True, kw_only=True):
     """A round and its verdict.
 
     Attributes:
@@ -151,7 +151,7 @@ class Round(Struct, frozen=True, kw_only=True):
         committed: how many transactions committed.
         verdict: ``valid``, ``invalid`` or ``unknown``; or ``not played``, with the reason.
         anomaly: the name of the anomaly; empty without a violation.
-        reason: why there is no verdict; empty if there is one.
+        reason: why the history could not be judged; empty if it was.
         news: what no earlier round had brought.
         seconds: the seconds from the first round's beginning to its verdict.
     """
@@ -200,7 +200,7 @@ class Run(Struct, frozen=True, kw_only=True):
     leftover: str = ""
     notes: tuple[str, ...] = ()
     watched: LiveVerdict | None = None
-    rounds: tuple[Round, ...] = ()
+    rounds: tuple[SwarmRound, ...] = ()
 
     @property
     def level(self) -> Level:

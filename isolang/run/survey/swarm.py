@@ -25,7 +25,7 @@ from isolang.declared import command_line
 from isolang.errors import IsolangError
 from isolang.run.play.level_mix import mix_of
 from isolang.run.play.player import Player
-from isolang.run.play.state import Round, Run, RunState
+from isolang.run.play.state import Run, RunState, SwarmRound
 from isolang.run.settings import Settings, Shape
 from isolang.run.sql import SqlTarget
 from isolang.run.target import Maintained, Target
@@ -37,6 +37,7 @@ FIRST: Final = 0.4
 SHORTEST: Final = 10.0
 """The seconds from which ``auto`` plays rounds."""
 
+_SHORT: Final = 1 << 23  # bytes of a history that is judged before the rounds: a second or two
 _ROUND: Final = 3.0  # seconds of a round
 _MOST: Final = 4000  # transactions of a round, so that its verdict takes about a second
 _AGAIN: Final = 0.3  # the share of rounds that vary a round that brought something new
@@ -66,9 +67,19 @@ def play_with_rounds(
     refuted = look is not None and look.outcome == "invalid"
     if refuted or recorded.interrupted or not recorded.state.committed:
         return recorded
+    if recorded.path.stat().st_size < _SHORT and _is_refuted(recorded, target):
+        return recorded
     swarm = Swarm(settings, target, whole=False)
     found = hunt(swarm, player, target, settings.length - recorded.seconds, show=show)
     return replace(found.violated or recorded, rounds=tuple(found.rounds))
+
+
+def _is_refuted(recorded: Run, target: Target) -> bool:
+    """Return whether a run violates its level: the watch has not seen its last transactions."""
+    from isolang.run.judge.judge import judge
+
+    found = judge(recorded, target, levels=False, smallest=False, little=False)
+    return found.verdict.outcome == "invalid" and found.verdict.certified
 
 
 def _plays_rounds(settings: Settings) -> bool:
@@ -185,7 +196,7 @@ class Hunt(Struct, kw_only=True):
         database: the database's version; empty before the first round.
     """
 
-    rounds: list[Round]
+    rounds: list[SwarmRound]
     violated: Run | None = None
     interrupted: bool = False
     database: str = ""
@@ -209,7 +220,7 @@ class SwarmReport(Struct, frozen=True, kw_only=True):
     database: str
     seconds: float
     seed: int
-    rounds: tuple[Round, ...]
+    rounds: tuple[SwarmRound, ...]
     interrupted: bool = False
 
 
@@ -250,7 +261,7 @@ def hunt(
     *,
     to_the_end: bool = False,
     show: Callable[[RunState], None] = lambda state: None,
-    done: Callable[[Round], None] = lambda one: None,
+    done: Callable[[SwarmRound], None] = lambda one: None,
 ) -> Hunt:
     """Play rounds until the time is up or one violates its level, and return them.
 
@@ -268,9 +279,9 @@ def hunt(
     """
     found = Hunt(rounds=[])
     began = time.monotonic()
-    while (left := seconds - (time.monotonic() - began)) > 0.5 and not found.interrupted:
+    while (remaining := seconds - (time.monotonic() - began)) > 0.5 and not found.interrupted:
         settings = swarm.next()
-        settings = replace(settings, seconds=min(settings.length, left))
+        settings = replace(settings, seconds=min(settings.length, remaining))
         recorded: Run | None = None
         try:
             recorded = player.play(settings, show)
@@ -291,7 +302,7 @@ def hunt(
     return found
 
 
-def _judged(swarm: Swarm, settings: Settings, recorded: Run, target: Target) -> Round:
+def _judged(swarm: Swarm, settings: Settings, recorded: Run, target: Target) -> SwarmRound:
     """Judge a round, and tell the swarm what it brought."""
     from isolang.run.judge.judge import judge, judge_watched
     from isolang.verdict import Invalid, Unknown
@@ -312,7 +323,7 @@ def _judged(swarm: Swarm, settings: Settings, recorded: Run, target: Target) -> 
             reason = str(judged.verdict.reason)
         if isinstance(judged.verdict, Invalid) and not judged.verdict.certified:
             verdict, reason = "unknown", "the counterexample was not certified"
-    return Round(
+    return SwarmRound(
         command=_command(settings),
         workload=settings.workload,
         level=recorded.level.name,
@@ -325,8 +336,8 @@ def _judged(swarm: Swarm, settings: Settings, recorded: Run, target: Target) -> 
     )
 
 
-def _unplayed(settings: Settings, error: IsolangError) -> Round:
-    return Round(
+def _unplayed(settings: Settings, error: IsolangError) -> SwarmRound:
+    return SwarmRound(
         command=_command(settings),
         workload=settings.workload,
         level=settings.level or settings.level_mix,

@@ -3,7 +3,7 @@
 The rows belong to families of a few rows, and all clients work on one family at a time. Each family
 has a style, drawn from the seed: which steps its transactions consist of, how often each step
 occurs, how long transactions are, and where they pause. One family thus tests predicates after own
-writes, another one ranges of keys beside inserts, and so on; most defects need only few kinds of
+writes, another one ranges of keys next to inserts, and so on; most defects need only few kinds of
 steps, which a mix of all kinds makes rare.
 """
 
@@ -40,7 +40,7 @@ _WIDTH: Final = 1_000_000_000  # how many values a group has
 
 
 class _Style(Struct, frozen=True, kw_only=True):
-    """How the transactions on one family look.
+    """The form of the transactions on one family.
 
     Attributes:
         family: the number of the family.

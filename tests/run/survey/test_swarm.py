@@ -18,8 +18,8 @@ from isolang.run.operation import (
     Select,
     Undone,
     Write,
-    with_pauses,
     with_paths,
+    with_pauses,
     without_savepoints,
 )
 from isolang.run.play.player import Player
