@@ -37,7 +37,7 @@ FIRST: Final = 0.4
 SHORTEST: Final = 10.0
 """The seconds from which ``auto`` plays rounds."""
 
-_SHORT: Final = 1 << 23  # bytes of a history that is judged before the rounds: a second or two
+_SHORT: Final = 1 << 23  # bytes up to which the history of `auto` is judged before the rounds
 _ROUND: Final = 3.0  # seconds of a round
 _MOST: Final = 4000  # transactions of a round, so that its verdict takes about a second
 _AGAIN: Final = 0.3  # the share of rounds that vary a round that brought something new

@@ -92,7 +92,7 @@ def test_planted_bugs_are_found(bug, tmp_path):
     """These bugs were found by no workload before there were queries between writes."""
     folder = str(tmp_path)
     settings = Settings(
-        target=f"{PLANTED}://?bug={bug}", workload="queries", folder=folder, seconds=12,
+        target=f"{PLANTED}://?bug={bug}", workload="queries", folder=folder, seconds=60,
         trusted=True, savepoints=0.2,
     )  # fmt: skip
     found = run(settings).state.look
