@@ -143,15 +143,21 @@ class Table(Struct, kw_only=True):
         """Return the expression of all columns that a history holds."""
         return whole_row(f"{alias}.{self.quoted[one]}" for one in self.columns)
 
-    def written(self, alias: str, how: str, *, old: bool) -> str:
+    def written(self, alias: str, how: str, *, old: bool, same_key: bool = False) -> str:
         """Return the expression by which a write tells its transaction, and both versions.
+
+        SOUND BECAUSE: from REPEATABLE READ on, an UPDATE replaces the version that its snapshot
+        has, or fails. A subquery of its RETURNING reads this snapshot, so that it returns this
+        version by the key, which the statement does not change.
 
         Args:
             alias: the name of the table in the statement.
             how: ``write`` or ``delete``.
             old: whether the server knows ``old`` and ``new`` (PostgreSQL 18).
+            same_key: whether it is an UPDATE that does not change the key.
         """
         nothing = "NULL, NULL, NULL, NULL"
+        more = ""
 
         def version(of: str) -> str:
             return f"{of}.tableoid::text, {of}.xmin::text, {of}.ctid::text, {self.key_of(of)}"
@@ -161,7 +167,19 @@ class Table(Struct, kw_only=True):
         else:
             new = "new" if old else alias
             both = f"{version('old') if old else nothing}, {version(new)}, {self.whole(new)}"
-        return f"pg_catalog.json_build_array(pg_catalog.pg_current_xact_id()::text, {both})"
+            if same_key and not old:
+                name = "isolang_old"
+                equal = " AND ".join(
+                    f"{name}.{self.quoted[one]} = {alias}.{self.quoted[one]}" for one in self.key
+                )
+                row = f"pg_catalog.json_build_array({version(name)})"
+                more = (
+                    ", CASE WHEN pg_catalog.current_setting('transaction_isolation') IN "
+                    f"('repeatable read', 'serializable') THEN (SELECT pg_catalog.json_agg({row}) "
+                    f"FROM {self.where} {name} WHERE {equal}) END"
+                )
+        number = "pg_catalog.pg_current_xact_id()::text"
+        return f"pg_catalog.json_build_array({number}, {both}{more})"
 
     def key_text(self, values: Sequence[Any]) -> str:
         """Return the name of a row: the values of its primary key."""

@@ -16,7 +16,7 @@ from isolang.observe.rewriting import (
     ReportedTable,
     limit_value,
 )
-from isolang.observe.unseen import CONDITIONS, LARGE_TABLES, LIMITED, OLD_SERVER, RECHECKED
+from isolang.observe.unseen import CONDITIONS, LARGE_TABLES, LIMITED, RECHECKED
 
 
 class ExecutedStatement(Struct, kw_only=True):
@@ -46,7 +46,6 @@ def predicate_of(
     partial: str,
     *,
     committed: bool,
-    modern: bool,
 ) -> tuple[str, str, tuple[str, bool] | None]:
     """Return the predicate of a predicate read, or why there is none.
 
@@ -56,7 +55,6 @@ def predicate_of(
         found: the number of the rows that it found.
         partial: why the condition does not decide alone which rows it finds; empty if it does.
         committed: whether the transaction is at READ COMMITTED.
-        modern: whether the server returns the old versions of writes.
 
     Returns:
         The kind of what is not seen, or an empty text; the predicate in EDN, or an empty text
@@ -83,18 +81,18 @@ def predicate_of(
     if committed and (writes or made.locks) and not pinned:
         return RECHECKED, "", None
     used = condition.columns | ({order[0]} if order else set())
-    return *_predicate(condition, table, used, done, modern=modern), order
+    return *_predicate(condition, table, used, done), order
 
 
 def predicate_of_block(
-    done: ExecutedStatement, block: ReportedBlock, found: int, *, modern: bool
+    done: ExecutedStatement, block: ReportedBlock, found: int
 ) -> tuple[str, str]:
     """Return the predicate of a query block as :func:`predicate_of` does, without an order."""
     table, condition = block.reported.table, block.condition
     looked = _looked_up(condition, table, done)
     if looked is not None and found >= looked:
         return "", ""
-    return _predicate(condition, table, condition.columns, done, modern=modern)
+    return _predicate(condition, table, condition.columns, done)
 
 
 def limit_reached(done: ExecutedStatement) -> bool:
@@ -109,12 +107,8 @@ def _predicate(
     table: Table,
     used: Collection[str],
     done: ExecutedStatement,
-    *,
-    modern: bool,
 ) -> tuple[str, str]:
     """Return the kind of what is not seen, or an empty text; and the predicate in EDN."""
-    if not modern:
-        return OLD_SERVER, ""
     if not table.rows_known and not (used and set(used) <= set(table.key)):
         return LARGE_TABLES, ""
     try:

@@ -24,7 +24,7 @@ from msgspec import Struct, field
 from isolang.history.statements import Lock, SentStatement
 from isolang.observe.catalogue import Table
 from isolang.observe.edn import column_edn, edn, end_of
-from isolang.observe.unseen import FOREIGN, Unseen
+from isolang.observe.unseen import FOREIGN, OLD_SERVER, Unseen
 from isolang.run.record.lines import ORDERED
 
 Outcome: TypeAlias = Literal["ok", "fail", "info"]
@@ -90,6 +90,7 @@ class WrittenRow(Struct, frozen=True):
         row: the values of its columns; ``None`` for a deletion.
         old: the version that it replaced; ``None`` for an INSERT, or if it is not known.
         inserts: whether there was no row before.
+        same_key: whether the row before had the same key, if its version is not known.
         statement: the statement that wrote it, as the history names it.
     """
 
@@ -100,6 +101,7 @@ class WrittenRow(Struct, frozen=True):
     shown: str
     inserts: bool = False
     statement: str = ""
+    same_key: bool = False
 
 
 Observed: TypeAlias = ReadRow | ScannedRows | WrittenRow
@@ -144,7 +146,7 @@ class SeenTransaction(Struct, kw_only=True):
     end: int = -1
     ended: int = 0
     error: str = ""
-    planned: list[tuple[str, int]] = field(default_factory=list)
+    planned: list[tuple[str, int | None]] = field(default_factory=list)
 
     def read(self, table: Table, version: RowVersion, shown: str) -> None:
         """Note a row that was read; the same version a second time tells nothing."""
@@ -203,13 +205,17 @@ class _Known(Struct):
         key: the key of its row in the history.
         row: the row in EDN.
         columns: the columns of the row.
-        rank: how many versions of the row came before it.
+        rank: how many versions of the row came before it; ``None`` if that is not known.
     """
 
     key: str
     row: str
     columns: Mapping[str, Any]
-    rank: int = 0
+    rank: int | None = 0
+
+    def next_rank(self) -> int | None:
+        """Return the rank of the version that replaces it."""
+        return None if self.rank is None else self.rank + 1
 
 
 class ObservedHistory:
@@ -227,6 +233,8 @@ class ObservedHistory:
         written: the number of transactions in the file.
         initial: with versions, the rows at the start, by table and key.
         unclear: whether a transaction that is not known may have written something unseen.
+        is_old: whether the server does not return the old versions of writes.
+        unordered: the tables with such writes, whose present versions are not followed.
         doubtful: the tables with writes that were not seen, by name.
     """
 
@@ -252,7 +260,9 @@ class ObservedHistory:
         self.before = 0
         self.written = 0
         self.initial: dict[tuple[str, str], RowVersion] = {}
-        self.unclear = False
+        self.unclear = self.is_old = False
+        self.unordered: set[str] = set()
+        self._deleted: set[tuple[str, str]] = set()
         self.live: dict[str, dict[str, str]] = {}
         self.dead: dict[str, set[str]] = {}
         self.perhaps: dict[str, set[str]] = {}
@@ -377,7 +387,7 @@ class ObservedHistory:
         value = TAB.join(text for text, _ in planned)
         self._write(one.process, "invoke", one.began, "txn", f"[{value}]", more)
 
-    def _written(self, operation: WrittenRow) -> list[tuple[str, int]]:
+    def _written(self, operation: WrittenRow) -> list[tuple[str, int | None]]:
         """Return the operations of a write with their versions, and remember the version it made.
 
         SOUND BECAUSE: a key of the history has a version for each write of its row, and each write
@@ -396,7 +406,7 @@ class ObservedHistory:
             replaced = self._known_version(table, old, operation.shown, writes=True)
             # A row whose former version nobody saw is another row in the history.
             key = self._key(table, old.key) if replaced is None else replaced.key
-            reported.append((f"[:delete {key}]", 1 if replaced is None else replaced.rank + 1))
+            reported.append((f"[:delete {key}]", 1 if replaced is None else replaced.next_rank()))
         if made is not None:
             word = "insert" if operation.inserts or moved else "w"
             reported.append((f"[:{word} {made.key} {made.row}]", made.rank))
@@ -410,7 +420,23 @@ class ObservedHistory:
         before = None
         if old is not None and old.key == new.key:
             before = self._known_version(table, old, operation.shown, writes=True)
+        elif operation.same_key:
+            before = self._unordered(operation, new.key)
         return self._register(table, new, operation.row, before)
+
+    def _unordered(self, operation: WrittenRow, key: str) -> _Known | None:
+        """Return some version of the row that a write replaced, if only one row had its key.
+
+        SOUND BECAUSE: the deletion of a row ended before another one with its key was updated, so
+        it is known when the lines of that update are written.
+        """
+        name = operation.table.name, key
+        if name in self._deleted or self._incarnations[name] > 1:
+            self.unseen.note(OLD_SERVER, operation.shown)
+            return None
+        if not self._incarnations[name]:
+            return None
+        return _Known(f"[{edn(operation.table.name)} {edn(key)}]", "", {}, None)
 
     def _register(
         self,
@@ -426,7 +452,7 @@ class ObservedHistory:
         made = (
             _Known(self._key(table, version.key), shown, row, rank)
             if before is None
-            else _Known(before.key, shown, row, before.rank + 1)
+            else _Known(before.key, shown, row, before.next_rank())
         )
         self._known[table.name, version.number] = made
         return made
@@ -545,11 +571,17 @@ class ObservedHistory:
         if one.outcome == "info":
             doubtful = self.perhaps.setdefault(table, set())
             doubtful.update(v.number for v in (operation.version, operation.old) if v is not None)
+            if self.is_old and operation.old is not None:
+                self._deleted.add((table, operation.old.key))
             return
         live, dead = self.live.setdefault(table, {}), self.dead.setdefault(table, set())
         if operation.version is not None:
             self._appeared(table, operation.version)
         if operation.old is not None:
+            if self.is_old and (
+                operation.version is None or operation.version.key != operation.old.key
+            ):
+                self._deleted.add((table, operation.old.key))
             number = operation.old.number
             if live.pop(number, None) is None:
                 dead.add(number)

@@ -242,6 +242,7 @@ class Observer:
             audit=self._hold,
         )
         self._refresh(connection, made)
+        self.history.is_old |= not made.database.modern
         self._observations[database] = made
         return made
 
@@ -312,7 +313,7 @@ class Observer:
     def _audit(self) -> None:
         """Audit all tables on which conditions were recorded since their last audit."""
         history = self.history
-        tables = list(history.unaudited.values())
+        tables = [one for one in history.unaudited.values() if one.name not in history.unordered]
         for table, found in zip(tables, self._present(tables), strict=True):
             if isinstance(found, str):
                 history.doubtful.setdefault(table.name, found)

@@ -130,6 +130,8 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
         claims: the column by which a subquery with SKIP LOCKED names the rows of an UPDATE or
             DELETE; empty for others.
         computes: whether an UPDATE uses columns in SET.
+        assigned: the columns to which SET assigns.
+        upserts: whether an INSERT may update rows.
         proposed: for an INSERT of VALUES, the number of rows; -1 if it is not known.
         name: the name of a savepoint, of a level, or ``chain``.
         names: the names of functions that are called.
@@ -152,6 +154,8 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
     skips: bool = False
     claims: str = ""
     computes: bool = False
+    assigned: frozenset[str] = frozenset()
+    upserts: bool = False
     proposed: int = -1
     name: str = ""
     names: frozenset[str] = frozenset()
@@ -645,14 +649,16 @@ def _write(reader: Reader, word: str) -> StatementPlan:
         if claims:
             unseen, partial = [], ""
     proposed = -1
+    upserts = computes = False
     if word == "insert":
-        nothing = reader.find({"conflict"}, at, end)
-        if nothing < end and reader.find({"nothing"}, nothing, end) < end:
-            proposed = _proposed(reader, at, nothing)
-    computes = False
+        conflict = reader.find({"conflict"}, at, end)
+        upserts = reader.find({"set"}, conflict, end) < end
+        if conflict < end and (not upserts or reader.find({"where"}, conflict, end) < end):
+            proposed = _proposed(reader, at, conflict)
+    set_at = reader.find({"set"}, at, end) + 1
+    stop = reader.find({"where", "returning", "from"}, set_at, end)
     if word == "update":
-        stop = reader.find({"where", "returning", "from"}, at, end)
-        computes = _computes(part, reader, reader.find({"set"}, at, end) + 1, stop)
+        computes = _computes(part, reader, set_at, stop)
     return StatementPlan(
         kind=word,  # type: ignore[arg-type]
         sources=(
@@ -668,6 +674,8 @@ def _write(reader: Reader, word: str) -> StatementPlan:
         skips=bool(claims),
         claims=claims,
         computes=computes,
+        assigned=_assigned(reader, set_at, stop),
+        upserts=upserts,
         proposed=proposed,
         tables=(name,),
     )  # fmt: skip
@@ -771,6 +779,18 @@ def _computes(part: Sequence[Token], reader: Reader, begin: int, end: int) -> bo
             if not called and part[at - 1].text not in ("::", "as"):
                 return True
     return False
+
+
+def _assigned(reader: Reader, begin: int, end: int) -> frozenset[str]:
+    """Return the columns on the left sides of SET."""
+    found = set()
+    left = True
+    for at in range(begin, end):
+        if reader.depth[at] == 0 and reader.text(at) in ("=", ","):
+            left = reader.text(at) == ","
+        elif left and reader.is_name(at):
+            found.add(raw(reader.text(at)))
+    return frozenset(found)
 
 
 def named(alias: str) -> list[str]:

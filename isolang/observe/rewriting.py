@@ -273,7 +273,7 @@ class Rewriter:
             if writes and table.cascades and (planned.kind == "delete" or planned.computes):
                 unseen.append(CASCADES)
             reported.append(ReportedTable(one, table))
-            texts.append(self._column(one, table, len(texts), silent=planned.silent))
+            texts.append(self._column(one, table, len(texts), planned))
         return tuple(reported), "".join(texts), tuple(dict.fromkeys(unseen))
 
     def _refused(self, one: StatementTable, table: Table) -> str:
@@ -285,7 +285,9 @@ class Rewriter:
             return NAMED_OLD
         return ""
 
-    def _column(self, one: StatementTable, table: Table, number: int, *, silent: bool) -> str:
+    def _column(
+        self, one: StatementTable, table: Table, number: int, planned: StatementPlan
+    ) -> str:
         """Return the text of the column that tells the rows of a table."""
         name = f"isolang_{number}"
         if one.how == "row":
@@ -295,8 +297,15 @@ class Rewriter:
             if one.text[1]:
                 rows = f"(SELECT {_braced(rows)} {{{number}}})"
             return f", {rows} AS {name} "
-        reported = table.written(one.alias, one.how, old=self._database.modern)
-        return f"{' RETURNING ' if silent else ', '}{reported}::text AS {name}"
+        same_key = planned.kind == "update" and keeps_key(planned, table)
+        old = self._database.modern
+        reported = table.written(one.alias, one.how, old=old, same_key=same_key)
+        return f"{' RETURNING ' if planned.silent else ', '}{reported}::text AS {name}"
+
+
+def keeps_key(planned: StatementPlan, table: Table) -> bool:
+    """Return whether a write leaves the primary keys of rows that it updates as they are."""
+    return not (planned.assigned & set(table.key) or table.triggers)
 
 
 def _braced(text: str) -> str:

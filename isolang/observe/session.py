@@ -32,6 +32,7 @@ from isolang.observe.rewriting import (
     PreparedStatement,
     ReportedTable,
     Rewriter,
+    keeps_key,
 )
 from isolang.observe.unseen import (
     ALTERED,
@@ -46,6 +47,7 @@ from isolang.observe.unseen import (
     NO_END,
     NO_KEY,
     NO_ROW,
+    OLD_SERVER,
     OTHER_TABLE,
     PARTITIONED,
     PRIVILEGE,
@@ -370,9 +372,7 @@ class Session:
             if len(rows) > self._all.most_rows:
                 self._history.unseen.note(LARGE, text)
                 continue
-            kind, predicate = predicate_of_block(
-                done, block, len(rows), modern=self._all.database.modern
-            )
+            kind, predicate = predicate_of_block(done, block, len(rows))
             if kind:
                 self._history.unseen.note(kind, text)
             self._found(one, reported.table, rows, predicate, shown)
@@ -452,13 +452,16 @@ class Session:
         made = done.statement.plan
         (reported,) = done.statement.reported
         table = reported.table
+        modern, lost = self._all.database.modern, False
         writes: list[WrittenRow] = []
         olds: list[RowVersion] = []
         for _, text in done.reported:
             (number, old_oid, old_xmin, old_ctid, old_key,
-             new_oid, new_xmin, new_ctid, new_key, whole) = exact_json(text)  # fmt: skip
+             new_oid, new_xmin, new_ctid, new_key, whole, *before) = exact_json(text)  # fmt: skip
             one.number = int(number) % 2**32
             old = new = None
+            if before and before[0] and len(before[0]) == 1:
+                old = self._named(table, *before[0][0])
             if old_oid is not None:
                 old = self._named(table, old_oid, old_xmin, old_ctid, old_key)
             if new_oid is not None:
@@ -468,21 +471,48 @@ class Session:
             if old is not None:
                 olds.append(old)
             row = None if whole is None else table.row(whole)
+            unknown = old is None and not modern and (made.kind == "update" or made.upserts)
+            lost = lost or unknown
             writes.append(
                 WrittenRow(
-                    table, new, row, old, shown, inserts=old is None, statement=one.statement
+                    table, new, row, old, shown, inserts=old is None and not unknown,
+                    statement=one.statement, same_key=unknown and keeps_key(made, table),
                 )
-            )
+            )  # fmt: skip
+        if lost:
+            self._lost_order(one, done, table, writes)
         if made.kind == "insert":
-            lost = made.proposed >= 0 and len(writes) != made.proposed
-            if lost:
+            if made.proposed >= 0 and len(writes) != made.proposed:
                 self._history.unseen.note(NO_ROW, done.statement.text)
             for old in olds:  # ON CONFLICT DO UPDATE
                 one.read(table, old, shown)
-        else:
+        elif not lost:
             self._concluded(one, done, table, olds, shown)
         for write in writes:
             one.write(write)
+
+    def _lost_order(
+        self,
+        one: SeenTransaction,
+        done: ExecutedStatement,
+        table: Table,
+        writes: Sequence[WrittenRow],
+    ) -> None:
+        """Note a write of rows whose former versions an old server does not return."""
+        history, made, condition = self._history, done.statement.plan, done.statement.condition
+        history.doubtful.setdefault(table.name, table.name)
+        history.unordered.add(table.name)
+        kind = predicate = ""
+        if made.kind == "update":
+            kind, predicate, _ = predicate_of(
+                done, table, len(writes), made.partial, committed=_is_committed(one)
+            )
+        if kind:
+            history.unseen.note(kind, done.statement.text)
+        key_only = not condition.why and condition.columns <= set(table.key)
+        moves = any(not write.same_key for write in writes)
+        if predicate or made.computes or made.upserts or moves or not key_only:
+            history.unseen.note(OLD_SERVER, done.statement.text)
 
     def _concluded(
         self,
@@ -507,8 +537,7 @@ class Session:
             table,
             len(rows),
             why,
-            committed=one.level in ("read committed", "read uncommitted"),
-            modern=self._all.database.modern,
+            committed=_is_committed(one),
         )
         if predicate:
             self._found(one, table, rows, predicate, shown, order)
@@ -521,6 +550,11 @@ class Session:
         if not writes or made.computes or not key_only:
             for version in rows:
                 one.read(table, version, shown)
+
+
+def _is_committed(one: SeenTransaction) -> bool:
+    """Return whether each statement of a transaction has a snapshot of its own."""
+    return one.level in ("read committed", "read uncommitted")
 
 
 def _distinct(versions: Sequence[RowVersion]) -> list[RowVersion]:
