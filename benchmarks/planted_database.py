@@ -424,16 +424,17 @@ class NeighbourWrittenBack(Right):
         return written
 
 
-class WriteSkewByPredicateUpdate(Right):
-    """An UPDATE by a predicate protects the rows that it changed, but not those that may match."""
+class VacuumRemovesNeeded(Right):
+    """A vacuum removes versions that older snapshots still need: these rows are missing there."""
 
-    report: ClassVar = "cockroachdb/cockroach#6548"
+    level: ClassVar = "snapshot"
+    report: ClassVar = "greenplum-db/gpdb#801"
 
-    def change(self, low: int, high: int, value: int) -> list[str]:
-        """Update the rows, but forget the range."""
-        found = super().change(low, high, value)
-        self._ranges.pop()
-        return found
+    def _shown(self, key: str) -> Any:
+        """Return nothing for a row that was replaced before the last vacuum, and after BEGIN."""
+        newest = self._versions.of.get(key, [(0, DELETED)])[-1][0]
+        gone = self._began < newest <= self.database.vacuumed
+        return DELETED if gone else super()._shown(key)
 
 
 BUGS: Mapping[str, type[Right]] = {
@@ -465,7 +466,7 @@ BUGS: Mapping[str, type[Right]] = {
     "deleted-and-inserted-again": DeletedAndInsertedAgain,
     "aborted-delete-stays": AbortedDeleteStays,
     "neighbour-written-back": NeighbourWrittenBack,
-    "predicate-update": WriteSkewByPredicateUpdate,
+    "vacuum-removes-needed": VacuumRemovesNeeded,
 }
 """All planted bugs by their names."""
 
@@ -503,12 +504,13 @@ class Planted(Memory):
     Attributes:
         missing: the keys whose newest versions are missing in the index on the values.
         built: the time of the last build of that index; far in the past before the first one.
+        vacuumed: the time of the last vacuum.
     """
 
     name = "planted"
     lacks = frozenset({"processes"})
     levels = Memory.levels[:2]
-    chores: ClassVar[Mapping[str, str]] = {"CREATE INDEX": "the index on the values"}
+    chores: ClassVar[Mapping[str, str]] = {"CREATE INDEX": "anew", "VACUUM": "old versions"}
 
     def __init__(self, address: Address, prefix: str) -> None:
         super().__init__(address, prefix)
@@ -517,18 +519,21 @@ class Planted(Memory):
         self.random = random.Random(address.options.get("draw", "0"))
         self.versions = VersionedStore()
         self.missing: set[str] = set()
-        self.built = -1000
+        self.built = self.vacuumed = -1000
 
     def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
         """Create the keys, and an index that contains all of them."""
         super().setup(registers, lists)
-        self.missing, self.built = set(), -1000
+        self.missing, self.built, self.vacuumed = set(), -1000, -1000
 
     def maintain(self, chore: str) -> None:
-        """Build the index anew."""
+        """Build the index anew, or remove old versions."""
         with self.lock:
-            self.missing.clear()
-            self.built = self.versions.now
+            if chore == "VACUUM":
+                self.vacuumed = self.versions.now
+            else:
+                self.missing.clear()
+                self.built = self.versions.now
 
     def connect(self) -> PlantedClient:
         """Open a session."""

@@ -307,15 +307,20 @@ class Bench:
                     + (_ROWS if expected != DELETED and _value(op) == DELETED else "")
                 )
 
-    def holds(self, key: str, *expected: object) -> object:
+    def holds(self, key: str, *expected: object, by: str = "other") -> object:
         """Let another client read a key until it has an expected value, and return that value.
+
+        Args:
+            key: the key to read.
+            expected: the values of which one is expected.
+            by: the name of the client that reads.
 
         Raises:
             Failing: the key has no expected value, although a commit must be visible by then.
         """
         until = time.monotonic() + _VISIBLE
         while True:
-            seen = self.play(Read(key), by="other")
+            seen = self.play(Read(key), by=by)
             if seen.outcome == "committed" and any(
                 _same(_value(seen.ops[0]), one) for one in expected
             ):
@@ -437,6 +442,19 @@ def _committed(b: Bench) -> None:
     b.holds(x, value)
 
 
+def _not_cached(b: Bench) -> None:
+    """Check that a client reads anew what it has read before, once another one has changed it."""
+    x, value = b.register(), b.value()
+    b.expect(Read(x), shows=[None])
+    seen = b.play(Write(x, value), by="other")
+    if seen.outcome != "committed":
+        raise Failing(f"{_shown(seen.ops)}: recorded as {seen.outcome} ({seen.error})")
+    try:
+        b.holds(x, value, by="first")
+    except Failing as failing:
+        raise Failing(f"{failing}: does the adapter keep what it has read?") from None
+
+
 def _values(b: Bench) -> None:
     x, large = b.register(), (1 << 40) + 1
     b.expect(Write(x, large), Read(x), shows=[large, large])
@@ -481,6 +499,10 @@ def _savepoint(b: Bench) -> None:
     x, one, two = b.register(), b.value(), b.value()
     b.expect(Write(x, one), Undone(Write(x, two)), Read(x), shows=[one, one])
     b.holds(x, one)
+    y, three, four = b.register(), b.value(), b.value()
+    b.expect(Write(x, three), Undone(Write(y, four)), Read(x), Read(y), shows=[three, three, None])
+    b.holds(x, three)
+    b.holds(y, None)
 
 
 def _ranges(b: Bench) -> None:
@@ -563,6 +585,36 @@ def _lost_connection(b: Bench) -> None:
         raise Failing(f"recorded as {seen.outcome} {how}; {failing}") from None
 
 
+class _LostAfterCommit(BaseClient):
+    """A client whose connection is lost after COMMIT was sent, before the answer arrives."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.begin, self.read, self.write = client.begin, client.read, client.write
+        self.rollback, self.resolve = client.rollback, client.resolve  # type: ignore[method-assign]
+
+    def commit(self) -> None:
+        self._client.commit()
+        raise ConnectionResetError("the connection was lost before the answer to COMMIT")
+
+
+def _lost_answer(b: Bench) -> None:
+    b.needs("conversations")
+    x, value = b.register(), b.value()
+    lost = b.target.connect()
+    client: Any = _LostAfterCommit(lost)
+    try:
+        seen = b.play(Write(x, value), client=client)
+    finally:
+        with suppress(Exception):  # the adapter may have closed it
+            lost.close()
+    if seen.outcome == "aborted":
+        raise Failing(
+            f"classify(ConnectionResetError, 'commit') or resolve() said 'aborted', although {x} "
+            "may have been committed: an error that says nothing about the outcome is 'maybe'"
+        )
+
+
 # --- two clients ---
 
 
@@ -632,6 +684,7 @@ CHECKS: Final[tuple[tuple[str, Callable[[Bench], None]], ...]] = (
     ("a client reads what it wrote", _own_writes),
     ("a list keeps what was appended, in order", _appends),
     ("another client reads what was committed", _committed),
+    ("a client reads what another one has changed since", _not_cached),
     ("a value comes back as it was written", _values),
     ("a write and a delete say whether there was a row", _rows),
     ("a rolled-back write is not there", _rollback),
@@ -643,6 +696,7 @@ CHECKS: Final[tuple[tuple[str, Callable[[Bench], None]], ...]] = (
     ("reads of a transaction repeat where the level says so", _repeated),
     ("an error says what became of the transaction", _conflict),
     ("a connection lost before COMMIT is no commit", _lost_connection),
+    ("an answer lost after COMMIT is no abort", _lost_answer),
 )
 SET_UP_AGAIN: Final = "a second set-up begins anew"
 

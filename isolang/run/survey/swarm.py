@@ -31,7 +31,7 @@ from isolang.run.sql import SqlTarget
 from isolang.run.target import Maintained, Target
 from isolang.run.workloads import NAMES, workload_named
 
-FIRST: Final = 0.4
+FIRST: Final = 0.3
 """The share of the time in which ``auto`` plays its workloads, before the rounds."""
 
 SHORTEST: Final = 10.0
@@ -41,7 +41,7 @@ _SHORT: Final = 1 << 23  # bytes up to which the history of `auto` is judged bef
 _ROUND: Final = 3.0  # seconds of a round
 _MOST: Final = 4000  # transactions of a round, so that its verdict takes about a second
 _AGAIN: Final = 0.3  # the share of rounds that vary a round that brought something new
-_AUTO: Final = ("queries", "queries", "queries", "insert-delete", "rmw", "register", "blindw-pred")
+_AUTO: Final = (*["queries"] * 5, "insert-delete", "rmw", "register", "blindw-pred")
 _LARGE: Final = frozenset({"pairs", "twitter", "rubis", "tpcc", "cas"})  # not for a few keys
 
 
@@ -125,6 +125,8 @@ class Swarm:
         if self._promising and random.random() < _AGAIN:
             base = random.choice(self._promising[-8:])
             draws = random.sample(draws, k=min(2, len(draws)))
+        elif self._number == 1 and "queries" in self._able:  # it finds most
+            draws[:2] = {"workload": "queries", "shape": Shape()}, {"sessions": base.sessions}
         drawn = {name: value for draw in draws for name, value in draw.items()}
         return replace(
             base,
@@ -147,7 +149,7 @@ class Swarm:
         shape = Shape(keys=keys, operations=random.choice((None, None, 3, 8)))
         drawn: list[dict[str, Any]] = [
             {"workload": workload, "shape": shape},
-            {"sessions": random.choice((max(2, sessions // 3), sessions, 2 * sessions))},
+            {"sessions": random.choice((max(2, sessions // 3), sessions, sessions, 2 * sessions))},
             {"pauses": random.choice((0.0, 0.1, 0.4))},
         ]
         if "savepoints" not in target.lacks:

@@ -16,6 +16,7 @@ from isolang.run.play.selftest import CHECKS, selftest
 from isolang.run.play.transaction import as_written
 from isolang.run.targets import BUILT_IN, is_foreign, level_named, target_named
 from isolang.run.targets.memory import Memory, MemoryClient
+from isolang.run.targets.sqlite import SQLiteClient
 from isolang.testing.target import check_target
 
 
@@ -132,6 +133,16 @@ class Swallows(Right):
             super().commit()
 
 
+class Caches(Right):
+    def __init__(self, target):
+        super().__init__(target)
+        self.known = {}
+
+    def read(self, key):
+        found = super().read(key)
+        return found if key in self.changes._written else self.known.setdefault(key, found)
+
+
 class LeavesKeys(Memory):
     kept = None
 
@@ -178,6 +189,7 @@ def checked(client=None, target=Memory):
         (ChangesMore, "range reads and updates give their rows"),
         (LosesQuietly, "a connection lost before COMMIT is no commit"),
         (Swallows, "an error says what became of the transaction"),
+        (Caches, "a client reads what another one has changed since"),
     ],
 )
 def test_mistakes_of_a_client_are_found(monkeypatch, client, name):
@@ -197,6 +209,48 @@ def test_mistakes_of_a_target_are_found(monkeypatch):
     wrong = checked(AnswerLost, SaysAborted)["an error says what became of the transaction"]
     assert wrong.outcome == "failed"
     assert "recorded as aborted (the answer was lost)" in wrong.why
+
+
+def test_who_calls_everything_aborted_is_found(monkeypatch):
+    """Also if the database itself never refuses a COMMIT: its answer may be lost."""
+    monkeypatch.setattr("isolang.run.play.selftest._VISIBLE", 0.05)
+    wrong = checked(target=SaysAborted)["an answer lost after COMMIT is no abort"]
+    assert wrong.outcome == "failed"
+    assert "classify(ConnectionResetError, 'commit')" in wrong.why
+
+
+class NoRollback(SQLiteClient):
+    def _begin(self, level):
+        if not self.raw.in_transaction:
+            super()._begin(level)
+
+    def rollback(self):
+        pass
+
+
+class UndoesNothing(SQLiteClient):
+    def rollback_to_savepoint(self):
+        self.execute("RELEASE SAVEPOINT isocheck", ())
+
+
+@pytest.mark.parametrize(
+    ("client", "name"),
+    [
+        (NoRollback, "a rolled-back write is not there"),
+        (UndoesNothing, "a savepoint undoes what came after it"),
+    ],
+)
+def test_what_undoes_nothing_is_found(monkeypatch, client, name):
+    """A rollback, or a rollback to a savepoint, that leaves the database as it is."""
+    monkeypatch.setattr("isolang.run.play.selftest._VISIBLE", 0.05)
+    one = target_named("sqlite")
+    one.client = client
+    one.start()
+    try:
+        found = {check.name: check for check in selftest(one, one.levels[0])}[name]
+    finally:
+        one.close()
+    assert found.outcome == "failed", found
 
 
 def test_an_error_that_stays_unclear_is_doubtful(monkeypatch):
