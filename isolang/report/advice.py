@@ -56,6 +56,17 @@ _BY_ANOMALY: Final = {
         "In the application: update a row that was read, even without a change (UPDATE t SET v = "
         "v), where isocheck robust says so. Locks (SELECT … FOR UPDATE) prevent it on few reads.",
     ),
+    "phantom": (
+        "Snapshot isolation and serializability forbid it; read committed allows it.",
+        "In the application: search and read at a level that reads from one snapshot (REPEATABLE "
+        "READ in PostgreSQL).",
+    ),
+    "predicate write skew": (
+        "Serializability forbids it; snapshot isolation (REPEATABLE READ in PostgreSQL) allows it.",
+        "In the application: let both transactions lock or update one row that stands for the set, "
+        "such as the parent row, or let a constraint of the database state the rule. A lock on the "
+        "found rows does not prevent it, because the new row is not among them.",
+    ),
     "G0": (
         "Every level forbids interleaved writes: no level helps, the database is at fault.",
     ),
@@ -103,6 +114,60 @@ _BY_ANOMALY: Final = {
     ),
 }  # fmt: skip
 
+# For each anomaly, what it means to somebody who does not know the field.
+_MEANS: Final = {
+    "lost update": "Two transactions read the same value and each wrote a new one: the change of "
+    "one of them is lost, as if nobody had made it.",
+    "write skew": "Each of two transactions read what the other one changed, and both committed: "
+    "a rule about both values can be broken although each transaction checked it.",
+    "predicate write skew": "Each of two transactions searched for rows and missed the row that "
+    "the other one added or changed: a rule about all rows, such as at most five, can be broken "
+    "although each transaction checked it.",
+    "long fork": "Two transactions saw two independent changes in opposite orders: no one course "
+    "of events gives both what they saw.",
+    "fractured read": "A transaction saw one part of another transaction's changes and missed "
+    "another part.",
+    "phantom": "A transaction searched for rows, missed one that matches, and then saw another "
+    "change of the transaction that had added it.",
+    "non-monotonic read": "A transaction saw another transaction's change, and then, in a later "
+    "read, the state before it.",
+    "causality violation": "A transaction saw the effect of a change and missed the change itself.",
+    "G-single": "A transaction saw parts of two states of the database: all that it read was never "
+    "true at the same time.",
+    "G2": "Several transactions each read what the next one changed: run one after the other, in "
+    "whatever order, they could not have read this.",
+    "G0": "Two transactions wrote the same keys in opposite orders: the result mixes the changes "
+    "of both.",
+    "G1a": "A transaction read a value whose writer was rolled back: it relied on something that "
+    "never happened.",
+    "G1b": "A transaction read a value that its writer replaced before it committed: it relied on "
+    "an intermediate step.",
+    "G1c": "Transactions saw each other's changes in a circle: each of them would have to run "
+    "before itself.",
+    "two values": "Reads of one version of a key returned different values.",
+    "contradicting versions": "The versions that the database states contradict each other.",
+    "future read": "A transaction read a value that it wrote itself only later.",
+    "not my own write": "A transaction wrote a value, read the key again, and got another value.",
+    "not my last write": "A transaction wrote a key twice, and then read the first of its values.",
+    "incompatible order": "Two reads of one list show its elements in orders that cannot both be "
+    "right.",
+    "duplicate element": "A list contains an element more often than anybody added it: a write "
+    "took effect twice.",
+    "thin-air read": "A transaction read a value that no recorded transaction wrote.",
+    "no order": "No order of the writes gives every read the value that it returned.",
+    "no assignment": "No choice of the level's relations gives every read the value that it "
+    "returned.",
+    "no model": "The solver found no explanation of the history, and no checker confirms it.",
+}
+_SESSION: Final = " This uses the order in which each client ran its transactions."
+_REAL_TIME: Final = " This uses real time: one transaction had ended before another one began."
+
+_ANY: Final = (
+    "Stronger levels forbid it; isocheck levels shows which levels this history satisfies. If the "
+    "database promises the level that failed, report the smallest part and the certificate to its "
+    "developers; if not, ask for a stronger level where the application needs it.",
+)
+
 _TIMES: Final = (
     "The argument needs real time: a read was stale although the write had returned. Are the "
     "clocks of the recording one clock? Reads from replicas and caches are stale like this."
@@ -113,6 +178,20 @@ _MOMENTS: Final = (
     "allows for errors), and if the database works as the text of the profile assumes."
 )
 _CLOCKS: Final = frozenset((*MOMENTS, *OF_STATEMENTS))
+
+
+def meaning(verdict: Verdict) -> str:
+    """Return what a violation means in a sentence or two; empty unless the verdict is invalid."""
+    from isolang.verdict import Invalid
+
+    if not isinstance(verdict, Invalid):
+        return ""
+    name = verdict.violation.anomaly
+    base = name.removesuffix("-realtime").removesuffix("-session")
+    about = verdict.violation.meaning
+    sentence = _MEANS.get(base, f"{about[:1].upper()}{about[1:]}.")
+    more = _REAL_TIME * name.endswith("-realtime") + _SESSION * name.endswith("-session")
+    return sentence + more
 
 
 def advice(verdict: Verdict) -> tuple[str, ...]:
@@ -132,5 +211,5 @@ def advice(verdict: Verdict) -> tuple[str, ...]:
         return (_MOMENTS,)
     name = violation.anomaly
     base = name.removesuffix("-realtime").removesuffix("-session")
-    paragraphs = _BY_ANOMALY.get(base, ())
+    paragraphs = _BY_ANOMALY.get(base, _ANY)
     return (*paragraphs, _TIMES) if name.endswith("-realtime") else paragraphs

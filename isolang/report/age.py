@@ -13,6 +13,20 @@ if TYPE_CHECKING:
 _MANY: Final = 10  # without a clock, at least this many transactions must have committed meanwhile
 
 
+def duration(seconds: float) -> str:
+    """Return a duration in the unit that suits it.
+
+    >>> [duration(s) for s in (0.000696, 0.0000071, 0.0123, 0.35, 1.07, 75)]
+    ['0.7 ms', '7 µs', '12 ms', '350 ms', '1.07 s', '75 s']
+    """
+    if seconds >= 1:
+        return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:,.0f} s"
+    milliseconds = seconds * 1e3
+    if milliseconds >= 10:
+        return f"{milliseconds:.0f} ms"
+    return f"{milliseconds:.1f} ms" if milliseconds >= 0.1 else f"{seconds * 1e6:.0f} µs"
+
+
 def age_of(history: History, txn: int) -> str:
     """Return how long a transaction was open, and how many other transactions committed meanwhile.
 
@@ -21,8 +35,8 @@ def age_of(history: History, txn: int) -> str:
         txn: the number of the transaction.
 
     Returns:
-        The end of a sentence, such as ``open for 1.07 s while 2,340 others committed``. The seconds
-        are omitted if the times are not those of a clock. The text is empty if few transactions
+        The end of a sentence, such as ``open for 1.07 s while 2,340 others committed``. The time
+        is omitted if the times are not those of a clock. The text is empty if few transactions
         committed meanwhile, or if the history has no times.
     """
     columns = history.columns
@@ -37,5 +51,5 @@ def age_of(history: History, txn: int) -> str:
     if others < (1 if clock else _MANY):
         return ""
     seconds = (end - begin) * 1e-9
-    how_long = f" for {seconds:.3g} s" if clock else ""
+    how_long = f" for {duration(seconds)}" if clock else ""
     return f"open{how_long} while {others:,} other{'' if others == 1 else 's'} committed"

@@ -13,10 +13,10 @@ from msgspec import Struct
 from isolang.history import columns as c
 from isolang.language.vocabulary import ROWS
 from isolang.release import signature
-from isolang.report.advice import advice
+from isolang.report.advice import advice, meaning
 from isolang.report.age import age_of
 from isolang.report.columns import Columns, cut, pack
-from isolang.report.course import Course
+from isolang.report.course import Course, database_of
 from isolang.report.order import Order, order_of
 from isolang.report.relations import DRAWINGS, Drawing
 
@@ -92,11 +92,14 @@ class Contents(Struct, frozen=True, kw_only=True):
     Attributes:
         tool: the name and version of the program that wrote the page.
         history: the history by the name that the user gave.
+        database: the name and the version of the database, if the recorded history states them;
+            otherwise empty.
         outcome: the outcome of the verdict.
         reason: the anomaly and its meaning, or why the verdict is unknown; empty if valid.
         certified: whether an independent checker accepted the proof.
         certified_reason: which checker accepted the proof, or why no checker did.
         certificate: the hash of the certificate; empty if there is none.
+        meaning: the meaning of the violation, in a sentence or two; empty unless there is one.
         advice: paragraphs on what a database engineer can do about the verdict.
         facts: facts about the input, as names and values.
         statistics: the costs of the verdict, as names and values.
@@ -113,11 +116,13 @@ class Contents(Struct, frozen=True, kw_only=True):
 
     tool: str
     history: str
+    database: str
     outcome: Literal["valid", "invalid", "unknown"]
     reason: str
     certified: bool
     certified_reason: str
     certificate: str
+    meaning: str
     advice: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
     statistics: tuple[tuple[str, str], ...]
@@ -175,11 +180,13 @@ def contents(
     return Contents(
         tool=signature("isocheck"),
         history=report["history"],
+        database=cut(database_of(history)),
         outcome=verdict.outcome,
         reason=report["reason"],
         certified=verdict.certified,
         certified_reason=verdict.certified_reason,
         certificate=certificate,
+        meaning=meaning(verdict),
         advice=advice(verdict),
         facts=tuple(_facts(report)),
         statistics=tuple(_statistics(report)),

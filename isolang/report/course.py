@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from isolang.history.history import History
+
 _BINS: Final = 120
+_LINE: Final = 4096  # the first line of a recorded history has fewer bytes
 _LEAST: Final = 0.1  # an interval has at least this many seconds
 _OUTCOMES: Final = ("ok", "fail", "info")
 # Recorders write these fields before all values, because a value may contain any text.
@@ -120,6 +124,23 @@ def course_of(path: Path) -> Course | None:
         faults=[Fault(at=round(at * 1e-9, 3), name=name) for at, name in faults],
         about=list(_named(about)),
     )
+
+
+def database_of(history: History) -> str:
+    """Return the database that the first line of a recorded history names; empty if it names none.
+
+    Args:
+        history: a history; only one that was read from an EDN file can name a database.
+    """
+    if history.format != "edn" or len(history.files) != 1:
+        return ""
+    try:
+        with open(history.files[0], "rb") as file:
+            line = file.readline(_LINE).decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return ""
+    facts = dict(_named([line.lstrip("; ").rstrip()])) if line.startswith(";") else {}
+    return facts.get("database", "")
 
 
 def _named(about: list[str]) -> Iterator[tuple[str, str]]:

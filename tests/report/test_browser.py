@@ -1,7 +1,7 @@
 """The page in a browser: the panes agree, nothing is fetched, hostile text stays text."""
 
 import pytest
-from support.labels import LABELS, WIDTHS, drawn, overlaps, until
+from support.labels import LABELS, SIZES, WIDTHS, drawn, overlaps, until
 from support.pages import HOSTILE, browser, data_of
 from support.paths import ROOT
 
@@ -291,6 +291,51 @@ def test_no_two_labels_stand_on_each_other(chromium, tmp_path, width):
         assert overlaps(tab) == []
         assert len(tab.evaluate(LABELS)) >= 6
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        tab.close()
+
+
+def ring(count, kind="rw"):
+    """A cycle of so many transactions, of anti-dependencies or of reads."""
+    seen = (lambda i: None) if kind == "rw" else (lambda i: 1 + (i - 1) % count)
+    return History.from_transactions(
+        [
+            Transaction(
+                [("r", f"key/{i}", seen(i)), ("w", f"key/{(i + 1) % count}", i + 1)],
+                session=f"s{i}",
+            )
+            for i in range(count)
+        ]
+    )
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_label_can_be_read_however_long_the_cycle_is(chromium, tmp_path, width):
+    """None is smaller than 11 pixels, none covers another, and no transaction is cut off."""
+    file = tmp_path / "page.html"
+    for history in (ring(2), ring(7, "wr"), ring(10), ring(13, "wr")):
+        file.write_text(page(isolang.check(history, "ser"), certificate="-"), encoding="utf-8")
+        tab = drawn(chromium, file, width)
+        assert [one for one in tab.evaluate(SIZES) if one[0] < 11] == []
+        assert overlaps(tab) == []
+        sheet, *nodes = tab.evaluate(
+            """() => ['#graph .sheet', '#graph g.node'].flatMap((one) =>
+            [...document.querySelectorAll(one)].map((o) => o.getBoundingClientRect())
+            .map((r) => [r.left, r.right, r.top, r.bottom]))"""
+        )
+        assert len(nodes) >= history.columns.transactions()
+        for left, right, top, bottom in nodes:
+            assert sheet[0] <= left < right <= sheet[1]
+            assert sheet[2] <= top < bottom <= sheet[3]
+        tab.close()
+
+
+def test_the_timeline_has_room_for_all_sessions_of_the_argument(chromium, tmp_path):
+    """Also for ten; what the window cannot show is scrolled to."""
+    file = tmp_path / "page.html"
+    file.write_text(page(isolang.check(ring(10), "ser"), certificate="-"), encoding="utf-8")
+    for width in (800, 1400):
+        tab = drawn(chromium, file, width)
+        assert tab.evaluate("document.querySelector('canvas').clientHeight") >= 10 * 34 + 18
         tab.close()
 
 

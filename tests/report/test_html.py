@@ -15,9 +15,11 @@ import isolang
 from isolang.history import History, Transaction
 from isolang.language.vocabulary import VOCABULARY
 from isolang.pipeline.levels import levels_of
-from isolang.report import page
+from isolang.report import advice, page
+from isolang.report.age import age_of
 from isolang.report.columns import LONGEST_VALUE
 from isolang.report.relations import COLOURS, RELATIONS
+from isolang.run.record.recorder import Recorder
 from isolang.simulator import Workload, generate
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -198,3 +200,49 @@ def test_the_page_draws_the_relations_that_there_are():
         assert one["long"] == f"{name}: {style.meaning}"
         assert f"--{one['colour']}: {style.colour};" in text
     assert {one["colour"] for one in drawn.values()} == set(COLOURS)
+
+
+def test_every_anomaly_says_what_it_means_and_what_to_do():
+    """Each name of docs/anomalies.md, by a sentence; no page is without an advice."""
+    text = (ROOT / "docs" / "anomalies.md").read_text()
+    names = set(re.findall(r"^\| `([^`]+)` \|", text, re.MULTILINE))
+    assert names == set(advice._MEANS)
+    for sentence in advice._MEANS.values():
+        assert sentence[0].isupper()
+        assert sentence.endswith(".")
+    data = data_of(page(on_call("ser")))
+    assert data["meaning"] == advice._MEANS["write skew"]
+    assert data["advice"]
+    assert data["part"].count(":ok") == 3
+    assert data_of(page(on_call("si")))["meaning"] == ""
+
+
+def test_the_head_names_the_server_and_its_version(tmp_path):
+    """As the first line of a recording states them; of another file it says nothing."""
+    assert data_of(page(on_call("ser")))["database"] == ""
+    path = tmp_path / "run.edn"
+    about = "TinyDB 3.1; level snapshot (as it says); workload rmw; seed 4"
+    with Recorder(path, about=about) as recorder, recorder.transaction(0) as t:
+        t.write("x", 1)
+    assert data_of(page(isolang.check(isolang.load_history(path), "ser")))["database"] == (
+        "TinyDB 3.1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("nanoseconds", "said"), [(696_000, "0.7 ms"), (12_300_000, "12 ms"), (1_070_000_000, "1.07 s")]
+)
+def test_durations_have_the_unit_that_suits_them(tmp_path, nanoseconds, said):
+    """Of how long a transaction was open: no 0.000696 s."""
+    path = tmp_path / "h.edn"
+    lines = [
+        "{:index 0, :type :invoke, :process 0, :time 0, :value [[:r :x nil] [:w :x 1]]}",
+        "{:index 1, :type :invoke, :process 1, :time 10, :value [[:r :x nil] [:w :x 2]]}",
+        "{:index 2, :type :ok, :process 1, :time 20, :value [[:r :x nil] [:w :x 2]], "
+        ":times [[11 12] [13 14]], :commit [15 16]}",
+        f"{{:index 3, :type :ok, :process 0, :time {nanoseconds}, :value [[:r :x nil] [:w :x 1]], "
+        ":times [[1 2] [3 4]], :commit [5 6]}",
+    ]
+    path.write_text("\n".join(line.replace(":value", ":f :txn, :value") for line in lines))
+    history = isolang.load_history(path)
+    assert age_of(history, 0) == f"open for {said} while 1 other committed"

@@ -23,6 +23,31 @@ LABELS = """() => {
 }"""
 
 
+#: The size in pixels and the text of everything that is written on a page, with its scale; of a
+#: canvas, the fonts with which it was drawn (which a script before the page collects).
+SIZES = """() => {
+  const pixels = (font) => parseFloat(font.match(/([\\d.]+)px/)[1]);
+  const found = (window.fonts || []).map((font) => [pixels(font), font]);
+  for (const one of document.querySelectorAll('body *')) {
+    const own = [...one.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+    if (!own || !one.getClientRects().length || !one.getBoundingClientRect().width) continue;
+    const at = one.getScreenCTM ? one.getScreenCTM() : null;
+    const scale = at ? Math.hypot(at.a, at.b) : 1;
+    found.push([parseFloat(getComputedStyle(one).fontSize) * scale, one.textContent.slice(0, 40)]);
+  }
+  return found;
+}"""
+
+FONTS = """
+  window.fonts = [];
+  const plain = CanvasRenderingContext2D.prototype.fillText;
+  CanvasRenderingContext2D.prototype.fillText = function (...what) {
+    if (!window.fonts.includes(this.font)) window.fonts.push(this.font);
+    return plain.apply(this, what);
+  };
+"""
+
+
 def overlaps(tab):
     """The pairs of labels that intersect by more than a pixel."""
     labels = tab.evaluate(LABELS)
@@ -48,6 +73,7 @@ def until(tab, what):
 def drawn(running, file, width):
     """The page at a width, once it is drawn."""
     tab = running.new_page(viewport={"width": width, "height": 900})
+    tab.add_init_script(FONTS)
     tab.goto(file.as_uri())
     until(tab, "performance.getEntriesByName('drawn').length")
     return tab

@@ -1,8 +1,11 @@
 // The argument: what the text report says, each step a line, each edge a button.
 "use strict";
 
+const LINES = 24; // of the smallest part are shown at once
+
 /** @param {HTMLElement} pane */
 function argumentPane(pane) {
+  if (D.violation) pane.append(el("h2", {}, "What it means"), el("p", {}, D.meaning));
   pane.append(el("h2", {}, D.violation ? "Why" : D.outcome === "valid" ? "Why it holds" : "What is known"));
   if (!D.violation) {
     pane.append(el("p", {}, D.outcome === "valid" ? orderSentence() : D.reason));
@@ -16,7 +19,7 @@ function argumentPane(pane) {
   for (const txn of v.transactions) list.append(transactionItem(txn));
   pane.append(list, argumentNode(v.argument));
   for (const [how, outcome] of Object.entries(v.relaxed)) pane.append(el("p", { class: "note" }, relaxed(how, outcome)));
-  pane.append(axiomBox(), ...adviceBox(), proofBox(), downloads());
+  pane.append(...adviceBox(), partBox(), axiomBox(), proofBox(), downloads());
   S.listeners.push(() => markArgument(pane));
 }
 
@@ -71,7 +74,7 @@ function txnButton(txn, text) {
 function transactionItem(shown) {
   const txn = M.place(shown.number);
   const name = txn < 0 ? el("b", {}, shown.name) : txnButton(txn, shown.name);
-  const status = shown.status === "committed" ? "" : ` ${shown.status === "maybe" ? "indeterminate" : shown.status}`;
+  const status = shown.status === "committed" ? "" : ` ${shown.status === "maybe" ? "indeterminate: its client was interrupted or got no answer" : shown.status}`;
   const where = [shown.session ? `session ${shown.session}` : "", place(shown.where)].filter(Boolean).join(", ");
   const ops = el("div", { class: "ops" });
   for (const op of shown.operations) {
@@ -178,6 +181,14 @@ function axiomBox() {
 function adviceBox() {
   if (!D.advice.length) return [];
   return [el("details", { open: true }, el("summary", {}, "What to do"), ...D.advice.map((/** @type {string} */ one) => el("p", {}, one)))];
+}
+
+function partBox() {
+  const lines = D.part.trimEnd().split("\n");
+  const box = el("details", { open: lines.length <= LINES }, el("summary", {}, "The smallest part"));
+  if (D.part) box.append(el("p", { class: "note" }, `These events violate ${D.spec.name} by themselves; isocheck reads them, and a bug report needs no more.`), el("pre", { tabindex: "0", "aria-label": "The smallest part" }, D.part.trimEnd()));
+  else box.append(el("p", {}, `${D.violation.transactions.map((/** @type {Shown} */ t) => t.name).join(", ")} and what they read from: EDN cannot express this part as a history of its own.`));
+  return box;
 }
 
 function proofBox() {

@@ -1,7 +1,8 @@
 // The graph: the transactions of the argument and its edges, in layers.
 "use strict";
 
-const SMALLEST = 0.62; // of the graph's own size: less cannot be read, and the pane scrolls
+const SMALLEST = 0.96; // of the graph's own size: its letters have 11 pixels or more, and the pane scrolls
+const LANE = 34; // between the rows of a long cycle and the edge that closes it
 
 /** @param {HTMLElement} pane */
 function graphPane(pane) {
@@ -31,13 +32,11 @@ function graphPane(pane) {
     }
     const grey = list.length <= 8 ? behind(list) : [];
     const room = box.getBoundingClientRect();
-    const round = isRing(list) && !grey.length ? ring(list) : null;
-    // A ring that a narrow screen would cut goes down it, in layers.
-    const fits = round && (innerWidth >= NARROW || round.width * SMALLEST <= room.width);
-    const { nodes, lines, width, height } = round && fits ? round : layers(list, grey);
-    const larger = Math.max(1, Math.min(1.4, room.width / width, room.height / height));
+    const { nodes, lines, width, height } = isRing(list) && !grey.length ? cycleIn(room, list) : layersIn(room, list, grey);
+    const larger = Math.max(SMALLEST, Math.min(1.4, room.width / width, room.height / height));
     picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width: width * larger, height: height * larger, role: "group", "aria-label": "Graph of the argument" });
-    picture.style.minWidth = `${width * SMALLEST}px`;
+    // The panes are as high as this needs, and scroll together.
+    pane.parentElement?.style.setProperty("--graph", `${Math.ceil(height * larger) + pane.clientHeight - box.clientHeight + 2}px`);
     picture.append(markers());
     for (const shape of lines) picture.append(edgeShape(shape));
     for (const [name, shape] of nodes) picture.append(nodeShape(name, shape));
@@ -45,10 +44,63 @@ function graphPane(pane) {
     mark();
   }
 
-  /** In layers, by dagre; what the cycle rests on is thin and grey. @param {Edge[]} list @param {Edge[]} grey */
-  function layers(list, grey) {
+  /** A cycle around an ellipse, or in rows if that has no room. @param {DOMRect} room @param {Edge[]} list */
+  function cycleIn(room, list) {
+    const round = ring(list, room);
+    const fits = round.width * SMALLEST <= room.width && (list.length < 5 || round.height * SMALLEST <= room.height);
+    return fits ? round : folded(list, room.width);
+  }
+
+  /** Layers from left to right, or downwards if that has no room. @param {DOMRect} room @param {Edge[]} list @param {Edge[]} grey */
+  function layersIn(room, list, grey) {
+    const across = layers(list, grey, false);
+    if (innerWidth >= NARROW && across.width * SMALLEST <= room.width) return across;
+    const down = layers(list, grey, true);
+    return down.width < across.width ? down : across;
+  }
+
+  /** A long cycle in rows that go right and left in turn; the last edge goes up beside them.
+   * @param {Edge[]} list @param {number} room pixels that there are */
+  function folded(list, room) {
+    const shapes = list.map((e) => ({ ...node(e.source, e.from), x: 0, y: 0 }));
+    const wide = Math.max(...shapes.map((s) => s.width));
+    const step = wide + Math.max(...list.map(labelWidth)) + 40;
+    const lane = labelWidth(list[list.length - 1]) / 2 + 4;
+    const left = lane + LANE;
+    const fit = Math.max(1, Math.floor((room - left - wide - 8) / step) + 1);
+    // An even number of rows ends on the left, below the first transaction.
+    let rows = Math.ceil(list.length / fit);
+    if (rows % 2 && fit > 1) rows += 1;
+    const columns = Math.ceil(list.length / rows);
+    let y = 12;
+    for (let row = 0, at = 0; row < rows; row++) {
+      const count = Math.floor(list.length / rows) + (row < list.length % rows ? 1 : 0);
+      const some = shapes.slice(at, at + count);
+      const high = Math.max(...some.map((s) => s.height));
+      some.forEach((s, i) => {
+        const place = count > 1 ? (i * (columns - 1)) / (count - 1) : 0;
+        s.x = left + wide / 2 + (row % 2 ? columns - 1 - (count > 1 ? place : columns - 1) : place) * step;
+        s.y = y + high / 2;
+      });
+      at += count;
+      y += high + 58;
+    }
+    const lines = list.map((edge, i) => {
+      const [a, b] = [shapes[i], shapes[(i + 1) % list.length]];
+      if (i < list.length - 1 || (rows === 2 && columns > 1)) return { edge, points: [border(a, b), border(b, a)] };
+      const points = [{ x: a.x - a.width / 2, y: a.y }, { x: lane, y: a.y }, { x: lane, y: b.y }, { x: b.x - b.width / 2, y: b.y }];
+      return { edge, points, x: lane, y: (a.y + b.y) / 2, straight: true };
+    });
+    return {
+      nodes: list.map((e, i) => /** @type {[string, any]} */ ([e.source, shapes[i]])), lines,
+      width: left + (columns - 1) * step + wide + 10, height: y - 58 + 12,
+    };
+  }
+
+  /** In layers, by dagre; what the cycle rests on is thin and grey.
+   * @param {Edge[]} list @param {Edge[]} grey @param {boolean} down */
+  function layers(list, grey, down) {
     const graph = new dagre.graphlib.Graph({ multigraph: true });
-    const down = innerWidth < NARROW;
     graph.setGraph({ rankdir: down ? "TB" : "LR", nodesep: 46, ranksep: down ? 40 : 60, edgesep: 30, marginx: 10, marginy: 16 });
     graph.setDefaultEdgeLabel(() => ({}));
     const cycle = new Set(list.flatMap((edge) => [edge.source, edge.target]));
@@ -66,9 +118,9 @@ function graphPane(pane) {
     };
   }
 
-  /** A cycle, around an ellipse that is just large enough for the boxes and the labels. @param {Edge[]} list */
-  function ring(list) {
-    const room = box.getBoundingClientRect();
+  /** A cycle, around an ellipse that is just large enough for the boxes and the labels.
+   * @param {Edge[]} list @param {DOMRect} room */
+  function ring(list, room) {
     const flat = list.length < 3 ? 0 : Math.min(0.9, Math.max(0.3, (room.height || 300) / (room.width || 900)));
     const start = -Math.PI / 2 - Math.PI / list.length;
     const shapes = list.map((e) => ({ ...node(e.source, e.from), x: 0, y: 0 }));
@@ -108,10 +160,10 @@ function graphPane(pane) {
   }
 
   /** @param {any} shape */
-  function edgeShape({ edge, points, x: labelX, y: labelY }) {
+  function edgeShape({ edge, points, x: labelX, y: labelY, straight }) {
     const name = edgeName(edge);
     const kind = base(edge.relation);
-    const d = smooth(points);
+    const d = straight ? path(points) : smooth(points);
     const line = svg("path", { d, class: "line", "stroke-dasharray": RELATIONS[kind].dash.join(" "), "marker-end": `url(#tip-${edge.id === undefined ? "so" : kind})` });
     const middle = line.getPointAtLength(line.getTotalLength() / 2);
     const [x, y] = [labelX ?? middle.x, labelY ?? middle.y];
@@ -167,11 +219,11 @@ function graphPane(pane) {
   }
 
   draw();
-  let narrow = innerWidth < NARROW;
-  addEventListener("resize", () => {
-    if (narrow !== innerWidth < NARROW) draw();
-    narrow = innerWidth < NARROW;
-  });
+  let wide = box.clientWidth;
+  new ResizeObserver(() => {
+    if (Math.abs(wide - box.clientWidth) > 20) draw(); // less is a scroll bar
+    wide = box.clientWidth;
+  }).observe(box);
   S.listeners.push(mark);
 }
 

@@ -7,7 +7,7 @@
   byId("outcome").textContent = words[D.outcome];
   byId("outcome").classList.add(D.outcome);
   byId("title").textContent = visible(D.violation ? `${D.violation.anomaly}: ${D.violation.meaning}` : D.outcome === "valid" ? `satisfies ${D.spec.name}` : D.reason);
-  byId("subtitle").textContent = visible(`${D.history} · ${D.spec.name}${D.spec.title ? ` (${D.spec.title})` : ""}`);
+  byId("subtitle").textContent = visible(`${D.database ? `${D.database} · ` : ""}${D.history} · ${D.spec.name}${D.spec.title ? ` (${D.spec.title})` : ""}`);
   byId("proof").textContent = visible(`${D.certified ? "✓ certified" : "not certified"} · ${D.tool}`);
   byId("proof").title = visible(D.certified_reason);
 

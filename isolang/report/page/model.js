@@ -35,7 +35,7 @@ function hue(relation) {
   return RELATIONS[base(relation)].colour;
 }
 
-const STATUS = { c: "committed", a: "aborted", m: "indeterminate", i: "initial" };
+const STATUS = { c: "committed", a: "aborted", m: "indeterminate (no answer)", i: "initial" };
 const KIND = { r: "r", w: "w", a: "append", l: "r", s: "r", d: "delete" };
 const FAILED = new Set(H.failed);
 /** The predicate of a read of rows, by its first operation. @type {Map<number, string>} */

@@ -5,6 +5,7 @@
 const LOW = 34; // height of a row, in pixels, where there are many
 const HIGH = 120; // and where there are few
 const HEAD = 18; // above the first row: the scale
+const MOST = 24; // rows of the argument that have room at once
 const SIDE = 96; // left of the rows: the sessions' names
 const BEHIND = -2; // the number of what is drawn thin and grey: an edge that the cycle rests on
 const MANY = 400; // sessions from which rows are shared, as each would have a row of its own
@@ -357,11 +358,20 @@ function timelinePane(pane) {
     later();
   }
 
+  /** All sessions of the argument are in sight; of more rows than `MOST`, the canvas moves. */
+  function makeRoom() {
+    const sheet = /** @type {HTMLElement} */ (canvas.parentElement);
+    const rows = scale.value === "the argument" && narrow.hidden ? Math.min(L.rows.length, MOST) : 0;
+    const high = rows * LOW + HEAD + 12 + pane.clientHeight - sheet.clientHeight;
+    pane.parentElement?.style.setProperty("--timeline", rows ? `${high}px` : "0px");
+  }
+
   /** @param {string} name */
   function rescale(name) {
     L = /** @type {Layout} */ (scales.get(name));
     scale.value = name;
     columns();
+    makeRoom();
     resize();
     if (name === "the argument" || !INVOLVED.length) whole();
     else show(S.selected.txn === undefined ? cycleTxns() : [S.selected.txn]);
@@ -503,12 +513,12 @@ function timelinePane(pane) {
     c.clip();
     const tall = h >= 40;
     c.fillStyle = involved || on ? palette.ink : palette.faint;
-    c.font = `600 ${tall ? 12 : 10}px system-ui, sans-serif`;
+    c.font = `600 ${tall ? 12 : 11}px system-ui, sans-serif`;
     c.fillText(visible(M.label(txn)) + (status === "m" ? " ?" : "") + (RANK.has(txn) ? `  #${RANK.get(txn)}` : ""), start + (tall ? 6 : 3), y + (tall ? 11 : 7));
     const cells = L.cells(txn);
     if (cells.length && w / cells.length > 22) inside(cells, x, y, w, h, tall);
     else {
-      c.font = "10px ui-monospace, monospace";
+      c.font = "11px ui-monospace, monospace";
       c.fillText(`${cells.length} op${cells.length === 1 ? "" : "s"}`, start + (tall ? 6 : 3), y + h - 7);
     }
     c.restore();
@@ -518,7 +528,7 @@ function timelinePane(pane) {
    * @param {Cell[]} cells @param {number} x @param {number} y @param {number} w @param {number} h @param {boolean} tall */
   function inside(cells, x, y, w, h, tall) {
     const c = context;
-    const size = tall ? 11 : 10;
+    const size = 11;
     const letter = size * 0.602;
     c.font = `${size}px ui-monospace, monospace`;
     const most = tall ? Math.max(1, Math.floor((h - 18) / 12)) : 1;
@@ -861,9 +871,10 @@ function timelinePane(pane) {
 
   S.listeners.push(later);
   new ResizeObserver(resize).observe(canvas.parentElement);
-  addEventListener("resize", columns); // a canvas that is hidden has no size that could change
+  addEventListener("resize", () => { columns(); makeRoom(); }); // a canvas that is hidden has no size that could change
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { palette = readPalette(); later(); });
   columns();
+  makeRoom();
   resize();
   whole();
   pane.addEventListener("reveal", () => { if (S.selected.txn !== undefined) reveal(S.selected.txn); });
