@@ -77,6 +77,7 @@ FUNCTIONS: Final = """SELECT DISTINCT p.proname FROM pg_catalog.pg_proc p
  AND p.prokind <> 'a' AND p.provolatile <> 'i' AND NOT (l.lanname = 'c' AND EXISTS (
   SELECT FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e'))"""
 AGGREGATES: Final = "SELECT DISTINCT proname FROM pg_catalog.pg_proc WHERE prokind = 'a'"
+VOLATILE: Final = "SELECT DISTINCT proname FROM pg_catalog.pg_proc WHERE provolatile = 'v'"
 
 
 def lookup(names: Iterable[str]) -> str:
@@ -183,12 +184,7 @@ class Table(Struct, kw_only=True):
 
     def key_text(self, values: Sequence[Any]) -> str:
         """Return the name of a row: the values of its primary key."""
-        texts = [_text(one) for one in values]
-        if len(texts) == 1:
-            return texts[0].replace("%", "%25").replace("#", "%23")
-        return ",".join(
-            one.replace("%", "%25").replace("#", "%23").replace(",", "%2C") for one in texts
-        )
+        return key_text(values)
 
     def row(self, reported: Sequence[Sequence[Any]]) -> dict[str, Any]:
         """Return what a history holds of a row that :meth:`whole` tells."""
@@ -205,6 +201,16 @@ class Table(Struct, kw_only=True):
     def same_form(self, other: Table) -> bool:
         """Return whether the two descriptions name the same columns and key."""
         return (self.columns, self.quoted, self.key) == (other.columns, other.quoted, other.key)
+
+
+def key_text(values: Sequence[Any]) -> str:
+    """Return the name of a row: the values of its primary key.
+
+    >>> key_text([7]), key_text(["a,b", 1])
+    ('7', 'a%2Cb,1')
+    """
+    texts = [_text(one).replace("%", "%25").replace("#", "%23") for one in values]
+    return texts[0] if len(texts) == 1 else ",".join(one.replace(",", "%2C") for one in texts)
 
 
 def whole_row(columns: Iterable[str]) -> str:

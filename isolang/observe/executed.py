@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from msgspec import Struct, field
 
 from isolang.observe.catalogue import Table
-from isolang.observe.edn import predicate_edn
-from isolang.observe.lexer import raw
-from isolang.observe.predicates import CannotEvaluateError, Parameters, ParsedCondition
+from isolang.observe.lexer import Token, raw
+from isolang.observe.plan import StatementTable, named
+from isolang.observe.predicates import (
+    CannotEvaluateError,
+    Parameters,
+    ParsedCondition,
+    Predicate,
+)
 from isolang.observe.rewriting import (
     PreparedStatement,
     ReportedBlock,
@@ -46,7 +51,7 @@ def predicate_of(
     partial: str,
     *,
     committed: bool,
-) -> tuple[str, str, tuple[str, bool] | None]:
+) -> tuple[str, Predicate, tuple[str, bool] | None]:
     """Return the predicate of a predicate read, or why there is none.
 
     Args:
@@ -57,13 +62,13 @@ def predicate_of(
         committed: whether the transaction is at READ COMMITTED.
 
     Returns:
-        The kind of what is not seen, or an empty text; the predicate in EDN, or an empty text
-        if nothing was lost without it; and the column by which LIMIT chose the rows, if it did.
+        The kind of what is not seen, or an empty text; the predicate, or an empty text if nothing
+        was lost without it; and the column by which LIMIT chose the rows, if it did.
     """
     statement = done.statement
     made, condition = statement.plan, statement.condition
     writes = made.kind != "select"
-    looked = _looked_up(condition, table, done)
+    looked = looked_up(condition, table, done)
     if made.claims and {made.claims} != set(table.key):
         return CONDITIONS, "", None
     if looked is not None and found >= looked:
@@ -86,10 +91,10 @@ def predicate_of(
 
 def predicate_of_block(
     done: ExecutedStatement, block: ReportedBlock, found: int
-) -> tuple[str, str]:
+) -> tuple[str, Predicate]:
     """Return the predicate of a query block as :func:`predicate_of` does, without an order."""
     table, condition = block.reported.table, block.condition
-    looked = _looked_up(condition, table, done)
+    looked = looked_up(condition, table, done)
     if looked is not None and found >= looked:
         return "", ""
     return _predicate(condition, table, condition.columns, done)
@@ -107,15 +112,15 @@ def _predicate(
     table: Table,
     used: Collection[str],
     done: ExecutedStatement,
-) -> tuple[str, str]:
-    """Return the kind of what is not seen, or an empty text; and the predicate in EDN."""
+) -> tuple[str, Predicate]:
+    """Return the kind of what is not seen, or an empty text; and the predicate."""
     if not table.rows_known and not (used and set(used) <= set(table.key)):
         return LARGE_TABLES, ""
     try:
         predicate = condition.predicate(table.columns, done.statement.part, done.parameters)
     except CannotEvaluateError:
         return CONDITIONS, ""
-    return "", predicate_edn(predicate)
+    return "", predicate
 
 
 def _limited(
@@ -144,7 +149,7 @@ def _limited(
     return (LIMITED if order is None else None), order
 
 
-def _looked_up(condition: ParsedCondition, table: Table, done: ExecutedStatement) -> int | None:
+def looked_up(condition: ParsedCondition, table: Table, done: ExecutedStatement) -> int | None:
     """Return how many rows a condition selects by a whole key; ``None`` for others."""
     if any(key <= condition.equal.keys() for key in table.unique):
         return 1
@@ -184,3 +189,30 @@ def _order(statement: PreparedStatement, table: Table) -> tuple[str, bool] | Non
     if column is None or not (column.ordered and column.required):
         return None
     return column.name, descends
+
+
+def joined_by_key(part: Sequence[Token], source: StatementTable, table: Table) -> bool:
+    """Return whether a JOIN adds at most one row of its table, by a whole key of it.
+
+    Args:
+        part: the tokens of the statement.
+        source: the table as the statement names it.
+        table: the table.
+    """
+    if source.join not in ("left", "inner"):
+        return False
+    condition = part[source.on[0] : source.on[1]]
+    words = [t.text for t in condition if t.text not in ("(", ")")]
+    alias = named(source.alias)[-1]
+    columns = set()
+    while words:
+        piece, words = words[:7], words[8:]
+        if len(piece) != 7 or [piece[1], piece[3], piece[5]] != [".", "=", "."]:
+            return False
+        sides = [(raw(piece[0]), raw(piece[2])), (raw(piece[4]), raw(piece[6]))]
+        own = [column for name, column in sides if name == alias]
+        if len(own) != 1:
+            return False
+        columns.add(own[0])
+    connected = [t.text for t in condition if t.kind == "word" and t.text in ("and", "or", "not")]
+    return set(connected) <= {"and"} and any(key <= columns for key in table.unique)

@@ -267,6 +267,7 @@ class Observer:
     def _refresh(self, connection: Any, observation: Observation) -> None:
         facts = observation.database
         facts.aggregates = frozenset(row[0] for row in connection.execute(AGGREGATES))
+        facts.shapes.clear()
         facts.functions = frozenset(row[0] for row in connection.execute(FUNCTIONS))
         observation.refreshed = observation.epoch
 

@@ -175,7 +175,7 @@ def plan(part: Sequence[Token], aggregates: Collection[str]) -> StatementPlan:
         aggregates: the names of all aggregate functions of the database.
     """
     called = frozenset(
-        a.text for a, b in pairwise(part)
+        raw(a.text) for a, b in pairwise(part)
         if b.text == "(" and a.kind in ("word", "quoted")
     )  # fmt: skip
     try:
@@ -333,16 +333,13 @@ def _control(part: Sequence[Token], word: str, text: str) -> StatementPlan | Non
     if word in ("commit", "end"):
         return StatementPlan(kind="commit", name="chain" if text.endswith("and chain") else "")
     if word in ("rollback", "abort"):
-        back = re.fullmatch(
-            r"(?:rollback|abort)(?: work| transaction)? to(?: savepoint)? (\S+)", text
-        )
-        if back:
-            return StatementPlan(kind="back", name=back[1])
+        if any(one.kind == "word" and one.text == "to" for one in part):
+            return StatementPlan(kind="back", name=raw(part[-1].text))
         return StatementPlan(kind="rollback", name="chain" if text.endswith("and chain") else "")
     if word == "savepoint":
-        return StatementPlan(kind="savepoint", name=second)
+        return StatementPlan(kind="savepoint", name=raw(second))
     if word == "release":
-        return StatementPlan(kind="release", name=part[-1].text)
+        return StatementPlan(kind="release", name=raw(part[-1].text))
     return None
 
 

@@ -106,11 +106,20 @@ class DatabaseFacts(Struct, kw_only=True):
         version: the version of the server: 180006.
         aggregates: the names of its aggregate functions.
         functions: the names of functions that may read or write rows.
+        volatile: the names of functions whose result may differ from one call to the next.
+        shapes: the plans of statements by their shape, which depend on the aggregate functions.
     """
 
     version: int
     aggregates: frozenset[str] = frozenset()
     functions: frozenset[str] = frozenset()
+    volatile: frozenset[str] = frozenset()
+    shapes: dict[str, Shape] = field(default_factory=dict)
+
+    @property
+    def changing(self) -> frozenset[str]:
+        """The functions of which a second call is not the same as the first."""
+        return self.functions | self.volatile
 
     @property
     def modern(self) -> bool:
@@ -118,7 +127,7 @@ class DatabaseFacts(Struct, kw_only=True):
         return self.version >= _MODERN
 
 
-class _Shape(Struct, frozen=True):
+class Shape(Struct, frozen=True):
     """The meaning of the tokens of a statement, apart from the values of its constants.
 
     Attributes:
@@ -140,8 +149,6 @@ class Rewriter:
     Attributes:
         tables: the tables that the session has asked about, by name; ``None`` if there is none.
     """
-
-    shapes: dict[str, _Shape] = {}  # noqa: RUF012 - shared by all sessions of all databases
 
     def __init__(self, database: DatabaseFacts) -> None:
         self._database = database
@@ -176,7 +183,7 @@ class Rewriter:
                 unseen=(SHAPES,),
             )
             return Prepared(sent=text, statements=[whole])
-        shapes = [(part, self._shaped(part)) for part in parts]
+        shapes = [(part, self.shaped(part)) for part in parts]
         if may_ask:
             unknown = dict.fromkeys(
                 one.name for _, found in shapes
@@ -227,17 +234,19 @@ class Rewriter:
             self._texts[text] = made
         return made
 
-    def _shaped(self, part: Sequence[Token]) -> _Shape:
+    def shaped(self, part: Sequence[Token]) -> Shape:
+        """Return the plan and the condition of a statement, which its shape decides."""
         name = shape(part)
-        found = self.shapes.get(name)
+        shapes = self._database.shapes
+        found = shapes.get(name)
         if found is None:
             made = plan(part, self._database.aggregates)
-            found = _Shape(made, _condition(part, made), *_wrapped(part, made))
-            if len(self.shapes) < 4 * _MOST:
-                self.shapes[name] = found
+            found = Shape(made, _condition(part, made), *_wrapped(part, made))
+            if len(shapes) < 4 * _MOST:
+                shapes[name] = found
         return found
 
-    def _blocks(self, found: _Shape) -> tuple[ReportedBlock, ...]:
+    def _blocks(self, found: Shape) -> tuple[ReportedBlock, ...]:
         """Return the query blocks of a statement whose rows all can be seen."""
         seen: list[ReportedBlock] = []
         if found.wrapped is None:

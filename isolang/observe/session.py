@@ -10,8 +10,10 @@ from typing import Any, Final
 from msgspec import Struct
 
 from isolang.observe.catalogue import Table, Tables, described, exact_json
+from isolang.observe.edn import predicate_edn
 from isolang.observe.executed import (
     ExecutedStatement,
+    joined_by_key,
     limit_reached,
     predicate_of,
     predicate_of_block,
@@ -24,8 +26,8 @@ from isolang.observe.history import (
     SeenTransaction,
     WrittenRow,
 )
-from isolang.observe.lexer import raw
 from isolang.observe.plan import JOINS, named
+from isolang.observe.predicates import Predicate
 from isolang.observe.rewriting import (
     DatabaseFacts,
     Prepared,
@@ -340,7 +342,12 @@ class Session:
         # decides which rows are returned.
         only = done.statement.plan.partial == JOINS
         joined = (
-            whole and only and all(self._joined_by_key(done, n) for n in range(1, len(sources)))
+            whole
+            and only
+            and all(
+                joined_by_key(done.statement.part, other.source, other.table)
+                for other in done.statement.reported[1:]
+            )
         )
         for reported in done.statement.reported[joined:]:
             versions = found[reported.source.alias]
@@ -382,7 +389,7 @@ class Session:
         one: SeenTransaction,
         table: Table,
         rows: Sequence[RowVersion],
-        predicate: str,
+        predicate: Predicate,
         shown: str,
         order: tuple[str, bool] | None = None,
     ) -> None:
@@ -392,34 +399,10 @@ class Session:
                 one.read(table, version, shown)
             return
         one.operations.append(
-            ScannedRows(table, predicate, tuple(rows), shown, order, one.statement)
+            ScannedRows(table, predicate_edn(predicate), tuple(rows), shown, order, one.statement)
         )
         for version in rows:
             one.seen.add((table.name, version.number))
-
-    def _joined_by_key(self, done: ExecutedStatement, number: int) -> bool:
-        """Return whether a JOIN adds at most one row of its table, by a whole key of it."""
-        source, table = (
-            done.statement.reported[number].source,
-            done.statement.reported[number].table,
-        )
-        if source.join not in ("left", "inner"):
-            return False
-        part = done.statement.part[source.on[0] : source.on[1]]
-        words = [t.text for t in part if t.text not in ("(", ")")]
-        alias = named(source.alias)[-1]
-        columns = set()
-        while words:
-            piece, words = words[:7], words[8:]
-            if len(piece) != 7 or [piece[1], piece[3], piece[5]] != [".", "=", "."]:
-                return False
-            sides = [(raw(piece[0]), raw(piece[2])), (raw(piece[4]), raw(piece[6]))]
-            own = [column for name, column in sides if name == alias]
-            if len(own) != 1:
-                return False
-            columns.add(own[0])
-        connected = [t.text for t in part if t.kind == "word" and t.text in ("and", "or", "not")]
-        return set(connected) <= {"and"} and any(key <= columns for key in table.unique)
 
     def _versions(self, reported: ReportedTable, text: bytes) -> list[RowVersion]:
         """Return the versions of rows that a column of a SELECT tells."""

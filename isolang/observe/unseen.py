@@ -47,7 +47,6 @@ LIMITED: Final = "limits"
 LARGE: Final = "large"
 CHANGED: Final = "changes"
 NO_ROW: Final = "conflicts"
-BULK: Final = "bulk"
 COPY: Final = "copy"
 CURSORS: Final = "cursors"
 TRUNCATED: Final = "truncate"
@@ -123,7 +122,6 @@ KINDS: Final[Mapping[str, Kind]] = {
     LARGE: Kind("reads of more rows than --most-rows", (LARGE_TABLES,)),
     CHANGED: Kind("rows that changed while they were read"),
     NO_ROW: Kind("inserts that a row was in the way of"),
-    BULK: Kind("bulk statements of an ORM"),
     "executemany": Kind("statements that were sent for many rows at once"),
     COPY: Kind("rows that were copied (COPY)"),
     CURSORS: Kind("cursors of the server, and streams"),
@@ -131,8 +129,6 @@ KINDS: Final[Mapping[str, Kind]] = {
     "returning": Kind("writes that return something else than the key"),
     "deleted": Kind("writes of rows that others have deleted"),
     "keys": Kind("former keys of rows whose primary key was set"),
-    "columns": Kind("columns that were read without their objects"),
-    "versions": Kind("rows that were read without xmin"),
     OUTSIDE: Kind(
         "statements of transactions whose begin was not watched",
         (NO_BEGIN, NO_END, PREPARED_EARLIER, TWO_PHASES),

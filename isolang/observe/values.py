@@ -19,6 +19,7 @@ from msgspec import Struct
 
 # The types of PostgreSQL by their number.
 BOOL, TEXT, VARCHAR, NAME, UNKNOWN, UUID_OID = 16, 25, 1043, 19, 705, 2950
+INT8 = 20
 INTEGERS: Final = {21: "!h", 23: "!i", 20: "!q"}
 DATE, TIMESTAMP, TIMESTAMPTZ, NUMERIC, FLOAT8 = 1082, 1114, 1184, 1700, 701
 _OIDS: Final = {

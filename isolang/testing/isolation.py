@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.observe.drivers.driver import DriverWatch
     from isolang.observe.drivers.library import Library
-    from isolang.observe.drivers.passive import SqlAlchemyWatch
+    from isolang.observe.drivers.mapped import SqlAlchemyWatch
     from isolang.observe.unseen import Unseen
     from isolang.run.operation import Recorded
     from isolang.run.outcome import Connection, Driver, Outcome
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from isolang.verdict import Valid, Verdict
 
 _T = TypeVar("_T")
+_W = TypeVar("_W", bound="DriverWatch")
 
 
 class Isolation:
@@ -85,7 +86,7 @@ class Isolation:
         self._lock = threading.Lock()
         self._ending = ExitStack()
         self._servers = ExitStack()
-        self._watches: list[SqlAlchemyWatch | DriverWatch] = []
+        self._watches: list[DriverWatch] = []
         self._transactions = 0  # the number of transactions that have ended
         self._calls: list[AppCall] = []
         self._setup: Callable[[], object] | None = None
@@ -310,23 +311,22 @@ class Isolation:
         """Record an application's transactions through SQLAlchemy, until the test ends.
 
         Args:
-            engine: the engine of the application, for PostgreSQL with the driver psycopg.
+            engine: the engine of the application, for PostgreSQL with psycopg or asyncpg; of an
+                asynchronous engine ``engine.sync_engine``.
             mapped: the registry of the application's classes, such as ``Base.registry``.
 
         Returns:
             The watch, whose ``unseen`` counts what it could not record.
 
         Raises:
-            IsolangError: the engine uses another database or driver, or another watch was begun in
-                this test.
+            IsolangError: the engine uses another database or driver, or the database is watched
+                already.
         """
-        from isolang.observe.drivers.passive import SqlAlchemyWatch
+        from isolang.observe.drivers.mapped import SqlAlchemyWatch
 
-        if self._watches:
-            raise _twice("watch")
-        watch = self._ending.enter_context(SqlAlchemyWatch(engine, mapped, self.recorder))
-        self._watches.append(watch)
-        return watch
+        return self._begin_watch(
+            SqlAlchemyWatch(engine, mapped, self.recorder, others=self._watches)
+        )
 
     def watch_psycopg(
         self,
@@ -390,23 +390,24 @@ class Isolation:
     ) -> DriverWatch:
         from isolang.observe.drivers.driver import DriverWatch
 
-        if not all(isinstance(watch, DriverWatch) for watch in self._watches):
-            raise _twice(library.name)
-        others = [watch for watch in self._watches if isinstance(watch, DriverWatch)]
-        watch = self._ending.enter_context(
+        watch = self._begin_watch(
             DriverWatch(
                 conninfo,
                 self.recorder,
                 library,
                 names=names,
                 versions=versions,
-                others=others,
+                others=self._watches,
                 **parameters,
             )
         )
-        self._watches.append(watch)
         if versions and self._log_watch is None:
             self._log_watch = watch
+        return watch
+
+    def _begin_watch(self, watch: _W) -> _W:
+        self._ending.enter_context(watch)
+        self._watches.append(watch)
         return watch
 
     def unseen(self) -> Unseen:
@@ -651,18 +652,6 @@ def _has_loop() -> bool:
     except RuntimeError:
         return False
     return True
-
-
-def _twice(name: str) -> IsolangError:
-    """Return the error for a second watch that would record the same transactions again.
-
-    Args:
-        name: the method that begins the second watch.
-    """
-    return IsolangError(
-        f"{name}: something is watched already (got isolation.watch and another watch, which would "
-        "record each transaction twice; expected one of them)"
-    )
 
 
 def observes(history: History) -> bool:

@@ -15,7 +15,8 @@ from functools import partial
 from typing import Any, Final
 
 from isolang.observe.drivers.hooks import Hooks, Steps
-from isolang.observe.drivers.transactions import control
+from isolang.observe.drivers.statements import Planner
+from isolang.observe.rewriting import DatabaseFacts
 
 _HERE: Final = threading.local()
 # The seconds after which a call that has not reached its next statement is considered blocked.
@@ -23,6 +24,7 @@ _WAIT: Final = 5.0
 _LEVEL: Final = re.compile(
     r"isolation\s+level\s+(?:serializable|repeatable\s+read|read\s+(?:un)?committed)", re.IGNORECASE
 )
+_PLANNER: Final = Planner(DatabaseFacts(version=0))
 _SETS: Final = re.compile(r"\s*set\b", re.IGNORECASE)
 
 
@@ -213,7 +215,7 @@ def _at_level(query: Any) -> Any:
     if call is None or not isinstance(query, str):
         return query
     level = f"ISOLATION LEVEL {call.level.name.replace('_', ' ')}"
-    begins = getattr(control(query), "kind", "") == "begin"
+    begins = _PLANNER.parse(query).plan.kind == "begin"
     if (begins or _SETS.match(query)) and _LEVEL.search(query):
         return _LEVEL.sub(level, query)
     return f"{query.rstrip().rstrip(';')} {level}" if begins else query

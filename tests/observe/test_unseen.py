@@ -8,7 +8,6 @@ from support.paths import ROOT
 import isolang
 from isolang import History, Transaction
 from isolang.errors import IsolangError
-from isolang.observe.drivers.driver import _is_quiet, _kind_of
 from isolang.observe.unseen import (
     KINDS,
     LOUD,
@@ -69,7 +68,7 @@ def test_each_kind(kind):
 
 def test_a_kind_that_does_not_exist_is_an_error():
     """Its name is in the message, with those that exist."""
-    with pytest.raises(IsolangError, match="got 'functoins', expected absences, bulk"):
+    with pytest.raises(IsolangError, match="got 'functoins', expected absences, changes"):
         accepted_kinds({"functoins"})
 
 
@@ -99,41 +98,3 @@ def test_writes_to_tables_that_nothing_reads_are_harmless(text, table):
     assert settled.examples["executemany"] == "UPDATE account SET a = 1"
     unseen.read.add(table)
     assert unseen.settled() == {"executemany": 2}
-
-
-@pytest.mark.parametrize(
-    ("text", "quiet"),
-    [
-        ("SELECT 1", True),
-        ("SELECT pg_advisory_xact_lock(hashtext('x'))", True),
-        ("SELECT nextval('s'), now()", True),
-        ("LOCK TABLE account IN EXCLUSIVE MODE", True),
-        ("SET LOCAL lock_timeout = '1s'", True),
-        ("SELECT c.relname FROM pg_catalog.pg_class c JOIN pg_catalog.pg_type t ON true", True),
-        ("CREATE TABLE t (id int GENERATED ALWAYS AS IDENTITY)", True),
-        ("CREATE TABLE t AS SELECT * FROM account", False),
-        ("SELECT transfer(1, 2)", False),
-        ("SELECT 1 WHERE EXISTS (SELECT 1 FROM account)", False),
-        ("SELECT * FROM account WHERE oid IN (SELECT oid FROM pg_class)", False),
-        ("SELECT * FROM pg_class, account", False),
-        ("SELECT extract(epoch FROM at) FROM account", False),
-        ("TABLE account", False),
-        ("LOCK TABLE account; DELETE FROM account", False),
-    ],
-)
-def test_what_touches_no_row(text, quiet):
-    """Locks, settings, sequences and the catalogue need not be recorded."""
-    assert _is_quiet(text) == quiet
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("TRUNCATE account", "truncate"),
-        ("CALL transfer(1, 2)", "functions"),
-        ("SELECT DISTINCT a FROM t JOIN u USING (b)", "shapes"),
-    ],
-)
-def test_the_kind_of_a_statement_that_is_not_recognised(text, kind):
-    """The watches of tests name it as the proxy does."""
-    assert _kind_of(text) == kind

@@ -190,7 +190,7 @@ def test_rows_that_are_created_have_the_key_that_the_database_chose(isolation, u
 
 
 def test_sessions_on_asyncpg(isolation, url):
-    """Keys that are found leave nothing unseen, also behind a savepoint; a condition does."""
+    """Several rows at once too, and conditions; also behind a savepoint."""
     pytest.importorskip("asyncpg")
     watch = isolation.watch_asyncpg(url.replace("+psycopg", ""))
 
@@ -205,14 +205,20 @@ def test_sessions_on_asyncpg(isolation, url):
             found = select(Account).where(Account.balance > 5)
             assert (await session.scalars(found)).all() == []
             assert await session.get(Account, 9) is None
+        async with AsyncSession(engine) as session, session.begin():
+            session.add_all([Account(name=name, balance=0) for name in "xyz"])
+            await session.flush()
+            for one in (await session.scalars(select(Account).where(Account.name != "a"))).all():
+                one.balance = 7
         await engine.dispose()
 
     asyncio.run(main())
     assert not watch.unseen
-    (one,) = (t for t in isolation.recorder.history().transactions() if t.ops)
+    one, many = (t for t in isolation.recorder.history().transactions() if t.ops)
+    assert len({key for kind, key, _ in many.ops if kind == "w"}) == 3
     assert [op[:2] for op in one.ops][:2] == [("r", "account/1"), ("w", "account/1")]
     isolation.assert_level("sser")
     path = isolation.folder / "history.conditions.edn"
-    assert path.read_text().count("[:rp ") == 4
+    assert path.read_text().count("[:rp ") == 6
     assert "balance > $1" in path.read_text()
     assert "test_driver_sqlalchemy.py:" in path.read_text()

@@ -16,8 +16,8 @@ psycopg = pytest.importorskip("psycopg")
 LOGS_ROWS = True
 SET = "UPDATE account SET balance = %s WHERE name = %s"
 UNRECOGNISED = (
-    "UPDATE account SET balance = v.n FROM (VALUES (%s, 'a'), (%s, 'b')) AS v (n, of) "
-    "WHERE account.name = v.of"
+    "WITH v (n, of) AS (VALUES (%s, 'a'), (%s, 'b')) "
+    "UPDATE account SET balance = v.n FROM v WHERE account.name = v.of"
 )
 READ = "SELECT balance FROM account WHERE name = %s"
 

@@ -166,7 +166,7 @@ def test_it(isolation, number):
 def test_the_summary_counts_what_was_judged_and_unseen(run, pytester):
     """All workers together, each kind of what was left out with its first example."""
     body = """
-@pytest.mark.isolation("pl-2", allow_unseen={"bulk"})
+@pytest.mark.isolation("pl-2", allow_unseen={"copy"})
 @pytest.mark.parametrize("number", range(3))
 def test_it(isolation, number):
     from types import SimpleNamespace
@@ -174,7 +174,7 @@ def test_it(isolation, number):
     record(isolation)
     unseen = Unseen()
     for _ in range(number):
-        unseen.note("bulk", f"update {number}")
+        unseen.note("copy", f"COPY {number}")
     isolation._watches.append(SimpleNamespace(all_unseen=unseen, close=lambda path, into: path))
 
 def test_of_something_else():
@@ -185,11 +185,11 @@ def test_of_something_else():
     done.stdout.fnmatch_lines(
         [
             "isolation: 3 tests, 6 transactions, 3 unseen",
-            "  3 bulk (first: update 2)",
+            "  3 copy (first: COPY [12])",
         ]
     )
     junit = pytester.path.joinpath("junit.xml").read_text()
-    assert 'name="isolation unseen: bulk" value="2; first: update 2"' in junit
+    assert 'name="isolation unseen: copy" value="2; first: COPY 2"' in junit
     assert "isolation:" not in run("def test_it(): pass").stdout.str()
 
 

@@ -6,26 +6,34 @@ A condition becomes a predicate read if all versions of its table turn out to be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from isolang.observe import predicates
-from isolang.observe.catalogue import exact_json
+from isolang.observe.catalogue import Table, exact_json
 from isolang.observe.closed import KnownVersion, MetCondition, Trace, close
 from isolang.observe.drivers import rows
 from isolang.observe.drivers.callers import caller
 from isolang.observe.drivers.hooks import Steps
 from isolang.observe.drivers.library import Sent
-from isolang.observe.drivers.observed import FIRST, HALF, ObservedTransaction
-from isolang.observe.drivers.statements import Statement, shown_text
-from isolang.observe.plan import named
-from isolang.observe.predicates import CannotEvaluateError, Parameters, ParsedCondition
-from isolang.observe.unseen import CONDITIONS, NOT_FOUND, Unseen
-from isolang.observe.values import CAST_NAMES, TEXT
+from isolang.observe.drivers.observed import FIRST, HALF
+from isolang.observe.drivers.statements import Statement
+from isolang.observe.drivers.transactions import OpenTransaction
+from isolang.observe.executed import ExecutedStatement, looked_up, predicate_of
+from isolang.observe.plan import StatementPlan
+from isolang.observe.predicates import (
+    CannotEvaluateError,
+    Parameters,
+    Predicate,
+)
+from isolang.observe.rewriting import PreparedStatement
+from isolang.observe.unseen import CONDITIONS, NOT_FOUND, Unseen, kind_of
+from isolang.observe.values import CAST_NAMES, INT8, TEXT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+_LEVEL: Final = "SELECT current_setting('transaction_isolation')"
 _MOST: Final = 100_000  # rows of a table whose versions are compared
 
 
@@ -48,7 +56,7 @@ class ConditionRecorder:
         self.unresolved = Unseen()
         self._unseen, self._connect = unseen, connect
         self._traces: list[Trace] = []
-        self._tables: dict[str, rows.WatchedTable] = {}
+        self._tables: dict[str, Table] = {}
         self._altered: set[str] = set()
 
     def ended(self, trace: Trace) -> None:
@@ -56,98 +64,111 @@ class ConditionRecorder:
         if self.possible:
             self._traces.append(trace)
 
-    def meet(self, table: rows.WatchedTable) -> None:
+    def meet(self, table: Table) -> None:
         """Note a table of a statement."""
         before = self._tables.setdefault(table.name, table)
-        if before.cells != table.cells:
+        if before.oid != table.oid or not before.same_form(table):
             self._altered.add(table.name)
 
     def note(  # noqa: PLR0917 - all that is known of a statement
         self,
-        one: ObservedTransaction,
+        one: OpenTransaction,
         sent: Sent,
         statement: Statement,
-        table: rows.WatchedTable,
+        table: Table,
         found: int,
-        met: list[tuple[str, int]] | None,
+        met: rows.Versions | None,
         *,
-        locks: bool,
-        covers: int | None = None,
+        partial: str | None = None,
+        covers: int = 0,
     ) -> Steps:
         """Keep or count a condition that may have missed rows; a key that was found misses none.
 
         Args:
             one: the transaction.
-            sent: the statement.
-            statement: its parts.
-            table: its table.
+            sent: the statement as it was sent.
+            statement: the statement.
+            table: the table of its condition.
             found: the number of the rows that it found.
-            met: the key and version of each row that met the condition; ``None`` if not all are
-                known.
-            locks: whether it locks or writes the rows.
-            covers: how many of the transaction's last steps are reads of these rows; by default
-                all rows.
+            met: the version of each row that met the condition; ``None`` if not all are known.
+            partial: why the condition does not decide alone which rows are found; empty if it does.
+                By default the plan says so.
+            covers: how many of the transaction's last steps are reads of these rows.
         """
-        expected = statement.looked_up(table.keys)
-        if statement.skips:
+        plan, condition = statement.plan, statement.condition
+        if plan.skips and not plan.claims:
             return  # the result does not reveal the rows that were skipped
-        if expected is not None and found >= expected:
+        if found and any(key <= condition.equal.keys() for key in table.unique):
             return
-        kind = CONDITIONS if expected is None else NOT_FOUND
-        predicate = None
-        if self.possible and met is not None:
-            predicate = yield from self._predicate(sent, statement, table)
-        if predicate is not None and locks and (expected != 1 or found):
-            (((level,),)) = yield from sent.ask("SELECT current_setting('transaction_isolation')")
-            if level not in ("repeatable read", "serializable"):
-                predicate = None
-        if predicate is None or met is None:
-            self._unseen.note(kind, sent.text)
+        done = ExecutedStatement(
+            statement=PreparedStatement(
+                plan=plan, text=statement.text, part=statement.part, condition=condition
+            ),
+            ticket=(0, 0),
+            rows=found,
+        )
+        if self.possible and not condition.why:
+            with suppress(CannotEvaluateError):
+                done.parameters = yield from self._values(sent, statement, table)
+        kind, predicate, order = predicate_of(
+            done,
+            table,
+            found,
+            plan.partial if partial is None else partial,
+            committed=(yield from self._committed(one, sent, plan)),
+            modern=self.possible,
+        )
+        if not (kind or predicate):
             return
+        pinned = looked_up(condition, table, done) is not None
+        versions = [(key, v) for key, v in (met or {}).items() if v is not None]
+        whole = met is not None and len(versions) == len(met)
+        if kind or not whole or (order is not None and len(versions) != found):
+            self._unseen.note(NOT_FOUND if pinned else kind_of(kind or CONDITIONS), sent.text)
+            return
+        if order is not None:
+            predicate, versions = _before_the_last(predicate, versions, *order)
+            covers = 0
         one.steps.append(
             MetCondition(
                 table=table.name,
                 predicate=predicate,
-                rows=tuple(met),
-                covers=len(met) if covers is None else covers,
-                kind=kind,
+                rows=tuple((key, version.number) for key, version in versions),
+                covers=covers,
+                kind=NOT_FOUND if pinned else CONDITIONS,
                 text=sent.text,
-                shown=shown_text(sent.literal()),
+                shown=statement.text,
                 caller=caller(),
                 statement=one.statement,
             )
         )
 
-    def _predicate(self, sent: Sent, statement: Statement, table: rows.WatchedTable) -> Steps:
-        """Return the predicate of a statement's condition; ``None`` if isolang has none for it."""
-        alias = named(statement.alias)
+    def _committed(self, one: OpenTransaction, sent: Sent, plan: StatementPlan) -> Steps:
+        """Return whether a statement that locks or writes checks the newest versions again."""
+        if not self.possible or not (plan.locks or plan.kind != "select"):
+            return False
+        if not one.level:
+            ((one.level,),) = yield from sent.ask(_LEVEL)
+        return one.level not in ("repeatable read", "serializable")
 
-        def column(names: Sequence[str]) -> str | None:
-            own = list(names[:-1])
-            return names[-1] if own == alias[len(alias) - len(own) :] else None
-
-        try:
-            found = predicates.parse(statement.where, 0, len(statement.where), column)
-            values = yield from self._values(sent, found, table)
-            return found.predicate(table.cells, statement.where, values)
-        except CannotEvaluateError:
-            return None
-
-    def _values(self, sent: Sent, found: ParsedCondition, table: rows.WatchedTable) -> Steps:
+    def _values(self, sent: Sent, statement: Statement, table: Table) -> Steps:
         """Return the values that only the database knows, as the server reads them.
 
         Raises:
             CannotEvaluateError: a value has a type that is not compared.
         """
         types = {}
-        for number, (name, cast) in found.parameters().items():
-            column = table.cells.get(name)
+        for number, (name, cast) in statement.condition.parameters().items():
+            column = table.columns.get(name)
             if column is None:
                 raise CannotEvaluateError(f"the column {name}, whose values are not recorded")
             types[number] = cast or (TEXT if column.enum else column.oid)
+        for place in filter(None, (statement.plan.limit, statement.plan.offset)):
+            following = statement.part[place + 1 : place + 2]
+            types |= {int(t.text[1:]): INT8 for t in following if t.kind == "parameter"}
         if not types:
             return Parameters()
-        listed = ", ".join(f"'isolang:parameter:{n}'::{CAST_NAMES[types[n]]}" for n in types)
+        listed = ", ".join(f"${n}::{CAST_NAMES[types[n]]}" for n in types)
         ((answer,),) = yield from sent.ask(f"SELECT json_build_array({listed})::text")
         most = max(types)
         values: list[str | None] = [None] * most
@@ -185,7 +206,7 @@ class ConditionRecorder:
             return None
         table = self._tables[name]
         query = (
-            f"SELECT {table.selected(table.qualified, row=True)} FROM {table.qualified} "
+            f"SELECT {rows.selected([(table.where, table)], row=True)} FROM {table.where} "
             f"LIMIT {_MOST + 1}"
         )
         import psycopg
@@ -195,7 +216,7 @@ class ConditionRecorder:
                 answer = connection.execute(query).fetchall()
         except psycopg.Error:  # the server has stopped, or the table is gone
             return None
-        found = rows.versions(answer, table)
+        (found,) = rows.versions(answer, [table])
         if len(answer) > _MOST or None in found.values():
             return None
         return {
@@ -203,6 +224,17 @@ class ConditionRecorder:
             for key, one in found.items()
             if one is not None
         }
+
+
+def _before_the_last(
+    predicate: Predicate, found: list[tuple[str, rows.Version]], column: str, descends: bool
+) -> tuple[Predicate, list[tuple[str, rows.Version]]]:
+    """Return what LIMIT said of the rows before the last one in the order of a column."""
+    values = [version.cells[column] for _, version in found]
+    end = min(values) if descends else max(values)
+    order = (">" if descends else "<", column, end)
+    before = [one for one in found if one[1].cells[column] != end]
+    return order if predicate == "true" else ("and", predicate, order), before
 
 
 def _unknown(table: str) -> None:

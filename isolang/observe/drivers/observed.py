@@ -6,7 +6,7 @@ because a history that lacks operations never accuses a correct database.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -24,17 +24,6 @@ if TYPE_CHECKING:
 
 HALF: Final = 2**31  # PostgreSQL compares transaction numbers modulo 2**32
 FIRST: Final = 3  # smaller numbers stand for versions that are older than all transactions
-
-
-def key_of(table: str, values: Sequence[object]) -> str:
-    """Return the key of a row in the history: its table and the values of its primary key.
-
-    Different rows get different keys.
-    """
-    shown = [str(value) for value in values]
-    if len(shown) > 1:
-        shown = [one.replace("%", "%25").replace("/", "%2F") for one in shown]
-    return f"{table}/{'/'.join(shown)}"
 
 
 class WrittenVersions:
@@ -163,7 +152,6 @@ class ObservedTransaction:
         seen: SeenRow | None = None,
         *,
         step: Wrote | None = None,
-        where: str = "",
     ) -> None:
         """Add a write of a row; if the last write of the row has the same value, merge the two.
 
@@ -173,7 +161,6 @@ class ObservedTransaction:
             seen: the known columns of the row; ``None`` if no column is known.
             step: the write with more details, if conditions on the table may be recorded. Its
                 caller and text are filled in.
-            where: the ``file:line`` of the application; if empty, that of the current call.
         """
         if step is not None:
             known = [
@@ -194,8 +181,19 @@ class ObservedTransaction:
             return
         _, earlier = self._remarks[places[-1]] if places else ("", None)
         self.operations.append(("w", key, value))
-        self._remarks.append((where or caller(), _since(seen, earlier.row if earlier else {})))
+        self._remarks.append((caller(), _since(seen, earlier.row if earlier else {})))
         self._statements.append(self.statement)
+
+    def locate(self, key: str, where: str) -> None:
+        """Name the ``file:line`` of the application that caused the last write of a row."""
+        for n, (name, one, _) in reversed(list(enumerate(self.operations))):
+            if (name, one) == ("w", key):
+                self._remarks[n] = where, self._remarks[n][1]
+                break
+        for n, step in reversed(list(enumerate(self.steps))):
+            if isinstance(step, Wrote) and step.key == key:
+                self.steps[n] = replace(step, caller=where)
+                break
 
     def _rows(self) -> Iterator[str]:
         """Yield the row of each operation as text; yield an empty string if it is not known."""

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from isolang.observe.catalogue import described, exact_json, recorded_row, whole_row
+from isolang.observe.catalogue import Table, described, exact_json, key_text
 from isolang.observe.drivers.changes import LONGEST, SeenRow, value_text
-from isolang.observe.drivers.observed import key_of
-from isolang.observe.drivers.statements import Statement
+from isolang.observe.drivers.statements import Body, Statement
 from isolang.observe.lexer import raw
-from isolang.observe.unseen import KEY_TYPE
-from isolang.observe.values import RecordedColumn
+from isolang.observe.unseen import KEY_TYPE, PARTITIONED, UNKNOWN_TABLES
 
 _OUTPUT_COLUMN: Final = re.compile(
     r"""(?:(?P<alias>.+)\.)?(?P<name>\w+|"(?:[^"]|"")*")(?:\s+as\s+(?:\w+|"(?:[^"]|"")*"))?""",
@@ -26,57 +24,8 @@ _OUTPUT_COLUMN: Final = re.compile(
 )
 
 
-class WatchedTable(Struct, frozen=True, kw_only=True):
-    """A table whose rows a watch can identify by their primary key.
-
-    Attributes:
-        name: the name of the table in the history, without the schema if that is ``public``.
-        columns: the columns of the primary key, as they are written in SQL.
-        others: the other columns, as they are written in SQL.
-        keys: the columns of each unique index; each set of values belongs to one row at most.
-        qualified: the name with its schema, as it is written in SQL.
-        cells: the columns whose values isolang can compare, by name.
-        quoted: the names of these columns, as they are written in SQL.
-    """
-
-    name: str
-    columns: tuple[str, ...]
-    others: tuple[str, ...] = ()
-    keys: tuple[frozenset[str], ...] = ()
-    qualified: str = ""
-    cells: Mapping[str, RecordedColumn] = {}
-    quoted: tuple[str, ...] = ()
-
-    def key(self, values: Sequence[str]) -> str:
-        """Return the key in the history of the row with these primary key values."""
-        return key_of(self.name, values)
-
-    def selected(self, alias: str, *, row: bool = False, old: bool = False) -> str:
-        """Return the SQL expressions for the transaction number, ``xmin`` and the primary key.
-
-        SOUND BECAUSE: if a row was written after a savepoint, its ``xmin`` is not the number of the
-        transaction, so the number is selected separately.
-
-        Args:
-            alias: the name of the table in the statement.
-            row: whether to add the beginnings of the other columns, and the comparable cells.
-            old: whether to add ``xmin`` and the comparable cells of the row that a write replaced.
-        """
-        named = [f"{alias}.{one}::text" for one in ("xmin", *self.columns)]
-        columns = [f"left({alias}.{one}::text, {LONGEST})" for one in self.others if row]
-        if row:
-            columns.append(self._whole(alias))
-        if old:
-            columns += ["old.xmin::text", self._whole("old")]
-        return ", ".join(["pg_current_xact_id_if_assigned()::text", *named, *columns])
-
-    def _whole(self, alias: str) -> str:
-        """Return the expression of the cells, as text."""
-        return f"{whole_row(f'{alias}.{one}' for one in self.quoted)}::text"
-
-
-class Version(Struct, frozen=True):
-    """A version of a row, as a query of :meth:`WatchedTable.selected` returns it.
+class Version(Struct, frozen=True, kw_only=True):
+    """A version of a row, as a query of :func:`selected` returns it.
 
     Attributes:
         number: the number of the transaction that wrote the version, or of the subtransaction if
@@ -95,8 +44,17 @@ class Version(Struct, frozen=True):
     old_cells: Mapping[str, Any] = {}
 
 
-def table_of(answer: Sequence[Sequence[Any]], names: Mapping[str, str]) -> WatchedTable | None:
-    """Return the table in the answer to a lookup; ``None`` if its rows cannot be identified.
+Versions: TypeAlias = dict[str, Version | None]
+"""The version of each row by its key; ``None`` if several rows have the key."""
+
+
+def key_of(table: str, values: Sequence[object]) -> str:
+    """Return the key of a row in the history: its table and the values of its primary key."""
+    return f"{table}/{key_text(values)}"
+
+
+def table_of(answer: Sequence[Sequence[Any]], names: Mapping[str, str]) -> Table | str:
+    """Return the table in the answer to a lookup, or why its rows cannot be identified.
 
     SOUND BECAUSE: with rules, row security, child tables or without the right to select, the
     results of RETURNING and of a second SELECT could differ from what the application's statement
@@ -107,67 +65,111 @@ def table_of(answer: Sequence[Sequence[Any]], names: Mapping[str, str]) -> Watch
         names: the names of tables in the history, if they differ from those in the database.
     """
     table = described(answer[0][0])[1] if answer else None
-    if table is None or table.why not in ("", KEY_TYPE) or table.partitioned:
-        return None
-    columns = tuple(table.quoted[one] for one in table.key)
-    if any("%" in column for column in columns):
-        return None
-    cells = {
-        name: column for name, column in table.columns.items() if "%" not in table.quoted[name]
-    }
-    return WatchedTable(
-        name=names.get(table.name, table.name),
-        columns=columns,
-        others=tuple(one for one in table.others if "%" not in one),
-        keys=table.unique,
-        qualified=table.where,
-        cells=cells,
-        quoted=tuple(table.quoted[name] for name in cells),
-    )
+    if table is None:
+        return UNKNOWN_TABLES
+    if table.why not in ("", KEY_TYPE) or table.partitioned:
+        return table.why or PARTITIONED
+    table.name = names.get(table.name, table.name)
+    return table
 
 
-def matching(statement: Statement, table: WatchedTable, *, row: bool = False) -> str:
-    """Return the query for the rows of a table that match the condition of a SELECT.
+def selected(tables: Sequence[tuple[str, Table]], *, row: bool = False, old: bool = False) -> str:
+    """Return the SQL expressions for the transaction number, and for the version of each row.
+
+    SOUND BECAUSE: if a row was written after a savepoint, its ``xmin`` is not the number of the
+    transaction, so the number is selected separately.
 
     Args:
-        statement: the SELECT.
-        table: the table that it reads.
-        row: whether to select the other columns too, as in :meth:`WatchedTable.selected`.
+        tables: the tables, each with its name in the statement.
+        row: whether to add the beginnings of the other columns, and the comparable cells.
+        old: whether to add ``xmin`` and the comparable cells of the row that a write replaced.
     """
-    return f"SELECT {table.selected(statement.alias, row=row)} FROM {statement.source}"
+    columns = ["pg_current_xact_id_if_assigned()::text"]
+    for alias, table in tables:
+        columns += [f"{alias}.{one}::text" for one in ("xmin", *_key(table))]
+        if row:
+            columns += [f"left({alias}.{one}::text, {LONGEST})" for one in table.others]
+            columns.append(f"{table.whole(alias)}::text")
+        if old:
+            columns += ["old.xmin::text", f"{table.whole('old')}::text"]
+    return ", ".join(columns)
 
 
-def versions(rows: Sequence[Sequence[Any]], table: WatchedTable) -> dict[str, Version | None]:
-    """Return the version of each row in a result of :meth:`WatchedTable.selected`, by its key.
+def _key(table: Table) -> list[str]:
+    return [table.quoted[one] for one in table.key]
+
+
+def matching(body: Body, *, row: bool = False) -> str:
+    """Return the query for the rows of the tables of a SELECT that match its condition.
+
+    Args:
+        body: the FROM and WHERE of the SELECT.
+        row: whether to select the other columns too, as in :func:`selected`.
+    """
+    tables = [(source.alias, table) for source, table in body.tables]
+    return f"SELECT {selected(tables, row=row)} {body.text}"
+
+
+def versions(
+    rows: Sequence[Sequence[Any]], tables: Sequence[Table], *, row: bool = True, old: bool = False
+) -> list[Versions]:
+    """Return, for each table, the version of each row in a result of :func:`selected`, by key.
 
     SOUND BECAUSE: if two rows have the same key, the version of the key is ``None``. A snapshot of
     a whole transaction can contain two such rows: one that other transactions have deleted since,
     and one that this transaction inserted afterwards.
     """
-    found: dict[str, Version | None] = {}
-    for _, xmin, *values in rows:
-        first, second = len(table.columns), len(table.columns) + len(table.others)
-        key = table.key(values[:first])
-        others = map(value_text, values[first:second])
-        seen = SeenRow(row=dict(zip(table.others, others, strict=False)))
-        cells, old, old_cells = [*values[second:], None, None, None][:3]
-        version = Version(
-            number=int(xmin),
-            seen=seen,
-            cells=_cells(table, cells),
-            old=None if old is None else int(old),
-            old_cells=_cells(table, None if old is None else old_cells),
-        )
-        found[key] = None if key in found else version
+    found: list[Versions] = [{} for _ in tables]
+    for _, *values in rows:
+        at = 0
+        for table, into in zip(tables, found, strict=True):
+            part = values[at : at + _width(table, row=row, old=old)]
+            at += len(part)
+            if part[0] is None:
+                continue  # an outer join that found no row
+            key, version = _version(table, part, row=row, old=old)
+            same = key not in into or (
+                (other := into[key]) is not None and other.number == version.number
+            )
+            into[key] = version if same else None
     return found
 
 
-def _cells(table: WatchedTable, text: str | None) -> dict[str, Any]:
-    return {} if text is None else recorded_row(table.cells, exact_json(text))
+def lacks(rows: Sequence[Sequence[Any]], body: Body, *, row: bool) -> bool:
+    """Return whether a result of :func:`matching` has no row of some table."""
+    at = 1
+    for _, table in body.tables:
+        if any(one[at] is None for one in rows):
+            return True
+        at += _width(table, row=row, old=False)
+    return False
+
+
+def _width(table: Table, *, row: bool, old: bool) -> int:
+    """Return the number of the columns that :func:`selected` selects of a table."""
+    return 1 + len(table.key) + (len(table.others) + 1 if row else 0) + 2 * old
+
+
+def _version(table: Table, part: Sequence[Any], *, row: bool, old: bool) -> tuple[str, Version]:
+    xmin, *values = part
+    first = len(table.key)
+    key = key_of(table.name, values[:first])
+    if not row:
+        return key, Version(number=int(xmin), seen=SeenRow(row={}))
+    second = first + len(table.others)
+    others = map(value_text, values[first:second])
+    replaced, cells = values[second + 1 :] if old else (None, "")
+    return key, Version(
+        number=int(xmin),
+        seen=SeenRow(row=dict(zip(table.others, others, strict=True))),
+        cells=table.row(exact_json(values[second])),
+        old=None if replaced is None else int(replaced),
+        old_cells={} if replaced is None else table.row(exact_json(cells)),
+    )
 
 
 def transaction_of(rows: Sequence[Sequence[Any]]) -> int | None:
-    """Return the transaction number in a result of :meth:`WatchedTable.selected`.
+    """Return the transaction number in a result of :func:`selected`.
 
     Return ``None`` if the result is empty, or if the transaction has no number yet because it has
     written nothing.
@@ -177,7 +179,7 @@ def transaction_of(rows: Sequence[Sequence[Any]]) -> int | None:
 
 def returned_keys(
     statement: Statement,
-    table: WatchedTable,
+    table: Table,
     rows: Sequence[Sequence[Any]],
     names: Sequence[str] = (),
 ) -> str | None:
@@ -185,7 +187,7 @@ def returned_keys(
 
     Args:
         statement: the statement that returned the rows.
-        table: the table of the statement.
+        table: the only table of the statement.
         rows: the received rows, at least one. Each value is written as the server reads it;
             ``None`` stands for an unknown value.
         names: the names of the columns of the rows, if the statement returns all columns.
@@ -193,22 +195,20 @@ def returned_keys(
     Returns:
         The query; ``None`` if the rows do not contain all columns of the primary key.
     """
-    output = [_output_column(one, statement.alias) for one in statement.returned]
+    (source,) = statement.plan.sources
+    output = [_output_column(one, source.alias) for one in statement.output()]
     if output == ["*"]:
         output = list(names)
-    if len(rows[0]) != len(output):
+    if len(rows[0]) != len(output) or not set(table.key) <= set(output):
         return None
-    columns = [raw(one) for one in table.columns]
-    if not set(columns) <= set(output):
-        return None
-    places = [output.index(one) for one in columns]
+    places = [output.index(one) for one in table.key]
     if any(row[n] is None for row in rows for n in places):
         return None
+    columns = ", ".join(f"{source.name}.{one}" for one in _key(table))
+    keys = ", ".join(f"({', '.join(_quoted(row[n]) for n in places)})" for row in rows)
     return (
-        f"SELECT {table.selected(statement.table, row=True)} FROM {statement.table} WHERE "
-        + f"({', '.join(f'{statement.table}.{one}' for one in table.columns)}) IN ("
-        + ", ".join(f"({', '.join(_quoted(row[n]) for n in places)})" for row in rows)
-        + ")"
+        f"SELECT {selected([(source.name, table)], row=True)} FROM {source.name} "
+        f"WHERE ({columns}) IN ({keys})"
     )
 
 
@@ -217,7 +217,7 @@ def _output_column(text: str, alias: str) -> str:
 
     Return ``*`` for all columns, and an empty string for every other expression.
     """
-    if text in ("*", f"{alias}.*"):
+    if text == "*" or (text.endswith(".*") and raw(text[:-2]) == raw(alias)):
         return "*"
     found = _OUTPUT_COLUMN.fullmatch(text)
     if found is None or found["name"].isdigit():

@@ -6,6 +6,8 @@ from typing import Any, Final, NamedTuple
 from weakref import WeakSet
 
 from isolang.errors import IsolangError
+from isolang.observe.catalogue import AGGREGATES, FUNCTIONS, VOLATILE
+from isolang.observe.rewriting import DatabaseFacts
 
 OWN_CONNECTIONS: Final[WeakSet[Any]] = WeakSet()
 """The connections that watches have opened themselves, which no watch records."""
@@ -17,12 +19,12 @@ class WatchedServer(NamedTuple):
     Attributes:
         place: the host, the port and the name of the database.
         oldest: the number of the oldest transaction that was running.
-        version: the version number of the server, such as 180006 for PostgreSQL 18.6.
+        facts: the version of the server, and the names of its functions.
     """
 
     place: tuple[Any, ...]
     oldest: int
-    version: int
+    facts: DatabaseFacts
 
 
 def connected(name: str, conninfo: str, parameters: dict[str, Any]) -> WatchedServer:
@@ -41,13 +43,20 @@ def connected(name: str, conninfo: str, parameters: dict[str, Any]) -> WatchedSe
     try:
         with psycopg.connect(conninfo, autocommit=True, **parameters) as own:
             OWN_CONNECTIONS.add(own)
-            found = own.execute("SELECT pg_snapshot_xmin(pg_current_snapshot())::text").fetchone()
+            ((oldest,),) = own.execute("SELECT pg_snapshot_xmin(pg_current_snapshot())::text")
+            names = [
+                frozenset(row[0] for row in own.execute(query))
+                for query in (AGGREGATES, FUNCTIONS, VOLATILE)
+            ]
             info = own.info
-            return WatchedServer(
-                (info.host, info.port, info.dbname),
-                int(found[0] if found else 0) % 2**32,
-                info.server_version,
+            facts = DatabaseFacts(
+                version=info.server_version,
+                aggregates=names[0],
+                functions=names[1],
+                volatile=names[2],
             )
+            place = (info.host, info.port, info.dbname)
+            return WatchedServer(place, int(oldest) % 2**32, facts)
     except psycopg.Error as error:
         what = " ".join(str(error).split())
         raise IsolangError(

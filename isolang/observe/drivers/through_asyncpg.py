@@ -21,7 +21,7 @@ from msgspec import Struct
 from isolang.errors import IsolangError
 from isolang.observe.drivers.hooks import Hooks, Steps
 from isolang.observe.drivers.library import State
-from isolang.observe.drivers.statements import MARK
+from isolang.observe.drivers.statements import with_returning
 
 if TYPE_CHECKING:
     from isolang.observe.drivers.driver import DriverWatch
@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 _ONE: Final = ("fetchrow", "fetchval")
 _CALLS: Final = ("execute", "fetch", *_ONE)
 _COPY: Final = ("copy_from_query", "copy_from_table", "copy_records_to_table", "copy_to_table")
-_PASSED: Final = {
-    "executemany": "executemany", "fetchmany": "executemany", "cursor": "cursors",
-}  # fmt: skip
+_PASSED: Final = {"fetchmany": "executemany", "cursor": "cursors"}
 _PARAMETER: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\d+)", re.ASCII)
 # The types of key values whose text is what PostgreSQL reads.
 _SPELT: Final = (int, str, UUID, Decimal, date)
@@ -65,6 +63,8 @@ class Asyncpg:
             hooks.around(Connection, name, partial(self._call, name), awaits=True)
         for name in _CALLS[1:]:
             hooks.around(PreparedStatement, name, partial(self._prepared, name), awaits=True)
+        hooks.around(Connection, "executemany", self._many, awaits=True)
+        hooks.around(PreparedStatement, "executemany", self._many_prepared, awaits=True)
         for owner in (Connection, PreparedStatement):
             for name, kind in _PASSED.items():
                 if hasattr(owner, name):
@@ -72,7 +72,7 @@ class Asyncpg:
         for name in _COPY:
             hooks.before(Connection, name, partial(self._copy, name))
         hooks.around(Connection, "close", self._close, awaits=True)
-        hooks.before(Connection, "terminate", watch.closed)
+        hooks.before(Connection, "terminate", watch.transactions.closed)
 
     def place(self, connection: Any) -> tuple[Any, ...]:
         """Return the host, port and database of a connection, as libpq represents them.
@@ -125,6 +125,53 @@ class Asyncpg:
         sent = _Sent(self, name, connection, query, values, options, call, statement)
         return (yield from self._watch.statement(sent))
 
+    def _many(
+        self, original: Any, connection: Any, command: str, args: Any, **options: Any
+    ) -> Steps:
+        def send(values: Any) -> Callable[[], Any]:
+            return partial(original, connection, command, values, **options)
+
+        return (yield from self._each(connection, command, args, send))
+
+    def _many_prepared(self, original: Any, statement: Any, args: Any, **options: Any) -> Steps:
+        def send(values: Any) -> Callable[[], Any]:
+            return partial(original, statement, values, **options)
+
+        query = statement.get_query()
+        return (yield from self._each(statement._connection, query, args, send))
+
+    def _each(
+        self, connection: Any, query: str, args: Any, send: Callable[[Any], Callable[[], Any]]
+    ) -> Steps:
+        """Send a statement with several rows of values, and record each of them.
+
+        Args:
+            connection: the connection.
+            query: the statement.
+            args: the rows of values.
+            send: a function that returns the call of the application with rows of values.
+        """
+        each = None if hasattr(args, "__aiter__") else [tuple(values) for values in args]
+        if not each:
+            self._watch.passed(connection, "executemany", query)
+            return (yield send(args if each is None else each))
+        sent = [
+            _Sent(self, "execute", connection, query, values, {}, send([values])) for values in each
+        ]
+        hidden = partial(self._hidden_many, sent)
+        return (yield from self._watch.many(sent, send(each), hidden))
+
+    def _hidden_many(self, sent: Sequence[_Sent], selected: str) -> Steps:
+        """Return the rows of each statement, which has a RETURNING clause for the watch only."""
+        first = sent[0]
+        query = with_returning(first.text, selected)
+        statement = yield partial(first._done, partial(first.connection.prepare, query))
+        found = []
+        for one in sent:
+            call = partial(self.fetch_prepared, statement, *one.values)
+            found.append((yield partial(first._done, call)))
+        return found
+
     def _pass(self, kind: str, source: Any, *arguments: Any, **_: Any) -> None:
         if hasattr(source, "get_query"):
             self._watch.passed(source._connection, kind, source.get_query())
@@ -138,7 +185,7 @@ class Asyncpg:
 
     def _close(self, original: Any, connection: Any, **options: Any) -> Steps:
         send = partial(original, connection, **options)
-        return (yield from self._watch.ending(connection, commit=False, send=send))
+        return (yield from self._watch.transactions.ending(connection, commit=False, send=send))
 
 
 class _Sent(Struct):
@@ -178,21 +225,18 @@ class _Sent(Struct):
         return result
 
     def literal(self) -> str:
-        """Return the statement with a literal that contains the value's number for each value.
-
-        Return an empty string if a number has no value.
-        """
+        """Return the statement with the numbers of its values; empty if one has no value."""
         numbers = {int(n) for n in _PARAMETER.findall(self.text) if n}
         if not numbers <= set(range(1, len(self.values) + 1)):
             return ""
-        return _PARAMETER.sub(
-            lambda found: f"'isolang:parameter:{found[1]}'" if found[1] else found[0], self.text
-        )
+        return self.text
 
     def ask(self, query: str, *values: object) -> Steps:
-        """Send a query with the values of its marks, which have the statement's types."""
-        numbers = list(dict.fromkeys(MARK.findall(query)))
-        text = MARK.sub(lambda found: f"${numbers.index(found[1]) + 1}", query)
+        """Send a query with the values that it names by the statement's numbers."""
+        numbers = list(dict.fromkeys(n for n in _PARAMETER.findall(query) if n))
+        text = _PARAMETER.sub(
+            lambda found: f"${numbers.index(found[1]) + 1}" if found[1] else found[0], query
+        )
         if values:
             text = text.replace("%s", "$1")
         arguments = values or [self.values[int(n) - 1] for n in numbers]
@@ -229,8 +273,7 @@ class _Sent(Struct):
 
     def hidden(self, selected: str) -> Steps:
         """Send the write with a RETURNING clause whose rows only the watch receives."""
-        query = f"{self.text.strip().removesuffix(';')} RETURNING {selected}"
-        found, status = yield from self._fetch(query)
+        found, status = yield from self._fetch(with_returning(self.text, selected))
         if self.prepared is not None:
             self.prepared._last_status = status.encode()
         return {"execute": status, "fetch": []}.get(self.name), found

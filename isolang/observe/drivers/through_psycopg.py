@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from isolang.observe.drivers.hooks import Hooks, Steps
 from isolang.observe.drivers.library import State
+from isolang.observe.drivers.statements import with_returning
 
 if TYPE_CHECKING:
     from isolang.observe.drivers.driver import DriverWatch
@@ -103,7 +104,9 @@ class Psycopg:
         if not each or options or not isinstance(query, str):
             watch.passed(cursor.connection, "executemany", _text_of(query, cursor.connection))
             return (yield send)
-        return (yield from watch.many(sent, send, partial(_hidden_many, original, cursor, each)))
+        return (
+            yield from watch.many(sent, send, partial(_hidden_many, original, cursor, query, each))
+        )
 
     def _pass(
         self, watch: DriverWatch, kind: str, cursor: Any, query: Any = "", *_: Any, **__: Any
@@ -112,11 +115,11 @@ class Psycopg:
 
     def _finish(self, watch: DriverWatch, commit: bool, original: Any, connection: Any) -> Steps:
         send = partial(original, connection)
-        return (yield from watch.ending(connection, commit=commit, send=send))
+        return (yield from watch.transactions.ending(connection, commit=commit, send=send))
 
     def _enter(self, watch: DriverWatch, original: Any, block: Any) -> Steps:
         send = partial(original, block)
-        result, block.isolang_outer = yield from watch.block(
+        result, block.isolang_outer = yield from watch.transactions.block(
             block.connection, lambda: block.savepoint_name, send
         )
         return result
@@ -125,28 +128,32 @@ class Psycopg:
         send = partial(original, block, *raised)
         commit = not any(raised) and not block.force_rollback
         if getattr(block, "isolang_outer", False):
-            return (yield from watch.ending(block.connection, commit=commit, send=send))
+            return (
+                yield from watch.transactions.ending(block.connection, commit=commit, send=send)
+            )
         return (
-            yield from watch.end_block(
+            yield from watch.transactions.end_block(
                 block.connection, block.savepoint_name, commit=commit, send=send
             )
         )
 
 
-def _hidden_many(original: Any, cursor: Any, each: list[Any], query: str) -> Steps:
+def _hidden_many(original: Any, cursor: Any, query: str, each: list[Any], selected: str) -> Steps:
     """Run ``executemany`` with a RETURNING clause whose rows only the watch receives.
 
     Args:
         original: the original method ``executemany``.
         cursor: the cursor of the application.
+        query: the statement.
         each: the values of each execution.
-        query: the statement with the RETURNING clause.
+        selected: the columns of the RETURNING clause.
 
     Returns:
         For each execution, the returned rows.
     """
     from psycopg.pq import ExecStatus
 
+    query = with_returning(query, selected.replace("%", "%%"))
     yield partial(original, cursor, query, each, returning=True)
     found = [_texts(cursor)]
     while cursor.nextset():
@@ -215,7 +222,9 @@ class _Sent:
     def hidden(self, selected: str) -> Steps:
         from psycopg.pq import ExecStatus
 
-        query = f"{self.text.strip().removesuffix(';')} RETURNING {selected}"
+        query = with_returning(
+            self.text, selected.replace("%", "%%") if self._parameters else selected
+        )
         result = yield partial(
             self._original, self._cursor, query, *self._parameters, **self._options
         )

@@ -1,47 +1,218 @@
-"""Recognises SQL statements that begin or end a transaction, or that use savepoints."""
+"""Follows the transactions of the connections that a watch sees."""
 
 from __future__ import annotations
 
-import re
-from typing import Final, Literal, TypeAlias, get_args
+from collections.abc import Callable, Hashable
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
-from msgspec import Struct
+from isolang.observe.catalogue import Table
+from isolang.observe.closed import Trace
+from isolang.observe.drivers.hooks import Steps
+from isolang.observe.drivers.library import Library
+from isolang.observe.drivers.observed import ObservedTransaction
+from isolang.observe.plan import StatementPlan
+from isolang.observe.unseen import Unseen
+from isolang.run.outcome import RolledBack
 
-Kind: TypeAlias = Literal["begin", "commit", "rollback", "savepoint", "release", "back"]
-"""The effect of a statement on the transaction; ``back`` means ROLLBACK TO a savepoint."""
-
-_WORDS: Final = re.compile(
-    r"""\s*(?:
-    (?P<begin>begin|start\s+transaction)\b[^;]*
-    |(?P<back>(?:rollback|abort)(?:\s+(?:work|transaction))?\s+to(?:\s+savepoint)?)\s+(?P<to>\w+|"[^"]+")
-    |(?P<commit>commit|end)(?:\s+(?:work|transaction))?
-    |(?P<rollback>rollback|abort)(?:\s+(?:work|transaction))?
-    |(?P<savepoint>savepoint)\s+(?P<at>\w+|"[^"]+")
-    |(?P<release>release(?:\s+savepoint)?)\s+(?P<of>\w+|"[^"]+")
-    )\s*;?\s*""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_COMMENT: Final = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+if TYPE_CHECKING:
+    from isolang.run.record.recorder import Recorder
 
 
-class Control(Struct, frozen=True):
-    """A statement that begins or ends a transaction, or that uses a savepoint.
+CONTROLS: Final = ("begin", "commit", "rollback", "savepoint", "release", "back")
+"""The kinds of statements that begin or end a transaction, or change its savepoints."""
+
+
+class Lost(Exception):  # noqa: N818 - an end that was not seen, not a fault
+    """The watch did not see the end of the transaction, so its outcome is not known."""
+
+
+class OpenTransaction(ObservedTransaction):
+    """A transaction of the application.
 
     Attributes:
-        kind: the effect of the statement on the transaction.
-        name: the name of the savepoint; empty if the statement names none.
+        tables: the tables that it has looked up, by name, or why their rows cannot be identified.
+        level: its isolation level, once it is known.
     """
 
-    kind: Kind
-    name: str = ""
+    def __init__(self, session: Hashable, recorder: Recorder, *, versions: bool) -> None:
+        super().__init__(session, recorder, versions=versions)
+        self.tables: dict[str, Table | str] = {}
+        self.level = ""
 
 
-def control(text: str) -> Control | None:
-    """Return the effect of a statement on the transaction; ``None`` if it has no such effect."""
-    found = _WORDS.fullmatch(_COMMENT.sub(" ", text))
-    if found is None:
-        return None
-    parts = found.groupdict()
-    name = parts["to"] or parts["at"] or parts["of"] or ""
-    name = name[1:-1] if name.startswith('"') else name.lower()
-    return Control(next(kind for kind in get_args(Kind) if parts[kind]), name)
+class Transactions:
+    """The open transactions of one watch.
+
+    Attributes:
+        library: the library of the connections.
+        where: the place of the watched database.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        recorder: Recorder,
+        unseen: Unseen,
+        ended: Callable[[Trace], None],
+        *,
+        versions: bool,
+    ) -> None:
+        """Begin without transactions.
+
+        Args:
+            library: the library of the connections.
+            recorder: where transactions are recorded.
+            unseen: the counts of the watch.
+            ended: a function that takes each transaction that has ended.
+            versions: whether the history will also get the versions of the database's log.
+        """
+        self.library = library
+        self.where: tuple[Any, ...] = ()
+        self._recorder, self._unseen, self._ended = recorder, unseen, ended
+        self._versions = versions
+        self._open: dict[Any, OpenTransaction] = {}
+        self._numbers: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+        self._sessions = count()
+
+    def here(self, connection: Any) -> bool:
+        """Return whether a connection is to the watched database."""
+        return self.library.place(connection) == self.where
+
+    def arrive(self, connection: Any) -> OpenTransaction | None:
+        """Return the transaction of a statement; begin a transaction if the library does so."""
+        one = self.current(connection)
+        begins = one is None and self.library.begins(connection)
+        if begins and self.library.state(connection) == "idle":
+            one = self.begin(connection)
+        if one is not None and self.library.pipelined(connection):
+            self._unseen.note("pipelines")
+            self.end(connection, Lost())
+            return None
+        return one
+
+    def open(self, connection: Any) -> OpenTransaction | None:
+        """Return the open transaction of a connection, whatever the library says about it."""
+        return self._open.get(connection)
+
+    def current(self, connection: Any) -> OpenTransaction | None:
+        """Return the transaction of a connection; end it if it has ended without the watch."""
+        one = self._open.get(connection)
+        if one is not None and not one.alone and self.library.state(connection) == "idle":
+            self.end(connection, Lost())
+            return None
+        return one
+
+    def begin(self, connection: Any) -> OpenTransaction | None:
+        """Begin a transaction; return ``None`` if the database is another one."""
+        if not self.here(connection):
+            self._unseen.note("databases", str(self.library.place(connection)))
+            return None
+        if connection not in self._numbers:
+            self._numbers[connection] = next(self._sessions)
+        one = self._open[connection] = OpenTransaction(
+            (id(self), self._numbers[connection]), self._recorder, versions=self._versions
+        )
+        return one
+
+    def end(self, connection: Any, error: BaseException | None) -> None:
+        """End a transaction; record a lost transaction with its writes and an unknown outcome."""
+        one = self._open.pop(connection)
+        if isinstance(error, Lost) and not one.committing:
+            one.announce()
+        self._ended(one.end(error))
+
+    def interrupted(self, connection: Any) -> None:
+        """End the transaction if an exception has ended it, or the connection."""
+        one = self._open.get(connection)
+        going_on = one is None or one.alone or self.library.state(connection) in ("open", "failed")
+        if not going_on:
+            gone = not self.library.place(connection)
+            self.end(connection, RolledBack() if gone else Lost())
+
+    def ending(self, connection: Any, *, commit: bool, send: Callable[[], Any]) -> Steps:
+        """Send a call that ends a transaction, and record the outcome."""
+        one = self.current(connection)
+        if one is None:
+            return (yield send)
+        # PostgreSQL rolls back at the COMMIT of a failed transaction, without an error.
+        commit = commit and self.library.state(connection) == "open"
+        if commit:
+            one.announce()
+        try:
+            result = yield send
+        except BaseException as error:
+            if connection in self._open:
+                self.end(connection, error if commit else RolledBack())
+            raise
+        if connection not in self._open:
+            return result
+        if self.library.state(connection) in ("idle", "unknown"):
+            commit = commit and not self.library.refused(result)
+            self.end(connection, None if commit else RolledBack())
+        elif commit:  # the statement is in a pipeline
+            self.end(connection, Lost())
+        else:
+            self.end(connection, RolledBack())
+        return result
+
+    def block(
+        self, connection: Any, savepoint: Callable[[], str], send: Callable[[], Any]
+    ) -> Steps:
+        """Send a call that begins a block: a transaction, or a savepoint within a transaction.
+
+        Args:
+            connection: the connection of the block.
+            savepoint: a function that returns the savepoint's name, once the block has begun.
+            send: the call that begins the block.
+
+        Returns:
+            The result of the call, and whether it began a transaction.
+        """
+        one = self.current(connection)
+        idle = self.library.state(connection) == "idle"
+        result = yield send
+        if idle:
+            self.begin(connection)
+        elif one is not None:
+            one.savepoint(savepoint())
+        return result, idle
+
+    def end_block(
+        self, connection: Any, savepoint: str, *, commit: bool, send: Callable[[], Any]
+    ) -> Steps:
+        """Send a call that ends the block of a savepoint."""
+        result = yield send
+        one = self.current(connection)
+        if one is not None:
+            one.sent()
+            if not commit:
+                one.roll_back_to(savepoint)
+            one.release(savepoint)
+        return result
+
+    def closed(self, connection: Any) -> None:
+        """Note that a connection is closed at once; a pending COMMIT has an unknown outcome."""
+        one = self._open.get(connection)
+        if one is not None:
+            self.end(connection, Lost() if one.committing else RolledBack())
+
+    def controlled(self, connection: Any, plan: StatementPlan, send: Callable[[], Any]) -> Steps:
+        """Send a statement that begins or ends a transaction, or changes its savepoints."""
+        if plan.kind in ("commit", "rollback"):
+            return (yield from self.ending(connection, commit=plan.kind == "commit", send=send))
+        one = self.current(connection)
+        idle = self.library.state(connection) == "idle"
+        result = yield send
+        if idle and self.library.state(connection) == "open":
+            one = self.begin(connection)
+        if one is not None:
+            one.sent()
+        if one is not None and plan.kind == "savepoint":
+            one.savepoint(plan.name)
+        elif one is not None and plan.kind == "release":
+            one.release(plan.name)
+        elif one is not None and plan.kind == "back":
+            one.roll_back_to(plan.name)
+        return result

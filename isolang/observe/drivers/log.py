@@ -1,0 +1,104 @@
+"""Reads what the log of the watched database says about versions, and their writers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from isolang.errors import IsolangError
+from isolang.observe.catalogue import Table, lookup
+from isolang.observe.drivers import rows
+from isolang.observe.drivers.changes import SeenRow, value_text, written_text
+from isolang.observe.drivers.recording import GONE
+from isolang.observe.lexer import raw
+from isolang.run.drivers.postgres_log import LoggedChange, PostgresLog
+from isolang.run.record.database_log import Installed, RewrittenHistory, rewrite_history
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class VersionsLog:
+    """The changes that the database logs while a watch runs."""
+
+    def __init__(self, connect: Callable[[], Any], name: str, names: Mapping[str, str]) -> None:
+        """Begin to read.
+
+        Args:
+            connect: a function that returns a connection of the watch's own.
+            name: the name of the watch, for messages.
+            names: the names of tables in the history, if they differ from those in the database.
+
+        Raises:
+            IsolangError: the database does not log its versions.
+        """
+        self._connect, self._names = connect, names
+        self._log = PostgresLog(connect, name)
+        self._changes: list[LoggedChange] = []
+        self._ended = False
+
+    def end(self) -> None:
+        """Read what was logged, and stop."""
+        self._changes += self._log.changes()
+        self._log.close()
+        self._ended = True
+
+    def account(self, path: Path, into: Path) -> RewrittenHistory:
+        """Write a recorded history with the versions of the log."""
+        if not self._ended:
+            self._changes += self._log.changes()
+        before = self._log.before % 2**32
+
+        def is_initial(transaction: str) -> bool:
+            return 0 < (before - int(transaction)) % 2**32 < 2**31
+
+        return rewrite_history(
+            path, self._installed(), is_initial=is_initial, into=into, values_are_writers=True
+        )
+
+    def _installed(self) -> Iterator[Installed]:
+        tables: dict[str, Table | str] = {}
+        with self._connect() as connection:
+            for change in self._changes:
+                if change.table not in tables:
+                    found = connection.execute(lookup([change.table])).fetchall()
+                    tables[change.table] = rows.table_of(found, self._names)
+                table = tables[change.table]
+                if not isinstance(table, str):
+                    yield from _versions_of(change, table)
+
+
+def log_of(log: VersionsLog | None, name: str) -> VersionsLog:
+    """Return the log of a watch.
+
+    Raises:
+        IsolangError: the watch reads no log.
+    """
+    if log is None:
+        raise IsolangError(f"{name}: no versions were asked for; hint: versions=True")
+    return log
+
+
+def _versions_of(change: LoggedChange, table: Table) -> Iterator[Installed]:
+    """Yield the versions that a change of the log installs, with their keys in the history."""
+    number = change.transaction % 2**32
+
+    def key(row: Mapping[str, str | None]) -> str | None:
+        values = [row.get(one) for one in table.key]
+        return None if None in values else rows.key_of(table.name, values)
+
+    new, old = key(change.row), key(change.old)
+    if old is not None and old != new and change.kind == "UPDATE":
+        yield Installed(transaction=number, key=old, value=GONE)
+    if new is None:
+        new = old if change.kind == "DELETE" else None
+    if new is not None:
+        gone = change.kind == "DELETE"
+        others = {raw(one) for one in table.others}
+        row = {one: value_text(value) for one, value in change.row.items() if one in others}
+        yield Installed(
+            transaction=number,
+            key=new,
+            value=GONE if gone else number,
+            row="" if gone else written_text(SeenRow(row=row)),
+        )
