@@ -39,6 +39,8 @@ from isolang.observe.drivers.transactions import Lost, OpenTransaction, Transact
 from isolang.observe.executed import joined_by_key
 from isolang.observe.lexer import raw
 from isolang.observe.plan import JOINS, named
+from isolang.observe.predicates import Parameters
+from isolang.observe.rewriting import limit_value
 from isolang.observe.unseen import (
     CALLED,
     CASCADES,
@@ -255,6 +257,7 @@ class StatementRecorder:
         locks = bool(plan.lock) and not one.alone  # in autocommit, its locks end with it
         alone = len(plan.sources) == 1 and all(tables)
         sums = plan.sources[0].how == "all"
+        single = bool(plan.limit) and limit_value(statement.part, plan.limit, Parameters()) == 1
         for attempt in range(1, _ATTEMPTS + 1):
             before = Matched()
             if not locks:
@@ -263,7 +266,7 @@ class StatementRecorder:
             count = sent.count(result)
             names, returned = sent.output_rows(result, len(statement.output()))
             limited = bool(plan.limit or plan.offset or plan.skips)
-            first = sent.first_only and not sums
+            first = sent.first_only and not sums and not single
             query = None
             if returned and alone and not sums and (limited or first or plan.lock):
                 query = rows.returned_keys(statement, bodies[0].tables[0][1], returned, names)
