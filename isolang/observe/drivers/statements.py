@@ -70,7 +70,7 @@ class Statement(Struct, frozen=True, kw_only=True):
         return named and listed[:4] == ["count", "(", "*", ")"] and not grouped
 
     def bodies(self, tables: Sequence[Table | None]) -> list[Body]:
-        """Return the FROMs of a SELECT, with the tables whose rows can be identified.
+        """Return each FROM of a SELECT, with the tables whose rows can be identified.
 
         Args:
             tables: the table of each source; ``None`` if its rows cannot be identified.
