@@ -485,7 +485,8 @@ class Session:
         history, made, condition = self._history, done.statement.plan, done.statement.condition
         history.doubtful.setdefault(table.name, table.name)
         history.unordered.add(table.name)
-        kind = predicate = ""
+        kind = ""
+        predicate: Predicate = ""
         if made.kind == "update":
             kind, predicate, _ = predicate_of(
                 done, table, len(writes), made.partial, committed=_is_committed(one)

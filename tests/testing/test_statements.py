@@ -27,7 +27,7 @@ def parsed(text):
         ("select a.x, f(a, 1) AS y FROM s.account AS a", ("a.x", "f(a, 1) AS y"), ()),
         ("insert into s.t AS u values (1) returning id, u.a", ("id", "u.a"), ()),
         ("UPDATE t SET a = a + 1 WHERE b = 2", (), ("a",)),
-        ('UPDATE t SET "A" = f(x, y = 1), B = (1), c=3 WHERE d = 2', (), ('"A"', "b", "c")),
+        ('UPDATE t SET "A" = f(x, y = 1), B = (1), c=3 WHERE d = 2', (), ("A", "b", "c")),
         ("UPDATE t SET a = 1 FROM u WHERE b = 2 RETURNING t.a", ("t.a",), ("a",)),
         ("INSERT INTO t (a) VALUES (1)", (), ()),
     ],
@@ -36,7 +36,7 @@ def test_what_is_returned_and_set(text, returned, sets):
     """The expressions of the list, or behind RETURNING, as written; the columns behind SET."""
     found = parsed(text)
     assert found.output() == returned or (found.plan.silent and not returned)
-    assert found.sets() == sets
+    assert found.plan.assigned == set(sets)
 
 
 @pytest.mark.parametrize(

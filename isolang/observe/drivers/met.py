@@ -116,13 +116,12 @@ class ConditionRecorder:
             found,
             plan.partial if partial is None else partial,
             committed=(yield from self._committed(one, sent, plan)),
-            modern=self.possible,
         )
         if not (kind or predicate):
             return
         pinned = looked_up(condition, table, done) is not None
         versions = [(key, v) for key, v in (met or {}).items() if v is not None]
-        whole = met is not None and len(versions) == len(met)
+        whole = self.possible and met is not None and len(versions) == len(met)
         if kind or not whole or (order is not None and len(versions) != found):
             self._unseen.note(NOT_FOUND if pinned else kind_of(kind or CONDITIONS), sent.text)
             return

@@ -462,8 +462,8 @@ class StatementRecorder:
             versions: the new version of each row; the last one of a deleted row.
             old: whether the versions name those that they replaced.
         """
-        kind, sets = statement.plan.kind, statement.sets()
-        moved = bool({raw(column) for column in sets} & set(table.key))
+        kind, assigned = statement.plan.kind, statement.plan.assigned
+        moved = bool(assigned & set(table.key))
         if kind != "insert":
             replaced: rows.Versions = {
                 key: rows.Version(number=one.old, seen=one.seen, cells=one.old_cells)
@@ -483,6 +483,7 @@ class StatementRecorder:
                 self._unseen.note("deleted", key)
             else:
                 self._versions.wrote(key, version.number)
+                sets = [column for column in table.others if raw(column) in assigned]
                 seen = replace(version.seen, named=sets)
                 one.write(key, version.number, seen, step=step)
         proposed = statement.plan.proposed
@@ -516,7 +517,7 @@ def _step(
     statement: Statement, table: Table, key: str, version: rows.Version | None, *, old: bool
 ) -> Wrote:
     """Return a write of a row in detail; ``old`` says whether the version names its old one."""
-    plain = statement.plan.kind == "insert" and not statement.upserts()
+    plain = statement.plan.kind == "insert" and not statement.plan.upserts
     replaced = None
     if version is not None and version.old is not None:
         replaced = KnownVersion(key, version.old, version.old_cells)

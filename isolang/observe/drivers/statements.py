@@ -43,25 +43,6 @@ class Statement(Struct, frozen=True, kw_only=True):
             begin = self._find("returning") + 1
         return tuple(self.between(first, last) for first, last in self._listed(begin, end))
 
-    def sets(self) -> tuple[str, ...]:
-        """Return the columns that an UPDATE sets, as they are written."""
-        if self.plan.kind != "update":
-            return ()
-        begin = self._find("set") + 1
-        end = min(self._find(word) for word in ("from", "where", "returning"))
-        found = []
-        for first, last in self._listed(begin, end):
-            for one in self.part[first:last]:
-                if one.text == "=":
-                    break
-                if one.kind in ("word", "quoted"):
-                    found.append(one.text)
-        return tuple(found)
-
-    def upserts(self) -> bool:
-        """Return whether an INSERT may update a row (ON CONFLICT)."""
-        return self._find("conflict") < len(self.part)
-
     def counts(self) -> bool:
         """Return whether the result is nothing but the number of the rows that match."""
         listed = [one.text for one in self.part[1 : self.plan.place]]
