@@ -182,6 +182,14 @@ def robust(
             help="Tables of a run with the same primary keys (savings,checking); may be repeated.",
         ),
     ] = [],  # noqa: B006
+    foreign_keys: Annotated[
+        str,
+        typer.Option(
+            "--foreign-keys", metavar="URL", show_default=False,
+            help="Take the foreign keys of a run's tables from the catalogue of this PostgreSQL "
+            "database.",
+        ),
+    ] = "",
     write: Annotated[
         str,
         typer.Option(
@@ -213,7 +221,7 @@ def robust(
     from isolang.foresee.decide import decide, lowest, mends
 
     is_text = "(" in source and not os.path.exists(source)
-    found, run = _templates(source, same_keys, reading, is_text=is_text)
+    found, run = _templates(source, same_keys, foreign_keys, reading, is_text=is_text)
     if write:
         _write(write, run, source)
     if whole_rows:
@@ -226,12 +234,15 @@ def robust(
     notes: list[str] = []
     smallest: tuple[tuple[Mend, ...], ...] = ()
     levels_found: dict[str, Level] = {}
-    try:
-        if decision.standing == "not robust":
+    if decision.standing == "not robust":
+        try:
             smallest = mends(found, levels, sessions=sessions, work=steps)
+        except UnsupportedError as error:
+            notes.append(f"not all mends are known: {error}")
+    try:
         levels_found = lowest(found, sessions=sessions, work=steps)
     except UnsupportedError as error:
-        notes.append(f"not all mends and lowest levels are known: {error}")
+        notes.append(f"the lowest levels are not known: {error}")
     report = RobustReport(
         source=name,
         at=level,
@@ -265,7 +276,7 @@ def robust(
 
 
 def _templates(
-    source: str, same_keys: list[str], reading: ReadOptions, *, is_text: bool
+    source: str, same_keys: list[str], url: str, reading: ReadOptions, *, is_text: bool
 ) -> tuple[Templates, Extracted | None]:
     """Return the templates from a text, a file or a run.
 
@@ -275,14 +286,20 @@ def _templates(
     from isolang.programs.syntax import load_templates, parse_templates
 
     if is_text or _has_templates(source):
-        if same_keys:
-            raise Mistake("--same-keys belongs to a run: templates name their parameters")
+        for given, option in ((same_keys, "--same-keys"), (url, "--foreign-keys")):
+            if given:
+                raise Mistake(f"{option} belongs to a run: templates name their parameters")
         return templates(parse_templates(source) if is_text else load_templates(source)), None
     from isolang.foresee.extract import extract
     from isolang.history import read_history
 
     groups = [one.split(",") for one in same_keys]
-    run = extract(read_history(source, reading), same_keys=groups)
+    catalogue = None
+    if url:
+        from isolang.foresee.foreign_keys import foreign_keys
+
+        catalogue = foreign_keys(url)
+    run = extract(read_history(source, reading), same_keys=groups, catalogue=catalogue)
     return run.templates, run
 
 
@@ -328,6 +345,7 @@ def _conditions_of_run(run: Extracted) -> Iterator[str]:
         "its statements"
     )
     yield "each statement of the programs finds its rows by their primary keys, unless it is a scan"
+    yield from run.foreign_keys
 
 
 def _level(name: str) -> Literal["mvrc", "si"]:
@@ -492,7 +510,7 @@ def _schedule(found: RobustCounterexample) -> Iterator[str]:
 
 
 def _mends(report: RobustReport) -> Iterator[str]:
-    if not report.mends and report.notes:
+    if not report.mends and any("mends" in note for note in report.notes):
         return
     if not report.mends:
         yield "No change of at most three reads to updates mends this."

@@ -8,13 +8,22 @@ Levels to Transactions in a Multiversion Setting*, PODS 2023).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 from isolang.errors import UnsupportedError
-from isolang.foresee.robust import LEVELS, MOST_STEPS, Level, SearchBudget, candidates, robust
+from isolang.foresee.robust import (
+    LEVELS,
+    MOST_STEPS,
+    Level,
+    SearchBudget,
+    SplitSchedule,
+    candidates,
+    robust,
+)
 from isolang.foresee.split import Counterexample, counterexample
 from isolang.foresee.templates import Templates
 
@@ -25,6 +34,7 @@ MOST_MENDS: Final = 3
 """The largest number of reads to change in order to make templates robust."""
 
 Standing: TypeAlias = Literal["robust", "not robust", "unknown"]
+_Read: TypeAlias = tuple[str, int]  # a program, and the number of a step
 
 
 class Mend(Struct, frozen=True, kw_only=True):
@@ -93,6 +103,8 @@ def decide(
     refused_by_rows: Counterexample | None = None
     gave_up = ""
     try:
+        if robust(templates.reduced(), levels, sessions=sessions, budget=SearchBudget(work)):
+            return Decision(standing="robust")
         every = candidates(templates, levels, sessions=sessions, budget=SearchBudget(work))
         for candidate in itertools.islice(every, most):
             tried += 1
@@ -133,7 +145,7 @@ def mends(
     Raises:
         UnsupportedError: if the search gave up.
     """
-    reads: dict[tuple[str, int], Mend] = {}
+    reads: dict[_Read, Mend] = {}
     for branch in templates.branches:
         for one in branch.statements:
             if one.kind == "read" and one.keyed:
@@ -143,17 +155,77 @@ def mends(
                     read=one.text,
                     update=f"u{one.text.removeprefix('r')}",
                 )
-    budget = SearchBudget(work)
+    search = _Mends(templates, levels, reads, sessions=sessions, budget=SearchBudget(work))
+    place = {one: number for number, one in enumerate(reads)}
     for size in range(1, most + 1):
-        found: list[tuple[Mend, ...]] = []
-        for picked in itertools.combinations(reads, size):
-            budget.step()
-            changed = templates.promoted(picked)
-            if robust(changed, levels, sessions=sessions, budget=budget):
-                found.append(tuple(reads[one] for one in picked))
-        if found:
-            return tuple(found)
+        search.extend(frozenset(), size)
+        if search.found:
+            every = [sorted(some, key=place.__getitem__) for some in search.found]
+            every.sort(key=lambda some: [place[one] for one in some])
+            return tuple(tuple(reads[one] for one in some) for some in every)
     return ()
+
+
+class _Mends:
+    """The search for sets of reads whose promotion makes templates robust."""
+
+    def __init__(
+        self,
+        templates: Templates,
+        levels: Mapping[str, Level],
+        reads: Collection[_Read],
+        *,
+        sessions: bool,
+        budget: SearchBudget,
+    ) -> None:
+        self._templates, self._levels, self._reads = templates, levels, reads
+        self._sessions, self._budget = sessions, budget
+        self._candidates: dict[frozenset[_Read], SplitSchedule | None] = {}
+        self.found: set[frozenset[_Read]] = set()
+
+    def extend(self, some: frozenset[_Read], more: int) -> None:
+        """Find the sufficient sets that have ``more`` reads besides ``some``.
+
+        SOUND BECAUSE: a split schedule stays one if only other programs change. So each set that
+        suffices has a further read of one of the programs of any remaining candidate, on a relation
+        that another of its transactions accesses, too: without a conflict, an update changes
+        nothing.
+        """
+        candidate = self._candidate(some)
+        if candidate is None or not more:
+            if candidate is None:
+                self.found.add(some)
+            return
+        for one in _breaking(candidate):
+            if one in self._reads and one not in some:
+                self.extend(some | {one}, more - 1)
+
+    def _candidate(self, some: frozenset[_Read]) -> SplitSchedule | None:
+        """Return a candidate that remains after the promotion of some reads."""
+        if some not in self._candidates:
+            every = candidates(
+                self._templates.promoted(some).reduced(),
+                self._levels,
+                sessions=self._sessions,
+                budget=self._budget,
+            )
+            self._candidates[some] = next(every, None)
+        return self._candidates[some]
+
+
+def _breaking(candidate: SplitSchedule) -> Iterator[_Read]:
+    """Yield the reads of a candidate on relations that two of its transactions access."""
+    every = [one.branch for one in (candidate.split, *candidate.chain)]
+    accessing = Counter(
+        relation for own in every for relation in {one.relation for one in own.statements}
+    )
+    found = {
+        (own.program, one.step): None
+        for own in every
+        for one in own.statements
+        if one.kind == "read" and one.keyed and accessing[one.relation] > 1
+    }
+    yield from found
 
 
 def lowest(
@@ -171,6 +243,7 @@ def lowest(
         UnsupportedError: if the search gave up.
     """
     budget = SearchBudget(work)
+    templates = templates.reduced()
     levels: dict[str, Level] = dict.fromkeys(templates.programs, "ssi")
     for program in templates.programs:
         for level in LEVELS:

@@ -4,8 +4,8 @@ All transactions with the same label are instances of one program. Transactions 
 instances of the same program if they execute the same sequence of statements. Each sequence that a
 program executed is a branch of the program. A row is identified by its table and the values of its
 primary key (``savings/7``). Within a transaction, the same row always becomes the same parameter.
-Rows of different tables never share a parameter, because a run does not show which columns are
-foreign keys. The argument ``same_keys`` states them.
+Rows of different tables share a parameter only by a foreign key, which a run does not show: the
+database's catalogue states it, or the argument ``same_keys``.
 
 A read and a later write of its row are one update if the run says that one statement executed both,
 or that the read locked the row. Otherwise they remain a read and a write, and a read that locks a
@@ -20,12 +20,15 @@ snapshot is older): this is what an update in its place does. Neither keeps othe
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from isolang.errors import UnsupportedError
+from isolang.foresee.foreign_keys import ForeignKeys, KeyColumn, domains, require_tables
 from isolang.foresee.run import program_of
 from isolang.foresee.templates import (
     ALL,
@@ -68,25 +71,33 @@ class Extracted(Struct, frozen=True, kw_only=True):
         transactions: the number of all instances in the run.
         ignored: the number of transactions without a branch, because it is not certain that they
             committed, or because they access no row.
+        foreign_keys: sentences about the foreign keys of the catalogue that matter.
     """
 
     templates: Templates
     counts: tuple[int, ...]
     transactions: int
     ignored: int
+    foreign_keys: tuple[str, ...] = ()
 
 
-def extract(history: History, *, same_keys: Collection[Collection[str]] = ()) -> Extracted:
+def extract(
+    history: History,
+    *,
+    same_keys: Collection[Collection[str]] = (),
+    catalogue: ForeignKeys | None = None,
+) -> Extracted:
     """Extract the templates from a history.
 
     Args:
         history: the history of the run.
         same_keys: sets of tables that share their primary keys, because the keys are also foreign
             keys.
+        catalogue: the foreign keys of the database of the run; ``None`` if they are not known.
 
     Raises:
-        UnsupportedError: if no committed transaction accesses a row, or if a predicate read names
-            no table.
+        UnsupportedError: if no committed transaction accesses a row, if a predicate read names no
+            table, or if the catalogue has none of the run's tables.
 
     >>> from isolang import History, Transaction
     >>> found = extract(History.from_transactions([
@@ -96,15 +107,16 @@ def extract(history: History, *, same_keys: Collection[Collection[str]] = ()) ->
     >>> print(*shown(found.templates))
     program P(acc1, acc2) r(acc[acc1]) w(acc[acc1], 0) r(acc[acc2])
     """
-    words = _Words({table: min(tables) for tables in same_keys for table in tables})
+    words = _Words(domains(same_keys, catalogue))
     found: dict[tuple[str, tuple[TemplateStatement, ...]], int] = {}
+    callers: dict[tuple[str, tuple[TemplateStatement, ...]], list[str]] = {}
     ignored = 0
     names: dict[tuple[TemplateStatement, ...], str] = {}
     for number, transaction in enumerate(history.transactions()):
         if transaction.status == "initial":
             continue
         sent = history.statements_of(number)
-        statements = words.statements(transaction.ops, transaction.failed, sent)
+        places, statements = words.statements(transaction.ops, transaction.failed, sent)
         if transaction.status != "committed" or not statements:
             ignored += 1
             continue
@@ -114,9 +126,15 @@ def extract(history: History, *, same_keys: Collection[Collection[str]] = ()) ->
         else:
             name = words.word(program_of([label] if isinstance(label, str) else label))
         found[name, statements] = found.get((name, statements), 0) + 1
+        if (name, statements) not in callers:
+            first = int(history.columns.op_start[number])
+            callers[name, statements] = [history.remark(first + n).caller for n in places]
     if not found:
         what = "no committed transaction that touches a row"
         raise UnsupportedError(f"{history.name}: {what}, so there are no templates")
+    if catalogue is not None:
+        require_tables(history, words.tables, catalogue)
+    numbers: dict[str, dict[tuple[str, ...], int]] = {}
     of_program: dict[str, int] = {}
     branches, counts = [], []
     several = {name for name, _ in found if sum(one == name for one, _ in found) > 1}
@@ -129,7 +147,9 @@ def extract(history: History, *, same_keys: Collection[Collection[str]] = ()) ->
                 way=f"sequence {of_program[name]}" if name in several else "",
                 parameters=tuple(dict.fromkeys(used)),
                 different=frozenset(),
-                statements=statements,
+                statements=tuple(
+                    _numbered(statements, callers[name, statements], numbers.setdefault(name, {}))
+                ),
             )
         )
         counts.append(count)
@@ -138,7 +158,31 @@ def extract(history: History, *, same_keys: Collection[Collection[str]] = ()) ->
         counts=tuple(counts),
         transactions=sum(counts),
         ignored=ignored,
+        foreign_keys=tuple(catalogue.sentences(words.tables) if catalogue is not None else ()),
     )
+
+
+def _numbered(
+    statements: Sequence[TemplateStatement],
+    callers: Sequence[str],
+    numbers: dict[tuple[str, ...], int],
+) -> Iterator[TemplateStatement]:
+    """Yield the statements of a sequence with numbers that are the same in all sequences.
+
+    Statements of a program are the same if the same line executed them on the same relation. If no
+    lines were recorded, they are the same if they have the same text, and as many statements with
+    this text come before them in their sequences.
+
+    Args:
+        statements: the statements.
+        callers: the ``file:line`` that executed each of them; empty if it is not known.
+        numbers: the numbers of the program's statements, to which new ones are added.
+    """
+    seen: Counter[str] = Counter()
+    for one, caller in zip(statements, callers, strict=True):
+        same = (caller, one.kind, one.relation) if caller else (one.text, str(seen[one.text]))
+        yield replace(one, step=numbers.setdefault(same, len(numbers)))
+        seen[one.text] += 1
 
 
 def shown(templates: Templates) -> Iterator[str]:
@@ -165,13 +209,16 @@ class _Words:
     """Chooses the names of relations and parameters in the extracted templates.
 
     Args:
-        group: for each table that shares its primary key with other tables, the name of one table
-            in that group.
+        domains: for each column of a primary key that shares its values with others, one of them.
+
+    Attributes:
+        tables: the tables of all rows so far.
     """
 
-    def __init__(self, group: Mapping[str, str]) -> None:
-        self._group = group
+    def __init__(self, domains: Mapping[KeyColumn, KeyColumn]) -> None:
+        self._domains = domains
         self._words: dict[str, str] = {}
+        self.tables: set[str] = set()
 
     def word(self, text: str) -> str:
         """Return a valid identifier for a text; different texts get different identifiers."""
@@ -185,8 +232,10 @@ class _Words:
 
     def statements(
         self, ops: Sequence[tuple[Any, ...]], failed: Collection[int], sent: Statements
-    ) -> tuple[TemplateStatement, ...]:
+    ) -> tuple[list[int], tuple[TemplateStatement, ...]]:
         """Return the statements of a transaction, with parameters in place of its rows' keys.
+
+        The first result has the operation of each statement, by its number in the transaction.
 
         Args:
             ops: its operations.
@@ -197,6 +246,7 @@ class _Words:
         merged = set(updates.values())
         parameters: dict[tuple[str, int, str], str] = {}
         found: list[TemplateStatement] = []
+        places: list[int] = []
         for number, op in enumerate(ops):
             if number in failed or number in merged:
                 continue
@@ -215,6 +265,7 @@ class _Words:
             relation = self.word(table)
             all_columns, nothing = frozenset([ALL]), frozenset[str]()
             letter = _LETTERS.get(kind, kind)
+            places.append(number)
             found.append(
                 TemplateStatement(
                     kind=kind,
@@ -226,11 +277,12 @@ class _Words:
                     text=f"{letter}({relation}[{', '.join(key or '*' for key in keys)}])",
                 )
             )
-        return tuple(found)
+        return places, tuple(found)
 
     def _keys(self, table: str, values: tuple[str, ...]) -> Iterator[tuple[str, int, str]]:
+        self.tables.add(table)
         for place, value in enumerate(values):
-            yield self._group.get(table, table), place, value
+            yield *self._domains.get((table, place), (table, place)), value
 
     def _parameter(self, key: tuple[str, int, str], known: Mapping[Any, str]) -> str:
         count = sum(one[:2] == key[:2] for one in known)

@@ -154,13 +154,11 @@ def candidates(
     """
     work = budget or SearchBudget()
     accesses = _by_relation(one for other in templates.branches for one in other.statements)
-    splits = [
-        split
-        for branch in templates.branches
-        for split in _splits(templates, levels, branch, accesses, work)
-    ]
-    for split in splits:
-        yield from split.pairs()
+    splits = []
+    for branch in templates.branches:
+        for split in _splits(templates, levels, branch, accesses, work):
+            splits.append(split)
+            yield from split.pairs()
     every = [chains for split in splits for chains in split.chains(sessions=sessions)]
     yield from heapq.merge(*every, key=lambda one: len(one.chain))
 

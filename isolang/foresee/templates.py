@@ -9,6 +9,7 @@ executions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import combinations
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -161,6 +162,42 @@ class Templates(Struct, frozen=True, kw_only=True):
         )
         return replace(self, branches=branches)
 
+    def reduced(self) -> Templates:
+        """Return templates with fewer statements that are robust exactly if these are.
+
+        SOUND BECAUSE: in a split schedule, each transaction conflicts with others by at most two
+        of its statements. All rows that these do not name can be rows of its own, on which it
+        neither waits nor conflicts. So a branch can be replaced by its parts that have the
+        parameters of two statements, and those of its first one, which takes the snapshot. What
+        such a part does in a split schedule, the whole branch does, too, with rows of its own for
+        the rest.
+        """
+        found: dict[object, Branch] = {}
+        for branch in self.branches:
+            for part in _parts(branch):
+                found.setdefault(self._shape(part), part)
+        shorter = sum(len(one.statements) for one in found.values())
+        if shorter >= sum(len(one.statements) for one in self.branches):
+            return self  # a few long branches are searched sooner than many short ones
+        return replace(self, branches=tuple(found.values()))
+
+    def _shape(self, branch: Branch) -> object:
+        """Return what two branches have in common if they differ in names of parameters only."""
+        numbers = {name: number for number, name in enumerate(branch.parameters)}
+        kinds = tuple(self.types[branch.program, name] for name in branch.parameters)
+        statements = tuple(
+            (
+                one.kind,
+                one.relation,
+                tuple((numbers[key],) if isinstance(key, str) else key for key in one.keys),
+                one.reads,
+                one.writes,
+            )
+            for one in branch.statements
+        )
+        different = frozenset((numbers[a], numbers[b]) for a, b in branch.different)
+        return branch.program, kinds, statements, different
+
     def changed(self, change: Callable[[TemplateStatement], TemplateStatement]) -> Templates:
         """Return templates in which each statement is replaced by the result of a function."""
         branches = tuple(
@@ -168,6 +205,39 @@ class Templates(Struct, frozen=True, kw_only=True):
             for branch in self.branches
         )
         return replace(self, branches=branches)
+
+
+def _parts(branch: Branch) -> Iterator[Branch]:
+    """Yield the parts of a branch that :meth:`Templates.reduced` needs."""
+    together = {name: frozenset([name]) for name in branch.parameters}
+    for statement in branch.statements:
+        names = [key for key in statement.keys if isinstance(key, str)]
+        union = frozenset[str]().union(*(together[name] for name in names))
+        together |= dict.fromkeys(union, union)
+    every = list(dict.fromkeys(together.values()))
+    first = next((together[key] for key in branch.statements[0].keys if isinstance(key, str)), None)
+    others = [one for one in every if one != first]
+    if len(others) <= 2:
+        yield branch
+        return
+    for one, other in combinations(others, 2):
+        yield _part(branch, one | other | (first or frozenset()))
+
+
+def _part(branch: Branch, names: frozenset[str]) -> Branch:
+    """Return the statements of a branch that have no other parameters than these."""
+    statements = tuple(
+        one
+        for one in branch.statements
+        if all(key in names for key in one.keys if isinstance(key, str))
+    )
+    used = dict.fromkeys(key for one in statements for key in one.keys if isinstance(key, str))
+    return replace(
+        branch,
+        statements=statements,
+        parameters=tuple(used),
+        different=frozenset((a, b) for a, b in branch.different if a in used and b in used),
+    )
 
 
 def meet(one: frozenset[str], other: frozenset[str]) -> bool:

@@ -13,6 +13,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -268,9 +269,10 @@ def play(predictions: Predictions, stage: Stage, folder: Path) -> Foreseen:
         folder: the folder in which those of the recordings lie.
     """
     played, server = [], ""
-    for n, prediction in enumerate(predictions.found, 1):
+    fresh = (one for n in count(1) if not (one := folder / f"foreseen-{n}").exists())
+    for prediction in predictions.found:
         player = _Player(stage, predictions, prediction)
-        played.append(player.play(folder / f"foreseen-{n}"))
+        played.append(player.play(next(fresh)))
         server = server or player.server
     return Foreseen(level=stage.level, server=server, predictions=predictions, played=tuple(played))
 
@@ -331,7 +333,8 @@ class _Player:
         folder.mkdir(parents=True, exist_ok=True)
         split = self._statements(t, made[t], steps)
         events = self._scheduled(folder, made, t, split, between)
-        return self._judged(folder, shown, events)
+        scheduled = {i: made[i] for i in (t, *between)}
+        return self._judged(folder, shown, scheduled, events)
 
     def _statements(self, t: int, call: AppCall | None, steps: int) -> int:
         """Return how many statements made the first steps of a transaction."""
@@ -389,7 +392,11 @@ class _Player:
         return events
 
     def _judged(
-        self, folder: Path, shown: tuple[AppCall, ...], events: list[str]
+        self,
+        folder: Path,
+        shown: tuple[AppCall, ...],
+        made: Mapping[int, AppCall | None],
+        events: list[str],
     ) -> PlayedPrediction:
         from isolang.api import check, load_history
         from isolang.verdict import Invalid
@@ -404,8 +411,8 @@ class _Player:
         verdict = check(history, self._prediction.invalid.spec)
         confirmed = isinstance(verdict, Invalid) and verdict.certified
         if not confirmed and not events:
-            same = self._as_recorded(history)
-            events = ["the values explain it" if same else f"{shown[0]} executed other statements"]
+            others = [f"{call} executed other statements" for call in self._diverged(history, made)]
+            events = others or ["the values explain it"]
         return PlayedPrediction(
             prediction=self._prediction,
             calls=shown,
@@ -417,12 +424,21 @@ class _Player:
             verdict=verdict,
         )
 
-    def _as_recorded(self, history: History) -> bool:
-        """Return whether somebody executed the statements that the stranger had executed."""
+    def _diverged(self, history: History, made: Mapping[int, AppCall | None]) -> Iterator[AppCall]:
+        """Yield the calls that executed other statements than in the run.
+
+        Args:
+            history: the played history.
+            made: the calls that were played, by their numbers in the candidate.
+        """
         run, who = self._predictions.run, self._prediction.who
-        number = run.numbers[who[self._prediction.candidate.stranger]]
-        recorded = [op[:2] for op in run.history.transaction(number).ops]
-        return any([op[:2] for op in t.ops] == recorded for t in history.transactions())
+        played = [[op[:2] for op in one.ops] for one in history.transactions()]
+        for i, call in made.items():
+            recorded = [op[:2] for op in run.history.transaction(run.numbers[who[i]]).ops]
+            if recorded in played:
+                played.remove(recorded)
+            elif call is not None:
+                yield call
 
 
 def _brief(error: BaseException) -> str:

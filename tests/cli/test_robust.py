@@ -127,4 +127,4 @@ def test_a_search_that_gives_up_says_so(capfd):
     assert run.code == 3
     assert "UNKNOWN" in run.out
     assert "gave up after 50 steps" in run.out
-    assert "not all mends and lowest levels are known" in run.out
+    assert "the lowest levels are not known: the search for split" in run.out

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from isolang import History, Transaction
 from isolang.errors import UnsupportedError
-from isolang.foresee.decide import decide
+from isolang.foresee.decide import decide, lowest, mends
 from isolang.foresee.extract import extract, shown
 from isolang.foresee.templates import templates
+from isolang.history import read_history
 from isolang.programs.syntax import parse_templates
 
 
@@ -135,3 +138,68 @@ def test_written_templates_are_those_of_the_run(level) -> None:
         )
         assert one.standing == other.standing == "not robust"
         assert one.counterexample.names == other.counterexample.names
+
+
+def test_a_mend_changes_the_same_read_in_all_sequences() -> None:
+    """A read keeps its number where another sequence has other statements before it."""
+    short = [("r", "a/1", None), ("r", "b/1", None), ("w", "a/1", 1)]
+    history = run(
+        Transaction(short, label="P"),
+        Transaction([("r", "c/1", None), *[(op, key, 2) for op, key, _ in short]], label="P"),
+        Transaction([("r", "a/1", None), ("w", "b/1", 3)], label="Q"),
+    )
+    found = extract(history, same_keys=[("a", "b")]).templates
+    texts = {(b.program, one.step): one.text for b in found.branches for one in b.statements}
+    assert len(texts) == 6
+    for (one,) in mends(found, dict.fromkeys(found.programs, "si")):
+        changed = found.promoted([(one.program, one.step)])
+        kinds = [
+            (before.text, after.kind)
+            for old, new in zip(found.branches, changed.branches, strict=True)
+            for before, after in zip(old.statements, new.statements, strict=True)
+            if before != after
+        ]
+        assert set(kinds) == {(one.read, "update")}
+        assert len(kinds) == sum(b.program == one.program for b in found.branches)
+
+
+def test_hundreds_of_sequences_have_their_mends_and_lowest_levels(tmp_path) -> None:
+    """Orders with any number of items: only few parts of their sequences matter.
+
+    The line of the loop is one read, which is mended in all sequences.
+    """
+    draw = random.Random(1)
+    lines = []
+    for number in range(200):
+        items = draw.sample(range(30), draw.randint(1, 12))
+        ops = [f'[:r "district/{number % 5}" nil] [:w "district/{number % 5}" {number}]']
+        callers = ["shop.py:1", "shop.py:2"]
+        for item in items:
+            ops.append(f'[:r "item/{item}" nil] [:r "stock/{item}" nil]')
+            callers += ["shop.py:3", "shop.py:4"]
+            if draw.random() < 0.8:
+                ops.append(f'[:w "stock/{item}" {number}]')
+                callers.append("shop.py:5")
+        label = "Order" if number % 30 else "Check"
+        if label == "Check":
+            ops, callers = ops[1:2], callers[2:4]
+        shown_callers = " ".join(f'"{one}"' for one in callers)
+        lines.append(
+            f'{{:type :ok, :process 0, :label "{label}", :value [{" ".join(ops)}], '
+            f":callers [{shown_callers}]}}\n"
+        )
+    path = tmp_path / "orders.edn"
+    path.write_text("".join(lines))
+    found = extract(read_history(str(path))).templates
+    assert len(found.branches) > 100
+    assert sum(len(one.statements) for one in found.reduced().branches) < 50
+    levels = dict.fromkeys(found.programs, "si")
+    assert decide(found, levels).standing == "not robust"
+    every = mends(found, levels)
+    assert [[(one.program, one.read.partition("[")[0]) for one in some] for some in every] == [
+        [("Order", "r(stock")]
+    ]
+    for some in every:
+        changed = found.promoted((one.program, one.step) for one in some)
+        assert decide(changed, levels).standing == "robust"
+    assert lowest(found) == {"Check": "ssi", "Order": "ssi"}

@@ -11,10 +11,11 @@ from support.interleavings import replayed, some_violation
 from support.paths import ROOT
 from support.random_templates import random_templates, shown
 
+from isolang.errors import UnsupportedError
 from isolang.foresee.decide import decide, lowest, maximal, mends
-from isolang.foresee.robust import candidates, robust
+from isolang.foresee.robust import SearchBudget, candidates, robust
 from isolang.foresee.split import counterexample
-from isolang.foresee.templates import templates
+from isolang.foresee.templates import ALL, templates, templates_of_branches
 from isolang.programs.syntax import load_templates, parse_templates
 
 FOLDER = ROOT / "examples/programs/templates"
@@ -267,3 +268,49 @@ def test_a_chain_over_rows_that_the_split_transaction_does_not_touch() -> None:
     together = decide(found, levels).counterexample
     assert together.names == ("A(p1, q1)", "B(p1, s1)", "C(t1, q1)")
     assert together.sessions == (1, 2, 2)
+
+
+def with_loops(rng: random.Random, found):
+    """The templates, each branch of which also accesses some further rows in the same way."""
+    branches = []
+    for branch in found.branches:
+        loop = [rng.choice(["read", "write", "update"]) for _ in range(rng.randint(1, 2))]
+        relation = rng.choice(["x", "z"])
+        items = [f"item{n}" for n in range(8)]
+        every = [
+            replace(
+                branch.statements[0], kind=kind, relation=relation, keys=(item,),
+                reads=frozenset([ALL] if kind != "write" else []),
+                writes=frozenset([ALL] if kind != "read" else []),
+            )
+            for item in items
+            for kind in loop
+        ]  # fmt: skip
+        place = rng.randint(0, len(branch.statements))
+        statements = (*branch.statements[:place], *every, *branch.statements[place:])
+        branches.append(
+            replace(branch, statements=statements, parameters=(*branch.parameters, *items))
+        )
+    return templates_of_branches(tuple(branches))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_short_branches_have_the_same_answer(seed) -> None:
+    """Parts with the rows of two statements are robust exactly if the whole sequences are."""
+    rng = random.Random(seed)
+    found = with_loops(rng, random_templates(rng, longest=1, most=2))
+    assert sum(len(one.statements) for one in found.reduced().branches) < sum(
+        len(one.statements) for one in found.branches
+    )
+    judged = 0
+    for how in (["mvrc"], ["si"], ["si", "ssi"]):
+        levels = {program: rng.choice(how) for program in found.programs}
+        for sessions in (False, True):
+            try:  # the whole sequences take long
+                whole = robust(found, levels, sessions=sessions, budget=SearchBudget(3_000))
+            except UnsupportedError:
+                continue
+            parts = robust(found.reduced(), levels, sessions=sessions)
+            assert parts == whole, (shown(found), levels)
+            judged += 1
+    assert judged > 1

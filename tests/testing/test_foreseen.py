@@ -124,6 +124,13 @@ def test_a_prediction_is_confirmed_by_the_functions_themselves(bank, isolation, 
     assert f"pay(1, 30) {where} overlooks save(1, 30)" in found.lines()[1]
 
 
+def test_a_test_foresees_at_two_levels(bank, isolation):
+    """Each played history has a file of its own."""
+    recorded(bank, isolation, "save", "pay")
+    one, other = (isolation.foresee(level) for level in ("repeatable read", "read committed"))
+    assert one.confirmed[0].path != other.confirmed[0].path
+
+
 def test_nothing_is_found_in_the_mended_functions(bank, isolation):
     """Where each also writes what the other writes, REPEATABLE READ refuses the second one."""
     recorded(bank, isolation, "mended_save", "mended_pay")

@@ -1,0 +1,365 @@
+"""How many predictions of small applications PostgreSQL confirms: the figures of docs/foresee.md.
+
+    nice python benchmarks/confirmed.py [bank] [clinic] [shop] [--calls 60] [--seeds 1-2]
+
+Three applications (psycopg with branches, psycopg with locks and branches, SQLAlchemy's ORM) are
+recorded, one call after the other, at SERIALIZABLE. What they could have done is predicted at the
+profiles of REPEATABLE READ and READ COMMITTED, and each kind is played by the functions themselves,
+the first instance of it. All are counted, and whatever was not confirmed is printed with the
+reason. A prediction *has one sequence* if each function that it is about executed one sequence of
+statements in the whole run.
+
+Exits with 1 if a played history violates the profile of the database.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import random
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from sqlalchemy import create_engine
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
+from sqlalchemy.pool import NullPool
+
+from isolang.run.targets import target_named
+from isolang.testing.foreseen import Foreseen, PlayedPrediction
+from isolang.testing.isolation import Isolation
+
+LEVELS = ("repeatable read", "read committed")
+Calls = Iterator[tuple[Callable[..., object], tuple[Any, ...]]]
+
+
+class Bank:
+    """Six customers with savings and checking accounts, as in SmallBank."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def setup(self) -> None:
+        with psycopg.connect(self.url, autocommit=True) as c:
+            c.execute("DROP TABLE IF EXISTS savings, checking")
+            for table in ("savings", "checking"):
+                c.execute(f"CREATE TABLE {table} (cust int PRIMARY KEY, bal int NOT NULL)")
+                c.execute(f"INSERT INTO {table} SELECT n, 100 FROM generate_series(0, 5) n")
+
+    def begin(self) -> psycopg.Connection[Any]:
+        connection = psycopg.connect(self.url)
+        connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
+        return connection
+
+    def one(self, c: psycopg.Connection[Any], query: str, *values: object) -> Any:
+        row = c.execute(query, values).fetchone()
+        assert row is not None
+        return row[0] if len(row) == 1 else row
+
+    def get(self, c: psycopg.Connection[Any], table: str, cust: int) -> int:
+        return int(self.one(c, f"SELECT bal FROM {table} WHERE cust = %s", cust))
+
+    def put(self, c: psycopg.Connection[Any], table: str, cust: int, value: int) -> None:
+        c.execute(f"UPDATE {table} SET bal = %s WHERE cust = %s", (value, cust))
+
+    def balance(self, cust: int) -> int:
+        with self.begin() as c:
+            return self.get(c, "savings", cust) + self.get(c, "checking", cust)
+
+    def deposit_checking(self, cust: int, amount: int) -> None:
+        with self.begin() as c:
+            self.put(c, "checking", cust, self.get(c, "checking", cust) + amount)
+
+    def transact_savings(self, cust: int, amount: int) -> None:
+        with self.begin() as c:
+            found = self.get(c, "savings", cust)
+            if found + amount >= 0:
+                self.put(c, "savings", cust, found + amount)
+
+    def amalgamate(self, cust: int, other: int) -> None:
+        with self.begin() as c:
+            total = self.get(c, "savings", cust) + self.get(c, "checking", cust)
+            self.put(c, "savings", cust, 0)
+            self.put(c, "checking", cust, 0)
+            self.put(c, "checking", other, self.get(c, "checking", other) + total)
+
+    def write_check(self, cust: int, amount: int) -> None:
+        with self.begin() as c:
+            savings, checking = self.get(c, "savings", cust), self.get(c, "checking", cust)
+            penalty = 1 if savings + checking < amount else 0
+            self.put(c, "checking", cust, checking - amount - penalty)
+
+    def send_payment(self, cust: int, other: int, amount: int) -> None:
+        with self.begin() as c:
+            found = self.get(c, "checking", cust)
+            if found >= amount:
+                self.put(c, "checking", cust, found - amount)
+                self.put(c, "checking", other, self.get(c, "checking", other) + amount)
+
+    def calls(self, draw: random.Random, count: int) -> Calls:
+        for _ in range(count):
+            (a, b), amount = draw.sample(range(6), 2), draw.choice([5, 20, 60, 120])
+            yield draw.choice([
+                (self.balance, (a,)),
+                (self.deposit_checking, (a, amount)),
+                (self.transact_savings, (a, draw.choice([amount, -amount]))),
+                (self.amalgamate, (a, b)),
+                (self.write_check, (a, amount)),
+                (self.send_payment, (a, b, amount)),
+            ])  # fmt: skip
+
+
+class Clinic(Bank):
+    """Doctors on call and wards: some functions lock, some update in one statement."""
+
+    def setup(self) -> None:
+        with psycopg.connect(self.url, autocommit=True) as c:
+            c.execute("DROP TABLE IF EXISTS doctor, ward")
+            c.execute("CREATE TABLE doctor (id int PRIMARY KEY, oncall bool NOT NULL, ward int)")
+            c.execute("CREATE TABLE ward (id int PRIMARY KEY, beds int, open bool)")
+            c.execute("INSERT INTO doctor SELECT n, true, n % 2 FROM generate_series(0, 4) n")
+            c.execute("INSERT INTO ward VALUES (0, 10, true), (1, 10, true)")
+
+    def oncall(self, c: psycopg.Connection[Any], doctor: int) -> bool:
+        return bool(self.one(c, "SELECT oncall FROM doctor WHERE id = %s", doctor))
+
+    def leave(self, me: int, other: int) -> None:
+        with self.begin() as c:
+            mine, others = self.oncall(c, me), self.oncall(c, other)
+            if mine and others:
+                c.execute("UPDATE doctor SET oncall = false WHERE id = %s", (me,))
+
+    def come(self, me: int) -> None:
+        with self.begin() as c:
+            c.execute("UPDATE doctor SET oncall = true WHERE id = %s", (me,))
+
+    def admit(self, ward: int, doctor: int) -> None:
+        with self.begin() as c:
+            beds, is_open = self.one(c, "SELECT beds, open FROM ward WHERE id = %s", ward)
+            if self.oncall(c, doctor) and beds > 0 and is_open:
+                c.execute("UPDATE ward SET beds = %s WHERE id = %s", (beds - 1, ward))
+
+    def release(self, ward: int) -> None:
+        with self.begin() as c:
+            beds = self.one(c, "SELECT beds FROM ward WHERE id = %s FOR UPDATE", ward)
+            c.execute("UPDATE ward SET beds = %s WHERE id = %s", (beds + 1, ward))
+
+    def refurbish(self, ward: int) -> None:
+        with self.begin() as c:
+            c.execute("UPDATE ward SET beds = beds + 2 WHERE id = %s", (ward,))
+
+    def close(self, ward: int, doctor: int) -> None:
+        with self.begin() as c:
+            on = self.oncall(c, doctor)
+            c.execute("UPDATE ward SET open = %s WHERE id = %s", (on, ward))
+
+    def move(self, doctor: int, ward: int) -> None:
+        with self.begin() as c:
+            self.one(c, "SELECT open FROM ward WHERE id = %s FOR SHARE", ward)
+            c.execute("UPDATE doctor SET ward = %s WHERE id = %s", (ward, doctor))
+
+    def roster(self, doctor: int, other: int, ward: int) -> None:
+        with self.begin() as c:
+            self.oncall(c, doctor)
+            self.oncall(c, other)
+            self.one(c, "SELECT beds FROM ward WHERE id = %s", ward)
+
+    def calls(self, draw: random.Random, count: int) -> Calls:
+        for _ in range(count):
+            (a, b), ward = draw.sample(range(5), 2), draw.randrange(2)
+            yield draw.choice([
+                (self.leave, (a, b)), (self.come, (a,)), (self.come, (b,)), (self.admit, (ward, a)),
+                (self.release, (ward,)), (self.refurbish, (ward,)), (self.close, (ward, a)),
+                (self.move, (a, ward)), (self.roster, (a, b, ward)),
+            ])  # fmt: skip
+
+
+class Shop:
+    """Articles and customers, through SQLAlchemy's ORM."""
+
+    def __init__(self, url: str) -> None:
+        class Base(DeclarativeBase):
+            pass
+
+        class Article(Base):
+            __tablename__ = "article"
+            id: Mapped[int] = mapped_column(primary_key=True)
+            stock: Mapped[int]
+            price: Mapped[int]
+
+        class Customer(Base):
+            __tablename__ = "customer"
+            id: Mapped[int] = mapped_column(primary_key=True)
+            credit: Mapped[int]
+            level: Mapped[int]
+
+        self.base, self.article, self.customer = Base, Article, Customer
+        where = url.replace("postgresql://", "postgresql+psycopg://")
+        self.engine = create_engine(where, poolclass=NullPool, isolation_level="SERIALIZABLE")
+
+    def setup(self) -> None:
+        self.base.metadata.drop_all(self.engine)
+        self.base.metadata.create_all(self.engine)
+        with self.begin() as s:
+            s.add_all([self.article(id=n, stock=5, price=10) for n in range(4)])
+            s.add_all([self.customer(id=n, credit=60, level=0) for n in range(4)])
+
+    def begin(self) -> Any:
+        return _Begun(Session(self.engine))
+
+    def buy(self, customer: int, article: int) -> None:
+        with self.begin() as s:
+            what, who = s.get(self.article, article), s.get(self.customer, customer)
+            if what.stock >= 1 and who.credit >= what.price:
+                what.stock -= 1
+                who.credit -= what.price
+
+    def restock(self, article: int, count: int) -> None:
+        with self.begin() as s:
+            s.get(self.article, article).stock += count
+
+    def reprice(self, article: int, other: int) -> None:
+        with self.begin() as s:
+            s.get(self.article, article).price = s.get(self.article, other).price + 1
+
+    def top_up(self, customer: int, amount: int) -> None:
+        with self.begin() as s:
+            s.get(self.customer, customer).credit += amount
+
+    def promote(self, customer: int, article: int) -> None:
+        with self.begin() as s:
+            what, who = s.get(self.article, article), s.get(self.customer, customer)
+            if what.stock > 2:
+                who.level += 1
+
+    def report(self, article: int, customer: int) -> None:
+        with self.begin() as s:
+            s.get(self.article, article)
+            s.get(self.customer, customer)
+
+    def calls(self, draw: random.Random, count: int) -> Calls:
+        for _ in range(count):
+            customer, (a, b) = draw.randrange(4), draw.sample(range(4), 2)
+            yield draw.choice([
+                (self.buy, (customer, a)), (self.buy, (customer, a)), (self.restock, (a, 3)),
+                (self.reprice, (a, b)), (self.top_up, (customer, 20)),
+                (self.promote, (customer, a)), (self.report, (a, customer)),
+            ])  # fmt: skip
+
+
+class _Begun:
+    """A session of the ORM with a transaction, both of which end with the block."""
+
+    def __init__(self, session: Any) -> None:
+        self.session = session
+
+    def __enter__(self) -> Any:
+        self.session.begin()
+        return self.session
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        try:
+            self.session.rollback() if kind else self.session.commit()
+        finally:
+            self.session.close()
+
+
+APPS: dict[str, Callable[[str], Any]] = {"bank": Bank, "clinic": Clinic, "shop": Shop}
+
+
+def sequences(found: Foreseen) -> Mapping[str, set[tuple[object, ...]]]:
+    """Return the sequences of statements that each function executed in the run."""
+    run = found.predictions.run
+    seen: defaultdict[str, set[tuple[object, ...]]] = defaultdict(set)
+    for i, number in enumerate(run.numbers):
+        history = run.history
+        name = history.labels_of(number)[0].partition("(")[0]
+        letters: dict[str, int] = {}
+        sequence = []
+        for step in run.order.programs[i].steps:
+            table, _, row = history.key(step.key).partition("/")
+            sequence.append((step.kind, table, letters.setdefault(row, len(letters))))
+        seen[name].add(tuple(sequence))
+    return seen
+
+
+def why(one: PlayedPrediction) -> str:
+    """Return the reason in a few words: the same for all predictions that fail for it."""
+    for word in ("waited", "refused", "other statements", "explain", "transactions", "no call"):
+        if word in one.why:
+            return word
+    return one.why
+
+
+def main() -> int:
+    """Run the campaign, print the tables, and return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("apps", nargs="*", default=[*APPS])
+    parser.add_argument("--calls", type=int, default=60)
+    parser.add_argument("--seeds", default="1-2", help="the first and the last")
+    options = parser.parse_args()
+    logging.disable(logging.WARNING)
+    first, last = map(int, options.seeds.split("-"))
+    total: Counter[tuple[str, str, str]] = Counter()
+    profiles: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    one_sequence = [0, 0]
+    server = target_named("postgres")
+    server.start()
+    try:
+        url = f"postgresql://postgres@/postgres?host={server.server.folder}"  # type: ignore[attr-defined]
+        for name in options.apps:
+            for seed in range(first, last + 1):
+                app = APPS[name](url)
+                with tempfile.TemporaryDirectory() as folder:
+                    isolation = Isolation(Path(folder))
+                    isolation.setup(app.setup)
+                    isolation.watch_psycopg(url)
+                    for function, arguments in app.calls(random.Random(seed), options.calls):
+                        isolation.call(function, *arguments)
+                    for level in LEVELS:
+                        began = time.process_time()
+                        found = isolation.foresee(level, most=1000)
+                        seen = sequences(found)
+                        for one in found.played:
+                            confirmed = "confirmed" if one.confirmed else "not"
+                            total[name, level, confirmed] += 1
+                            profiles[one.profile or "not played"] += 1
+                            names = {call.name for call in one.calls}
+                            alone = all(len(seen[call]) == 1 for call in names)
+                            if alone:
+                                one_sequence[not one.confirmed] += 1
+                            if not one.confirmed:
+                                reasons[why(one)] += 1
+                                rule = one.prediction.rule
+                                print(f"  {name} {seed} {level}, {rule}: {one}", flush=True)
+                        print(
+                            f"{name}, seed {seed}, {level}: {len(found.confirmed)} of "
+                            f"{len(found.played)} confirmed, {len(found.predictions.gave_up)} "
+                            f"gave up, {time.process_time() - began:.0f} s of CPU",
+                            flush=True,
+                        )
+                    isolation.close()
+    finally:
+        server.close()
+    print()
+    for name in options.apps:
+        for level in LEVELS:
+            yes, no = total[name, level, "confirmed"], total[name, level, "not"]
+            print(f"{name:8} {level:16} {yes:4} of {yes + no:4}")
+    yes = sum(count for (*_, what), count in total.items() if what == "confirmed")
+    every = sum(total.values())
+    print(f"all: {yes} of {every} confirmed ({yes / max(1, every):.1%})")
+    print(f"one sequence of statements: {one_sequence[0]} of {sum(one_sequence)}")
+    print("not confirmed:", dict(reasons))
+    print("at the profile of the database:", dict(profiles))
+    return 1 if profiles["invalid"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

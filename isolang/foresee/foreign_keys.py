@@ -1,0 +1,143 @@
+"""Reads from a database's catalogue which primary keys of its tables are foreign keys.
+
+SOUND BECAUSE: only the catalogue says so. If a column of a primary key refers to a column of
+another primary key, both hold the same values, so that equal values of them in one transaction are
+one parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from msgspec import Struct
+
+from isolang.errors import UnsupportedError
+from isolang.run.adapter import package
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+
+KeyColumn: TypeAlias = tuple[str, int]
+"""A column of a primary key: the name of its table in a history, and its place in the key."""
+
+_NAME: Final = (
+    "CASE WHEN {0}n.nspname = 'public' THEN {0}c.relname "
+    "ELSE {0}n.nspname || '.' || {0}c.relname END::text"
+)
+_TABLES: Final = f"""SELECT {_NAME.format("")}, array_agg(a.attname::text ORDER BY k.place)
+ FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+ JOIN pg_catalog.pg_index i ON i.indrelid = c.oid AND i.indisprimary
+ CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k(att, place)
+ JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.att GROUP BY 1"""
+_KEYS: Final = f"""SELECT {_NAME.format("")}, k.place - 1, {_NAME.format("r")}, rk.place - 1
+ FROM pg_catalog.pg_constraint f
+ JOIN pg_catalog.pg_class c ON c.oid = f.conrelid
+ JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+ JOIN pg_catalog.pg_class rc ON rc.oid = f.confrelid
+ JOIN pg_catalog.pg_namespace rn ON rn.oid = rc.relnamespace
+ JOIN pg_catalog.pg_index i ON i.indrelid = c.oid AND i.indisprimary
+ JOIN pg_catalog.pg_index ri ON ri.indrelid = rc.oid AND ri.indisprimary
+ CROSS JOIN LATERAL unnest(f.conkey, f.confkey) AS p(own, other)
+ JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k(att, place) ON k.att = p.own
+ JOIN LATERAL unnest(ri.indkey::int2[]) WITH ORDINALITY AS rk(att, place) ON rk.att = p.other
+ WHERE f.contype = 'f' AND f.convalidated ORDER BY 1, 2, 3, 4"""
+
+
+class ForeignKeys(Struct, frozen=True, kw_only=True):
+    """The columns of primary keys that are foreign keys to other primary keys.
+
+    Attributes:
+        columns: for each table, the columns of its primary key.
+        refers: pairs of such columns, the second of which is referred to.
+    """
+
+    columns: Mapping[str, tuple[str, ...]]
+    refers: tuple[tuple[KeyColumn, KeyColumn], ...]
+
+    def named(self, one: KeyColumn) -> str:
+        """Return a column as text: ``savings.customer``."""
+        return f"{one[0]}.{self.columns[one[0]][one[1]]}"
+
+    def sentences(self, tables: Collection[str]) -> list[str]:
+        """Return what a run of these tables takes from the catalogue, as sentences."""
+        return [
+            f"{self.named(own)} is {self.named(other)}, by a foreign key of the database"
+            for own, other in self.refers
+            if own[0] in tables
+        ]
+
+
+def foreign_keys(url: str) -> ForeignKeys:
+    """Read the foreign keys from the catalogue of a PostgreSQL database.
+
+    Args:
+        url: the URL of the database.
+
+    Raises:
+        UnsupportedError: the database cannot be reached.
+    """
+    psycopg: Any = package("psycopg", "postgres")
+    try:
+        with psycopg.connect(url, autocommit=True) as connection:
+            tables = connection.execute(_TABLES).fetchall()
+            keys = connection.execute(_KEYS).fetchall()
+    except psycopg.Error as error:
+        raise UnsupportedError(
+            f"--foreign-keys: the catalogue cannot be read (got {' '.join(str(error).split())}, "
+            "expected the URL of a PostgreSQL database)"
+        ) from None
+    return ForeignKeys(
+        columns={name: tuple(columns) for name, columns in tables},
+        refers=tuple(((a, int(m)), (b, int(n))) for a, m, b, n in keys if (a, m) != (b, n)),
+    )
+
+
+def domains(
+    same_keys: Iterable[Collection[str]], found: ForeignKeys | None
+) -> Mapping[KeyColumn, KeyColumn]:
+    """Return the domain of each column of a primary key that shares its values with another one.
+
+    Args:
+        same_keys: sets of tables that share their primary keys.
+        found: the foreign keys of the catalogue; ``None`` if it was not read.
+
+    >>> two = ForeignKeys(columns={}, refers=((("savings", 0), ("customer", 0)),))
+    >>> domains([], two)[("savings", 0)]
+    ('customer', 0)
+    """
+    group: dict[KeyColumn, KeyColumn] = {}
+
+    def root(one: KeyColumn) -> KeyColumn:
+        while group.setdefault(one, one) != one:
+            one = group[one]
+        return one
+
+    for own, other in found.refers if found is not None else ():
+        if root(own) != root(other):
+            group[root(own)] = root(other)
+    for tables in same_keys:
+        first = min(tables)
+        for table in tables:
+            for place in range(_MOST_COLUMNS):
+                if root((table, place)) != root((first, place)):
+                    group[root((table, place))] = root((first, place))
+    return {one: root(one) for one in group}
+
+
+_MOST_COLUMNS: Final = 32  # of a primary key, in PostgreSQL
+
+
+def require_tables(history: History, tables: Collection[str], found: ForeignKeys) -> None:
+    """Require that the catalogue has the tables of a run.
+
+    Raises:
+        UnsupportedError: it has none of them, so that it is that of another database.
+    """
+    if not any(table in found.columns for table in tables):
+        raise UnsupportedError(
+            f"{history.name}: the catalogue has none of its tables (got "
+            f"{', '.join(sorted(tables)) or 'no table in any key'}, expected some of "
+            f"{', '.join(sorted(found.columns)) or 'no table with a primary key'}); "
+            "hint: --foreign-keys is the URL of the database of the run"
+        )
