@@ -286,8 +286,8 @@ def _templates(
     from isolang.programs.syntax import load_templates, parse_templates
 
     if is_text or _has_templates(source):
-        for given, option in ((same_keys, "--same-keys"), (url, "--foreign-keys")):
-            if given:
+        for value, option in ((same_keys, "--same-keys"), (url, "--foreign-keys")):
+            if value:
                 raise Mistake(f"{option} belongs to a run: templates name their parameters")
         return templates(parse_templates(source) if is_text else load_templates(source)), None
     from isolang.foresee.extract import extract

@@ -294,23 +294,23 @@ def with_loops(rng: random.Random, found):
     return templates_of_branches(tuple(branches))
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_short_branches_have_the_same_answer(seed) -> None:
+def test_short_branches_have_the_same_answer() -> None:
     """Parts with the rows of two statements are robust exactly if the whole sequences are."""
-    rng = random.Random(seed)
-    found = with_loops(rng, random_templates(rng, longest=1, most=2))
-    assert sum(len(one.statements) for one in found.reduced().branches) < sum(
-        len(one.statements) for one in found.branches
-    )
-    judged = 0
-    for how in (["mvrc"], ["si"], ["si", "ssi"]):
-        levels = {program: rng.choice(how) for program in found.programs}
-        for sessions in (False, True):
-            try:  # the whole sequences take long
-                whole = robust(found, levels, sessions=sessions, budget=SearchBudget(3_000))
-            except UnsupportedError:
-                continue
-            parts = robust(found.reduced(), levels, sessions=sessions)
-            assert parts == whole, (shown(found), levels)
-            judged += 1
-    assert judged > 1
+    answers = {False: 0, True: 0}
+    for seed in range(12):
+        rng = random.Random(seed)
+        found = with_loops(rng, random_templates(rng, longest=1, most=2))
+        short = found.reduced()
+        assert sum(len(one.statements) for one in short.branches) < sum(
+            len(one.statements) for one in found.branches
+        )
+        for how in (["mvrc"], ["si"], ["si", "ssi"]):
+            levels = {program: rng.choice(how) for program in found.programs}
+            for sessions in (False, True):
+                try:  # the whole sequences take long
+                    whole = robust(found, levels, sessions=sessions, budget=SearchBudget(3_000))
+                except UnsupportedError:
+                    continue
+                assert robust(short, levels, sessions=sessions) == whole, (shown(found), levels)
+                answers[whole] += 1
+    assert min(answers.values()) > 5
