@@ -543,7 +543,7 @@ class _Client(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.wire.from_client(data)
-        if self.wire.waits and len(self.wire._from_client) > _LIMIT:
+        if self.wire.waiting_bytes() > _LIMIT:
             self.transport.pause_reading()
 
     def pause_writing(self) -> None:
@@ -587,6 +587,9 @@ class _Server(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._client.wire.from_server(data)
+        if self._client.wire.broken:
+            self._client.abort()
+            return
         if not self._client.wire.waits and not self._client.transport.is_closing():
             self._client.transport.resume_reading()
 

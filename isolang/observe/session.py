@@ -38,6 +38,7 @@ from isolang.observe.rewriting import (
 )
 from isolang.observe.unseen import (
     ALTERED,
+    BROKEN,
     CONDITIONS,
     DEFINITIONS,
     ERRORS,
@@ -298,6 +299,12 @@ class Session:
             if done.statement.plan.kind not in (*harmless, "commit", "rollback"):
                 self._history.unseen.note(NO_ANSWER, done.statement.text)
                 break
+
+    def broken(self) -> None:
+        """Note that what the connection does from now on is not understood."""
+        self._history.unclear = True
+        self._history.unseen.note(BROKEN)
+        self._finish("info", "the connection broke the protocol")
 
     # --- operations ---
 

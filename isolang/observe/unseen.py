@@ -86,6 +86,7 @@ NO_BEGIN: Final = "transactions whose begin was not recognised"
 NO_END: Final = "transactions whose end was not recognised"
 PREPARED_EARLIER: Final = "statements that were prepared before the observation"
 NOT_OBSERVED: Final = "connections that cannot be observed"
+BROKEN: Final = "connections that broke the protocol"
 SETTINGS: Final = "sessions with standard_conforming_strings = off"
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -134,7 +135,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         (NO_BEGIN, NO_END, PREPARED_EARLIER, TWO_PHASES),
     ),
     NO_ANSWER: Kind("statements that were not answered"),
-    "databases": Kind("connections to other databases", (NOT_OBSERVED, SETTINGS)),
+    "databases": Kind("connections to other databases", (NOT_OBSERVED, SETTINGS, BROKEN)),
     ERRORS: Kind("errors of the observer"),
     AUTOCOMMIT: Kind("statements outside a transaction, each recorded as its own", harmless=True),
     UNREAD: Kind("writes to tables that no recorded statement reads", harmless=True),

@@ -7,6 +7,7 @@ All other messages pass unchanged. The formats of messages are those of protocol
 from __future__ import annotations
 
 import re
+import struct
 from collections import deque
 from collections.abc import Callable
 from struct import Struct as Format
@@ -20,12 +21,21 @@ from isolang.observe.history import ObservedHistory
 from isolang.observe.predicates import Parameters
 from isolang.observe.rewriting import Prepared, PreparedStatement, ReportedTable
 from isolang.observe.session import Observation, Session
-from isolang.observe.unseen import CALLED_BY_PROTOCOL, NOT_OBSERVED, PREPARED_EARLIER, SETTINGS
+from isolang.observe.unseen import (
+    CALLED_BY_PROTOCOL,
+    ERRORS,
+    NOT_OBSERVED,
+    PREPARED_EARLIER,
+    SETTINGS,
+)
 
 _I32, _I16 = Format("!i"), Format("!h")
 _u32, _u16 = _I32.unpack_from, _I16.unpack_from
 _SSL, _GSS, _CANCEL = 80877103, 80877104, 80877102
 _OWN: Final = b"isolang_catalogue"
+_MESSAGES: Final = frozenset(b"QPBDECSHFXdcfp")  # of applications
+_SHORT: Final = frozenset(b"DECSHX")  # those that the server takes only if they are short
+_MOST_SHORT, _MOST = 10_000, 1 << 30  # bytes of a message
 _POSITION: Final = re.compile(rb"P(\d+)")
 
 
@@ -59,11 +69,41 @@ class _Entry(Struct):
     name: bytes = b""
 
 
+class _Received:
+    """The bytes of one direction that are not passed on yet: a part of a message, as it is long.
+
+    Attributes:
+        rest: these bytes, as far as they were looked at.
+    """
+
+    def __init__(self) -> None:
+        self.rest = b""
+        self._more: list[bytes] = []
+        self._missing = 0
+
+    def take(self, data: bytes) -> bytes | None:
+        """Return all bytes with new ones; ``None`` if the first message is not complete."""
+        self._missing -= len(data)
+        if self._missing > 0:
+            self._more.append(data)
+            return None
+        return b"".join((self.rest, *self._more, data)) if self.rest or self._more else data
+
+    def keep(self, rest: bytes) -> None:
+        """Keep bytes that begin with a message which is not complete."""
+        self.rest, self._more, self._missing = rest, [], 0
+
+    def wait(self, length: int) -> None:
+        """Wait for all bytes of the message with which the kept bytes begin."""
+        self._missing = length - len(self.rest)
+
+
 class Wire:
     """One connection of an application: its messages in both directions.
 
     Attributes:
         cancels: whether the connection only asks to cancel a statement.
+        broken: whether the server's messages cannot be understood any more.
     """
 
     def __init__(
@@ -76,11 +116,11 @@ class Wire:
     ) -> None:
         self._history, self._observe = history, observe
         self._session: Session | None = None
-        self.cancels = False
+        self.cancels = self.broken = False
+        self._passes = False  # the messages of the application, without a look at them
         self._to_client, self._to_server = to_client, to_server
         self._started = self._ready = False
-        self._from_client = b""
-        self._from_server = b""
+        self._from_client, self._from_server = _Received(), _Received()
         self._queue: deque[_Entry] = deque()
         self._prepared: dict[bytes, tuple[PreparedStatement | None, Prepared | None]] = {}
         self._parameters: dict[bytes, tuple[int, ...]] = {}
@@ -105,6 +145,10 @@ class Wire:
         begun = None if self._session is None else self._session.begun()
         return min([*tickets, *([] if begun is None else [begun])], default=None)
 
+    def waiting_bytes(self) -> int:
+        """Return how many bytes of the application wait for an answer of the catalogue."""
+        return len(self._from_client.rest) if self._waits else 0
+
     @property
     def waits(self) -> bool:
         """Return whether the application's messages wait for an answer of the catalogue."""
@@ -114,7 +158,14 @@ class Wire:
 
     def from_client(self, data: bytes) -> None:
         """Take bytes of the application."""
-        buffer = self._from_client + data if self._from_client else data
+        buffer = self._from_client.take(data)
+        if buffer is None:
+            return
+        if self._passes:
+            self._from_client.keep(b"")
+            self._to_server(buffer)
+            return
+        missing = 0
         out: list[bytes] = []
         at = 0 if self._started else self._start(buffer, out)
         size = len(buffer)
@@ -122,11 +173,20 @@ class Wire:
         if self._started and self._session is None:
             at = size
         while self._started and not self._waits and size - at >= 5:
-            length = _u32(buffer, at + 1)[0] + 1
-            if size - at < length:
+            tag, length = buffer[at], _u32(buffer, at + 1)[0] + 1
+            most = _MOST_SHORT if tag in _SHORT else _MOST
+            if tag not in _MESSAGES or not 5 <= length <= most:
+                at = self._gives_up(size)
                 break
-            body = buffer[at + 5 : at + length]
-            new = self._request(buffer[at], body)
+            if size - at < length:
+                missing = length
+                break
+            try:
+                new = self._request(tag, buffer[at + 5 : at + length])
+            except Exception as error:
+                self._note(error)
+                at = self._gives_up(size)
+                break
             if self._waits:  # the message is taken again after the answer
                 out.append(buffer[begin:at])
                 if new:
@@ -140,16 +200,32 @@ class Wire:
                 begin = at
         if self._started and at > begin:
             out.append(buffer[begin:at])
-        self._from_client = buffer[at:]
+        self._from_client.keep(buffer[at:])
+        self._from_client.wait(missing)
         sent = b"".join(out)
         if sent:
             self._to_server(sent)
+
+    def _note(self, error: Exception) -> None:
+        """Count an error that is not one of the message's form."""
+        if not isinstance(error, (ValueError, IndexError, struct.error)):
+            self._history.unseen.note(ERRORS, repr(error))
+
+    def _gives_up(self, size: int) -> int:
+        """Pass on what follows as it is; return the end of the present bytes."""
+        self._passes = True
+        self.session.broken()
+        return size
 
     def _start(self, buffer: bytes, out: list[bytes]) -> int:
         """Take the messages before the session begins; return the position behind them."""
         at = 0
         while len(buffer) - at >= 8:
             length, code = _u32(buffer, at)[0], _u32(buffer, at + 4)[0]
+            if not 8 <= length <= _MOST_SHORT:  # which the server refuses
+                self._started = self._passes = True
+                out.append(buffer[at:])
+                return len(buffer)
             if len(buffer) - at < length:
                 break
             message = buffer[at : at + length]
@@ -342,15 +418,29 @@ class Wire:
         if self._session is None:
             self._to_client(data)
             return
-        buffer = self._from_server + data if self._from_server else data
+        if self.broken:
+            return
+        buffer = self._from_server.take(data)
+        if buffer is None:
+            return
         out: list[bytes] = []
+        missing = 0
         at = begin = 0
         size = len(buffer)
         while size - at >= 5:
             length = _u32(buffer, at + 1)[0] + 1
-            if size - at < length:
+            if length >= 5 and size - at < length:
+                missing = length
                 break
-            new = self._answer(buffer[at], buffer, at + 5, at + length)
+            try:
+                if length < 5:
+                    raise ValueError("a message with a negative length")
+                new = self._answer(buffer[at], buffer, at + 5, at + length)
+            except Exception as error:
+                self._note(error)
+                self.broken = True
+                self.session.broken()
+                break
             if new is not None:
                 if at > begin:
                     out.append(buffer[begin:at])
@@ -360,11 +450,12 @@ class Wire:
             at += length
         if at > begin:
             out.append(buffer[begin:at])
-        self._from_server = buffer[at:]
+        self._from_server.keep(buffer[at:])
+        self._from_server.wait(missing)
         sent = b"".join(out)
         if sent:
             self._to_client(sent)
-        if not self._waits and self._from_client and self._started:
+        if not self._waits and self._from_client.rest and self._started:
             self.from_client(b"")
 
     def _answer(self, tag: int, buffer: bytes, at: int, end: int) -> bytes | None:

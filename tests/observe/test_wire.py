@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from isolang.observe.unseen import RECHECKED
+from isolang.observe.unseen import BROKEN, RECHECKED
 
 STATEMENTS = Path(__file__).with_name("statements.sql")
 
@@ -253,3 +253,74 @@ def test_a_portal_is_executed_again(observed):
     assert observed.stop() == {}
     assert observed.path.read_text().count("[:rp ") == 1
     assert observed.verdict("sser") == "valid"
+
+
+def start_of(observed):
+    """A raw connection to the proxy, whose server is ready."""
+    one = socket.create_connection(("127.0.0.1", observed.observer.port), 10)
+    start = b"\0\3\0\0user\0postgres\0database\0postgres\0\0"
+    one.sendall((len(start) + 4).to_bytes(4, "big") + start)
+    received = b""
+    while not received.endswith(b"Z\0\0\0\5I"):
+        received += one.recv(65536)
+    return one
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        b"\x07\0\0\0\4",  # no message of an application
+        b"Q\xff\xff\xff\0",  # of a negative length
+        b"S\0\1\0\0",  # longer than the server takes it
+        b"P\0\0\0\x08abcd",  # without the ends of its texts
+        b"B\0\0\0\x0c\0\0\0\0\0\5\0\0",  # without the values that it announces
+        b"E\0\0\0\5x",
+    ],
+)
+def test_what_breaks_the_protocol(observed, wrong):
+    """The server sees it as it is; the open transaction may have committed, and is not judged."""
+    observed.direct(
+        "DROP TABLE IF EXISTS p", "CREATE TABLE p (id int PRIMARY KEY, v int)",
+        "INSERT INTO p VALUES (1, 1)",
+    )  # fmt: skip
+    observed.start()
+    text = b"BEGIN; UPDATE p SET v = v + 1 WHERE id = 1\0"
+    with start_of(observed) as one:
+        one.sendall(b"Q" + (len(text) + 4).to_bytes(4, "big") + text)
+        received = b""
+        while not received.endswith(b"Z\0\0\0\5T"):
+            received += one.recv(65536)
+        one.sendall(wrong)
+        end = b"COMMIT\0"
+        one.sendall(b"S\0\0\0\4Q" + (len(end) + 4).to_bytes(4, "big") + end)
+        received = one.recv(65536)
+    assert received[:1] in (b"E", b"")  # it does not answer a message of a wrong length
+    with observed.connect("SERIALIZABLE") as one:
+        one.execute("SELECT * FROM p WHERE v > 0").fetchall()
+    assert observed.stop() == {BROKEN: 1}
+    assert ":type :info" in observed.path.read_text()
+    assert observed.verdict("sser") == "valid"
+
+
+@pytest.mark.parametrize("start", [b"\0\0\0\0\0\3\0\0", b"\xff\xff\xff\xff\0\3\0\0", b"GET / HT"])
+def test_what_is_no_start(observed, start):
+    """The server refuses it, and the proxy goes on."""
+    observed.start()
+    with socket.create_connection(("127.0.0.1", observed.observer.port), 10) as one:
+        one.sendall(start)
+        assert one.recv(100)[:1] in (b"E", b"")
+    with observed.connect() as one:
+        assert one.execute("SELECT 1").fetchone() == (1,)
+    assert observed.stop() == {}
+
+
+def test_a_long_value(observed):
+    """A message of megabytes arrives in many parts, in both directions."""
+    observed.direct("DROP TABLE IF EXISTS p", "CREATE TABLE p (id int PRIMARY KEY, x bytea)")
+    observed.start()
+    with observed.connect() as one:
+        one.execute("INSERT INTO p VALUES (1, %b)", (bytes(range(256)) * 20_000,))
+        cursor = one.cursor(binary=True)
+        (value,) = cursor.execute("SELECT x FROM p WHERE id = 1").fetchone()
+    assert value == bytes(range(256)) * 20_000
+    assert observed.stop() == {}
