@@ -24,9 +24,7 @@ from msgspec import Struct
 
 from isolang.errors import IsolangError
 from isolang.observe.catalogue import (
-    AGGREGATES,
     ALL_TABLES,
-    FUNCTIONS,
     Table,
     Tables,
     described,
@@ -265,10 +263,7 @@ class Observer:
         return made
 
     def _refresh(self, connection: Any, observation: Observation) -> None:
-        facts = observation.database
-        facts.aggregates = frozenset(row[0] for row in connection.execute(AGGREGATES))
-        facts.shapes.clear()
-        facts.functions = frozenset(row[0] for row in connection.execute(FUNCTIONS))
+        observation.database.ask(connection.execute)
         observation.refreshed = observation.epoch
 
     def _initial_rows(self, connection: Any, observation: Observation) -> None:

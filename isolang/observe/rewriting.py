@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from msgspec import Struct, field
 
 from isolang.observe import predicates
 from isolang.observe.blocks import blocks
-from isolang.observe.catalogue import Table
+from isolang.observe.catalogue import AGGREGATES, FUNCTIONS, VOLATILE, Table
 from isolang.observe.lexer import Token, UnclearTextError, raw, shape, statements, tokens
 from isolang.observe.plan import StatementPlan, StatementTable, named, plan
 from isolang.observe.predicates import ParsedCondition
@@ -115,6 +115,13 @@ class DatabaseFacts(Struct, kw_only=True):
     functions: frozenset[str] = frozenset()
     volatile: frozenset[str] = frozenset()
     shapes: dict[str, Shape] = field(default_factory=dict)
+
+    def ask(self, answer: Callable[[str], Iterable[Sequence[Any]]]) -> None:
+        """Learn the names of functions, from a function that returns the answer to a query."""
+        self.aggregates = frozenset(row[0] for row in answer(AGGREGATES))
+        self.functions = frozenset(row[0] for row in answer(FUNCTIONS))
+        self.volatile = frozenset(row[0] for row in answer(VOLATILE))
+        self.shapes.clear()
 
     @property
     def changing(self) -> frozenset[str]:

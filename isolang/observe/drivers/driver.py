@@ -228,12 +228,12 @@ class DriverWatch:
             return (yield send)
         one.sent()
         try:
-            found = yield from hidden(self._statements.selected(parsed[0], table))
+            found = yield from hidden(self._statements.writes.selected(parsed[0], table))
         except BaseException:
             self.transactions.interrupted(connection)
             raise
         for sent, statement, answer in zip(each, parsed, found, strict=True):
-            yield from self._statements.hidden(one, sent, statement, table, answer)
+            yield from self._statements.writes.hidden(one, sent, statement, table, answer)
 
     def statement(self, sent: Sent) -> Steps:
         """Send a statement of the application, and record what it read and wrote."""

@@ -9,7 +9,7 @@ from isolang.errors import IsolangError
 from isolang.observe.catalogue import Table, lookup
 from isolang.observe.drivers import rows
 from isolang.observe.drivers.changes import SeenRow, value_text, written_text
-from isolang.observe.drivers.recording import GONE
+from isolang.observe.drivers.writes import GONE
 from isolang.observe.lexer import raw
 from isolang.run.drivers.postgres_log import LoggedChange, PostgresLog
 from isolang.run.record.database_log import Installed, RewrittenHistory, rewrite_history

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from isolang.observe.catalogue import Table, exact_json
 from isolang.observe.closed import KnownVersion, MetCondition, Trace, close
 from isolang.observe.drivers import rows
-from isolang.observe.drivers.callers import caller
 from isolang.observe.drivers.hooks import Steps
 from isolang.observe.drivers.library import Sent
 from isolang.observe.drivers.observed import FIRST, HALF
@@ -137,7 +136,7 @@ class ConditionRecorder:
                 kind=NOT_FOUND if pinned else CONDITIONS,
                 text=sent.text,
                 shown=statement.text,
-                caller=caller(),
+                caller=one.where,
                 statement=one.statement,
             )
         )

@@ -91,6 +91,7 @@ class ObservedTransaction:
         self._remarks: list[tuple[str, SeenRow | None]] = []  # caller and row of each operation
         self._statements: list[str] = []  # of each operation
         self._current = SentStatement(0)
+        self._where = ""
         self.steps: list[Step] = []  # what it did, in more detail
         self._savepoints: list[tuple[str, int, int]] = []
         driver = Driver(commit=_nothing, rollback=_nothing, classify=self._classify)
@@ -100,11 +101,18 @@ class ObservedTransaction:
     def sent(self, lock: Lock = "") -> None:
         """Note that the application has sent a statement, with its lock."""
         self._current = SentStatement(self._current.number + 1, lock)
+        self._where = ""
 
     @property
     def statement(self) -> str:
         """The text of the current statement in the history; empty if none was sent."""
         return str(self._current) if self._current.number else ""
+
+    @property
+    def where(self) -> str:
+        """The ``file:line`` of the application that sent the current statement."""
+        self._where = self._where or caller()
+        return self._where
 
     def read(
         self, key: str, value: Any, seen: SeenRow | None = None, *, table: str = "", number: int = 0
@@ -128,7 +136,7 @@ class ObservedTransaction:
         if self._own.get(key, value) != value:
             return False
         self.operations.append(("r", key, value))
-        self._remarks.append((caller(), seen))
+        self._remarks.append((self.where, seen))
         self._statements.append(self.statement)
         if table:
             shown, where = "" if seen is None else read_text(seen), self._remarks[-1][0]
@@ -171,7 +179,9 @@ class ObservedTransaction:
             earlier = known[-1][1] if known else None
             whole = _since(seen, earlier.row if earlier else {})
             shown = "" if whole is None else written_text(whole)
-            self.steps.append(replace(step, caller=caller(), shown=shown, statement=self.statement))
+            self.steps.append(
+                replace(step, caller=self.where, shown=shown, statement=self.statement)
+            )
         self._own[key] = value
         places = [n for n, (_, one, _) in enumerate(self.operations) if one == key]
         writes = [n for n in places if self.operations[n][0] == "w"]
@@ -181,7 +191,7 @@ class ObservedTransaction:
             return
         _, earlier = self._remarks[places[-1]] if places else ("", None)
         self.operations.append(("w", key, value))
-        self._remarks.append((caller(), _since(seen, earlier.row if earlier else {})))
+        self._remarks.append((self.where, _since(seen, earlier.row if earlier else {})))
         self._statements.append(self.statement)
 
     def locate(self, key: str, where: str) -> None:

@@ -6,7 +6,6 @@ from typing import Any, Final, NamedTuple
 from weakref import WeakSet
 
 from isolang.errors import IsolangError
-from isolang.observe.catalogue import AGGREGATES, FUNCTIONS, VOLATILE
 from isolang.observe.rewriting import DatabaseFacts
 
 OWN_CONNECTIONS: Final[WeakSet[Any]] = WeakSet()
@@ -44,17 +43,9 @@ def connected(name: str, conninfo: str, parameters: dict[str, Any]) -> WatchedSe
         with psycopg.connect(conninfo, autocommit=True, **parameters) as own:
             OWN_CONNECTIONS.add(own)
             ((oldest,),) = own.execute("SELECT pg_snapshot_xmin(pg_current_snapshot())::text")
-            names = [
-                frozenset(row[0] for row in own.execute(query))
-                for query in (AGGREGATES, FUNCTIONS, VOLATILE)
-            ]
             info = own.info
-            facts = DatabaseFacts(
-                version=info.server_version,
-                aggregates=names[0],
-                functions=names[1],
-                volatile=names[2],
-            )
+            facts = DatabaseFacts(version=info.server_version)
+            facts.ask(own.execute)
             place = (info.host, info.port, info.dbname)
             return WatchedServer(place, int(oldest) % 2**32, facts)
     except psycopg.Error as error:

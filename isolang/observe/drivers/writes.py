@@ -1,0 +1,192 @@
+"""Records the rows that a statement of an application wrote, as the server returns them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from isolang.history.values import Keyword
+from isolang.observe.catalogue import Table
+from isolang.observe.closed import KnownVersion, Wrote
+from isolang.observe.drivers import rows
+from isolang.observe.drivers.hooks import Steps
+from isolang.observe.drivers.library import Sent
+from isolang.observe.drivers.met import ConditionRecorder
+from isolang.observe.drivers.observed import WrittenVersions
+from isolang.observe.drivers.statements import Statement
+from isolang.observe.drivers.transactions import OpenTransaction, Transactions
+from isolang.observe.lexer import raw
+from isolang.observe.unseen import (
+    NO_ROW,
+    Unseen,
+)
+
+GONE: Final = Keyword("deleted")
+
+
+class WriteRecorder:
+    """Records the writes of one watch."""
+
+    def __init__(
+        self,
+        transactions: Transactions,
+        versions: WrittenVersions,
+        conditions: ConditionRecorder,
+        unseen: Unseen,
+    ) -> None:
+        """Begin to record.
+
+        Args:
+            transactions: the transactions of the watch.
+            versions: the versions that watched transactions have written.
+            conditions: what records conditions.
+            unseen: the counts of the watch.
+        """
+        self._transactions = transactions
+        self._versions, self._conditions, self._unseen = versions, conditions, unseen
+
+    def record(self, one: OpenTransaction, sent: Sent, statement: Statement, table: Table) -> Steps:
+        """Send a write, and record what it wrote."""
+        if not statement.plan.silent:
+            return (yield from self._returning(one, sent, statement, table))
+        result, found = yield from sent.hidden(self.selected(statement, table))
+        yield from self.hidden(one, sent, statement, table, found)
+        return result
+
+    def selected(self, statement: Statement, table: Table) -> str:
+        """Return the columns by which a write tells the watch its rows."""
+        ((source,)) = statement.plan.sources
+        return rows.selected([(source.alias, table)], row=True, old=self._returns_old(statement))
+
+    def _returns_old(self, statement: Statement) -> bool:
+        aliases = {raw(source.alias) for source in statement.plan.sources}
+        return self._conditions.possible and not aliases & {"old", "new"}
+
+    def hidden(
+        self,
+        one: OpenTransaction,
+        sent: Sent,
+        statement: Statement,
+        table: Table,
+        found: Sequence[Sequence[Any]],
+    ) -> Steps:
+        """Record a write by the columns of :meth:`selected`."""
+        one.number = rows.transaction_of(found) or one.number
+        old = self._returns_old(statement)
+        (versions,) = rows.versions(found, [table], old=old)
+        yield from self._wrote(one, sent, statement, table, versions, old=old)
+
+    def _returning(
+        self, one: OpenTransaction, sent: Sent, statement: Statement, table: Table
+    ) -> Steps:
+        """Send a write that returns rows to the application, and query their versions after it.
+
+        In autocommit both statements need a transaction, so that no other version is between them.
+        """
+        if one.alone:
+            yield from sent.ask("BEGIN")
+        try:
+            result, found = yield from sent.returning()
+            yield from self._returned(one, sent, statement, table, found)
+        except Exception:
+            state = self._transactions.library.state(sent.connection)
+            if one.alone and state in ("open", "failed"):
+                yield from sent.ask("ROLLBACK")
+            raise
+        if one.alone:
+            yield from sent.ask("COMMIT")
+        return result
+
+    def _returned(
+        self,
+        one: OpenTransaction,
+        sent: Sent,
+        statement: Statement,
+        table: Table,
+        found: list[list[Any]] | None,
+    ) -> Steps:
+        query = None
+        if found is not None and statement.plan.kind != "delete":
+            if not found:
+                yield from self._wrote(one, sent, statement, table, {}, old=False)
+                return
+            query = rows.returned_keys(statement, table, found)
+        if query is None:
+            one.unclear = True
+            self._unseen.note("returning", sent.text)
+            return
+        answer = yield from sent.ask(query)
+        one.number = rows.transaction_of(answer) or one.number
+        (versions,) = rows.versions(answer, [table])
+        yield from self._wrote(one, sent, statement, table, versions, old=False)
+
+    def _wrote(
+        self,
+        one: OpenTransaction,
+        sent: Sent,
+        statement: Statement,
+        table: Table,
+        versions: rows.Versions,
+        *,
+        old: bool,
+    ) -> Steps:
+        """Record the rows that a statement wrote.
+
+        Args:
+            one: the transaction.
+            sent: the statement as it was sent.
+            statement: the statement.
+            table: its table.
+            versions: the new version of each row; the last one of a deleted row.
+            old: whether the versions name those that they replaced.
+        """
+        kind, assigned = statement.plan.kind, statement.plan.assigned
+        moved = bool(assigned & set(table.key))
+        if kind != "insert":
+            replaced: rows.Versions = {
+                key: rows.Version(number=one.old, seen=one.seen, cells=one.old_cells)
+                for key, one in versions.items()
+                if one is not None and one.old is not None
+            }
+            known = (old or not versions) and len(replaced) == len(versions) and not moved
+            yield from self._conditions.note(
+                one, sent, statement, table, len(versions), replaced if known else None
+            )
+        for key, version in versions.items():
+            step = _step(statement, table, key, version, old=old and not moved)
+            if kind == "delete":
+                one.write(key, GONE, step=step)
+            elif version is None:
+                one.unclear = True
+                self._unseen.note("deleted", key)
+            else:
+                self._versions.wrote(key, version.number)
+                sets = [column for column in table.others if raw(column) in assigned]
+                seen = replace(version.seen, named=sets)
+                one.write(key, version.number, seen, step=step)
+        proposed = statement.plan.proposed
+        if proposed >= 0 and len(versions) != proposed:
+            self._unseen.note(NO_ROW, sent.text)
+        if versions and moved:
+            self._unseen.note("keys", sent.text)
+
+
+def _step(
+    statement: Statement, table: Table, key: str, version: rows.Version | None, *, old: bool
+) -> Wrote:
+    """Return a write of a row in detail; ``old`` says whether the version names its old one."""
+    plain = statement.plan.kind == "insert" and not statement.plan.upserts
+    replaced = None
+    if version is not None and version.old is not None:
+        replaced = KnownVersion(key, version.old, version.old_cells)
+    gone = statement.plan.kind == "delete" or version is None
+    return Wrote(
+        table=table.name,
+        key=key,
+        number=None if gone or version is None else version.number,
+        cells={} if gone or version is None else version.cells,
+        old=replaced,
+        old_known=version is not None and (old or plain),
+    )
