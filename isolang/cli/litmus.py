@@ -14,6 +14,7 @@ from isolang.cli.progress import Bar
 from isolang.history.values import Keyword
 from isolang.output.records import EXIT_INVALID, EXIT_VALID, json_text
 from isolang.output.terminal import escaped, print_data, print_lines, warn
+from isolang.run.litmus.hermitage import Occurrence
 from isolang.run.settings import Playing
 
 if TYPE_CHECKING:
@@ -73,11 +74,13 @@ class LitmusReports(Struct, frozen=True, kw_only=True):
         schema: changes when a field changes its meaning or goes.
         results: the outcomes of each program on each level.
         skipped: edges of the lattice that no history of single-key reads separates.
+        phenomena: with --suite, what became of each of Hermitage's phenomena on each level.
     """
 
     schema: Literal[1] = 1
     results: tuple[LitmusReport, ...]
     skipped: tuple[tuple[str, str], ...] = ()
+    phenomena: tuple[Occurrence, ...] = ()
 
 
 class Case(Struct, frozen=True, kw_only=True):
@@ -157,17 +160,27 @@ def litmus(
     if script:
         print_data(_script(cases, rows, playing, script))
         return EXIT_VALID
+    phenomena: tuple[Occurrence, ...] = ()
+    if suite:
+        from isolang.run.litmus.hermitage import play_hermitage
+
+        phenomena = play_hermitage(playing, levels)
     results = [_report(case, None) for case in cases if not rows]
     results += [_report(case, one) for row in rows for case, one in zip(cases, row, strict=True)]
     if output == "json":
-        print_data(json_text(LitmusReports(results=tuple(results), skipped=tuple(skipped))))
+        print_data(
+            json_text(
+                LitmusReports(results=tuple(results), skipped=tuple(skipped), phenomena=phenomena)
+            )
+        )
     elif suite:
-        print_lines(*_table(cases, rows, skipped))
+        print_lines(*_table(cases, rows, skipped), "", *_phenomena(phenomena))
     else:
         print_lines(*_program(cases[0]))
         for row in rows:
             print_lines("", *_result_lines(cases[0], row[0]))
     seen = any(one.violations or one.same for one in results)
+    seen = seen or any(one.outcome == "occurs" for one in phenomena)
     return EXIT_INVALID if seen else EXIT_VALID
 
 
@@ -463,6 +476,20 @@ def _table(
     if skipped:
         pairs = ", ".join(f"{a} from {b}" for a, b in skipped)
         yield f"  no run of one step after the other tells these apart: {pairs}"
+
+
+def _phenomena(found: Sequence[Occurrence]) -> Iterator[str]:
+    """Yield a table with a row for each of Hermitage's phenomena and a column for each level."""
+    levels = tuple(dict.fromkeys(one.level for one in found))
+    lines = [("Hermitage", "", *map(escaped, levels))]
+    for name in dict.fromkeys(one.name for one in found):
+        own = {one.level: one for one in found if one.name == name}
+        title = next(iter(own.values())).title
+        lines.append((name, title, *(own[level].outcome for level in levels)))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
+        yield "  ".join(cells).rstrip()
 
 
 def _cell(found: LitmusResult) -> str:

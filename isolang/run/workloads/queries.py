@@ -71,7 +71,7 @@ class Queries(Workload):
     needs: ClassVar = frozenset({"range reads", "rows", "conversations"})
     rows: ClassVar = True
     default: ClassVar = Shape(keys=12, operations=6)
-    per_family: ClassVar = 250  # transactions before the next family begins
+    per_family: ClassVar = 150  # transactions before the next family begins
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)

@@ -12,6 +12,7 @@ from isolang.errors import HistoryError
 from isolang.history.values import Keyword
 from isolang.language.classify.route import route
 from isolang.language.load import load_spec
+from isolang.run.litmus.hermitage import PHENOMENA, play_hermitage
 from isolang.run.litmus.litmus import Question, litmus_of, observe, schedules
 from isolang.run.operation import Read, Write
 from isolang.run.play.interleave import interleave_sessions
@@ -174,3 +175,25 @@ def test_predicates_cannot_be_played():
     one = history(("a", ("scan", {"where": ("=", "key", "x")}, {})))
     with pytest.raises(HistoryError, match=r"cannot be played \(got \('scan'"):
         litmus_of(one)
+
+
+@pytest.mark.parametrize(
+    ("level", "occur"),
+    [
+        ("serializable", set()),
+        ("snapshot", {"G2-item", "G2"}),
+        ("read committed", {"PMP", "P4", "G-single", "G-single, by a predicate", "G2-item", "G2"}),
+    ],
+)
+def test_the_phenomena_of_hermitage(level, occur):
+    """Each occurs exactly where the definition of the level allows it."""
+    found = play_hermitage(Playing(target="memory"), [level])
+    assert {one.name for one in found if one.outcome == "occurs"} == occur
+    assert len(found) == len(PHENOMENA)
+    assert {one.outcome for one in found} <= {"occurs", "prevented"}
+
+
+def test_dirty_phenomena_of_hermitage():
+    """At read uncommitted also what is aborted, intermediate or circular is read."""
+    found = play_hermitage(Playing(target="memory"), ["read uncommitted"])
+    assert {"G1a", "G1b", "G1c"} <= {one.name for one in found if one.outcome == "occurs"}
