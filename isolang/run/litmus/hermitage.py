@@ -47,7 +47,7 @@ class Phenomenon(Struct, frozen=True, kw_only=True):
 
 
 class Occurrence(Struct, frozen=True, kw_only=True):
-    """What became of a phenomenon at a level of a database.
+    """The outcome of a phenomenon at a level of a database.
 
     Attributes:
         name: the name in Hermitage.
@@ -179,7 +179,7 @@ def play_hermitage(playing: Playing, levels: Sequence[str]) -> tuple[Occurrence,
             target.setup(registers, ())
             for number, one in enumerate(PHENOMENA):
                 queries = any(isinstance(op, Select) for ops in one.programs for op in ops)
-                said = Occurrence(
+                occurrence = Occurrence(
                     name=one.name,
                     title=one.title,
                     level=level,
@@ -196,10 +196,10 @@ def play_hermitage(playing: Playing, levels: Sequence[str]) -> tuple[Occurrence,
                                 recorder=recorder,
                             )  # fmt: skip
                         anomaly = _violation(path, one.forbidden_by)
-                    said = replace(
-                        said, outcome="occurs" if anomaly else "prevented", anomaly=anomaly
+                    occurrence = replace(
+                        occurrence, outcome="occurs" if anomaly else "prevented", anomaly=anomaly
                     )
-                found.append(said)
+                found.append(occurrence)
         finally:
             target.close()
     return tuple(found)
