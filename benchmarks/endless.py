@@ -20,10 +20,16 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=16)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--lists", action="store_true", help="appends to lists of 32 elements")
+    parser.add_argument("--values", type=int, help="different values of registers, which repeat")
     parser.add_argument(
         "--snapshot", action="store_true", help="snapshots, the first committer wins"
     )
     given = parser.parse_args()
+
+    def written(number: int) -> int:
+        """Return the value of the write with a number."""
+        return (number * 2_654_435_761 >> 7) % given.values if given.values else number
+
     rng = random.Random(given.seed)
     uniform, keys, size = rng.random, given.keys, given.operations
     store: list[object] = [None] * keys if not given.lists else [[] for _ in range(keys)]
@@ -43,7 +49,9 @@ def main() -> None:
             said = []
             for i, (reads, key) in enumerate(ops):
                 name = base[key] if given.lists else key
-                said.append(f"[:r {name} nil]" if reads else f"[{verb} {name} {value + i + 1}]")
+                said.append(
+                    f"[:r {name} nil]" if reads else f"[{verb} {name} {written(value + i + 1)}]"
+                )
             flying[-1] = (session, done, ops, [value, *seen])
             value += size
             out.append(
@@ -52,6 +60,7 @@ def main() -> None:
         at = int(uniform() * len(flying))
         flying[at], flying[-1] = flying[-1], flying[at]
         session, began, ops, (first, *seen) = flying.pop()
+        assert isinstance(first, int)
         idle.append(session)
         done += 1
         said = []
@@ -66,14 +75,14 @@ def main() -> None:
                 if reads:
                     said.append(f"[:r {name} [{' '.join(map(str, held))}]]")
                 else:
-                    held.append(first + i + 1)
-                    said.append(f"[:append {name} {first + i + 1}]")
+                    held.append(written(first + i + 1))
+                    said.append(f"[:append {name} {held[-1]}]")
             elif reads:
                 was = own.get(key, seen[i] if given.snapshot else store[key])
                 said.append(f"[:r {key} {'nil' if was is None else was}]")
             else:
-                own[key] = first + i + 1
-                said.append(f"[:w {key} {first + i + 1}]")
+                own[key] = written(first + i + 1)
+                said.append(f"[:w {key} {own[key]}]")
                 if not given.snapshot:
                     store[key] = own[key]
         if given.snapshot:

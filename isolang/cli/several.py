@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from isolang.caveat import Caveat
-from isolang.cli.parameters import Mistake
 from isolang.output.records import Report
 from isolang.output.terminal import escaped, forget_stdout, warn
 
@@ -21,9 +20,6 @@ def expanded(histories: Sequence[str], form: str) -> list[str]:
     Args:
         histories: the histories, as named on the command line.
         form: the value of ``--from``, on which it depends which files of a folder are histories.
-
-    Raises:
-        Mistake: if the folders contain no history.
     """
     found: list[str] = []
     for name in histories:
@@ -40,8 +36,6 @@ def expanded(histories: Sequence[str], form: str) -> list[str]:
         found += map(str, inside)
         for phrase in skipped:
             warn(f"left out: {phrase}")
-    if not found:
-        raise Mistake("no history found in these folders")
     return found
 
 

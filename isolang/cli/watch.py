@@ -22,9 +22,12 @@ from isolang.output.records import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID
 from isolang.output.terminal import escaped, print_data, print_lines, warn
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from isolang.watch import Round, Stream, Watch, WatchReport
 
 _PACE: Final = 2.0  # the seconds after which a few new transactions of a growing log are checked
+_NAMED: Final = 3  # the largest number of files to name
 _SHOWN: Final = 12  # the largest number of assumed values to print
 _EXITS: Final = {
     "valid": EXIT_VALID,
@@ -164,6 +167,7 @@ def watch(
             resume=position,
         )
         open_.callback(stream.close)
+        _warn_beside_runs(paths)
         follows = until_idle != 0
         watched = Watch(
             spec, stream=stream, folder=folder, sources=paths, round=round, clock_error=error,
@@ -193,6 +197,19 @@ def watch(
         if output.html:
             files += _page(report, course)
     return _printed(report, watched, course, state=state, output=output.form, files=files)
+
+
+def _warn_beside_runs(paths: Sequence[str]) -> None:
+    """Name on stderr the files that are not read because their folder has a run's history."""
+    from isolang.watch.stream.folder import beside_run
+
+    for folder in map(Path, paths):
+        if not folder.is_dir() or (found := beside_run(folder)) is None:
+            continue
+        run, others = found
+        names = ", ".join(path.name for path in others[:_NAMED])
+        more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+        warn(escaped(f"{folder}: only {run.name} is read, the history of a run; not {names}{more}"))
 
 
 def _followed(

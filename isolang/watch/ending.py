@@ -99,7 +99,7 @@ class Ending:
             outcome = "invalid"
             self.report = structs.replace(
                 self._first,
-                seen=self._window.seen,
+                seen=self._window.transactions,
                 parts=len(self._parts.chain),
                 note=note,
                 violations=self.violations,
@@ -126,7 +126,7 @@ class Ending:
         return WatchReport(
             outcome=outcome,
             note=note,
-            seen=self._window.seen,
+            seen=self._window.transactions,
             parts=len(self._parts.chain),
             verdict=verdict if violation is None else violation.verdict,
             places=() if violation is None else violation.places,

@@ -129,6 +129,7 @@ class Intake:
             file, offset = rows.at[t, 1:3].tolist()
             if (file, offset) in abandoned:
                 abandoned.discard((file, offset))
+                self._window.again += 1
                 if rows.columns.txn_status[t] == c.INDETERMINATE:
                     continue
                 if not self._parts.recall(file, offset, most=self._most):

@@ -73,7 +73,9 @@ class WindowJudge:
         self._values.fetch(window.rows.columns)
         window.columns, stale = opened(window.rows, self._values.last, self._log)
         history = self._horizon.history_of(window.columns, window.rows.names)
-        verdict, self._first = judge(history, self._plans, self._first, timeout=self._timeout)
+        verdict, self._first = judge(
+            history, self._plans, self._first, certify_valid=False, timeout=self._timeout
+        )
         return verdict, stale
 
     def try_stricter_again(self) -> None:
@@ -178,6 +180,7 @@ def judge(
     first: int = 0,
     *,
     simplest: bool = False,
+    certify_valid: bool = True,
     timeout: float | None = None,
 ) -> tuple[Verdict, int]:
     """Check a window against one plan after the other until the window satisfies a plan.
@@ -187,6 +190,8 @@ def judge(
         plans: the plans of :func:`isolang.watch.levels.stricter`, of which the last is the level.
         first: the index of the plan to begin with, which the last window satisfied.
         simplest: whether to search for the simplest violation, for human readers.
+        certify_valid: whether to check the witness of a valid verdict. A window that is only cut
+            needs no check, because each of its parts is checked by itself.
         timeout: the time limit for each plan, in seconds; ``None`` means no limit.
 
     Returns:
@@ -199,7 +204,10 @@ def judge(
         verdict = _decided(history, plans[number], certify=False, simplest=False, timeout=timeout)
         if isinstance(verdict, Valid) and satisfies(history, level, verdict.witness):
             return verdict, number
-    # This verdict must be certified, because it is reported or used for a cut.
+    if not certify_valid:
+        verdict = _decided(history, level, certify=False, simplest=False, timeout=timeout)
+        if not isinstance(verdict, Invalid):
+            return verdict, len(plans) - 1
     verdict = _decided(history, level, certify=True, simplest=simplest, timeout=timeout)
     return verdict, len(plans) - 1
 

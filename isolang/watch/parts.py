@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import msgspec
 
-from isolang._native import LooseKeys, exchanged_order
+from isolang._native import LastValues, LooseKeys, exchanged_order
 from isolang.certify.proofs import Witness
 from isolang.errors import HistoryError
 from isolang.history import columns as c
@@ -30,11 +31,31 @@ if TYPE_CHECKING:
     from isolang.watch.stream import Batch, Stream
     from isolang.watch.window import Window
 
+#: Returns whether a witness proves that a part satisfies the level.
+_Holds: TypeAlias = "Callable[[Rows, Columns, Witness], bool]"
+
 _RECENT: Final = 16  # the largest number of parts that stay in memory, to be put back faster
 _RECENT_OPERATIONS: Final = 500_000  # the largest number of operations in these parts
 _NAMED: Final = 3  # the largest number of transactions whose places a report names
 _SAVE_EACH: Final = 200_000  # the number of new transactions after which the state is saved
 _SAVE_AFTER: Final = 10.0  # the seconds after which the state is saved
+
+
+@dataclass(slots=True)
+class _Recent:
+    """A part that is in memory.
+
+    Attributes:
+        members: the transactions of the part, as they are in the log.
+        aside: the transactions that the cut removed without adding them to the part.
+        columns: the members as columns whose initial values are those that earlier parts left.
+        witness: the witness that the part satisfies the level.
+    """
+
+    members: Rows
+    aside: Rows
+    columns: Columns
+    witness: Witness
 
 
 class Parts:
@@ -80,7 +101,7 @@ class Parts:
         # The keys that the parts access; empty without --unwritten-initial.
         self._keys: set[Atom] = set()
         self._spans: list[tuple[int, int, int, str]] = []
-        self._recent: deque[tuple[Rows, Rows]] = deque(maxlen=_RECENT)
+        self._recent: deque[_Recent] = deque(maxlen=_RECENT)
         self._loose = LooseKeys()
         self._saved_at, self._saved_seen = time.monotonic(), 0
         folder.mkdir(parents=True, exist_ok=True)
@@ -98,6 +119,7 @@ class Parts:
         """Restore the window, the values and the initial state that a killed watch has saved."""
         self.values.restore(last)
         self._window.seen = self._saved_seen = last.seen
+        self._window.again = last.again
         self.observed = bool(last.parts)  # the saved state lacks it, so assume that it is true
         try:
             self._window.kept = restored(last.rows)
@@ -167,7 +189,7 @@ class Parts:
                 abandoned=len(abandoned),
                 begin=int(begins.max()) if len(begins) else None,
                 spans=tuple(self._spans),
-                seen=self._window.seen,
+                seen=self._window.transactions,
                 columns=Taken(
                     members=members.at,
                     aside=aside.at,
@@ -181,8 +203,8 @@ class Parts:
         )
         self._spans = []
         self._loose.add(part, witness.order_start, len(self.chain) - 1)
-        self._recent.append((members, aside))
-        while sum(part.columns.operations() for part, _ in self._recent) > _RECENT_OPERATIONS:
+        self._recent.append(_Recent(members, aside, part, witness))
+        while sum(one.columns.operations() for one in self._recent) > _RECENT_OPERATIONS:
             self._recent.popleft()
 
     def observe(self, part: History, witness: Witness) -> None:
@@ -202,7 +224,7 @@ class Parts:
         self.values.fetch(window)
         return bool(len(self._loose.unexplained(window, self.values.last)[0]))
 
-    def exchange(self, window: Columns, holds: Callable[[Rows, Columns, Witness], bool]) -> int:
+    def exchange(self, window: Columns, holds: _Holds) -> int:
         """Reorder the last writers of keys in the parts as the reads of a window require.
 
         SOUND BECAUSE a part with changed orders must satisfy the level by itself, like every part,
@@ -219,6 +241,61 @@ class Parts:
         reads, part_of = self._loose.unexplained(window, self.values.last)
         first = int(part_of.min())
         entries = self.chain.parts_from(first)
+        registers = bool((window.op_kind[reads] == c.READ).all())
+        if registers and len(entries) <= len(self._recent):
+            changed = self._exchange_registers(first, entries, window, reads, part_of, holds)
+        else:
+            changed = self._exchange_all(first, entries, window, reads, part_of, holds)
+        if changed:
+            self.chain.exchange(first + changed[0], entries[changed[0] :])
+        return len(changed)
+
+    def _exchange_registers(  # noqa: PLR0917 — parallel columns
+        self,
+        first: int,
+        entries: list[Part],
+        window: Columns,
+        reads: NDArray[np.int64],
+        part_of: NDArray[np.int64],
+        holds: _Holds,
+    ) -> list[int]:
+        """Change the entries of parts in memory for reads of registers, and return their indices.
+
+        No part after the part of such a read accesses the register. So the change concerns this
+        part alone, and the last value that is in memory now.
+        """
+        import numpy as np
+
+        changed = []
+        for number in np.unique(part_of).tolist():
+            recent = self._recent[number - len(self.chain)]
+            shown = reads[part_of == number]
+            found = self._order(
+                recent.members, recent.columns, recent.witness, window, shown, holds
+            )
+            if found is None:
+                continue
+            self.values.last.replace(_left_differently(recent.columns, recent.witness, found))
+            recent.witness = found
+            changed.append(number - first)
+            part = taken(entries[changed[-1]], "the chain")
+            entries[changed[-1]] = _with_order(entries[changed[-1]], part, found)
+        return changed
+
+    def _exchange_all(  # noqa: PLR0917 — parallel columns
+        self,
+        first: int,
+        entries: list[Part],
+        window: Columns,
+        reads: NDArray[np.int64],
+        part_of: NDArray[np.int64],
+        holds: _Holds,
+    ) -> list[int]:
+        """Change the entries of parts, and return the indices of those that have another order.
+
+        The values before each of these parts are restored, because the order of a list in a part
+        depends on them, and so do the values that later parts replaced.
+        """
         parts = [taken(entry, "the chain") for entry in entries]
         if self.values.spilled:
             for number, part in enumerate(parts, first):
@@ -229,52 +306,63 @@ class Parts:
         for i, part in enumerate(parts):
             after = again.pop()
             shown = reads[part_of == first + i]
-            found = self._exchanged(first + i, part, window, shown, holds) if len(shown) else None
-            before = last.replace(after if found is None else found[0])
-            if found is not None:
-                changed.append(i)
-                now = msgspec.structs.replace(part, order_txn=found[1], before=before)
-                entries[i] = msgspec.structs.replace(entries[i], columns=now.packed())
-        if changed:
-            self.chain.exchange(first + changed[0], entries[changed[0] :])
-        return len(changed)
+            found = None
+            if len(shown):
+                members = self._members(first + i, part)
+                columns, _ = opened(members, last)
+                own = Witness.of(part.source, part.order_start, part.order_txn)
+                found = self._order(members, columns, own, window, shown, holds)
+            if found is None:
+                last.replace(after)
+                continue
+            # Even if the order did not change, lists may differ, as earlier parts may have changed.
+            before = last.replace(last.left_by(columns, found.order_start, found.order_txn))
+            changed.append(i)
+            now = msgspec.structs.replace(part, before=before)
+            entries[i] = _with_order(entries[i], now, found)
+            if (behind := len(self.chain) - first - i) <= len(self._recent):
+                self._recent[-behind].witness = found
+        return changed
 
-    def _exchanged(
+    def _order(  # noqa: PLR0917 — parallel columns
         self,
-        number: int,
-        part: Taken,
+        members: Rows,
+        columns: Columns,
+        own: Witness,
         window: Columns,
         reads: NDArray[np.int64],
-        holds: Callable[[Rows, Columns, Witness], bool],
-    ) -> tuple[bytes, NDArray[np.int64]] | None:
-        """Return what a part leaves under the version orders that some reads require.
+        holds: _Holds,
+    ) -> Witness | None:
+        """Return the witness of a part with the version orders that some reads require.
 
-        The last values in memory must be those before the part.
+        Return ``None`` if no order of the part's writers explains the reads, or if the part does
+        not satisfy the level with it.
 
-        Returns:
-            The values that the part leaves, and the version orders; ``None`` if no order of the
-            part's writers explains the reads, or if the part does not satisfy the level with it.
+        Args:
+            members: the transactions of the part, as they are in the log.
+            columns: the members as columns whose initial values are those that earlier parts left.
+            own: the witness of the part.
+            window: the transactions of the window, as they are in the log.
+            reads: the reads of the window. If one is of a list, the last values in memory must be
+                those before the part.
+            holds: returns whether a witness proves that a part satisfies the level.
         """
         import numpy as np
 
         last = self.values.last
-        members = self._members(number, part)
-        columns, _ = opened(members, last)
-        own = Witness.of(part.source, part.order_start, part.order_txn)
         order = exchanged_order(columns, own.order_start, own.order_txn, window, reads, last)
         if not len(order):
             return None
         other = Witness.of(own.source, own.order_start, order)
         if not np.array_equal(order, own.order_txn) and not holds(members, columns, other):
             return None
-        # Even if these orders did not change, lists may differ because of changes in earlier parts.
-        return last.left_by(columns, other.order_start, other.order_txn), order.astype(np.int64)
+        return other
 
     def _members(self, number: int, part: Taken) -> Rows:
         """Return the transactions of a part; if they are not in memory, read the log again."""
         behind = len(self.chain) - number
         if behind <= len(self._recent):
-            return self._recent[-behind][0]
+            return self._recent[-behind].members
         return self._log.rows_at(part.members)
 
     def put_back(self, parts: int) -> None:
@@ -283,7 +371,8 @@ class Parts:
         for part in self.chain.undo(parts):
             self.values.last.replace(part.before)
             if self._recent:
-                members, aside = self._recent.pop()
+                recent = self._recent.pop()
+                members, aside = recent.members, recent.aside
             else:
                 members, aside = self._log.rows_at(part.members), self._log.rows_at(part.aside)
             found.extend(members)
@@ -343,6 +432,7 @@ class Parts:
                 parts=list(self.chain.parts),
                 rows=saved(window.kept),
                 seen=window.seen,
+                again=window.again,
                 abandoned=list(window.abandoned),
                 since=list(window.since.items()),
                 unjudged=list(self.unjudged),
@@ -352,3 +442,36 @@ class Parts:
                 touched=list(self._keys),
             )
         )
+
+
+def _with_order(entry: Part, part: Taken, witness: Witness) -> Part:
+    """Return the entry of a part with the version orders of a witness.
+
+    Args:
+        entry: the entry of the part in the chain.
+        part: the columns of the entry, whose ``before`` may be another one.
+        witness: the witness with the version orders.
+    """
+    import numpy as np
+
+    now = msgspec.structs.replace(part, order_txn=witness.order_txn.astype(np.int64))
+    return msgspec.structs.replace(entry, columns=now.packed())
+
+
+def _left_differently(part: Columns, own: Witness, other: Witness) -> bytes:
+    """Return what a part leaves of the registers whose version orders two witnesses differ in.
+
+    Args:
+        part: the columns of the part.
+        own: a witness of the part.
+        other: a witness with the same sources, and the order that counts.
+    """
+    import numpy as np
+
+    start = own.order_start
+    moved = np.flatnonzero(own.order_txn != other.order_txn)
+    ends = np.zeros(len(start) - 1, np.int64)
+    ends[np.unique(np.searchsorted(start, moved, side="right") - 1)] = 1
+    kept = np.repeat(ends, np.diff(start)).astype(bool)
+    ends = np.concatenate([[0], np.cumsum(ends * np.diff(start))])
+    return LastValues().left_by(part, ends, other.order_txn[kept])

@@ -230,7 +230,7 @@ class Rounds:
             outcome = "invalid"
         return Round(
             number=self._number,
-            seen=self._window.seen,
+            seen=self._window.transactions,
             judged=len(attempt.window) if attempt is not None else 0,
             cut=cut,
             kept=len(self._window.kept),

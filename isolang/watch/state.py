@@ -45,7 +45,8 @@ class Saved(Struct, frozen=True, kw_only=True):
         chain: the size of the chain file, in bytes.
         parts: the parts of the chain that were not void.
         rows: the window, as :func:`isolang.watch.stream.rows.saved` returns it.
-        seen: the number of finished transactions that the watch had seen.
+        seen: the value of :attr:`isolang.watch.window.Window.seen`.
+        again: the value of :attr:`isolang.watch.window.Window.again`.
         abandoned: the value of :attr:`isolang.watch.window.Window.abandoned`.
         since: the value of :attr:`isolang.watch.window.Window.since`.
         unjudged: the value of :attr:`isolang.watch.parts.Parts.unjudged`.
@@ -60,6 +61,7 @@ class Saved(Struct, frozen=True, kw_only=True):
     parts: list[Known]
     rows: Any
     seen: int
+    again: int = 0
     abandoned: list[tuple[int, int]] = field(name="left")
     since: list[tuple[tuple[int, int], int]]
     unjudged: list[str]

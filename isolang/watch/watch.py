@@ -132,7 +132,7 @@ class Watch:
     @property
     def seen(self) -> int:
         """The number of finished transactions so far, including those of a resumed watch."""
-        return self._window.seen
+        return self._window.transactions
 
     @property
     def chain(self) -> Chain:

@@ -56,7 +56,10 @@ class Window:
     Attributes:
         kept: the finished transactions that no cut has removed.
         in_flight: the transactions whose completion was not read yet.
-        seen: the number of finished transactions that were read.
+        seen: the number of finished transactions that were read, and of those that the watch gave
+            up: the number of the next transaction. A transaction that finished after it was given
+            up has two numbers.
+        again: the number of transactions with two numbers.
         abandoned: the file and offset of each transaction that was in flight for too long.
         since: the value of ``seen`` when each transaction in flight was first read, by its file and
             offset.
@@ -70,7 +73,7 @@ class Window:
         grace_seconds: float,
     ) -> None:
         self.kept, self.in_flight = Rows.none(), Rows.none()
-        self.seen = 0
+        self.seen = self.again = 0
         self.abandoned: set[tuple[int, int]] = set()
         self.since: dict[tuple[int, int], int] = {}
         self._round, self._grace, self._grace_seconds = round, grace, grace_seconds
@@ -80,6 +83,11 @@ class Window:
     def snapshot(self) -> Snapshot:
         """Return the transactions that the next round checks."""
         return Snapshot(self.kept, self.in_flight)
+
+    @property
+    def transactions(self) -> int:
+        """The number of transactions that finished, or that the watch gave up."""
+        return self.seen - self.again
 
     @property
     def wait_from(self) -> int:

@@ -1,10 +1,12 @@
 #include "watch/last_values.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <stdexcept>
 
 #include "core/index.hpp"
+#include "core/prefetch.hpp"
 #include "watch/open_window.hpp"
 
 namespace isolang::watch {
@@ -18,6 +20,9 @@ std::uint64_t mix(std::uint64_t x) {  // the finalizer of splitmix64
   return x ^ (x >> 31);
 }
 
+constexpr std::int64_t kTextOverhead = 16;  // bytes that the allocation of a text takes beside it
+constexpr std::size_t kAhead = 12;           // how many look-ups run side by side
+
 constexpr std::uint64_t kFirst = 0x9e3779b97f4a7c15ULL, kSecond = 0xc2b2ae3d27d4eb4fULL;
 
 enum Flag : std::uint8_t { kGone = 0, kSingle = 1, kList = 2 };
@@ -30,14 +35,14 @@ class Writer {
     for (; n >= 0x80; n >>= 7) byte(static_cast<std::uint8_t>(n | 0x80));
     byte(static_cast<std::uint8_t>(n));
   }
-  void atom(AtomKind kind, std::int64_t number_of, std::string_view text) {
-    byte(static_cast<std::uint8_t>(kind));
-    if (kind == AtomKind::integer || kind == AtomKind::natural) {
-      const auto n = static_cast<std::uint64_t>(number_of);
-      number((n << 1) ^ (number_of < 0 ? ~std::uint64_t{0} : 0));
-    } else if (kind != AtomKind::nil) {
-      number(text.size());
-      out_ += text;
+  void atom(const Scalar& atom) {
+    byte(static_cast<std::uint8_t>(atom.kind));
+    if (atom.kind == AtomKind::integer || atom.kind == AtomKind::natural) {
+      const auto n = static_cast<std::uint64_t>(atom.number);
+      number((n << 1) ^ (atom.number < 0 ? ~std::uint64_t{0} : 0));
+    } else if (atom.kind != AtomKind::nil) {
+      number(atom.text.size());
+      out_ += atom.text;
     }
   }
   void fixed(std::uint64_t n) {
@@ -51,7 +56,7 @@ class Writer {
       fixed(last.prefix.first);
       fixed(last.prefix.second);
     } else {
-      atom(last.kind, last.number, last.text);
+      atom({last.kind, last.number, last.text});
     }
   }
 
@@ -83,21 +88,20 @@ class Reader {
     for (int i = 0; i < 8; ++i) n |= static_cast<std::uint64_t>(byte()) << 8 * i;
     return n;
   }
-  void atom(AtomKind& kind, std::int64_t& number_of, std::string& text) {
+  Scalar atom() {
     const std::uint8_t k = byte();
     if (k > static_cast<std::uint8_t>(AtomKind::other)) malformed();
-    kind = static_cast<AtomKind>(k);
-    number_of = 0;
-    text.clear();
-    if (kind == AtomKind::integer || kind == AtomKind::natural) {
+    Scalar atom{static_cast<AtomKind>(k), 0, {}};
+    if (atom.kind == AtomKind::integer || atom.kind == AtomKind::natural) {
       const std::uint64_t n = number();
-      number_of = static_cast<std::int64_t>((n >> 1) ^ (~(n & 1) + 1));
-    } else if (kind != AtomKind::nil) {
+      atom.number = static_cast<std::int64_t>((n >> 1) ^ (~(n & 1) + 1));
+    } else if (atom.kind != AtomKind::nil) {
       const std::uint64_t size = number();
       if (size > in_.size() - at_) malformed();
-      text = in_.substr(at_, size);
+      atom.text = in_.substr(at_, size);
       at_ += size;
     }
+    return atom;
   }
   bool last(Last& last) {
     last = Last{};
@@ -105,7 +109,8 @@ class Reader {
     if (flag > kList) malformed();
     if (flag == kGone) return false;
     if (flag == kSingle) {
-      atom(last.kind, last.number, last.text);
+      const Scalar value = atom();
+      last.kind = value.kind, last.number = value.number, last.text = value.text;
       return true;
     }
     last.list = true;
@@ -129,20 +134,15 @@ bool appends(const History& part, std::int32_t t, std::int32_t key) {
   return false;
 }
 
-// Returns the name of a key that is not an integer: one byte for its kind, then its number or text.
-std::string name_of(AtomKind kind, std::int64_t number, std::string_view text) {
-  std::string name(1, static_cast<char>(kind));
-  if (is_text(kind)) return name.append(text);
-  return kind == AtomKind::nil ? name : name.append(std::to_string(number));
+Scalar scalar_of(const Atoms& atoms, std::int32_t atom) {
+  const AtomKind kind = atoms.kind(atom);
+  if (is_text(kind)) return {kind, 0, atoms.text(atom)};
+  return {kind, atoms.number(atom), {}};
 }
 
-std::string_view text_of(const std::string* name) {
-  return name == nullptr ? std::string_view{} : std::string_view(*name).substr(1);
-}
-
-void write_key(Writer& out, const Atoms& keys, std::int32_t atom) {
-  const AtomKind kind = keys.kind(atom);
-  out.atom(kind, keys.number(atom), is_text(kind) ? keys.text(atom) : std::string_view{});
+std::uint64_t hash_of(const Scalar& name) {
+  if (is_text(name.kind)) return mix(std::hash<std::string_view>{}(name.text) + static_cast<std::uint64_t>(name.kind));
+  return mix(static_cast<std::uint64_t>(name.number));
 }
 
 // Returns whether a predicate is true of a row or cannot be judged. The code that judges the row reports why it cannot
@@ -159,21 +159,14 @@ bool may_match(const predicates::Predicate& predicate, std::string_view key, con
   }
 }
 
-struct Name {
-  AtomKind kind = AtomKind::nil;
-  std::int64_t number = 0;
-  std::string text;
-};
-
 // Calls row(name, last, key, value) with its texts for each of these entries that is a row, and other() for each that
 // is a list or a key without a value.
 template <typename Row, typename Other>
 void each_row_of(std::string_view entries, const Row& row, const Other& other) {
   Reader in(entries);
-  Name name;
   Last last;
   while (in.more()) {
-    in.atom(name.kind, name.number, name.text);
+    const Scalar name = in.atom();
     if (!in.last(last) || last.list) {
       other();
       continue;
@@ -207,57 +200,89 @@ void extend(Prefix& prefix, ElementHash element) {
   prefix.second = mix((prefix.second ^ element.second) + kSecond);
 }
 
-std::int32_t LastValues::find_key(AtomKind kind, std::int64_t number, std::string_view text) const {
-  if (kind == AtomKind::integer) {
-    const std::int32_t atom = integers_.find_integer(number);
-    return atom < 0 ? -1 : of_integer_[idx(atom)];
-  }
-  const auto it = others_.find(name_of(kind, number, text));
-  return it == others_.end() ? -1 : it->second;
+Scalar LastValues::Key::scalar() const {
+  if (is_text(kind)) return {kind, 0, {text.get(), idx(number)}};
+  return {kind, number, {}};
 }
 
-std::int32_t LastValues::find_key(const Atoms& from, std::int32_t atom) const {
-  const AtomKind kind = from.kind(atom);
-  return find_key(kind, from.number(atom), is_text(kind) ? from.text(atom) : std::string_view{});
+LastValues::Item& LastValues::Items::add() {
+  if (size_ % kBlock == 0) blocks_.push_back(std::make_unique<Item[]>(kBlock));
+  return (*this)[size_++];
 }
 
-std::int32_t LastValues::key_of(AtomKind kind, std::int64_t number, std::string_view text) {
-  const std::int32_t known = find_key(kind, number, text);
-  if (known >= 0) return known;
-  const auto fresh = static_cast<std::int32_t>(keys_.size());
-  const std::string* name = nullptr;
-  if (kind == AtomKind::integer) {
-    const std::int32_t atom = integers_.intern_integer(number);
-    of_integer_.resize(idx(integers_.size()), -1);
-    of_integer_[idx(atom)] = fresh;
-  } else {
-    name = &others_.emplace(name_of(kind, number, text), fresh).first->first;
-    text_bytes_ += std::ssize(*name);
+std::size_t LastValues::slot(const Scalar& name, std::uint64_t hash) const {
+  const std::size_t mask = slots_.size() - 1;
+  for (std::size_t i = hash & mask;; i = (i + 1) & mask) {
+    if (slots_[i] < 0) return i;
+    const Scalar held = items_[idx(slots_[i])].key.scalar();
+    if (held.kind == name.kind && held.number == name.number && held.text == name.text) return i;
   }
-  keys_.push_back({kind, number, name});
-  entries_.emplace_back();
-  return fresh;
+}
+
+void LastValues::prefetch_slot(std::uint64_t hash) const { prefetch(&slots_[hash & (slots_.size() - 1)]); }
+
+void LastValues::prefetch_item(std::uint64_t hash) const {
+  const std::int32_t key = slots_[hash & (slots_.size() - 1)];
+  if (key >= 0) prefetch(&items_[idx(key)]);
+}
+
+std::int32_t LastValues::find_key(const Scalar& name) const { return slots_[slot(name, hash_of(name))]; }
+
+std::int32_t LastValues::key_of(const Scalar& name, std::uint64_t hash) {
+  std::size_t at = slot(name, hash);
+  if (slots_[at] >= 0) return slots_[at];
+  if (2 * (items_.size() + 1) > slots_.size()) {
+    slots_.assign(2 * slots_.size(), -1);
+    for (std::size_t i = 0; i < items_.size(); ++i) {
+      const Scalar held = items_[i].key.scalar();
+      slots_[slot(held, hash_of(held))] = static_cast<std::int32_t>(i);
+    }
+    at = slot(name, hash);
+  }
+  Key& key = items_.add().key;
+  key.kind = name.kind, key.number = name.number;
+  if (is_text(name.kind)) {
+    key.number = std::ssize(name.text);
+    key.text = std::make_unique_for_overwrite<char[]>(name.text.size());
+    std::ranges::copy(name.text, key.text.get());
+    text_bytes_ += key.number + kTextOverhead;
+  }
+  return slots_[at] = static_cast<std::int32_t>(items_.size()) - 1;
+}
+
+std::vector<std::int32_t> LastValues::numbers_of(const History& history) const {
+  const std::size_t n = history.key_atom.size();
+  std::vector<std::int32_t> found(n);
+  std::vector<std::uint64_t> hashes(n);
+  for (std::size_t i = 0; i < n + 2 * kAhead; ++i) {
+    if (i < n) {
+      hashes[i] = hash_of(scalar_of(history.key_atoms, history.key_atom[i]));
+      prefetch_slot(hashes[i]);
+    }
+    if (i >= kAhead && i - kAhead < n) prefetch_item(hashes[i - kAhead]);
+    if (i < 2 * kAhead) continue;
+    const std::size_t k = i - 2 * kAhead;
+    found[k] = slots_[slot(scalar_of(history.key_atoms, history.key_atom[k]), hashes[k])];
+  }
+  return found;
 }
 
 void LastValues::read(std::int32_t key, Last& last) const {
-  const Entry& entry = entries_[idx(key)];
-  last.list = entry.list;
-  last.kind = entry.kind;
-  last.number = entry.number;
-  last.prefix = entry.prefix;
-  last.text = entry.view();
+  const Entry& held = entry(key);
+  last = {held.list, held.kind, held.list ? 0 : held.number, held.view(), {}};
+  if (held.list) last.prefix = {held.number, held.first, held.second};
 }
 
 void LastValues::set(std::int32_t key, Entry&& entry) {
-  constexpr std::int64_t kEntryOverhead = 16;
-  Entry& old = entries_[idx(key)];
+  Entry& old = items_[idx(key)].entry;
   live_ += (entry.here ? 1 : 0) - (old.here ? 1 : 0);
-  text_bytes_ += (entry.text ? entry.size + kEntryOverhead : 0) - (old.text ? old.size + kEntryOverhead : 0);
+  text_bytes_ += (entry.text ? entry.size + kTextOverhead : 0) - (old.text ? old.size + kTextOverhead : 0);
   old = std::move(entry);
 }
 
 void LastValues::put(std::int32_t key, const Last& last) {
-  Entry entry{true, last.list, last.kind, 0, last.number, last.prefix, nullptr};
+  Entry entry{true, last.list, last.kind, 0, last.list ? last.prefix.length : last.number,
+              last.prefix.first, last.prefix.second, nullptr};
   if (!last.list && is_text(last.kind)) {
     if (last.text.size() > std::numeric_limits<std::uint32_t>::max()) malformed();
     entry.size = static_cast<std::uint32_t>(last.text.size());
@@ -269,20 +294,20 @@ void LastValues::put(std::int32_t key, const Last& last) {
 }
 
 std::string LastValues::key_text(std::int32_t key) const {
-  const Key& k = keys_[idx(key)];
-  return predicates::text_of(k.kind, k.number, text_of(k.text));
+  const Scalar name = items_[idx(key)].key.scalar();
+  return predicates::text_of(name.kind, name.number, name.text);
 }
 
 std::string LastValues::value_text(std::int32_t key) const {
-  const Entry& entry = entries_[idx(key)];
-  return predicates::text_of(entry.kind, entry.number, entry.view());
+  const Entry& held = entry(key);
+  return predicates::text_of(held.kind, held.number, held.view());
 }
 
 std::vector<std::int32_t> LastValues::rows_of(const predicates::Predicate& predicate) {
   rows_.drop_stale();
   if (!rows_.has(predicate.table)) {
     rows_.begin(predicate.table);
-    for (std::int32_t key = 0; idx(key) < keys_.size(); ++key)
+    for (std::int32_t key = 0; idx(key) < items_.size(); ++key)
       if (is_row(key)) rows_.tell(predicate.table, key, key_text(key), value_text(key));
   }
   const auto texts_of = [&](std::int32_t key) -> std::optional<std::pair<std::string, std::string>> {
@@ -296,9 +321,9 @@ std::vector<std::int32_t> LastValues::rows_of(const predicates::Predicate& predi
 }
 
 void LastValues::take_matching(std::string_view entries, const std::vector<predicates::Predicate>& some) {
-  each_row_of(entries, [&](const Name& name, const Last& last, const std::string& key, const std::string& value) {
+  each_row_of(entries, [&](const Scalar& name, const Last& last, const std::string& key, const std::string& value) {
     const bool asked = std::ranges::any_of(some, [&](const auto& predicate) { return may_match(predicate, key, value); });
-    if (asked && find_key(name.kind, name.number, name.text) < 0) put(key_of(name.kind, name.number, name.text), last);
+    if (asked && find_key(name) < 0) put(key_of(name, hash_of(name)), last);
   }, [] {});
 }
 
@@ -306,7 +331,7 @@ std::string marked(std::string_view text) { return std::string(1, '=').append(te
 
 std::vector<std::optional<Cell>> cells_of(std::string_view entries, std::string_view table, std::string_view column) {
   std::vector<std::optional<Cell>> cells;
-  each_row_of(entries, [&](const Name&, const Last&, const std::string& key, const std::string& value) {
+  each_row_of(entries, [&](const Scalar&, const Last&, const std::string& key, const std::string& value) {
     auto& cell = cells.emplace_back();
     const auto own = predicates::key_in_table(key, table);
     if (!own) return;
@@ -319,19 +344,22 @@ std::vector<std::optional<Cell>> cells_of(std::string_view entries, std::string_
 }
 
 std::int32_t LastValues::intern_key(Atoms& into, std::int32_t key) const {
-  const Key& k = keys_[idx(key)];
-  switch (k.kind) {
+  const Scalar name = items_[idx(key)].key.scalar();
+  switch (name.kind) {
     case AtomKind::nil: return kNil;
-    case AtomKind::integer: return into.intern_integer(k.number);
-    case AtomKind::natural: return into.intern_natural(static_cast<std::uint64_t>(k.number));
-    default: return into.intern_text(k.kind, text_of(k.text));
+    case AtomKind::integer: return into.intern_integer(name.number);
+    case AtomKind::natural: return into.intern_natural(static_cast<std::uint64_t>(name.number));
+    default: return into.intern_text(name.kind, name.text);
   }
 }
 
 bool LastValues::find(const Atoms& keys, std::int32_t atom, Last& found) const {
-  const std::int32_t key = find_key(keys, atom);
-  if (key < 0 || !entries_[idx(key)].here) return false;
-  read(key, found);
+  return find(find_key(scalar_of(keys, atom)), found);
+}
+
+bool LastValues::find(std::int32_t number, Last& found) const {
+  if (number < 0 || !entry(number).here) return false;
+  read(number, found);
   return true;
 }
 
@@ -344,10 +372,11 @@ std::string LastValues::left_by(const History& part, std::span<const std::int64_
     const std::int64_t begin = order_start[idx(key)], end = order_start[idx(key) + 1];
     if (begin < 0 || end < begin || idx(end) > order_txn.size())
       throw std::invalid_argument("an order that has no bounds");
+    if (begin == end) continue;
     Last last;
-    bool here = false, wrote = false;
-    if (find(part.key_atoms, part.key_atom[idx(key)], last)) here = true;
-    const bool list = begin < end && appends(part, order_txn[idx(end - 1)], key);
+    const bool list = appends(part, order_txn[idx(end - 1)], key);
+    bool wrote = false;
+    bool here = list && find(part.key_atoms, part.key_atom[idx(key)], last);
     // A list grows by all appends; of single values, the last one remains.
     for (std::int64_t i = list ? begin : std::max(begin, end - 1); i < end; ++i) {
       const std::int32_t t = order_txn[idx(i)];
@@ -373,35 +402,46 @@ std::string LastValues::left_by(const History& part, std::span<const std::int64_
       }
     }
     if (!wrote) continue;
-    write_key(writer, part.key_atoms, part.key_atom[idx(key)]);
+    writer.atom(scalar_of(part.key_atoms, part.key_atom[idx(key)]));
     writer.last(last, here);
   }
   return out;
 }
 
 std::string LastValues::replace(std::string_view change) {
-  std::string before;
-  Writer undo(before);
+  struct Change {
+    Scalar name;
+    std::uint64_t hash;
+    bool here;
+    Last last;
+  };
+  std::vector<Change> changes;
   Reader in(change);
-  Last last, old;
-  AtomKind kind = AtomKind::nil;
-  std::int64_t number = 0;
-  std::string text;
   while (in.more()) {
-    in.atom(kind, number, text);
-    const bool here = in.last(last);
-    std::int32_t key = find_key(kind, number, text);
-    const bool was = key >= 0 && entries_[idx(key)].here;
-    if (was) read(key, old);
-    undo.atom(kind, number, text);
+    Change& one = changes.emplace_back();
+    one.name = in.atom();
+    one.hash = hash_of(one.name);
+    one.here = in.last(one.last);
+  }
+  std::string before;
+  before.reserve(change.size());
+  Writer undo(before);
+  Last old;
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    if (i + 2 * kAhead < changes.size()) prefetch_slot(changes[i + 2 * kAhead].hash);
+    if (i + kAhead < changes.size()) prefetch_item(changes[i + kAhead].hash);
+    const Change& one = changes[i];
+    std::int32_t key = slots_[slot(one.name, one.hash)];
+    const bool was = find(key, old);
+    undo.atom(one.name);
     undo.last(old, was);
-    if (here) {
-      if (key < 0) key = key_of(kind, number, text);
-      put(key, last);
+    if (one.here) {
+      if (key < 0) key = key_of(one.name, one.hash);
+      put(key, one.last);
     } else if (was) {
       set(key, Entry{});
     } else if (keep_removed && key < 0) {
-      key_of(kind, number, text);
+      key_of(one.name, one.hash);
     }
   }
   compact();
@@ -415,18 +455,16 @@ void LastValues::each(std::int64_t first, std::int64_t count, const Visit& visit
   const std::int64_t end = begin + std::clamp<std::int64_t>(count, 0, numbers() - begin);
   for (std::int64_t k = begin; k < end; ++k) {
     const auto key = static_cast<std::int32_t>(k);
-    const bool here = entries_[idx(key)].here;
-    if (!here && !keep_removed) continue;
-    if (here) read(key, last);
-    visit(keys_[idx(key)], here, last);
+    const bool here = find(key, last);
+    if (here || keep_removed) visit(items_[idx(key)].key.scalar(), here, last);
   }
 }
 
 std::string LastValues::entries(std::int64_t first, std::int64_t count) const {
   std::string out;
   Writer writer(out);
-  each(first, count, [&](const Key& key, bool here, const Last& last) {
-    writer.atom(key.kind, key.number, text_of(key.text));
+  each(first, count, [&](const Scalar& key, bool here, const Last& last) {
+    writer.atom(key);
     writer.last(last, here);
   });
   return out;
@@ -434,9 +472,9 @@ std::string LastValues::entries(std::int64_t first, std::int64_t count) const {
 
 LastValues::Records LastValues::records(std::int64_t first, std::int64_t count) const {
   Records records;
-  each(first, count, [&](const Key& key, bool here, const Last& last) {
+  each(first, count, [&](const Scalar& key, bool here, const Last& last) {
     std::string name;
-    Writer(name).atom(key.kind, key.number, text_of(key.text));
+    Writer(name).atom(key);
     std::string record = name;
     Writer(record).last(last, here);
     records.emplace_back(std::move(name), std::move(record));
@@ -452,38 +490,29 @@ void LastValues::clear() {
 
 std::vector<std::string> LastValues::missing(const History& history) const {
   std::vector<std::string> names;
-  for (const std::int32_t atom : history.key_atom) {
-    const std::int32_t key = find_key(history.key_atoms, atom);
-    if (key >= 0) continue;
-    std::string name;
-    Writer writer(name);
-    write_key(writer, history.key_atoms, atom);
-    names.push_back(std::move(name));
-  }
+  const std::vector<std::int32_t> numbers = numbers_of(history);
+  for (std::size_t k = 0; k < numbers.size(); ++k)
+    if (numbers[k] < 0) Writer(names.emplace_back()).atom(scalar_of(history.key_atoms, history.key_atom[k]));
   return names;
 }
 
 std::int64_t LastValues::memory() const {
-  return static_cast<std::int64_t>(keys_.size() * (sizeof(Key) + sizeof(Entry)) + of_integer_.capacity() * 4 +
-                                   idx(integers_.size()) * 25 + others_.size() * 80) +
-         text_bytes_ + rows_.memory();
+  return static_cast<std::int64_t>(items_.size() * sizeof(Item) + slots_.size() * sizeof(slots_[0])) + text_bytes_ +
+         rows_.memory();
 }
 
 // Frees the numbers of deleted keys.
 void LastValues::compact() {
   if (keep_removed) return;
-  if (std::ssize(keys_) < 2 * live_ + 4096) return;
+  if (numbers() < 2 * live_ + 4096) return;
   const std::string kept = entries(0, numbers());
   *this = LastValues();
   Reader in(kept);
-  AtomKind kind = AtomKind::nil;
-  std::int64_t number = 0;
-  std::string text;
   Last last;
   while (in.more()) {
-    in.atom(kind, number, text);
+    const Scalar name = in.atom();
     in.last(last);
-    put(key_of(kind, number, text), last);
+    put(key_of(name, hash_of(name)), last);
   }
 }
 

@@ -2,17 +2,16 @@
 // a hash of all elements in their order (docs/routes.md, Cuts of a stream).
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "core/history.hpp"
+#include "core/index.hpp"
 #include "readers/predicate.hpp"
 #include "watch/row_index.hpp"
 
@@ -37,8 +36,15 @@ struct Last {
   bool list = false;
   AtomKind kind = AtomKind::nil;  // the kind of a single value; a row whose value is nil reads as none
   std::int64_t number = 0;        // as in Atoms, except for texts: see `text`
-  std::string text;
-  Prefix prefix;  // the list, if the key has one
+  std::string_view text;          // of the LastValues or the bytes that it was read from
+  Prefix prefix;                  // the list, if the key has one
+};
+
+// The name of a key, or a scalar: its kind, and its number or text.
+struct Scalar {
+  AtomKind kind = AtomKind::nil;
+  std::int64_t number = 0;
+  std::string_view text;
 };
 
 // What an index stores of a row itself: a number, or a text after a mark. If the column cannot be compared, there is no
@@ -57,6 +63,12 @@ class LastValues {
   std::int64_t size() const { return live_; }
   // Sets `found` to the entry of this key. Returns whether there is one.
   bool find(const Atoms& keys, std::int32_t atom, Last& found) const;
+
+  // Returns the number of each key of a history, or -1 if the key is new here. All look-ups run side by side, because
+  // the entries of many keys are in distant memory.
+  std::vector<std::int32_t> numbers_of(const History& history) const;
+  // Does the same as `find` for such a number.
+  bool find(std::int32_t number, Last& found) const;
 
   // Returns the keys with a single value for which a predicate is true or cannot be judged, ascending. They are numbers
   // that are valid until the next change. The cost is that of the rows that an index of the column does not exclude.
@@ -77,7 +89,7 @@ class LastValues {
 
   // numbers() is an upper bound of the numbers of keys. entries() returns the entries of some of the keys as bytes that
   // `replace` takes, including removed keys if they are kept.
-  std::int64_t numbers() const { return std::ssize(keys_); }
+  std::int64_t numbers() const { return static_cast<std::int64_t>(items_.size()); }
   std::string entries(std::int64_t first, std::int64_t count) const;
 
   // Returns the bytes of each key and of its entry, for a caller that keeps some of them on disk.
@@ -94,40 +106,58 @@ class LastValues {
   struct Entry {
     bool here = false, list = false;
     AtomKind kind = AtomKind::nil;
-    std::uint32_t size = 0;  // length of the text
-    std::int64_t number = 0;
-    Prefix prefix;
-    std::unique_ptr<char[]> text;  // set if the kind has a text
+    std::uint32_t size = 0;                // length of the text
+    std::int64_t number = 0;               // or the length of the list
+    std::uint64_t first = 0, second = 0;   // the hashes of the list
+    std::unique_ptr<char[]> text;          // set if the kind has a text
     std::string_view view() const { return {text.get(), size}; }
+  };
+  struct Key {
+    AtomKind kind = AtomKind::nil;
+    std::int64_t number = 0;       // or the length of the text
+    std::unique_ptr<char[]> text;  // set if the kind has a text
+    Scalar scalar() const;
+  };
+  // A key and its entry, in one line of a cache.
+  struct alignas(64) Item {
+    Key key;
+    Entry entry;
+  };
+  static_assert(sizeof(Item) == 64);
+  // The items by number. They do not move while their number grows, which would temporarily need memory for both copies.
+  class Items {
+   public:
+    std::size_t size() const { return size_; }
+    Item& operator[](std::size_t i) { return blocks_[i / kBlock][i % kBlock]; }
+    const Item& operator[](std::size_t i) const { return blocks_[i / kBlock][i % kBlock]; }
+    Item& add();
+
+   private:
+    static constexpr std::size_t kBlock = 1024;
+    std::vector<std::unique_ptr<Item[]>> blocks_;
+    std::size_t size_ = 0;
   };
   void set(std::int32_t key, Entry&& entry);
   void put(std::int32_t key, const Last& last);
-  bool is_row(std::int32_t key) const { return entries_[static_cast<std::size_t>(key)].here && !entries_[static_cast<std::size_t>(key)].list; }
+  const Entry& entry(std::int32_t key) const { return items_[idx(key)].entry; }
+  bool is_row(std::int32_t key) const { return entry(key).here && !entry(key).list; }
   std::string key_text(std::int32_t key) const;    // canonical text
   std::string value_text(std::int32_t key) const;  // canonical text of a row
   void read(std::int32_t key, Last& last) const;
-  struct Key {
-    AtomKind kind;
-    std::int64_t number;
-    const std::string* text;  // points into others_; the text follows one byte for the kind
-  };
-  std::int32_t find_key(AtomKind kind, std::int64_t number, std::string_view text) const;
-  std::int32_t find_key(const Atoms& from, std::int32_t atom) const;
-  std::int32_t key_of(AtomKind kind, std::int64_t number, std::string_view text);
+  // Returns the slot that holds the number of the key, or the empty slot for it.
+  std::size_t slot(const Scalar& name, std::uint64_t hash) const;
+  std::int32_t find_key(const Scalar& name) const;
+  std::int32_t key_of(const Scalar& name, std::uint64_t hash);
+  void prefetch_slot(std::uint64_t hash) const;
+  void prefetch_item(std::uint64_t hash) const;
   void compact();
-  // Calls visit(key, whether it has a value, its entry) for a range of keys, by their numbers.
+  // Calls visit(the name of the key, whether it has a value, its entry) for a range of keys, by their numbers.
   template <typename Visit>
   void each(std::int64_t first, std::int64_t count, const Visit& visit) const;
 
-  Atoms integers_;
-  std::vector<std::int32_t> of_integer_;  // for each atom of integers_: the number of its key
-  // Each key is one byte for the kind, then the number or the text.
-  std::unordered_map<std::string, std::int32_t> others_;
-  // The keys and entries by number. A deque does not move them while it grows, which would temporarily need memory for
-  // both copies.
-  std::deque<Key> keys_;
-  std::deque<Entry> entries_;
-  std::int64_t text_bytes_ = 0;  // bytes of the texts in entries_ and others_, including overhead
+  Items items_;
+  std::vector<std::int32_t> slots_ = std::vector<std::int32_t>(1024, -1);  // a hash table of numbers, open addressing
+  std::int64_t text_bytes_ = 0;  // bytes of the texts of keys and entries, including overhead
   RowIndex rows_;
   std::int64_t live_ = 0;
 };

@@ -1,6 +1,7 @@
 #include "watch/loose_keys.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <set>
 #include <stdexcept>
@@ -27,6 +28,33 @@ std::string bytes_of(const Atoms& atoms, std::int32_t atom) {
   return bytes_of(kind, kind == AtomKind::nil ? 0 : atoms.number(atom),
                  kind >= AtomKind::string ? atoms.text(atom) : std::string_view{});
 }
+
+// Most keys of a history are not loose. This tells cheaply that a key is not: no name is made, and no map is asked.
+class Filter {
+ public:
+  void take(const std::string& name) {
+    const auto kind = static_cast<AtomKind>(name[0]);
+    std::int64_t number = 0;
+    if (kind < AtomKind::string) std::copy_n(name.data() + 1, sizeof number, reinterpret_cast<char*>(&number));
+    set(place(kind, number, std::string_view(name).substr(1)));
+  }
+  bool may_have(const Atoms& atoms, std::int32_t atom) const {
+    const AtomKind kind = atoms.kind(atom);
+    const bool text = kind >= AtomKind::string;
+    return has(place(kind, kind == AtomKind::nil ? 0 : atoms.number(atom), text ? atoms.text(atom) : std::string_view{}));
+  }
+
+ private:
+  static constexpr std::size_t kBits = 1 << 16;
+  static std::size_t place(AtomKind kind, std::int64_t number, std::string_view text) {
+    if (kind >= AtomKind::string) return std::hash<std::string_view>{}(text) % kBits;
+    return static_cast<std::uint64_t>(number) * 0x9e3779b97f4a7c15ULL >> 48;
+  }
+  void set(std::size_t i) { bits_[i / 64] |= std::uint64_t{1} << i % 64; }
+  bool has(std::size_t i) const { return (bits_[i / 64] >> i % 64 & 1) != 0; }
+
+  std::vector<std::uint64_t> bits_ = std::vector<std::uint64_t>(kBits / 64);
+};
 
 std::string name_of_key(const History& h, std::int32_t key) { return bytes_of(h.key_atoms, h.key_atom[idx(key)]); }
 
@@ -94,12 +122,14 @@ void LooseKeys::add(const History& part, std::span<const std::int64_t> order_sta
   if (order_start.size() != idx(part.n_keys()) + 1) throw std::invalid_argument("no order of each key");
   if (!part.statement_start.empty() || parts_of_.size() > kMostLooseKeys) parts_of_.clear();
   if (!part.statement_start.empty()) return;
+  Filter filter;
+  for (const auto& [name, parts] : parts_of_) filter.take(name);
   std::vector<char> only_appends(idx(part.n_keys()), 1);
   for (std::int64_t op = 0; op < part.operations(); ++op)
     if (part.kind(op) != OpKind::append) only_appends[idx(part.op_key[idx(op)])] = 0;
   for (std::int32_t key = 0; key < part.n_keys(); ++key) {
     const bool several = order_start[idx(key) + 1] - order_start[idx(key)] > 1;
-    if (!several && parts_of_.empty()) continue;
+    if (!several && !filter.may_have(part.key_atoms, part.key_atom[idx(key)])) continue;
     std::string name = name_of_key(part, key);
     const auto known = parts_of_.find(name);
     if (known != parts_of_.end() && only_appends[idx(key)] != 0) {
@@ -128,9 +158,12 @@ LooseKeys::Reads LooseKeys::unexplained(const History& window, const LastValues&
     Last last;
     std::string value;  // the name of a single value, of nil if there is none
   };
+  Filter filter;
+  for (const auto& [name, parts] : parts_of_) filter.take(name);
   std::vector<Key> keys;
   std::vector<std::int32_t> loose(idx(window.n_keys()), -1);  // index into keys
   for (std::int32_t k = 0; k < window.n_keys(); ++k) {
+    if (!filter.may_have(window.key_atoms, window.key_atom[idx(k)])) continue;
     const auto at = parts_of_.find(name_of_key(window, k));
     if (at == parts_of_.end()) continue;
     loose[idx(k)] = static_cast<std::int32_t>(keys.size());
@@ -139,19 +172,19 @@ LooseKeys::Reads LooseKeys::unexplained(const History& window, const LastValues&
     key.value = bytes_of(key.last.kind, key.last.number, key.last.text);
   }
   if (keys.empty()) return found;
+  const auto is_loose = [&](std::int64_t op) {
+    return loose[idx(window.op_key[idx(op)])] >= 0 && window.op_ok[idx(op)] != 0 &&
+           window.op_value[idx(op)] != kUnknownValue;
+  };
+  const auto status = [&](std::int32_t t) { return static_cast<Status>(window.txn_status[idx(t)]); };
   std::vector<std::int64_t> ops;
-  std::set<std::pair<std::int32_t, std::int32_t>> wrote;  // keys and values
   for (std::int32_t t = 0; t < window.transactions(); ++t) {
-    const auto status = static_cast<Status>(window.txn_status[idx(t)]);
+    if (status(t) != Status::committed) continue;
     for (std::int64_t op = window.op_start[idx(t)]; op < window.op_start[idx(t) + 1]; ++op) {
+      if (!is_loose(op)) continue;
       const std::int32_t value = window.op_value[idx(op)];
-      const std::int32_t number = loose[idx(window.op_key[idx(op)])];
-      if (number < 0 || window.op_ok[idx(op)] == 0 || value == kUnknownValue) continue;
-      const Key& key = keys[idx(number)];
+      const Key& key = keys[idx(loose[idx(window.op_key[idx(op)])])];
       const OpKind kind = window.kind(op);
-      if (kind == OpKind::write && status != Status::aborted)
-        wrote.emplace(window.op_key[idx(op)], window.as_read(value));
-      if (status != Status::committed) continue;
       const bool other =
           key.last.list
               ? kind == OpKind::read_list && std::cmp_greater_equal(elements(window, op).size(), key.last.prefix.length) &&
@@ -159,6 +192,16 @@ LooseKeys::Reads LooseKeys::unexplained(const History& window, const LastValues&
               : kind == OpKind::read && bytes_of(window.values, window.as_read(value)) != key.value;
       if (other) ops.push_back(op);
     }
+  }
+  if (ops.empty()) return found;
+  std::set<std::pair<std::int32_t, std::int32_t>> wrote;  // keys that one of these reads is of, and values
+  std::vector<char> read(idx(window.n_keys()), 0);
+  for (const std::int64_t op : ops) read[idx(window.op_key[idx(op)])] = 1;
+  for (std::int32_t t = 0; t < window.transactions(); ++t) {
+    if (status(t) == Status::aborted) continue;
+    for (std::int64_t op = window.op_start[idx(t)]; op < window.op_start[idx(t) + 1]; ++op)
+      if (read[idx(window.op_key[idx(op)])] != 0 && window.kind(op) == OpKind::write && is_loose(op))
+        wrote.emplace(window.op_key[idx(op)], window.as_read(window.op_value[idx(op)]));
   }
   for (const std::int64_t op : ops) {
     const std::int32_t key = window.op_key[idx(op)];

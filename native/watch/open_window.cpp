@@ -114,9 +114,10 @@ class Opening {
       }
     }
     Last last;
+    const std::vector<std::int32_t> numbers = last_.numbers_of(raw_);
     for (std::int32_t k = 0; k < raw_.n_keys(); ++k) {
       Key& key = keys_[idx(k)];
-      const bool here = last_.find(raw_.key_atoms, raw_.key_atom[idx(k)], last);
+      const bool here = last_.find(numbers[idx(k)], last);
       if (here && last.list) {
         if (key.single) mixed(k, key.txn);
         key.list = true;

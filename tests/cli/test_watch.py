@@ -34,6 +34,19 @@ def test_a_valid_log_and_its_chain(tmp_path, capfd):
     assert (run.code, run.out.split()[0]) == (4, "REJECTED")
 
 
+def test_what_a_run_has_beside_its_history_is_named(tmp_path, capfd):
+    """Of a folder with a run's history, the watch reads that file, and names the others."""
+    (tmp_path / "history.edn").write_text(GOOD)
+    command = ("watch", tmp_path, "--spec", "sser", "--until-idle", "0")
+    assert run_here(capfd, *command).err.count("only history.edn") == 0
+    for name in ("a.edn", "b.edn", "c.edn", "d.edn", "history.edn.1"):
+        (tmp_path / name).write_text(GOOD)
+    run = run_here(capfd, *command)
+    assert (run.code, run.out.split()[0]) == (0, "VALID")
+    assert f"{tmp_path}: only history.edn is read, the history of a run; not a.edn" in run.err
+    assert "c.edn and 1 more" in run.err
+
+
 def test_a_violation(tmp_path, capfd):
     """It has exit code 1, its places in the log, and a line for each round as JSON."""
     log = tmp_path / "log.edn"

@@ -298,6 +298,7 @@ def test_what_is_in_flight_for_long_is_given_up(tmp_path):
         (
             (begins + reads + more, "valid", 42),
             (begins + reads + more + ends % "nil", "valid", 42),
+            (begins + reads + more + ends % "nil" + lines("0 [:w q 1]"), "valid", 43),
             (begins + reads + more + ends % "7", "invalid", None),
             (begins + more + reads, "valid", 42),
         )
@@ -312,6 +313,19 @@ def test_what_is_in_flight_for_long_is_given_up(tmp_path):
         if outcome == "valid":
             stream = Stream([path], follow=False)
             assert verify_chain(folder / "state", stream, by_definition=True) == count
+            assert watch.report.seen == count
+
+
+@pytest.mark.parametrize("kind", ["ok", "info", "fail"])
+def test_what_ends_after_it_was_given_up_is_one_transaction(tmp_path, kind):
+    """Its invocation and its completion count as one."""
+    begins = "{:type :invoke, :process 9, :f :txn, :value [[:w x 1]]}\n"
+    more = [lines(*(f"{i % 3} [:w {key} {i}]" for i in range(20))) for key in "yz"]
+    text = begins + more[0] + begins.replace("invoke", kind) + more[1]
+    path = log_of(tmp_path, text)
+    assert watch_of(path, "ser", tmp_path / "state", size=1).report.seen == 41
+    part = msgspec.json.decode((tmp_path / "state" / NAME).read_bytes().splitlines()[-2], type=Part)
+    assert part.seen == 41
 
 
 def test_it_goes_on_after_a_violation(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from isolang.errors import HistoryError
@@ -20,6 +21,26 @@ def logs_in(folder: Path) -> list[Path]:
     Raises:
         HistoryError: the folder cannot be read.
     """
+    logs = _logs(folder)
+    run = _history_of_run(logs)
+    return logs if run is None else [run]
+
+
+def beside_run(folder: Path) -> tuple[Path, list[Path]] | None:
+    """Return the history of a Jepsen run in a folder, and the other files that look like logs.
+
+    Return ``None`` if the folder has no such history, or no such file beside it.
+
+    Raises:
+        HistoryError: the folder cannot be read.
+    """
+    logs = _logs(folder)
+    run = _history_of_run(logs)
+    others = [path for path in logs if path != run]
+    return (run, others) if run is not None and others else None
+
+
+def _logs(folder: Path) -> list[Path]:
     try:
         files = [path for path in folder.iterdir() if path.is_file()]
     except OSError as e:
@@ -32,7 +53,9 @@ def logs_in(folder: Path) -> list[Path]:
         and not plain_name(path.name).endswith(_SIDE_FILES)
         and log_of(path, names) is None
     ]
-    for name in _OF_A_RUN:
-        if name in names:
-            return [folder / name]
     return sorted(logs, key=lambda path: natural(path.name))
+
+
+def _history_of_run(logs: Iterable[Path]) -> Path | None:
+    by_name = {path.name: path for path in logs}
+    return next((by_name[name] for name in _OF_A_RUN if name in by_name), None)

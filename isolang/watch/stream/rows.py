@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,9 @@ class Rows:
         import numpy as np
 
         if rows is None:
+            if not len(self):
+                self.columns, self.names, self.at = copy(other.columns), [*other.names], other.at
+                return
             rows = np.arange(len(other), dtype=np.int32)
         if not len(rows):
             return
