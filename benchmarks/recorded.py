@@ -28,6 +28,9 @@ from measuring import KEEP_BYTE_CODE, Run, run
 from msgspec import Struct
 from report import table
 
+from isolang.report.chart import chart
+from isolang.report.picture import save_picture
+
 BAR: Final = 1.2  # growth above it is superlinear
 _TOO_SHORT: Final = 0.1  # seconds; below, noise is larger than growth
 _ISOCHECK: Final = (sys.executable, "-m", "isolang.cli.main")
@@ -300,19 +303,14 @@ def chosen(only: Sequence[str]) -> Iterator[Shape]:
 
 
 def plot(found: Sequence[Measured], path: str) -> None:
-    """Draw time against size, the superlinear shapes in colour."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 6), layout="constrained")
-    axes = figure.subplots()
-    for one in found:
-        loud = one.is_superlinear
-        label = one.shape.name if loud else None
-        axes.plot(one.sizes, one.seconds, marker="o", label=label, color=None if loud else "0.7")
-    axes.set(xscale="log", yscale="log", xlabel="transactions", ylabel="CPU seconds")
-    if any(one.is_superlinear for one in found):
-        axes.legend(fontsize="small")
-    figure.savefig(path)
+    """Draw time against size: a curve for each shape, what costs most first."""
+    curves = {}
+    for one in sorted(found, key=lambda one: -one.seconds[-1]):
+        points = [(float(n), s) for n, s in zip(one.sizes, one.seconds, strict=True) if s > 0]
+        growth = "" if one.growth is None else f", n^{one.growth:.2f}"
+        curves[f"{one.shape.judged}: {one.shape.name}{growth}"] = points
+    title = "Time against size, for recorded shapes"
+    save_picture(chart(curves, title=title, across="transactions", up="CPU seconds"), path)
 
 
 def main() -> int:

@@ -167,7 +167,7 @@ def watch(
             resume=position,
         )
         open_.callback(stream.close)
-        _warn_beside_runs(paths)
+        _warn_next_to_runs(paths)
         follows = until_idle != 0
         watched = Watch(
             spec, stream=stream, folder=folder, sources=paths, round=round, clock_error=error,
@@ -199,12 +199,12 @@ def watch(
     return _printed(report, watched, course, state=state, output=output.form, files=files)
 
 
-def _warn_beside_runs(paths: Sequence[str]) -> None:
+def _warn_next_to_runs(paths: Sequence[str]) -> None:
     """Name on stderr the files that are not read because their folder has a run's history."""
-    from isolang.watch.stream.folder import beside_run
+    from isolang.watch.stream.folder import next_to_run
 
     for folder in map(Path, paths):
-        if not folder.is_dir() or (found := beside_run(folder)) is None:
+        if not folder.is_dir() or (found := next_to_run(folder)) is None:
             continue
         run, others = found
         names = ", ".join(path.name for path in others[:_NAMED])

@@ -275,7 +275,7 @@ class Parts:
             )
             if found is None:
                 continue
-            self.values.last.replace(_left_differently(recent.columns, recent.witness, found))
+            self.values.last.replace(_moved_values(recent.columns, recent.witness, found))
             recent.witness = found
             changed.append(number - first)
             part = taken(entries[changed[-1]], "the chain")
@@ -458,7 +458,7 @@ def _with_order(entry: Part, part: Taken, witness: Witness) -> Part:
     return msgspec.structs.replace(entry, columns=now.packed())
 
 
-def _left_differently(part: Columns, own: Witness, other: Witness) -> bytes:
+def _moved_values(part: Columns, own: Witness, other: Witness) -> bytes:
     """Return what a part leaves of the registers whose version orders two witnesses differ in.
 
     Args:

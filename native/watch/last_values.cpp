@@ -20,7 +20,7 @@ std::uint64_t mix(std::uint64_t x) {  // the finalizer of splitmix64
   return x ^ (x >> 31);
 }
 
-constexpr std::int64_t kTextOverhead = 16;  // bytes that the allocation of a text takes beside it
+constexpr std::int64_t kTextOverhead = 16;  // bytes that the allocation of a text takes in addition
 constexpr std::size_t kAhead = 12;           // how many look-ups run side by side
 
 constexpr std::uint64_t kFirst = 0x9e3779b97f4a7c15ULL, kSecond = 0xc2b2ae3d27d4eb4fULL;
@@ -140,7 +140,7 @@ Scalar scalar_of(const Atoms& atoms, std::int32_t atom) {
   return {kind, atoms.number(atom), {}};
 }
 
-std::uint64_t hash_of(const Scalar& name) {
+std::uint64_t hash_of_name(const Scalar& name) {
   if (is_text(name.kind)) return mix(std::hash<std::string_view>{}(name.text) + static_cast<std::uint64_t>(name.kind));
   return mix(static_cast<std::uint64_t>(name.number));
 }
@@ -226,7 +226,7 @@ void LastValues::prefetch_item(std::uint64_t hash) const {
   if (key >= 0) prefetch(&items_[idx(key)]);
 }
 
-std::int32_t LastValues::find_key(const Scalar& name) const { return slots_[slot(name, hash_of(name))]; }
+std::int32_t LastValues::find_key(const Scalar& name) const { return slots_[slot(name, hash_of_name(name))]; }
 
 std::int32_t LastValues::key_of(const Scalar& name, std::uint64_t hash) {
   std::size_t at = slot(name, hash);
@@ -235,7 +235,7 @@ std::int32_t LastValues::key_of(const Scalar& name, std::uint64_t hash) {
     slots_.assign(2 * slots_.size(), -1);
     for (std::size_t i = 0; i < items_.size(); ++i) {
       const Scalar held = items_[i].key.scalar();
-      slots_[slot(held, hash_of(held))] = static_cast<std::int32_t>(i);
+      slots_[slot(held, hash_of_name(held))] = static_cast<std::int32_t>(i);
     }
     at = slot(name, hash);
   }
@@ -256,7 +256,7 @@ std::vector<std::int32_t> LastValues::numbers_of(const History& history) const {
   std::vector<std::uint64_t> hashes(n);
   for (std::size_t i = 0; i < n + 2 * kAhead; ++i) {
     if (i < n) {
-      hashes[i] = hash_of(scalar_of(history.key_atoms, history.key_atom[i]));
+      hashes[i] = hash_of_name(scalar_of(history.key_atoms, history.key_atom[i]));
       prefetch_slot(hashes[i]);
     }
     if (i >= kAhead && i - kAhead < n) prefetch_item(hashes[i - kAhead]);
@@ -323,7 +323,7 @@ std::vector<std::int32_t> LastValues::rows_of(const predicates::Predicate& predi
 void LastValues::take_matching(std::string_view entries, const std::vector<predicates::Predicate>& some) {
   each_row_of(entries, [&](const Scalar& name, const Last& last, const std::string& key, const std::string& value) {
     const bool asked = std::ranges::any_of(some, [&](const auto& predicate) { return may_match(predicate, key, value); });
-    if (asked && find_key(name) < 0) put(key_of(name, hash_of(name)), last);
+    if (asked && find_key(name) < 0) put(key_of(name, hash_of_name(name)), last);
   }, [] {});
 }
 
@@ -420,7 +420,7 @@ std::string LastValues::replace(std::string_view change) {
   while (in.more()) {
     Change& one = changes.emplace_back();
     one.name = in.atom();
-    one.hash = hash_of(one.name);
+    one.hash = hash_of_name(one.name);
     one.here = in.last(one.last);
   }
   std::string before;
@@ -512,7 +512,7 @@ void LastValues::compact() {
   while (in.more()) {
     const Scalar name = in.atom();
     in.last(last);
-    put(key_of(name, hash_of(name)), last);
+    put(key_of(name, hash_of_name(name)), last);
   }
 }
 

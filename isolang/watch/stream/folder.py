@@ -26,10 +26,10 @@ def logs_in(folder: Path) -> list[Path]:
     return logs if run is None else [run]
 
 
-def beside_run(folder: Path) -> tuple[Path, list[Path]] | None:
+def next_to_run(folder: Path) -> tuple[Path, list[Path]] | None:
     """Return the history of a Jepsen run in a folder, and the other files that look like logs.
 
-    Return ``None`` if the folder has no such history, or no such file beside it.
+    Return ``None`` if the folder has no such history, or no such file next to it.
 
     Raises:
         HistoryError: the folder cannot be read.
