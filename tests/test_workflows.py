@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,30 @@ def test_scripts_are_shell(file):
     for script in scripts(yaml.safe_load(file.read_text())):
         text = script.replace("${{", "x").replace("}}", "x")
         assert subprocess.run(["bash", "-n"], input=text, text=True, check=False).returncode == 0
+
+
+def test_what_people_cite_is_this_version():
+    """CITATION.cff has the version, the licence and the name of pyproject.toml."""
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert (cited["title"], cited["version"], cited["license"]) == (
+        project["name"], project["version"], project["license"],
+    )  # fmt: skip
+
+
+def test_what_is_released_is_attested():
+    """Of all files, before they are published, by a job that may sign."""
+    release = yaml.safe_load((ROOT / ".github/workflows/wheels.yml").read_text())["jobs"]["release"]
+    assert release["permissions"]["attestations"] == release["permissions"]["id-token"] == "write"
+    places = [
+        place
+        for place, one in enumerate(release["steps"])
+        for word in ("attest-build-provenance", "gh release create")
+        if word in one.get("uses", one.get("run", ""))
+    ]
+    assert len(places) == 2
+    assert places == sorted(places)
+    assert release["steps"][places[0]]["with"] == {"subject-path": "dist/*"}
 
 
 def step(name):
