@@ -11,7 +11,7 @@ the block does not raise.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -24,6 +24,7 @@ from isolang.observe.plan import (
     RefusedError,
     StatementPlan,
     StatementTable,
+    aggregates_all,
 )
 from isolang.observe.unseen import LIMITED, SHAPES, SUBQUERIES
 
@@ -43,12 +44,15 @@ _OPEN: Final = frozenset({
 })  # fmt: skip
 
 
-def blocks(part: Sequence[Token], made: StatementPlan) -> StatementPlan | None:
+def blocks(
+    part: Sequence[Token], made: StatementPlan, aggregates: Collection[str]
+) -> StatementPlan | None:
     """Return a plan that also reports the rows of the query blocks; ``None`` if it cannot.
 
     Args:
         part: the tokens of a statement.
         made: its plan, in which these rows are unseen.
+        aggregates: the names of all aggregate functions of the database.
     """
     if made.locks or made.kind not in ("other", "select") or not OF_OTHER_SHAPE & {*made.unseen}:
         return None
@@ -67,7 +71,16 @@ def blocks(part: Sequence[Token], made: StatementPlan) -> StatementPlan | None:
         limit=made.limit if made.sources or top == len(part) else top,
         tables=(*made.tables, *(one.name for one in found)),
         wrapped=found,
+        single=made.single or _is_single(reader, aggregates),
     )
+
+
+def _is_single(reader: Reader, aggregates: Collection[str]) -> bool:
+    """Return whether the last SELECT outside of parentheses aggregates all rows to one."""
+    outer = [
+        n for n in range(len(reader.part)) if reader.word(n) == "select" and not reader.depth[n]
+    ]
+    return len(outer) == 1 and aggregates_all(reader, outer[0], aggregates)
 
 
 class _Blocks:

@@ -34,6 +34,7 @@ class ExecutedStatement(Struct, kw_only=True):
         rows: the number of rows of the application's answer.
         reported: for each reported table, what the server returned of its rows.
         empty: whether the server returned a row only for the query blocks.
+        cut: whether the application did not ask for more rows, of which there may be some.
     """
 
     statement: PreparedStatement
@@ -42,6 +43,7 @@ class ExecutedStatement(Struct, kw_only=True):
     rows: int = 0
     reported: list[tuple[ReportedTable, bytes]] = field(default_factory=list)
     empty: bool = False
+    cut: bool = False
 
 
 def predicate_of(
@@ -103,6 +105,8 @@ def predicate_of_block(
 def limit_reached(done: ExecutedStatement) -> bool:
     """Return whether the LIMIT of a SELECT may have left out rows."""
     made = done.statement.plan
+    if done.cut:
+        return True
     most = limit_value(done.statement.part, made.limit, done.parameters) if made.limit else None
     return bool(made.limit) and (most is None or done.rows >= most)
 
@@ -136,9 +140,9 @@ def _limited(
     made = statement.plan
     if made.offset and limit_value(statement.part, made.offset, done.parameters) != 0:
         return LIMITED, None
-    if not made.limit:
+    if not (made.limit or done.cut):
         return None, None
-    most = limit_value(statement.part, made.limit, done.parameters)
+    most = done.rows if done.cut else limit_value(statement.part, made.limit, done.parameters)
     if most is None:
         return LIMITED, None
     if max(found, done.rows) < most:

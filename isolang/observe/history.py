@@ -119,6 +119,7 @@ class SeenTransaction(Struct, kw_only=True):
         operations: what it read and wrote.
         sent: how many statements were executed.
         statement: the current one, as the history names it; empty if it is not complete.
+        cut: the SELECTs of which the application has not asked for all rows yet.
         number: the database's number of it, modulo 2**32; 0 if it is not known.
         unclear: whether it may have written something that was not seen.
         outcome: how it ended; ``None`` before its end.
@@ -140,6 +141,7 @@ class SeenTransaction(Struct, kw_only=True):
     seen: set[tuple[str, str]] = field(default_factory=set)
     failed: bool = False
     altered: bool = False
+    cut: dict[int, Any] = field(default_factory=dict)
     number: int = 0
     unclear: bool = False
     outcome: Outcome | None = None
@@ -188,6 +190,7 @@ class SeenTransaction(Struct, kw_only=True):
                     if isinstance(o, ReadRow)
                 }
                 self.failed = False
+                self.cut.clear()
                 return
 
     def release(self, name: str) -> None:

@@ -126,6 +126,7 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
         order: the range of tokens of ORDER BY.
         locks: whether it locks the rows that it finds.
         lock: how it locks the rows of its only table against writers.
+        single: whether a SELECT always returns one row.
         skips: whether it skips rows that others have locked.
         claims: the column by which a subquery with SKIP LOCKED names the rows of an UPDATE or
             DELETE; empty for others.
@@ -151,6 +152,7 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
     order: tuple[int, int] = (0, 0)
     locks: bool = False
     lock: Lock = ""
+    single: bool = False
     skips: bool = False
     claims: str = ""
     computes: bool = False
@@ -237,6 +239,14 @@ class Reader:
                 return at
         return end
 
+    def find_text(self, text: str, begin: int, depth: int) -> int:
+        """Return the first position of a text at a depth; the end if it does not occur."""
+        places = range(begin, len(self.part))
+        return next(
+            (n for n in places if self.depth[n] == depth and self.part[n].text == text),
+            len(self.part),
+        )
+
     def close(self, at: int) -> int:
         """Return the position behind the parenthesis that opens at a position."""
         depth = self.depth[at]
@@ -304,6 +314,8 @@ def _planned(part: Sequence[Token], aggregates: Collection[str]) -> StatementPla
         return StatementPlan(kind="forget")
     if word == "explain" and "analyze" in text:
         return StatementPlan(kind="other", unseen=("EXPLAIN ANALYZE",))
+    if word == "with" and _only_of_catalogue(Reader(part), _names_of_with(part)):
+        return StatementPlan(kind="quiet")
     if word == "values" and any(t.kind == "word" and t.text == "select" for t in part):
         return StatementPlan(kind="other", unseen=(SUBQUERIES,))
     if word in _QUIET:
@@ -503,6 +515,7 @@ def _select(reader: Reader, aggregates: Collection[str]) -> StatementPlan:
         body=(begin, where[1] or stop),
         order=(order + 2, order_end) if order < end else (0, 0),
         locks=locks < end,
+        single=aggregated and not grouped and having == end,
         lock=lock_of(strengths) if len(found.tables) == 1 else "",
         skips=any(reader.word(n) == "skip" for n in range(locks, end)),
         tables=tuple(name for name, _ in found.tables),
@@ -520,10 +533,45 @@ def _of_catalogue(name: str) -> bool:
     return name.startswith(("pg_", "information_schema."))
 
 
-def _only_of_catalogue(reader: Reader) -> bool:
-    """Return whether the subqueries of a statement read the catalogue alone."""
+def _names_of_with(part: Sequence[Token]) -> list[tuple[str, int, int]]:
+    """Return the names of the queries of WITH at any depth, each with the range where it is one."""
+    reader = Reader(part)
+    found = []
+    for at in range(1, len(part)):
+        if reader.word(at) == "as" and reader.text(at + 1) in ("(", "not", "materialized"):
+            depth = reader.depth[at]
+            before = at - 1
+            if reader.text(before) == ")":  # the names of its columns
+                opened = (
+                    n for n in range(before) if reader.text(n) == "(" and reader.depth[n] == depth
+                )
+                before = max(opened) - 1
+            if reader.text(before - 1) not in ("with", "recursive", ","):
+                continue
+            body = reader.find_text("(", at, depth)
+            end = at
+            while end < len(part) and reader.depth[end] >= depth:
+                end += 1
+            begins = [n for n in range(before) if reader.word(n) == "with"]
+            inner = [n for n in begins if reader.depth[n] == depth]
+            recursive = inner and reader.word(inner[-1] + 1) == "recursive"
+            found.append((reader.text(before), before if recursive else reader.close(body), end))
+    return found
+
+
+def _only_of_catalogue(reader: Reader, names: Sequence[tuple[str, int, int]] = ()) -> bool:
+    """Return whether the subqueries of a statement read the catalogue alone.
+
+    Args:
+        reader: the statement.
+        names: the names of other subqueries, each with the range where it is one.
+    """
     for at in range(1, len(reader.part)):
-        if reader.word(at) in ("table", "with") and reader.text(at - 1) == "(":
+        if reader.word(at) == "table" and reader.text(at - 1) == "(":
+            return False
+        if reader.word(at) == "with" and reader.text(at - 1) == "(" and not names:
+            return False
+        if reader.word(at) in ("insert", "update", "delete", "merge"):
             return False
         if reader.word(at) != "select":
             continue
@@ -534,7 +582,8 @@ def _only_of_catalogue(reader: Reader) -> bool:
         place = reader.find({"from"}, at, end, depth)
         if place < end:
             tables = _from(reader, place + 1, reader.find(CLAUSES - {"on"}, place + 1, end, depth))
-            if not all(_of_catalogue(name) for name, _ in tables.tables):
+            known = {name for name, begin, stop in names if begin <= at < stop}
+            if not all(_of_catalogue(name) or name in known for name, _ in tables.tables):
                 return False
     return True
 
@@ -543,6 +592,19 @@ def _clause(reader: Reader, words: set[str], begin: int, *, aggregated: bool) ->
     """Return the position of a clause, or 0; one row of aggregates is not limited."""
     at = reader.find(words, begin, len(reader.part))
     return 0 if at == len(reader.part) or aggregated else at
+
+
+def aggregates_all(reader: Reader, begin: int, names: Collection[str]) -> bool:
+    """Return whether a SELECT at a position aggregates all its rows to one."""
+    depth = reader.depth[begin]
+    end = begin + 1
+    while end < len(reader.part) and reader.depth[end] >= depth:
+        end += 1
+    stop = reader.find({"from"}, begin, end, depth)
+    rest = {"group", "having", "union", "intersect", "except"}
+    return reader.find(rest, begin, end, depth) == end and _aggregates(
+        reader, names, range(begin + 1, stop)
+    )
 
 
 def _aggregates(reader: Reader, names: Collection[str], places: Sequence[int]) -> bool:
@@ -603,7 +665,7 @@ def _without_from(reader: Reader, aggregates: Collection[str]) -> StatementPlan:
             StatementTable(name=name, alias=alias, how="all", where=where, text=(place, behind))
         )
     return StatementPlan(
-        kind="select", sources=tuple(sources), place=len(reader.part),
+        kind="select", sources=tuple(sources), place=len(reader.part), single=True,
         tables=tuple(one.name for one in sources),
     )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -248,7 +248,9 @@ class Rewriter:
         found = shapes.get(name)
         if found is None:
             made = plan(part, self._database.aggregates)
-            found = Shape(made, _condition(part, made), *_wrapped(part, made))
+            found = Shape(
+                made, _condition(part, made), *_wrapped(part, made, self._database.aggregates)
+            )
             if len(shapes) < 4 * _MOST:
                 shapes[name] = found
         return found
@@ -355,10 +357,10 @@ def _around(seen: Sequence[ReportedBlock], part: Sequence[Token], text: str) -> 
 
 
 def _wrapped(
-    part: Sequence[Token], made: StatementPlan
+    part: Sequence[Token], made: StatementPlan, aggregates: Collection[str]
 ) -> tuple[StatementPlan | None, tuple[ParsedCondition, ...]]:
     """Return the plan that also tells the rows of query blocks, and their conditions."""
-    found = blocks(part, made)
+    found = blocks(part, made, aggregates)
     conditions: list[ParsedCondition] = []
     for one in found.wrapped if found else ():
         condition = _condition(part, StatementPlan(kind="select", sources=(one,)))

@@ -174,6 +174,7 @@ class Session:
             return
         one = self._begin(done, implicit=True)
         one.execute(made.lock)
+        one.cut.pop(id(done.reported), None)
         one.unclear |= bool(done.statement.unseen) or kind in ("other", "truncate")
         if kind == "savepoint":
             one.savepoints.append((made.name, len(one.operations)))
@@ -241,9 +242,14 @@ class Session:
         return one
 
     def _finish(self, outcome: Outcome, error: str = "") -> None:
-        one, self.transaction = self.transaction, None
+        one = self.transaction
         if one is None:
             return
+        for done in one.cut.values():
+            done.cut = True
+            self._count(done.statement)
+            self._operations(one, done)
+        self.transaction = None
         if one.altered:
             self._all.epoch += 1
         self._history.end(one, outcome, error or one.error)
@@ -309,9 +315,14 @@ class Session:
     # --- operations ---
 
     def partly(self, done: ExecutedStatement) -> None:
-        """Note that the application has got a part of the rows of a SELECT."""
+        """Note that the application has got a part of the rows of a SELECT.
+
+        If it does not ask for the others before the transaction ends, they count as left out by a
+        LIMIT.
+        """
         one = self._begin(done, implicit=True)
         one.statement = ""
+        one.cut[id(done.reported)] = done
         shown = _shown(done.statement.text)
         for reported, text in done.reported:
             for version in self._versions(reported, text):

@@ -606,7 +606,8 @@ class Wire:
             if head.portal.complete:  # executed again, which gives no row
                 return None
             done.rows += head.portal.rows
-            done.reported = head.portal.reported + done.reported
+            head.portal.reported += done.reported
+            done.reported = head.portal.reported
             head.portal.complete = True
         self.session.complete(done, tag)
         return b"C" + _I32.pack(13) + b"SELECT 0\0" if done.empty else None
@@ -614,9 +615,15 @@ class Wire:
     def _suspended(self, head: _Entry) -> None:
         """Note that the application has got a part of the rows of a portal."""
         done = self._current(head)
-        if done is not None and head.portal is not None:
-            head.portal.rows += done.rows
-            head.portal.reported += done.reported
+        if done is None or head.portal is None:
+            return
+        head.portal.rows += done.rows
+        head.portal.reported += done.reported
+        done.rows, done.reported = head.portal.rows, head.portal.reported
+        if done.statement.plan.single:  # it was the only row
+            head.portal.complete = True
+            self.session.complete(done, "SELECT 1")
+        else:
             self.session.partly(done)
 
     def _error(self, head: _Entry, body: bytes) -> bytes | None:

@@ -53,7 +53,11 @@ LEFT = [
     "SELECT DISTINCT v FROM t WHERE id < 7 ORDER BY v OFFSET 1",
     "SELECT DISTINCT v FROM t WHERE w LIKE 'w%' ORDER BY v",
     "SELECT DISTINCT t.v FROM t JOIN u ON u.a = t.id ORDER BY v",
-    "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT * FROM r",
+    "WITH RECURSIVE r AS (SELECT v FROM t UNION SELECT v + 1 FROM r WHERE v < 3) "
+    "SELECT * FROM r ORDER BY 1",
+    "SELECT (WITH t AS (SELECT 1) SELECT 1 FROM t), t.v FROM t WHERE id = 1",
+    "WITH x AS (WITH t AS (SELECT 1) SELECT * FROM t) SELECT v FROM t ORDER BY id",
+    "WITH x AS (SELECT v FROM t), t AS (SELECT 1) SELECT * FROM x, t ORDER BY 1",
     "WITH t AS (SELECT * FROM t WHERE id = 1) SELECT * FROM t",
     "WITH x AS (SELECT 1 FROM t), y AS (SELECT 2 AS two FROM u) SELECT * FROM y",
     "WITH x AS (UPDATE t SET v = v WHERE id = 1 RETURNING id) SELECT * FROM x",
@@ -63,7 +67,13 @@ LEFT = [
     "SELECT (SELECT a FROM u WHERE a > 1 ORDER BY a LIMIT 1), v FROM t WHERE id = 1",
     "SELECT id FROM t WHERE id IN (SELECT a FROM u WHERE b = 1) ORDER BY id FOR UPDATE",
 ]
-CATALOGUE = ["SELECT DISTINCT relkind FROM pg_class WHERE relname = 't'"]
+CATALOGUE = [
+    "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT * FROM r",
+    "SELECT DISTINCT relkind FROM pg_class WHERE relname = 't'",
+    "WITH RECURSIVE r(o) AS (SELECT oid FROM pg_class WHERE relname = 't' UNION ALL (WITH q AS "
+    "(SELECT 1) SELECT o FROM r, q WHERE false)) SELECT count(*) FROM r, pg_catalog.pg_type y "
+    "WHERE y.typrelid = r.o",
+]
 WRONG = [
     "SELECT DISTINCT nosuch FROM t",
     "SELECT DISTINCT v FROM t ORDER BY id",
@@ -176,6 +186,8 @@ def test_what_they_read_is_seen(observed, counted):
     for text in LEFT:
         assert counted(text), text
     assert counted(LEFT[0]) == {LIMITED}
+    for text in CATALOGUE:
+        assert counted(text) == set(), text
     assert counted("SELECT 1 FROM pg_class WHERE EXISTS (SELECT 1 FROM t)") == {SUBQUERIES}
     observed.stop()
     assert observed.path.read_text().count("[:rp ") > 10

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from isolang.observe.unseen import BROKEN, RECHECKED
+from isolang.observe.unseen import BROKEN, LIMITED, RECHECKED
 
 STATEMENTS = Path(__file__).with_name("statements.sql")
 
@@ -324,3 +324,46 @@ def test_a_long_value(observed):
         (value,) = cursor.execute("SELECT x FROM p WHERE id = 1").fetchone()
     assert value == bytes(range(256)) * 20_000
     assert observed.stop() == {}
+
+
+def asked(one, text, limit):
+    """Execute a text with a limit of rows, as asyncpg does for one value."""
+    prepared = b"\0" + text + b"\0\0\0"
+    one.sendall(
+        b"P" + (len(prepared) + 4).to_bytes(4, "big") + prepared + b"B\0\0\0\x0c\0\0\0\0\0\0\0\0"
+        + b"E\0\0\0\x09\0" + limit.to_bytes(4, "big") + b"S\0\0\0\4"
+    )  # fmt: skip
+    received = b""
+    while received[-6:-1] != b"Z\0\0\0\5":
+        received += one.recv(65536)
+    return received
+
+
+@pytest.mark.parametrize(
+    ("text", "scans", "unseen"),
+    [
+        (b"SELECT count(*) FROM p WHERE v > 0", 1, {}),
+        (b"SELECT EXISTS (SELECT FROM p WHERE v > 5)", 1, {}),
+        (b"WITH x AS (SELECT v FROM p WHERE v > 5) SELECT max(v) FROM x", 1, {}),
+        (b"SELECT id FROM p WHERE v > 0", 0, {}),  # as with LIMIT 1
+        (b"SELECT id FROM p WHERE v > 0 ORDER BY id", 1, {}),
+        (b"SELECT id FROM p WHERE v > 0 ORDER BY v", 0, {LIMITED: 1}),
+        (b"SELECT DISTINCT v FROM p WHERE v > 0", 0, {LIMITED: 1}),
+        (b"SELECT id FROM p WHERE v > 9", 1, {}),
+    ],
+)
+def test_an_application_asks_for_one_row(observed, text, scans, unseen):
+    """One row of an aggregate is all; of other SELECTs the rest counts as left out."""
+    observed.direct(
+        "DROP TABLE IF EXISTS p", "CREATE TABLE p (id int PRIMARY KEY, v int)",
+        "INSERT INTO p VALUES (1, 1), (2, 2)",
+    )  # fmt: skip
+    observed.start()
+    with start_of(observed) as one:
+        asked(one, b"BEGIN ISOLATION LEVEL REPEATABLE READ", 0)
+        received = asked(one, text, 1)
+        assert (b"s\0\0\0\4" in received) == (b"> 9" not in text)
+        asked(one, b"COMMIT", 0)
+    assert observed.stop() == unseen
+    assert observed.path.read_text().count("[:rp ") == scans
+    assert observed.verdict("sser") == "valid"
