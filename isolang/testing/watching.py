@@ -1,0 +1,144 @@
+"""Watches the databases that an application uses during a test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from isolang.testing.recordings import Recordings
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
+    from sqlalchemy.orm import registry
+
+    from isolang.observe.drivers.driver import DriverWatch
+    from isolang.observe.drivers.library import Library
+    from isolang.observe.drivers.mapped import SqlAlchemyWatch
+    from isolang.observe.unseen import Unseen
+
+_W = TypeVar("_W", bound="DriverWatch")
+
+
+class Watches(Recordings):
+    """The recordings of one test, with the watches that record what an application does."""
+
+    def watch(self, engine: Engine, mapped: registry) -> SqlAlchemyWatch:
+        """Record an application's transactions through SQLAlchemy, until the test ends.
+
+        Args:
+            engine: the engine of the application, for PostgreSQL with psycopg or asyncpg; of an
+                asynchronous engine ``engine.sync_engine``.
+            mapped: the registry of the application's classes, such as ``Base.registry``.
+
+        Returns:
+            The watch, whose ``unseen`` counts what it could not record.
+
+        Raises:
+            IsolangError: the engine uses another database or driver, or the database is watched
+                already.
+        """
+        from isolang.observe.drivers.mapped import SqlAlchemyWatch
+
+        return self._begin_watch(
+            SqlAlchemyWatch(engine, mapped, self.recorder, others=self._watches)
+        )
+
+    def watch_psycopg(
+        self,
+        conninfo: str = "",
+        *,
+        names: Mapping[str, str] | None = None,
+        versions: bool = False,
+        **parameters: Any,
+    ) -> DriverWatch:
+        """Record an application's transactions through psycopg, until the test ends.
+
+        The watch sees all statements that this process sends through psycopg 3, with synchronous
+        and asynchronous connections. This includes the statements of Django and SQLAlchemy.
+
+        Args:
+            conninfo: the PostgreSQL database, as a connection string for ``psycopg.connect``.
+            names: for each table that has another name in the history, that name by the name of the
+                table in the database.
+            versions: whether to read the log of the database. The log contains the order of
+                versions and the writes of clients that are not watched. docs/versions.md states the
+                privileges that this needs.
+            parameters: further arguments for ``psycopg.connect``.
+
+        Returns:
+            The watch, whose ``unseen`` counts what it could not record.
+
+        Raises:
+            IsolangError: the database cannot be reached, or ``versions`` is true and the database
+                does not keep a log with the needed contents.
+        """
+        from isolang.observe.drivers.through_psycopg import Psycopg
+
+        self._watched.append(("watch_psycopg", conninfo, {"names": names, **parameters}))
+        return self._watch_driver(Psycopg(), conninfo, names, versions, parameters)
+
+    def watch_asyncpg(
+        self,
+        conninfo: str = "",
+        *,
+        names: Mapping[str, str] | None = None,
+        versions: bool = False,
+        **parameters: Any,
+    ) -> DriverWatch:
+        """Record an application's transactions through asyncpg, until the test ends.
+
+        The arguments, the result and the exceptions are the same as for :meth:`watch_psycopg`,
+        because the watch itself connects through psycopg.
+        """
+        from isolang.observe.drivers.through_asyncpg import Asyncpg
+
+        self._watched.append(("watch_asyncpg", conninfo, {"names": names, **parameters}))
+        return self._watch_driver(Asyncpg(), conninfo, names, versions, parameters)
+
+    def _watch_driver(
+        self,
+        library: Library,
+        conninfo: str,
+        names: Mapping[str, str] | None,
+        versions: bool,
+        parameters: dict[str, Any],
+    ) -> DriverWatch:
+        from isolang.observe.drivers.driver import DriverWatch
+
+        watch = self._begin_watch(
+            DriverWatch(
+                conninfo,
+                self.recorder,
+                library,
+                names=names,
+                versions=versions,
+                others=self._watches,
+                **parameters,
+            )
+        )
+        if versions and self._log_watch is None:
+            self._log_watch = watch
+        return watch
+
+    def _begin_watch(self, watch: _W) -> _W:
+        self._ending.enter_context(watch)
+        self._watches.append(watch)
+        return watch
+
+    def unseen(self) -> Unseen:
+        """Return how many things of each kind the watches did not record, with examples."""
+        from isolang.observe.unseen import Unseen
+
+        every = Unseen()
+        for watch in self._watches:
+            every.add(watch.all_unseen)
+        return every.settled()
+
+    def server_name(self) -> str:
+        """Return the name and version of the PostgreSQL server that is watched, for messages."""
+        import psycopg
+
+        _, conninfo, options = self._watched[0]
+        with psycopg.connect(conninfo, **{k: v for k, v in options.items() if k != "names"}) as one:
+            version = one.info.server_version
+        return f"PostgreSQL {version // 10_000}.{version % 10_000}"
