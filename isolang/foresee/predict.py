@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from isolang.api import check
 from isolang.errors import HistoryError, UnsupportedError
+from isolang.foresee.reorderings import Reorderings
 from isolang.foresee.completion import Completions
 from isolang.foresee.cores import MOST, Cores
 from isolang.foresee.monotone import require_monotone, require_no_times
@@ -60,16 +61,11 @@ WORK: Final = 2_000_000
 
 _CHECK: Final = 1_000  # the units that a verdict on a few transactions costs
 _SMALL: Final = 100  # a history of so many transactions is judged as a whole at once
-_LINK: Final = 4  # the units that one more transaction in a chain costs, and one for each
-_PER: Final = 400  # so many transactions of the run, whose sets are longer then
 _TRIES: Final = 8  # the candidates of one kind that may be rejected before it is given up
 _FIRST: Final = Look(near=3, most=200, nodes=40, window=300)
 _ANY_ORDER: Final = Look(ordered=False)
 _COMBINATIONS: Final = 256  # of the sources of one transaction
 _NEAR: Final = 4  # the transactions on each side of one, in conflict with it, tried in cores first
-_CHAIN: Final = 3  # the transactions of a chain in another order; with the stranger, four
-
-_Attempt: TypeAlias = Callable[[int, int, tuple[int, ...]], bool | None]
 
 Kind: TypeAlias = tuple[Rule, str, str, str, str, bool]
 """The rule, the stranger's program and the table that it reads, X's and Y's, whether X is not Y."""
@@ -330,6 +326,7 @@ class _DirectSearch(_Search):
         super().__init__(run, levels, work, programs)
         self.level = level
         self.timed = level if level in ("snapshots", "statements") else None
+        self._tried: set[tuple[int, ...]] = set()  # the orders of which all sources were tried
 
     # --- one stranger ---
 
@@ -370,14 +367,18 @@ class _DirectSearch(_Search):
         This matters only if some versions overwrite others that nobody read, so that a level may
         order them otherwise.
         """
+        if not on.can_have_blind_writes(stranger):
+            return True
         program, tried, complete = on.order.programs[stranger], set[int](), True
 
         def take(at: int, path: tuple[int, ...]) -> bool:
             nonlocal complete
             members = on.closed(stranger, path)
-            if members in tried or not on.has_blind_writes(stranger, members):
+            if members in tried:
                 return False
             tried.add(members)
+            if not on.has_blind_writes(stranger, members):
+                return False
             versions = [
                 (INITIAL, *bits(on.order.writers.get(program.steps[i].key, 0) & members))
                 for i in program.reads
@@ -409,50 +410,12 @@ class _DirectSearch(_Search):
         Cycles of programs that one stranger closes are not shown again.
         """
         self._shown = {_cycle(kind) for kind in self.found}
-        complete = self._all_chains(self._rearranged)
-        if not self.found and self.level not in SCHEDULED:
-            complete &= self._all_chains(self._rearranged_any_sources)
+        orders = Reorderings(self.run.order, self.level)
+        complete = orders.offer(self._rearranged, self.work, ordered=True)
+        if not self.found and self.level not in SCHEDULED and self.run.order.blind:
+            complete &= orders.offer(self._rearranged_any_sources, self.work, ordered=False)
         if not complete:
             self.gave_up.append("same statements: not every order of transactions was tried")
-
-    def _all_chains(self, attempt: _Attempt) -> bool:
-        order = self.run.order
-        complete = True
-        for t, program in enumerate(order.programs):
-            later = order.later[t]
-            for at, where in enumerate(program.reads):
-                versions = order.writers.get(program.steps[where].key, 0) & ~later & ~(1 << t)
-                for x in bits(versions):
-                    if not self.work.left:
-                        return False
-                    complete &= self._chains(t, at, (x,), attempt)
-        return complete
-
-    def _chains(self, t: int, at: int, chain: tuple[int, ...], attempt: _Attempt) -> bool:
-        """Try a chain and its continuations; return whether all of them were tried."""
-        if not self.work.left:
-            return False
-        self.work.spend(_LINK + len(self.run.order) // _PER)
-        order, last = self.run.order, chain[-1]
-        program = order.programs[t]
-        if _meet(program, order.programs[last]) or order.sessions[last] == order.sessions[t]:
-            tried = attempt(t, at, chain)
-            if tried is not None:
-                return tried
-        if len(chain) == _CHAIN:
-            return True
-        complete = True
-        executed = order.programs[last]
-        follow = 0
-        for key in executed.writes:
-            follow |= order.writers[key] | order.readers.get(key, 0)
-        for i in executed.reads:
-            follow |= order.writers.get(executed.steps[i].key, 0)
-        follow |= order.later[last]
-        for i in bits(follow & ~order.later[t] & ~(1 << t)):
-            if i not in chain:
-                complete &= self._chains(t, at, (*chain, i), attempt)
-        return complete
 
     def _rearranged(self, t: int, at: int, chain: tuple[int, ...]) -> bool | None:
         """Try one chain; return whether its continuations were, or ``None`` to try them."""
@@ -502,11 +465,34 @@ class _DirectSearch(_Search):
         placed = _placed(self.run.order, chain, t)
         if placed is None:
             return None
-        who = (*bits(placed[0]), *placed[1])
+        before, core = placed
+        who = (*bits(before), *core)
+        if who in self._tried or not self._may_have_blind_writes(who):
+            return None
+        self._tried.add(who)
         self.work.spend(len(who))
         on = Strangers(_serial(self.run.order, who), self.level)
         complete = self._any_sources("same statements", on, len(who) - 1, who)
         return True if self.found else None if complete else False
+
+    def _may_have_blind_writes(self, who: Sequence[int]) -> bool:
+        """Return whether a version may come in another order if transactions run in this one.
+
+        The last one is the stranger. See :meth:`Strangers.has_blind_writes`.
+        """
+        order, stranger = self.run.order, who[-1]
+        members = sum(1 << i for i in who[:-1])
+        for key in order.blind:
+            blind, writers = order.blind[key] & members, order.writers[key] & members
+            if not blind:
+                continue
+            if self.level == "si" and key in order.programs[stranger].writes:
+                return True
+            if writers & (writers - 1):
+                first = next(i for i in who if writers >> i & 1)
+                if blind & ~(1 << first):
+                    return True
+        return False
 
 
 class _CoreSearch(_Search):
@@ -588,13 +574,6 @@ def _written(history: History, name: str) -> tuple[bytes, History]:
 
 
 # --- arrangements ---
-
-
-def _meet(one: Executed, other: Executed) -> bool:
-    """Return whether two transactions access a key that one of them writes."""
-    reads = {one.steps[i].key for i in one.reads}
-    others = {other.steps[i].key for i in other.reads}
-    return bool(one.writes & (other.writes | others) or reads & other.writes)
 
 
 def _placed(order: Arrangement, chain: Sequence[int], t: int) -> tuple[int, tuple[int, ...]] | None:

@@ -123,6 +123,7 @@ class Arrangement:
         later: for each transaction, the later transactions of its session.
         writers: for each key, the transactions that write it.
         readers: for each key, the transactions that read it from outside.
+        blind: for each key with several writers, those that do not read it, if there are any.
         locking: for each key, the transactions that lock it against everybody.
         sharing: for each key, the transactions that lock it against writers only.
         depends: the later transactions of the session, and the readers of the versions (so | wr).
@@ -161,6 +162,11 @@ class Arrangement:
                 self.readers[step.key] = self.readers.get(step.key, 0) | 1 << i
                 for source in bits(self._seen(step, i)):
                     self.depends[source] |= 1 << i
+        self.blind = {
+            key: blind
+            for key, writers in self.writers.items()
+            if writers & (writers - 1) and (blind := writers & ~self.readers.get(key, 0))
+        }
         self.later = [members[sessions[i]] & -(2 << i) for i in range(n)]
         for i in range(n):
             self.depends[i] |= self.later[i]

@@ -30,6 +30,7 @@ where the recording says so: nobody who runs before T ends writes or locks that.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cached_property
 from itertools import islice
 from typing import Final, Literal, TypeAlias
 
@@ -137,8 +138,20 @@ class Strangers:
         self.order, self.level = order, level
         self.descendants = order.descendants()
         self.ancestors = order.ancestors()
+        self._reading: dict[int, dict[int, int]] = {}
         # For each transaction, all transactions to which a conflict or its session leads.
         self.after = [d | o for d, o in zip(order.direct, order.overwritten, strict=True)]
+        # For each key whose versions may come in another order, its writers.
+        self._open = {key: order.writers[key] for key in order.blind if not self._chained(key)}
+
+    def _chained(self, key: int) -> bool:
+        """Return whether each writer of a key depends on the previous one."""
+        last = -1
+        for i in bits(self.order.writers[key]):
+            if last >= 0 and not self.ancestors[i] >> last & 1:
+                return False
+            last = i
+        return True
 
     def offer(
         self, stranger: int, work: Work, take: Callable[[int, tuple[int, ...]], bool], look: Look
@@ -326,15 +339,23 @@ class Strangers:
         order = self.order
         if self.level == "si":
             for key in order.programs[stranger].writes:
-                if order.writers[key] & members & ~order.readers.get(key, 0):
+                if order.blind.get(key, 0) & members & ~(1 << stranger):
                     return True
-        for writers in order.writers.values():
+        for writers in self._open.values():
             last = -1
             for i in bits(writers & members):
                 if last >= 0 and not self.ancestors[i] >> last & 1:
                     return True
                 last = i
         return False
+
+    def can_have_blind_writes(self, stranger: int) -> bool:
+        """Return whether :meth:`has_blind_writes` can hold for a stranger and any set K."""
+        if self._open:
+            return True
+        blind = self.order.blind
+        writes = self.order.programs[stranger].writes if self.level == "si" else ()
+        return any(blind.get(key, 0) & ~(1 << stranger) for key in writes)
 
     def possible(self, stranger: int, members: int, sources: tuple[int, ...]) -> bool:
         """Return whether T may read from these sources and close a cycle.
@@ -373,6 +394,8 @@ class Strangers:
                 before |= self.ancestors[i]
         if self.level == "rc":
             before = 0  # only the sources of earlier reads of T count at rc
+        if self.level == "si" and self._follows_a_newer(stranger, members, sources):
+            return False
         for key, source in zip(reads, sources, strict=True):
             other = order.writers.get(key, 0) & before & ~(1 << source if source >= 0 else 0)
             if other and (source < 0 or other & self.descendants[source]):
@@ -380,6 +403,63 @@ class Strangers:
             if self.level == "rc" and source >= 0:
                 before |= 1 << source
         return True
+
+    @cached_property
+    def _certain(self) -> tuple[list[int], list[int]]:
+        """The pairs of (so | wr | ww) and of rw that every version order has, by transaction."""
+        order, follow, overwritten = self.order, list(self.order.depends), [0] * len(self.order)
+        for i, program in enumerate(order.programs):
+            for key in program.writes:
+                follow[i] |= order.writers[key] & self.descendants[i] & ~(1 << i)
+            for at in program.reads:
+                step = program.steps[at]
+                assert step.source is not None
+                later = order.writers.get(step.key, 0)
+                if step.source != INITIAL:
+                    later &= self.descendants[step.source] & ~(1 << step.source)
+                overwritten[i] |= later & ~(1 << i)
+        return follow, overwritten
+
+    def _follows_a_newer(self, stranger: int, members: int, sources: tuple[int, ...]) -> bool:
+        """Return whether si forbids the sources, because a cycle has no two adjacent rw.
+
+        T depends on the sources of its reads and on its session. The cycle begins with a version
+        that certainly overwrites what T read, and follows ``(so | wr | ww) ; rw?`` from there.
+        """
+        order, program = self.order, self.order.programs[stranger]
+        follow, overwritten = self._certain
+        before, missed = order.earlier[stranger], 0
+        for where, source in zip(program.reads, sources, strict=True):
+            key = program.steps[where].key
+            newer = order.writers.get(key, 0) & members
+            if source != INITIAL:
+                before |= 1 << source
+                newer &= self.descendants[source] & ~(1 << source)
+            missed |= newer
+            if key in program.writes and newer & self._readers_of(key, source):
+                return True  # a lost update in both orders of the two versions
+        todo = missed
+        while todo and not missed & before:
+            low = todo & -todo
+            todo ^= low
+            for i in bits(follow[low.bit_length() - 1] & members):
+                new = (1 << i | overwritten[i]) & members & ~missed
+                missed |= new
+                todo |= new
+        return bool(missed & before)
+
+    def _readers_of(self, key: int, source: int) -> int:
+        """Return who read the version that a transaction wrote, or an initial one."""
+        found = self._reading.get(key)
+        if found is None:
+            found = self._reading[key] = {}
+            for i in bits(self.order.readers.get(key, 0)):
+                program = self.order.programs[i]
+                for at in program.reads:
+                    step = program.steps[at]
+                    if step.key == key and step.source is not None:
+                        found[step.source] = found.get(step.source, 0) | 1 << i
+        return found.get(source, 0)
 
     def _missed(self, x: int, late: int, members: int, kept: int) -> int:
         """Return all transactions that T overlooks if it overlooks the writers of a key from X on.

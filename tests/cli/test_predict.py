@@ -16,6 +16,7 @@ SKEW = """\
 COUNTER = """\
 {:type :ok, :process 0, :value [[:r "x" nil] [:w "x" 1]]}
 {:type :ok, :process 1, :value [[:r "x" 1] [:w "x" 2]]}
+{:type :ok, :process 2, :value [[:r "x" 2]]}
 """
 
 

@@ -61,16 +61,21 @@ def levels_of(at: str, against: str = "ser") -> _Levels:
     return _Levels(load_spec(at), load_spec(against))
 
 
-def searched(run: Tiny, at: str, *, b2: bool, against: str = "ser") -> bool:
-    """Whether the search predicts something by the first rule, or by either."""
+def run_and_search(run: Tiny, at: str, against: str = "ser") -> tuple[bool, bool]:
+    """Whether the search predicts something by the first rule, and by either."""
     levels = levels_of(at, against)
     search = levels.search(levels.run(history_of(run)), Work(WORK), {})
     search.one_stranger()
-    if b2 and not search.found:
+    first = bool(search.found)
+    if not first:
         search.same_statements()
-    predicted = bool(search.found)
-    assert predicted or not search.gave_up, search.gave_up
-    return predicted
+    assert search.found or not search.gave_up, search.gave_up
+    return first, bool(search.found)
+
+
+def searched(run: Tiny, at: str, *, b2: bool, against: str = "ser") -> bool:
+    """Whether the search predicts something by the first rule, or by either."""
+    return run_and_search(run, at, against)[b2]
 
 
 def defined(run: Tiny, at: str, *, b2: bool, against: str = "ser") -> bool:

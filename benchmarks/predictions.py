@@ -1,0 +1,178 @@
+"""Compares predictions with brute force over their definitions, and times them.
+
+    python benchmarks/predictions.py agree                      every run of at most 3 transactions
+    python benchmarks/predictions.py agree --transactions 4 --count 2000 --seed 1
+    python benchmarks/predictions.py agree --at psi --against si --transactions 4 --count 500
+    python benchmarks/predictions.py time                       seconds of CPU, with certificates
+
+`agree` takes runs over two keys, in every division into sessions: all of them, or as many random
+ones as `--count` says. The definitions are those of `tests/foresee/by_definition.py`.
+`--one-stranger` leaves out the second rule, whose definition takes a second for a run of four
+transactions. A run that differs is printed, and the exit code is 1. `time` simulates the runs, with
+those of IsoPredict's shapes (3 sessions of 4 and of 8 transactions).
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from foresee.agreement import SHAPES, levels_of, partitions, random_runs, run_and_search, serial_run
+from foresee.by_definition import Tiny, exists, one_stranger, same_statements
+
+from isolang import History, Transaction, load_history, predict
+
+DIRECT = ("si", "ra", "cc", "rc")
+ISOPREDICT = {"smallbank": 4, "twitter": 4, "tpcc": 20, "rubis": 20, "rmw": 4}
+
+
+def all_runs(most: int) -> Iterator[Tiny]:
+    """Every run of at most so many transactions over two keys, up to the names of the keys."""
+    other = str.maketrans("xy", "yx")
+    place = {(r, w): n for n, (r, w) in enumerate(SHAPES)}
+    swap = [
+        place["".join(sorted(r.translate(other))), "".join(sorted(w.translate(other)))]
+        for r, w in SHAPES
+    ]
+    for n in range(1, most + 1):
+        for shapes in product(range(len(SHAPES)), repeat=n):
+            if tuple(swap[s] for s in shapes) < shapes:
+                continue
+            for sessions in partitions(n):
+                yield serial_run([SHAPES[s] for s in shapes], sessions)
+
+
+def agree(options: argparse.Namespace) -> int:
+    """Compare every run; return how many differ."""
+    if options.count:
+        runs = list(random_runs(options.seed, options.transactions, options.count))
+    else:
+        runs = list(all_runs(options.transactions))
+    wrong = 0
+    for at in options.at.split(","):
+        levels_of(at, options.against)
+        missed = extra = 0
+        predicted = [0, 0]
+        begun = time.process_time()
+        for run in runs:
+            first = exists(one_stranger(run), at, options.against)
+            got = run_and_search(run, at, options.against)
+            if options.one_stranger:
+                expected, got = (first, first), (got[0], got[0])
+            else:
+                expected = (first, first or exists(same_statements(run), at, options.against))
+            predicted = [n + yes for n, yes in zip(predicted, expected, strict=True)]
+            missed += sum(a and not b for a, b in zip(expected, got, strict=True))
+            extra += sum(b and not a for a, b in zip(expected, got, strict=True))
+            if got != expected:
+                print(
+                    f"  {at}: {got}, by definition {expected}", run.sessions, run.writes, run.reads
+                )
+        wrong += missed + extra
+        print(
+            f"{at} against {options.against}: {len(runs):,} runs, {predicted[0]:,} predicted with "
+            f"one stranger, {predicted[1]:,} in all; missed {missed}, extra {extra} "
+            f"({time.process_time() - begun:.0f} s)",
+            flush=True,
+        )
+    return wrong
+
+
+def dense(seed: int) -> History:
+    """60 transactions that read two or three of ten keys, and write some of them."""
+    draw = random.Random(seed)
+    last: dict[int, int] = {}
+    found = []
+    for i in range(1, 61):
+        read = draw.sample(range(10), draw.randint(1, 3))
+        written = draw.sample(read, min(len(read), draw.randint(0, 2)))
+        found.append(
+            Transaction(
+                [*(("r", key, last.get(key)) for key in read), *(("w", key, i) for key in written)],
+                session=draw.randrange(8),
+            )
+        )
+        last |= dict.fromkeys(written, i)
+    return History.from_transactions(found)
+
+
+def simulated(folder: Path, workload: str, many: int, *more: object) -> History:
+    """A simulated run."""
+    path = folder / f"{workload}-{many}-{'-'.join(map(str, more))}.edn"
+    isocheck = Path(sys.executable).with_name("isocheck")
+    command = [isocheck, "generate", path, "--workload", workload, "--transactions", many, *more]
+    subprocess.run(list(map(str, command)), check=True, capture_output=True)
+    return load_history(path)
+
+
+def measure(_: argparse.Namespace) -> int:
+    """Print what predictions cost: the mean and the most of some runs of each kind."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        rows: list[tuple[str, list[History]]] = [
+            (
+                f"{many} of {workload}",
+                [
+                    simulated(
+                        folder, workload, many, "--sessions", 3, "--keys", keys, "--seed", seed
+                    )
+                    for seed in range(6)
+                ],
+            )
+            for workload, keys in ISOPREDICT.items()
+            for many in (12, 24)
+        ]
+        rows.append(("60, dense", [dense(seed) for seed in range(3)]))
+        rows += [
+            (
+                f"{many:,} of smallbank",
+                [simulated(folder, "smallbank", many, "--sessions", 8, "--seed", 1)],
+            )
+            for many in (1_000, 10_000)
+        ]
+        predict(rows[0][1][0], "si")  # imports
+        for title, runs in rows:
+            cells = []
+            for at, against in (*((at, "ser") for at in ("si", "cc", "rc")), ("psi", "si")):
+                spent, kinds = [], 0
+                for run in runs:
+                    begun = time.process_time()
+                    found = predict(run, at, against)
+                    spent.append(time.process_time() - begun)
+                    kinds += len(found.found) + found.more
+                cells.append(
+                    f"{at}/{against} {sum(spent) / len(spent):.3f}, at most {max(spent):.3f} "
+                    f"({kinds} kinds)"
+                )
+            print(f"{title:20}", "; ".join(cells), flush=True)
+    return 0
+
+
+def main() -> int:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(required=True)
+    comparing = commands.add_parser("agree")
+    comparing.add_argument("--at", default=",".join(DIRECT))
+    comparing.add_argument("--against", default="ser")
+    comparing.add_argument("--transactions", type=int, default=3)
+    comparing.add_argument("--count", type=int, default=0, help="random runs; 0 for every run")
+    comparing.add_argument("--seed", type=int, default=1)
+    comparing.add_argument("--one-stranger", action="store_true", help="only the first rule")
+    comparing.set_defaults(run=agree)
+    commands.add_parser("time").set_defaults(run=measure)
+    options = parser.parse_args()
+    return 1 if options.run(options) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

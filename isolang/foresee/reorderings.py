@@ -1,0 +1,180 @@
+"""Finds chains of transactions that may run in another order before a stranger.
+
+A chain begins with X, whose version the stranger T overlooks, and each transaction is followed by
+one that is in conflict with it or later in its session. With the version orders of the chain, T is
+no stranger at the level if it overlooks somebody whom it must not overlook. If that is so for the
+beginning of a chain, it is so for the whole chain, which then is not continued.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from isolang.foresee.run import Arrangement, bits
+from isolang.foresee.stranger import Direct
+from isolang.limits import Work
+
+MOST: Final = 3
+"""The greatest number of transactions in a chain; with the stranger, there are four."""
+
+_LINK: Final = 4  # the units that one more transaction in a chain costs, and one for each
+_PER: Final = 400  # so many transactions of the run, whose sets are longer then
+
+_ALWAYS: Final = ("ra", "cc", "si", "snapshots")  # what T overlooks once, it never reads there
+
+Attempt: TypeAlias = Callable[[int, int, tuple[int, ...]], bool | None]
+"""A function that tries a chain. It gets T, the index of the read of T that overlooks X, and the
+chain. It returns whether the continuations were tried, or ``None`` if they must be tried."""
+
+
+class _Chain(Struct, frozen=True):
+    """A chain, and what T overlooks of it.
+
+    Attributes:
+        members: the transactions, in their order.
+        missed: those that T overlooks, as bits.
+        reached: those of them to which a dependency leads from somebody whom T overlooks.
+        passed: who is in conflict with a member other than the last one, as bits.
+    """
+
+    members: tuple[int, ...]
+    missed: int
+    reached: int
+    passed: int
+
+
+class _Start(Struct, frozen=True):
+    """The read at which some chains begin, and how they are tried.
+
+    Attributes:
+        stranger: the number of T.
+        at: the index of the read, among the external reads of T.
+        versions: who writes the key of the read.
+        kept: whom T must not overlook.
+        attempt: the function that tries a chain.
+        work: the budget.
+        ordered: whether the version orders are those of the chain.
+    """
+
+    stranger: int
+    at: int
+    versions: int
+    kept: int
+    attempt: Attempt
+    work: Work
+    ordered: bool
+
+
+class Reorderings:
+    """Finds the chains of a run at one level."""
+
+    def __init__(self, order: Arrangement, level: Direct) -> None:
+        """Compute the relations on which all chains depend, whatever their order.
+
+        Args:
+            order: the transactions of the run.
+            level: the rule of the weaker level.
+        """
+        self.order, self.level = order, level
+        readers, writers = order.readers, order.writers
+        # Who reads what a transaction writes; who writes what it reads; who writes what it writes.
+        self._reading = [0] * len(order)
+        self._written = [0] * len(order)
+        self._writing = [0] * len(order)
+        for i, program in enumerate(order.programs):
+            for key in program.writes:
+                self._reading[i] |= readers.get(key, 0)
+                self._writing[i] |= writers[key]
+            for at in program.reads:
+                self._written[i] |= writers.get(program.steps[at].key, 0)
+        self._session = [order.earlier[i] | order.later[i] for i in range(len(order))]
+
+    def offer(self, attempt: Attempt, work: Work, *, ordered: bool) -> bool:
+        """Pass chains to a function, each before its continuations.
+
+        Args:
+            attempt: the function.
+            work: the budget.
+            ordered: whether the version orders must be those of the chain. Then chains are left out
+                that cannot be of use, because T would overlook somebody whom it must not overlook,
+                or because a shorter chain has the same ends.
+
+        Returns:
+            Whether all chains were tried.
+        """
+        order = self.order
+        complete = True
+        for t, program in enumerate(order.programs):
+            kept = self._kept(t) if ordered else 0
+            for at, where in enumerate(program.reads):
+                versions = order.writers.get(program.steps[where].key, 0)
+                start = _Start(t, at, versions, kept, attempt, work, ordered)
+                for x in bits(versions & ~order.later[t] & ~(1 << t) & ~kept):
+                    if not work.left:
+                        return False
+                    complete &= self._extended(start, _Chain((x,), 1 << x, 0, 0))
+        return complete
+
+    def _kept(self, stranger: int) -> int:
+        """Return whom T must not overlook: its session, and at some levels who writes its keys."""
+        kept = self.order.earlier[stranger] if self.level != "rc" else 0
+        if self.level in ("si", "snapshots"):
+            kept |= self._writing[stranger]
+        return kept
+
+    def _extended(self, start: _Start, chain: _Chain) -> bool:
+        """Try a chain and its continuations; return whether all of them were tried."""
+        order, work, t = self.order, start.work, start.stranger
+        if not work.left:
+            return False
+        work.spend(_LINK + len(order) // _PER)
+        if self._may_close(start, chain):
+            tried = start.attempt(t, start.at, chain.members)
+            if tried is not None:
+                return tried
+        if len(chain.members) == MOST:
+            return True
+        complete, last = True, chain.members[-1]
+        follow = self._reading[last] | self._written[last] | self._writing[last] | order.later[last]
+        follow &= ~order.later[t] & ~(1 << t)
+        for member in chain.members:
+            follow &= ~(1 << member)
+        if start.ordered:
+            # SOUND BECAUSE a chain without what lies between has the same ends, and T overlooks no
+            # more of it. Writers of one key that do not read are different: their order is open.
+            follow &= ~chain.passed
+        passed = chain.passed | self._reading[last] | self._written[last] | self._session[last]
+        for i in bits(follow):
+            missed, reached = self._overlooked(start, chain, i)
+            if start.ordered and missed & start.kept:
+                continue
+            longer = _Chain((*chain.members, i), missed, reached, passed)
+            complete &= self._extended(start, longer)
+        return complete
+
+    def _overlooked(self, start: _Start, chain: _Chain, i: int) -> tuple[int, int]:
+        """Return whom T overlooks, and who of them is reached, with one more transaction."""
+        missed, reached, level = chain.missed, chain.reached, self.level
+        depends = self._written[i] | self._session[i]
+        if level in ("si", "snapshots"):
+            depends |= self._writing[i]
+        if level in ("si", "cc", "snapshots") and depends & missed:
+            return missed | 1 << i, reached | 1 << i
+        overlooks = bool(start.versions >> i & 1) or level == "statements"
+        if level == "snapshots":
+            overlooks |= bool(self._reading[i] & missed)
+        if level == "si":
+            overlooks |= bool(self._reading[i] & reached)
+        return (missed | 1 << i if overlooks else missed), reached
+
+    def _may_close(self, start: _Start, chain: _Chain) -> bool:
+        """Return whether T may depend on the last transaction of a chain, or follow it."""
+        t, last = start.stranger, 1 << chain.members[-1]
+        closing = self._reading[t] | self._writing[t]
+        overlooked = start.ordered and chain.missed & last and self.level in _ALWAYS
+        if not overlooked:
+            closing |= self._written[t] | self._session[t]
+        return bool(closing & last)
