@@ -23,7 +23,6 @@ from msgspec.structs import replace
 
 from isolang.api import check
 from isolang.errors import HistoryError, UnsupportedError
-from isolang.foresee.reorderings import Reorderings
 from isolang.foresee.completion import Completions
 from isolang.foresee.cores import MOST, Cores
 from isolang.foresee.monotone import require_monotone, require_no_times
@@ -35,6 +34,7 @@ from isolang.foresee.predicted import (
     changed_reads,
     history_of,
 )
+from isolang.foresee.reorderings import Reorderings
 from isolang.foresee.run import (
     INITIAL,
     Arrangement,
