@@ -19,13 +19,15 @@ ON_DUPLICATE_KEY: Final = (
 
 
 INDEXES: Final = (
-    "CREATE UNIQUE INDEX {table}_by_j ON {table} (j)",
-    "CREATE INDEX {table}_by_v ON {table} (v)",
-    "CREATE INDEX {table}_by_v_and_k ON {table} (v, k)",
+    "CREATE UNIQUE INDEX {name}_by_j ON {table} (j)",
+    "CREATE INDEX {name}_by_v ON {table} (v)",
+    "CREATE INDEX {name}_by_v_and_k ON {table} (v, k)",
 )
-"""The indexes of a table whose rows are found in several ways: unique, secondary and composite."""
+"""The indexes of a table whose rows are found in several ways: unique, secondary and composite.
 
-PARTIAL: Final = "CREATE INDEX {table}_with_v ON {table} (v) WHERE v IS NOT NULL"
+``{name}`` begins the name of an index, which has no schema."""
+
+PARTIAL: Final = "CREATE INDEX {name}_with_v ON {table} (v) WHERE v IS NOT NULL"
 """An index on those rows alone that have a value."""
 
 _READS: Final = ("k = {low}", "j = {low}", "COALESCE(k, '') = {low}", "k = {low} AND j = {low}",

@@ -138,7 +138,8 @@ class SqlTarget(Marked):
             self._load(name, list(rows))
             if table == "registers" and self.access == "any":
                 for index in d.indexes:
-                    self.admin().execute(index.format(table=name), ())
+                    sql = index.format(table=name, name=name.replace(".", "_"))
+                    self.admin().execute(sql, ())
                     self.admin().raw.commit()
         if self.tokens:
             name = f"{self.prefix}tokens"

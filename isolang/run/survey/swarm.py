@@ -37,7 +37,6 @@ FIRST: Final = 0.3
 SHORTEST: Final = 10.0
 """The seconds from which ``auto`` plays rounds."""
 
-_SHORT: Final = 1 << 23  # bytes up to which the history of `auto` is judged before the rounds
 _ROUND: Final = 3.0  # seconds of a round
 _MOST: Final = 4000  # transactions of a round, so that its verdict takes about a second
 _AGAIN: Final = 0.3  # the share of rounds that vary a round that brought something new
@@ -67,7 +66,7 @@ def play_with_rounds(
     refuted = look is not None and look.outcome == "invalid"
     if refuted or recorded.interrupted or not recorded.state.committed:
         return recorded
-    if recorded.path.stat().st_size < _SHORT and _is_refuted(recorded, target):
+    if _is_refuted(recorded, target):
         return recorded
     swarm = Swarm(settings, target, whole=False)
     found = hunt(swarm, player, target, settings.length - recorded.seconds, show=show)
@@ -75,9 +74,11 @@ def play_with_rounds(
 
 
 def _is_refuted(recorded: Run, target: Target) -> bool:
-    """Return whether a run violates its level: the watch has not seen its last transactions."""
+    """Return whether a run violates its level, its last transactions included."""
     from isolang.run.judge.judge import judge
 
+    if recorded.watched is not None:
+        return recorded.watched.outcome == "invalid"
     found = judge(recorded, target, levels=False, smallest=False, little=False)
     return found.verdict.outcome == "invalid" and found.verdict.certified
 

@@ -58,8 +58,15 @@ class MariaDB(Served, SqlTarget):
     dialect = Dialect(
         mark="%s", changed="", concat="CONCAT(v, {mark})", text="LONGTEXT",
         key="VARCHAR(64) COLLATE ascii_bin", tables=" ENGINE=InnoDB DEFAULT CHARSET=ascii",
-        upsert=ON_DUPLICATE_KEY,
+        upsert=ON_DUPLICATE_KEY, locks=(" FOR UPDATE", " LOCK IN SHARE MODE"),
     )  # fmt: skip
+    chores: ClassVar = {
+        "ANALYZE": "ANALYZE TABLE {table}",
+        "OPTIMIZE": "OPTIMIZE TABLE {table}",
+        "CREATE INDEX": "DROP INDEX IF EXISTS chore ON {table}; CREATE INDEX chore ON {table} (v)",
+        "ADD COLUMN": "ALTER TABLE {table} DROP COLUMN IF EXISTS chore; "
+        "ALTER TABLE {table} ADD COLUMN chore INTEGER DEFAULT 7",
+    }
     mixes = ""
     driver: ClassVar = DRIVER
     client: ClassVar = MariaDBClient
@@ -71,6 +78,9 @@ class MariaDB(Served, SqlTarget):
         servers.start(server, self.address.options, answers)
         with self._connect("mysql", direct=True) as raw:
             raw.cursor().execute("CREATE DATABASE isocheck")
+
+    def before_chore(self, client: SqlClient) -> None:
+        client.execute("SET lock_wait_timeout = 3", ())
 
     def open(self, *, direct: bool) -> Any:
         raw = self._connect(self.address.database or "isocheck", direct=direct)

@@ -96,8 +96,8 @@ class Postgres(Served, SqlTarget):
         mark="%s", returning=" RETURNING pg_current_xact_id()",
         by_index="SET enable_seqscan = off", locks=(" FOR UPDATE", " FOR SHARE"),
         indexes=(
-            *INDEXES, PARTIAL, "CREATE INDEX {table}_hash ON {table} USING hash (k)",
-            "CREATE UNIQUE INDEX {table}_covering ON {table} (k) INCLUDE (v)",
+            *INDEXES, PARTIAL, "CREATE INDEX {name}_hash ON {table} USING hash (k)",
+            "CREATE UNIQUE INDEX {name}_covering ON {table} (k) INCLUDE (v)",
         ),
     )  # fmt: skip
     chores: ClassVar = {
