@@ -253,7 +253,7 @@ def _statements(
                 sent = f"{name} {key} (its statement is not known: {type(error).__name__})"
             if name == "r":
                 sent += f"  -- {_result(value)}"
-            if name == "scan":
+            if name == "scan" and isinstance(value, Mapping):  # an aborted query has no rows
                 sent += f"  -- {', '.join(f'{k}: {v}' for k, v in value.items()) or 'no row'}"
             shown.append(sent)
         if len(shown) > _SHOWN:

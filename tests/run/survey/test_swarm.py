@@ -5,6 +5,7 @@ import sys
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 from support.cli import run_here
 from support.paths import ROOT
 
@@ -22,6 +23,7 @@ from isolang.run.operation import (
     with_pauses,
     without_savepoints,
 )
+from isolang.run.judge.judge import judge
 from isolang.run.play.player import Player
 from isolang.run.play.runner import Runner, run
 from isolang.run.play.simulate import simulate
@@ -198,6 +200,25 @@ def test_queries_depend_on_the_seed():
     assert one == played(1)
     assert one != played(2)
     assert {"scan", "r", "w"} <= {op[0] for ops in one for op in ops}
+
+
+def test_the_statements_of_a_query_without_an_answer(tmp_path):
+    """An aborted transaction, part of the counterexample, does not know what its query returned."""
+    base = Settings(target="memory", workload="mini", transactions=5, folder=str(tmp_path))
+    ran = run(base)
+    path = tmp_path / "dirty.edn"
+    path.write_text(
+        "{:index 0, :type :invoke, :process 0, :f :txn, :value"
+        " [[:rp [:between :value 7 9] nil] [:w :x 5]]}\n"
+        "{:index 1, :type :invoke, :process 1, :f :txn, :value [[:r :x nil]]}\n"
+        "{:index 2, :type :ok, :process 1, :f :txn, :value [[:r :x 5]]}\n"
+        "{:index 3, :type :fail, :process 0, :f :txn, :value"
+        " [[:rp [:between :value 7 9] nil] [:w :x 5]]}\n"
+    )
+    judged = judge(replace(ran, path=path), target_named("memory"), levels=False)
+    assert judged.anomaly
+    sent = [one for each in judged.statements.values() for one in each]
+    assert "select value between 7 and 9" in sent
 
 
 def test_auto_plays_rounds_after_its_workloads(monkeypatch, tmp_path):
