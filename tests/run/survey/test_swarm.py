@@ -11,6 +11,7 @@ from support.paths import ROOT
 
 from isolang.errors import TargetError
 from isolang.history import read_history
+from isolang.run.judge.judge import judge
 from isolang.run.operation import (
     Abort,
     Delete,
@@ -23,7 +24,6 @@ from isolang.run.operation import (
     with_pauses,
     without_savepoints,
 )
-from isolang.run.judge.judge import judge
 from isolang.run.play.player import Player
 from isolang.run.play.runner import Runner, run
 from isolang.run.play.simulate import simulate
