@@ -194,6 +194,13 @@ TRAPS = {
     "all of SSI": (
         "program A(p, q) r(x[p]) w(y[q], 1) program X(p) w(x[p], 1) w(z[p], 1)"
         " program M(p, q) r(z[p]) r(y[q])", "ssi", True, "robust"),
+    # X reads what A writes, and A what X writes, so that SSI aborts one of them, whoever follows.
+    "T2 overlooks T1 at SSI": (
+        "program A(p) r(x[p]) w(y[p], 1) w(z[p], 1) program X(p) r(z[p]) w(x[p], 1)"
+        " program C(p) r(y[p])", {"A": "ssi", "X": "ssi", "C": "si"}, True, "robust"),
+    "T2 overlooks T1 at SI": (
+        "program A(p) r(x[p]) w(y[p], 1) w(z[p], 1) program X(p) r(z[p]) w(x[p], 1)"
+        " program C(p) r(y[p])", {"A": "ssi", "X": "si", "C": "si"}, True, "not robust"),
     "a branch that hides": ("program P(c, d) where c != d a = r(x[c]) if a = 0 { r(x[d]) }"
                             " else { r(x[d]) w(x[c], 1) }", "si", True, "not robust"),
     "two inserts link nothing": (
