@@ -339,6 +339,17 @@ def test_psycopg_is_as_it_was_afterwards(url, recorder):
     assert [dict(vars(one)) for one in classes] == before
 
 
+def test_parameters_of_the_application(url, recorder):
+    """Those that say how its rows look, or when it commits, do not disturb the watch."""
+    own = {"row_factory": psycopg.rows.dict_row, "autocommit": False}
+    watch = DriverWatch(url, recorder, Psycopg(), **own)
+    with watch, psycopg.connect(url, **own) as connection:
+        assert connection.execute(READ, ("a",)).fetchall() == [{"balance": 10}]
+        connection.execute("SELECT * FROM account WHERE balance > 99").fetchall()
+    watch.close(recorder.path, recorder.path.with_name("closed.edn"))
+    assert not watch.all_unseen
+
+
 def test_a_database_that_is_not_there(recorder):
     """The message says what was tried."""
     with pytest.raises(IsolangError, match="watch_psycopg: the database cannot be reached"):

@@ -177,12 +177,7 @@ class DriverWatch:
         return every
 
     def _connect_to_log(self) -> Any:
-        import psycopg
-
-        conninfo, parameters = self._database
-        connection = psycopg.connect(conninfo, **{**parameters, "autocommit": True})
-        server.OWN_CONNECTIONS.add(connection)
-        return connection
+        return server.own_connection(*self._database)
 
     # --- statements ---
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from isolang.run.record.recorder import Recorder
 
 _ASSIGNED: Final = "isolang_assigned"  # where an object stores the line of its last assignment
-_OWN: Final = ("autocommit", "context")  # what SQLAlchemy passes to psycopg for its own use
 _LIBRARIES: Final[dict[str, type[Library]]] = {"psycopg": Psycopg, "asyncpg": Asyncpg}
 # The parameters that both drivers have, by their names in libpq.
 _SHARED: Final = {"host": "host", "port": "port", "user": "user", "password": "password",

@@ -26,6 +26,25 @@ class WatchedServer(NamedTuple):
     facts: DatabaseFacts
 
 
+def own_connection(conninfo: str, parameters: dict[str, Any]) -> Any:
+    """Return a connection of the watch itself, in autocommit mode, whose rows are tuples.
+
+    Args:
+        conninfo: the connection string for ``psycopg.connect``.
+        parameters: further arguments for ``psycopg.connect``, as the application has them.
+
+    Raises:
+        psycopg.Error: the database cannot be reached.
+    """
+    import psycopg
+    from psycopg.rows import tuple_row
+
+    own = {"autocommit": True, "row_factory": tuple_row}
+    connection = psycopg.connect(conninfo, **{**parameters, **own})
+    OWN_CONNECTIONS.add(connection)
+    return connection
+
+
 def connected(name: str, conninfo: str, parameters: dict[str, Any]) -> WatchedServer:
     """Connect to a database once, and return what the watch must know about its server.
 
@@ -40,8 +59,7 @@ def connected(name: str, conninfo: str, parameters: dict[str, Any]) -> WatchedSe
     import psycopg
 
     try:
-        with psycopg.connect(conninfo, autocommit=True, **parameters) as own:
-            OWN_CONNECTIONS.add(own)
+        with own_connection(conninfo, parameters) as own:
             ((oldest,),) = own.execute("SELECT pg_snapshot_xmin(pg_current_snapshot())::text")
             info = own.info
             facts = DatabaseFacts(version=info.server_version)
