@@ -41,6 +41,7 @@ from isolang.observe.values import (
 _KEY_TYPES: Final = frozenset({
     *INTEGERS, BOOL, TEXT, VARCHAR, NAME, UUID_OID, DATE, TIMESTAMP, TIMESTAMPTZ, NUMERIC, 1042, 26,
 })  # fmt: skip
+_EXACT: Final = json.JSONDecoder(parse_float=Decimal)
 _NESTED: Final = 50  # a function has at most 100 arguments
 
 _DESCRIBED: Final = """pg_catalog.json_build_array(w.name, c.oid::int8, n.nspname, c.relname,
@@ -244,7 +245,7 @@ def _columns(reported: Sequence[Any]) -> Iterator[tuple[RecordedColumn, str, int
 
 def exact_json(text: str | bytes) -> Any:
     """Return a value in JSON, in which decimals keep their digits."""
-    return json.loads(text, parse_float=Decimal)
+    return _EXACT.decode(text if isinstance(text, str) else text.decode())
 
 
 def _quoted(name: str) -> str:

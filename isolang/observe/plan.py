@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
@@ -852,6 +853,7 @@ def _assigned(reader: Reader, begin: int, end: int) -> frozenset[str]:
     return frozenset(found)
 
 
-def named(alias: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def named(alias: str) -> tuple[str, ...]:
     """Return the parts of a name as the catalogue has them."""
-    return [raw(one) for one in re.findall(r'"(?:[^"]|"")+"|[^.]+', alias)]
+    return tuple(raw(one) for one in re.findall(r'"(?:[^"]|"")+"|[^.]+', alias))

@@ -380,7 +380,7 @@ def _condition(part: Sequence[Token], made: StatementPlan) -> ParsedCondition:
     aliases = named(one.alias)
 
     def column(names: Sequence[str]) -> str | None:
-        own = list(names[:-1])
+        own = tuple(names[:-1])
         if not own:
             return None if others else names[-1]
         return names[-1] if own == aliases[-len(own) :] else None
