@@ -35,7 +35,7 @@ from isolang.testing.foreseen import Foreseen, PlayedPrediction
 from isolang.testing.isolation import Isolation
 
 LEVELS = ("repeatable read", "read committed")
-Calls = Iterator[tuple[Callable[..., object], tuple[Any, ...]]]
+Calls = Iterator[tuple[Any, tuple[Any, ...]]]
 
 
 class Bank:
