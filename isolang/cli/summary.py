@@ -31,6 +31,7 @@ from isolang.report.summary import (
     RunVerdict,
     Summary,
     counted,
+    files_of,
     listed,
     named,
     run_of,
@@ -499,8 +500,7 @@ def _text(made: Summary) -> Iterator[str]:
         yield f"    {one.reason}"
         yield f"    {counted(one)}"
         yield from (f"  {line}".rstrip() for line in one.argument.splitlines())
-        files = (("history", one.history), ("report", one.source), *one.evidence)
-        yield from (f"    {what:<13} {file}" for what, file in files)
+        yield from (f"    {what:<13} {file}" for what, file in files_of(one))
     if made.gone:
         yield ""
         yield "Gone"

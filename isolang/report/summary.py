@@ -388,7 +388,7 @@ def _violations(
                 isolation=best.isolation,
                 level=best.level,
                 anomaly=best.anomaly,
-                reason=best.reason or "a certificate says so; its report is not there",
+                reason=best.reason or "according to its certificate; there is no report",
                 runs=len(some),
                 of_runs=decided[best.promise],
                 versions=_sorted(run.version for run in some),
@@ -420,7 +420,8 @@ def share_of(group: RunGroup) -> str:
     if group.failing is None or group.interval is None:
         return ""
     low, high = group.interval
-    return f"{100 * group.failing:.3g} % ({100 * low:.2g} to {100 * high:.2g} %)"
+    percents = [f"{100 * one:.{0 if one >= 0.1 else 1}f}" for one in (group.failing, low, high)]
+    return "{} % ({} to {} %)".format(*percents)
 
 
 # --- the page ---
@@ -484,11 +485,17 @@ def counted(one: KnownViolation) -> str:
     return f"{one.runs:,} of {one.of_runs:,} runs{where}{seeds}"
 
 
+def files_of(one: KnownViolation) -> list[tuple[str, str]]:
+    """Return the files about a violation, each with what it is; a certificate may be the report."""
+    others = {file for _, file in one.evidence}
+    first = (("history", one.history), ("report", one.source))
+    return [*((what, file) for what, file in first if file not in others), *one.evidence]
+
+
 def _violation(one: KnownViolation) -> str:
     mark = ' <b class="invalid">new</b>' if one.new else ""
     files = "".join(
-        f"<dt>{text(what)}</dt><dd><code>{text(file)}</code></dd>"
-        for what, file in (("history", one.history), ("report", one.source), *one.evidence)
+        f"<dt>{text(what)}</dt><dd><code>{text(file)}</code></dd>" for what, file in files_of(one)
     )
     certified = "certified" if one.certified else "not certified"
     argument = (
