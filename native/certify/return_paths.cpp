@@ -9,17 +9,25 @@
 // A node that leads to no read has no row, and neither has one that nothing leads to. In a history of many short
 // sessions, these are most nodes.
 //
+// But first the check lists the suspects: the pairs of a start and a read that the walks would have to join, and of
+// which the start comes first in a topological order of the nodes. That order puts a read before the version that
+// overwrites what it returned, and a version before the next one, wherever the walks permit. So most histories have few
+// suspects, and often none. Only if they have many, rows are computed.
+//
 // Otherwise: a search from every writer.
 #include "certify/return_paths.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <numeric>
+#include <queue>
 #include <span>
 #include <tuple>
 #include <utility>
 
 #include "certify/given_order.hpp"
+#include "certify/many_walks.hpp"
 #include "certify/product.hpp"
 #include "core/index.hpp"
 
@@ -34,6 +42,8 @@ constexpr std::size_t kPairLimit = std::size_t{1} << 25;  // pairs of keys that 
 constexpr std::size_t kRowLimit = std::size_t{1} << 27;  // entries of clock rows at a time
 constexpr std::int32_t kDenseColumns = 1024;
 constexpr std::int32_t kManyChains = 64;
+constexpr std::int32_t kPatience = 1000;    // turns that a node waits for others that should come first
+constexpr std::int64_t kSuspectsEach = 32;  // for each node, beyond which rows decide
 
 bool single_pair(int label) {
   return label == static_cast<int>(Relation::so) || label == static_cast<int>(Relation::wr) ||
@@ -364,6 +374,7 @@ class Clocks {
     const bool of_source = closing_ == Relation::wr;
     const ByReader reads = of_source ? by_source(c_) : by_reader(c_);
     const Places places(c_);
+    if (const auto closed = by_suspects(reads, places)) return *closed;
     find_leading(reads);
     cover();
     // Sessions that end with an unknown outcome each leave a short chain, so try covers with few chains.
@@ -409,6 +420,106 @@ class Clocks {
     const bool ends =
         std::find(m_.accepting.begin(), m_.accepting.end(), v % m_.states) != m_.accepting.end();
     return ends ? v / m_.states : -1;
+  }
+
+  std::int32_t start_node(std::int32_t place) const { return place * m_.states; }
+
+  // Returns nothing if there are too many suspects.
+  std::optional<bool> by_suspects(const ByReader& reads, const Places& places) const {
+    const std::vector<std::int32_t> order = likely_order(reads, places);
+    std::vector<std::int32_t> place(order.size());
+    for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<std::int32_t>(i);
+    // For each version, the first place among this version and the later ones of its key.
+    std::vector<std::int32_t> lowest(c_.order.size());
+    for (std::size_t key = 0; key + 1 < c_.key_start.size(); ++key) {
+      std::int32_t least = std::numeric_limits<std::int32_t>::max();
+      for (std::int64_t i = c_.key_start[key + 1]; i-- > c_.key_start[key];)
+        lowest[i] = least = std::min(least, place[start_node(c_.order[i])]);
+    }
+    std::vector<std::pair<std::int32_t, std::int32_t>> suspects;
+    const std::size_t most = order.size() * kSuspectsEach;
+    for (const std::int32_t v : order) {
+      const std::int32_t end = end_of(v);
+      if (end < 0) continue;
+      const std::int32_t at = place[v];
+      for (std::int64_t i = reads.start[end]; i < reads.start[end + 1]; ++i) {
+        budget_.poll();
+        const ExternalRead& r = c_.reads[reads.item[i]];
+        // mutant: checker-closing-reads
+        if (!is_of(closing_, r.of_predicate)) continue;
+        const auto suspect = [&](std::int32_t start) {
+          if (place[start] < at) suspects.emplace_back(place[start], at);
+        };
+        if (closing_ == Relation::wr) {
+          if (c_.included[r.reader]) suspect(start_node(r.reader));
+          continue;
+        }
+        const std::int64_t start = c_.key_start[r.key], last = c_.key_start[idx(r.key) + 1];
+        for (std::int64_t b = start + r.source + 1; b < last && lowest[b] < at; ++b) {
+          if (b - start == r.own) continue;
+          suspect(start_node(c_.order[b]));
+          if (by_next_) break;
+        }
+      }
+      if (suspects.size() > most) return std::nullopt;
+    }
+    return any_walk(graph_, order, std::move(suspects), budget_);
+  }
+
+  // Returns a topological order of the nodes, with few suspects.
+  std::vector<std::int32_t> likely_order(const ByReader& reads, const Places& places) const {
+    // Per node: the nodes that must come before it, and those that should, as far as they are not in the order.
+    std::vector<std::int32_t> incoming(idx(graph_.nodes), 0), wished(idx(graph_.nodes), 0), order;
+    for (const std::int32_t v : graph_.edge_to) ++incoming[v];
+    const auto each_wish = [&](std::int32_t v, auto visit) {
+      if (const std::int32_t end = end_of(v); end >= 0)
+        for (std::int64_t i = reads.start[end]; i < reads.start[end + 1]; ++i) {
+          const ExternalRead& r = c_.reads[reads.item[i]];
+          if (closing_ == Relation::wr) {
+            if (const std::int32_t reader = start_node(r.reader); reader != v) visit(reader);
+            continue;
+          }
+          const std::int64_t start = c_.key_start[r.key], last = c_.key_start[idx(r.key) + 1];
+          std::int64_t next = start + r.source + 1;
+          next += static_cast<std::int64_t>(next - start == r.own);
+          if (next < last) visit(start_node(c_.order[next]));
+        }
+      if (const std::int32_t t = start_of(v); t >= 0)
+        for (std::int64_t i = places.start[t]; i < places.start[t + 1]; ++i) {
+          const auto [key, at] = places.item[i];
+          if (const std::int64_t next = c_.key_start[key] + at + 1; next < c_.key_start[idx(key) + 1])
+            visit(start_node(c_.order[next]));
+        }
+    };
+    for (std::int32_t v = 0; v < graph_.nodes; ++v)
+      each_wish(v, [&](std::int32_t w) { ++wished[w]; });
+    // Transactions come in the order of the history. Other nodes come at once. A wish is given up after a while:
+    // otherwise wishes that contradict each other would delay their nodes, and all that follows from those, to the end.
+    const auto of_places = static_cast<std::int64_t>(c_.places()) * m_.states;
+    using Turn = std::pair<std::int32_t, std::int32_t>;
+    std::priority_queue<Turn, std::vector<Turn>, std::greater<>> free, held;
+    std::vector<std::uint8_t> taken(idx(graph_.nodes), 0);
+    const auto ready = [&](std::int32_t v) {
+      (wished[v] == 0 ? free : held).emplace(v < of_places ? v : -1, v);
+    };
+    for (std::int32_t v = 0; v < graph_.nodes; ++v)
+      if (incoming[v] == 0) ready(v);
+    order.reserve(idx(graph_.nodes));
+    while (!free.empty() || !held.empty()) {
+      const bool waits = !free.empty() && (held.empty() || free.top().first - kPatience < held.top().first);
+      auto& queue = waits ? free : held;
+      const std::int32_t v = queue.top().second;
+      queue.pop();
+      if (std::exchange(taken[v], std::uint8_t{1}) != 0) continue;
+      budget_.poll();
+      order.push_back(v);
+      for (std::int64_t e = graph_.edge_start[v]; e < graph_.edge_start[v + 1]; ++e)
+        if (const std::int32_t w = graph_.edge_to[e]; --incoming[w] == 0) ready(w);
+      each_wish(v, [&](std::int32_t w) {
+        if (--wished[w] == 0 && incoming[w] == 0 && taken[w] == 0) ready(w);
+      });
+    }
+    return order;
   }
 
   // SOUND BECAUSE a row is only looked at where a transaction reads.
@@ -516,7 +627,6 @@ class Clocks {
   }
 
   bool closes(const ExternalRead& r, const Rows& rows, std::int64_t row) {
-    // mutant: checker-closing-reads
     if (!is_of(closing_, r.of_predicate)) return false;
     if (closing_ == Relation::wr)
       return chain_[r.reader] >= 0 && rows.at(row, chain_[r.reader]) >= position_[r.reader];

@@ -3,12 +3,17 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <utility>
 
 #include "core/bits.hpp"
 #include "core/index.hpp"
 
 namespace isolang {
 namespace {
+
+// A wish is given up after this many turns: otherwise wishes that contradict each other would delay
+// their nodes, and all that follows from those, to the end.
+constexpr std::size_t kPatience = 1000;
 
 // A set of numbers below a limit. It finds the least number in one step for each factor of 64: a
 // bit of a word states that a word of the level below is not empty.
@@ -30,10 +35,14 @@ class LeastFirst {
       number = word_of(number);
     }
   }
-  std::size_t pop() {
+  std::size_t least() const {
     std::size_t number = 0;
     for (std::size_t i = levels_.size(); i-- > 0;)
       number = number * kWordBits + idx(std::countr_zero(levels_[i][number]));
+    return number;
+  }
+  std::size_t pop() {
+    const std::size_t number = least();
     std::size_t at = number;
     for (auto& level : levels_) {
       std::uint64_t& word = level[word_of(at)];
@@ -71,22 +80,33 @@ std::vector<std::int32_t> by_priority(std::span<const std::int32_t> priority) {
 
 std::vector<std::int32_t> topological_order(const Adjacency& successors,
                                             std::span<const std::int32_t> priority,
-                                            Budget& budget) {
+                                            Budget& budget, const Adjacency* wishes) {
   const std::size_t n = successors.start.size() - 1;
   const std::vector<std::int32_t> node = by_priority(priority);
-  std::vector<std::int32_t> turn(n), waiting(n, 0), order;
+  std::vector<std::int32_t> turn(n), waiting(n, 0), wished(wishes == nullptr ? 0 : n, 0), order;
   for (std::size_t i = 0; i < n; ++i) turn[node[i]] = static_cast<std::int32_t>(i);
   for (const std::int32_t v : successors.item) ++waiting[v];
-  LeastFirst ready(n);
+  if (wishes != nullptr)
+    for (const std::int32_t v : wishes->item) ++wished[v];
+  LeastFirst ready(n), held(n);  // held: ready, but another node should come first
+  const auto is_ready = [&](std::int32_t v) {
+    (wished.empty() || wished[v] == 0 ? ready : held).insert(idx(turn[v]));
+  };
+  std::vector<std::uint8_t> taken(wished.size(), 0);
   for (std::size_t v = 0; v < n; ++v)
-    if (waiting[v] == 0) ready.insert(idx(turn[v]));
+    if (waiting[v] == 0) is_ready(static_cast<std::int32_t>(v));
   order.reserve(n);
-  while (!ready.empty()) {
+  while (!ready.empty() || !held.empty()) {
     budget.poll();
-    const std::int32_t u = node[ready.pop()];
+    const bool waits = !ready.empty() && (held.empty() || ready.least() < held.least() + kPatience);
+    const std::int32_t u = node[(waits ? ready : held).pop()];
+    if (!taken.empty() && std::exchange(taken[u], std::uint8_t{1}) != 0) continue;
     order.push_back(u);
     for (const std::int32_t v : successors.of(u))
-      if (--waiting[v] == 0) ready.insert(idx(turn[v]));
+      if (--waiting[v] == 0) is_ready(v);
+    if (wishes == nullptr) continue;
+    for (const std::int32_t v : wishes->of(u))
+      if (--wished[v] == 0 && waiting[v] == 0 && taken[v] == 0) is_ready(v);
   }
   return order;
 }

@@ -12,7 +12,11 @@ namespace isolang {
 // Kahn's algorithm. It takes the ready node with the least priority first, then the least number.
 // Returns the nodes in order, and fewer than all nodes if there is a cycle. Takes linear time,
 // except for sorting priorities that are far apart.
+//
+// `wishes` are further edges: a ready node waits for those that should come before it, but not
+// for long.
 std::vector<std::int32_t> topological_order(const Adjacency& successors,
-                                            std::span<const std::int32_t> priority, Budget& budget);
+                                            std::span<const std::int32_t> priority, Budget& budget,
+                                            const Adjacency* wishes = nullptr);
 
 }  // namespace isolang

@@ -46,10 +46,12 @@ void add_returns(const Automaton& m, Automaton& to) {
 }
 
 // Combines the steps of all checks and return paths, over one state.
-std::optional<Automaton> together(const Problem& problem, const std::vector<Automaton>& automata) {
+// Returns nothing if the checks are likely to need no search, unless `anyway`.
+std::optional<Automaton> together(const Problem& problem, const std::vector<Automaton>& automata,
+                                  bool anyway = false) {
   const bool unique = one_source_each(problem);
   Automaton all;
-  bool search = false;
+  bool search = anyway;
   for (const Automaton& m : automata) {
     // A walk by operations is also a walk of whole transactions, in which no two rw pairs are
     // adjacent.
@@ -82,6 +84,14 @@ void add_steps(const Automaton& m, Automaton& to) {
   to.so_repeatable = to.repeats(Relation::so);
 }
 
+// Demands that all transactions are in one order.
+std::optional<std::vector<Automaton>> in_total_order(std::optional<Automaton> all) {
+  if (!all) return std::nullopt;
+  all->steps[idx(Relation::rw)] = {{0, 0}};
+  all->so_repeatable = all->repeats(Relation::so);
+  return std::vector{std::move(*all)};
+}
+
 }  // namespace
 
 std::optional<std::vector<Automaton>> as_one_cycle(const Problem& problem,
@@ -97,11 +107,14 @@ std::optional<std::vector<Automaton>> as_one_total_order(const Problem& problem,
   if (static_cast<std::int64_t>(problem.candidate.size()) < kAmbiguous * problem.reads() &&
       std::ranges::none_of(automata, &Automaton::of_components))
     return std::nullopt;
-  auto all = together(problem, automata);
-  if (!all) return std::nullopt;
-  all->steps[idx(Relation::rw)] = {{0, 0}};
-  all->so_repeatable = all->repeats(Relation::so);
-  return std::vector{*all};
+  return in_total_order(together(problem, automata));
+}
+
+std::optional<std::vector<Automaton>> as_one_order_of_times(const Problem& problem,
+                                                            const std::vector<Automaton>& automata) {
+  if (!problem.has_time || std::ranges::none_of(automata, &Automaton::of_product))
+    return std::nullopt;
+  return in_total_order(together(problem, automata, true));
 }
 
 std::optional<std::vector<Automaton>> as_one_state(const std::vector<Automaton>& automata) {

@@ -23,6 +23,12 @@ std::optional<std::vector<Automaton>> as_one_cycle(const Problem& problem,
 std::optional<std::vector<Automaton>> as_one_total_order(const Problem& problem,
                                                          const std::vector<Automaton>& automata);
 
+// The same for a history with times, whatever the reads are, but only for checks that forbid walks
+// through the product. Where such walks need thousands of chains, the search that knows the times
+// does not: see Presolve.
+std::optional<std::vector<Automaton>> as_one_order_of_times(const Problem& problem,
+                                                            const std::vector<Automaton>& automata);
+
 // For checks with tests, and with return paths of several states or of one key: checks over one
 // state and all keys, as if every transaction passed the tests and any step could follow any other.
 // Their sessions are chains, and their clocks are short. One automaton forbids all cycles of the

@@ -22,6 +22,7 @@ constexpr std::size_t kPrefetchedCandidates = 24;                  // number of 
 // Number of nodes; number of nodes for each conclusion.
 constexpr std::int32_t kLargeGraph = 5000, kNodesPerConclusion = 20;
 constexpr std::size_t kManyChains = 256;
+constexpr std::size_t kColumnsOfOnePass = 128;
 constexpr std::size_t kLeastPart =
     2000;  // writers and reads: enough work to pay for a thread, but little enough to distribute
 // Writes for each read: from here on, it takes less work to look up the keys of the reads among
@@ -187,8 +188,12 @@ bool Pruner::pass() {
         graph.nodes(), edges.size(), [&](std::size_t i) { return edges[i].to; },
         [&](std::size_t i) { return edges[i].from; });
   }
-  clocks.build(reversed(successors_, order), by_number ? &*by_number : nullptr, order, true,
-               max_clock_bytes_, budget_);
+  // SOUND BECAUSE clocks with fewer columns know less, and what they do not know is left to the
+  // search. It finds the walks of one pass by itself, at less cost than many columns have.
+  const std::size_t bytes =
+      one_pass_ ? std::min(max_clock_bytes_, order.size() * kColumnsOfOnePass) : max_clock_bytes_;
+  clocks.build(reversed(successors_, order), by_number ? &*by_number : nullptr, order, true, bytes,
+               budget_);
   // ablation: no-middles
   if (graph.guesses_priorities()) graph.set_priorities(clocks.middles());
   note_changes();

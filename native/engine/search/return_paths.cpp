@@ -1,7 +1,7 @@
 #include "engine/search/return_paths.hpp"
 
 #include <algorithm>
-#include <deque>
+#include <limits>
 #include <stdexcept>
 
 #include "core/index.hpp"
@@ -10,7 +10,8 @@
 namespace isolang {
 namespace {
 constexpr std::size_t kMaxFound = 2000;
-constexpr std::size_t kClockBytes = std::size_t{1} << 29;
+constexpr std::size_t kMaxOfRead = 16;     // violations of one read by one check in one call
+constexpr std::size_t kSuspectsEach = 8;  // at a time, for each node
 constexpr std::size_t kMaxComponents = 100;  // maximum number of cycles of one check in one call
 
 // Returns the strongly connected component of each node (Tarjan 1972), without recursion.
@@ -72,6 +73,15 @@ ReturnPaths::ReturnPaths(const Pruner& pruner, Budget& budget)
     }));
   }
   if (!product_) return;
+  const auto uses_choices = [](const Automaton& m) {
+    return m.of_product() && !(m.of(Relation::ww).empty() && m.of(Relation::rw).empty());
+  };
+  // mutant: fixed-in-any-case
+  fixed_ = std::ranges::none_of(graph_.automata, uses_choices) &&
+           std::ranges::none_of(pruner.source, [](std::int32_t source) { return source < 0; }) &&
+           std::ranges::all_of(pruner.inclusion, [](std::uint8_t one) {
+             return one != static_cast<std::uint8_t>(Inclusion::optional);
+           });
   local_.assign(idx(graph_.nodes()), -1);
   for (Node v = 0; v < graph_.nodes(); ++v)
     if (const std::int32_t check = graph_.check_of(v); check >= 0 && wanted[check])
@@ -87,8 +97,6 @@ std::vector<std::vector<Edge>> ReturnPaths::closed(const Choice& choice,
   const Problem& p = graph_.problem;
   std::vector<std::vector<Edge>> found;
   if (pruner_.saturated) return found;
-  if (product_) build(choice);
-  if (product_) find_suspects(choice);
   for (std::size_t c = 0; components_ && c < graph_.automata.size(); ++c)
     if (graph_.automata[c].of_components()) components(choice, c, found);
   std::int32_t clean = -1;  // the current transaction, while nothing was found about it
@@ -100,13 +108,12 @@ std::vector<std::vector<Edge>> ReturnPaths::closed(const Choice& choice,
     if (choice.source[r] >= 0 && choice.in[reader]) {
       budget_.poll();
       if (direct_) direct(choice, r, found);
-      if (product_ && suspect_[r] != 0) by_product(choice, r, found);
-      if (product_) to_source(choice, r, found);
     }
     if (found.size() > before) clean = -1;
     if (r + 1 == p.reads() || reader != p.read_txn[r + 1])
       if (clean >= 0) changed[clean] = 0;
   }
+  if (product_) by_product(choice, found);
   return found;
 }
 
@@ -146,71 +153,152 @@ void ReturnPaths::build(const Choice& choice) {
   }
   const auto from = [&](std::size_t i) { return local_[edges_[i].from]; };
   const auto to = [&](std::size_t i) { return local_[edges_[i].to]; };
-  outgoing_ = group_by(nodes_, edges_.size(), from,
-                       [](std::size_t i) { return static_cast<std::int32_t>(i); });
   std::vector<std::int32_t> priority(idx(nodes_));
   for (Node v = 0; v < graph_.nodes(); ++v)
     if (local_[v] >= 0) priority[local_[v]] = graph_.priority(v);
   const auto successors = group_by(nodes_, edges_.size(), from, to);
-  const auto order = topological_order(successors, priority, budget_);
-  if (order.size() < idx(nodes_))
+  const Adjacency wanted = wishes(choice);
+  order_ = topological_order(successors, priority, budget_, &wanted);
+  if (order_.size() < idx(nodes_))
     throw std::logic_error("return paths: the chosen relations have a cycle that no check forbids");
-  rank_.resize(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) rank_[order[i]] = static_cast<std::int32_t>(i);
-  const auto by_number = group_by(nodes_, edges_.size(), to, from);
-  clocks_.build(reversed(successors, order), &by_number, order, false, kClockBytes, budget_);
+  rank_.resize(order_.size());
+  for (std::size_t i = 0; i < order_.size(); ++i) rank_[order_[i]] = static_cast<std::int32_t>(i);
+  successors_ = group_by(
+      nodes_, edges_.size(), [&](std::size_t i) { return rank_[from(i)]; },
+      [&](std::size_t i) { return rank_[to(i)]; });
+  incoming_ = {};
   via_.assign(idx(nodes_), -1);
+  lowest_.assign(choice.writers.size(), std::numeric_limits<std::int32_t>::max());
+  for (std::int32_t key = 0; key < p.keys; ++key) note_lowest(choice, key);
 }
 
-// Finds the reads that may close a return path. For a key with many reads and many writers, one
-// pass over the product finds the latest writer that leads to each node. A read is not a suspect if
-// no writer behind its source leads to it.
+void ReturnPaths::note_lowest(const Choice& choice, std::int32_t key) {
+  const auto& start = graph_.problem.key_start;
+  std::int32_t least = std::numeric_limits<std::int32_t>::max();
+  for (std::int32_t i = start[idx(key) + 1]; i-- > start[key];) {
+    each_start(choice, i, [&](std::int32_t node) { least = std::min(least, rank_[node]); });
+    lowest_[i] = least;
+  }
+}
+
+// Adapts the product, and says which reads must be looked at.
+void ReturnPaths::renew(const Choice& choice) {
+  const Problem& p = graph_.problem;
+  if (!fixed_ || looked_at_.empty()) {
+    if (!fixed_ || order_.empty()) build(choice);
+    changed_key_.assign(idx(p.keys), 1);
+  }
+  if (!fixed_) return;
+  for (std::int32_t key = 0; key < p.keys; ++key) {
+    const auto first = p.key_start[key], last = p.key_start[idx(key) + 1];
+    if (!looked_at_.empty())
+      changed_key_[key] = static_cast<std::uint8_t>(
+          !std::equal(choice.writers.begin() + first, choice.writers.begin() + last, looked_at_.begin() + first));
+    if (changed_key_[key] != 0) note_lowest(choice, key);
+  }
+  looked_at_ = choice.writers;
+}
+
+// Visits the nodes, of each check, from which no walk may lead to a read of an earlier version.
+template <typename Visit>
+void ReturnPaths::each_start(const Choice& choice, std::int32_t place, Visit visit) const {
+  const std::int32_t b = choice.writers[place];
+  if (!choice.in[graph_.problem.writer_txn[b]]) return;
+  for (std::size_t c = 0; c < graph_.automata.size(); ++c)
+    for (const auto& [q, start] : graph_.automata[c].back.by_rw)
+      visit(local_[graph_.writer_node(c, b, start)]);
+}
+
+// Returns the edges of an order without suspects: a read comes before the next version, and a
+// version before the next one.
+Adjacency ReturnPaths::wishes(const Choice& choice) const {
+  const Problem& p = graph_.problem;
+  std::vector<std::pair<std::int32_t, std::int32_t>> found;
+  const auto next = [&](std::int32_t place, std::int32_t key, std::int32_t reader) {
+    const std::int32_t last = p.key_start[idx(key) + 1];
+    const auto skipped = [&](std::int32_t i) {
+      const std::int32_t txn = p.writer_txn[choice.writers[i]];
+      return !choice.in[txn] || txn == reader;
+    };
+    do ++place;
+    while (place < last && skipped(place));
+    return place < last ? place : -1;
+  };
+  for (std::int32_t key = 0; key < p.keys; ++key)
+    for (std::int32_t i = p.key_start[key]; i < p.key_start[idx(key) + 1]; ++i)
+      if (const std::int32_t then = next(i, key, -1); then >= 0)
+        each_start(choice, i, [&](std::int32_t from) {
+          each_start(choice, then, [&](std::int32_t to) { found.emplace_back(from, to); });
+        });
+  for (std::int32_t r = 0; r < p.reads(); ++r) {
+    const std::int32_t a = choice.source[r], reader = p.read_txn[r];
+    if (a < 0 || !choice.in[reader]) continue;
+    budget_.poll();
+    const std::int32_t then = next(choice.place[a], p.read_key[r], reader);
+    for (std::size_t c = 0; then >= 0 && c < graph_.automata.size(); ++c)
+      for (const auto& [q, start] : graph_.automata[c].back.by_rw)
+        found.emplace_back(local_[graph_.read_node(c, r, q)],
+                           local_[graph_.writer_node(c, choice.writers[then], start)]);
+  }
+  return group_by(
+      nodes_, found.size(), [&](std::size_t i) { return found[i].first; },
+      [&](std::size_t i) { return found[i].second; });
+}
+
+// Finds the reads that may close a return path. For a key with very many suspects, one pass over
+// the product finds the latest writer that leads to each node. A read is not a suspect if no writer
+// behind its source leads to it.
 void ReturnPaths::find_suspects(const Choice& choice) {
   const Problem& p = graph_.problem;
   suspect_.assign(idx(p.reads()), 1);
   if (std::ranges::none_of(by_next_, [](std::uint8_t by_next) { return by_next == 0; })) return;
   const auto chosen = [&](std::int32_t r) {
-    return choice.source[r] >= 0 && choice.in[p.read_txn[r]] != 0;
+    return choice.source[r] >= 0 && choice.in[p.read_txn[r]] != 0 && changed_key_[p.read_key[r]] != 0;
   };
   std::vector<std::int64_t> pairs(idx(p.keys), 0);
   for (std::int32_t r = 0; r < p.reads(); ++r)
-    if (chosen(r))
-      pairs[p.read_key[r]] += p.key_start[idx(p.read_key[r]) + 1] - choice.place[choice.source[r]];
+    if (chosen(r)) pairs[p.read_key[r]] += suspects_end(choice, r) - choice.place[choice.source[r]];
   const auto pass = static_cast<std::int64_t>(edges_.size()) + nodes_;
   if (std::ranges::none_of(pairs, [&](std::int64_t count) { return count > pass; })) return;
   const auto reads = group_by(
       p.keys, idx(p.reads()), [&](std::size_t r) { return p.read_key[r]; },
       [](std::size_t r) { return static_cast<std::int32_t>(r); });
-  std::vector<Node> order(idx(nodes_));
-  for (Node v = 0; v < nodes_; ++v) order[rank_[v]] = v;
-  // Per node: its own writer as a start; the latest writer that leads to it.
+  // Per rank: the writer of its node as a start; the latest writer that leads to it.
   std::vector<std::int32_t> own, latest;
   for (std::int32_t key = 0; key < p.keys; ++key) {
     if (pairs[key] <= pass) continue;
     for (const std::int32_t r : reads.of(key)) suspect_[r] = 0;
     own.assign(idx(nodes_), -1);
     latest.assign(idx(nodes_), -1);
-    for (std::size_t c = 0; c < graph_.automata.size(); ++c)
-      for (const auto& [q, start] : graph_.automata[c].back.by_rw)
-        for (std::int32_t i = p.key_start[key]; i < p.key_start[idx(key) + 1]; ++i)
-          if (choice.in[p.writer_txn[choice.writers[i]]] != 0)
-            own[local_[graph_.writer_node(c, choice.writers[i], start)]] = i;
-    for (const Node v : order) {
+    for (std::int32_t i = p.key_start[key]; i < p.key_start[idx(key) + 1]; ++i)
+      each_start(choice, i, [&](std::int32_t start) { own[rank_[start]] = i; });
+    for (std::int32_t v = 0; v < nodes_; ++v) {
       budget_.poll();
       const std::int32_t place = std::max(own[v], latest[v]);
       if (place < 0) continue;
-      for (const std::int32_t e : outgoing_.of(v)) {
-        std::int32_t& to = latest[local_[edges_[e].to]];
-        to = std::max(to, place);
-      }
+      for (const std::int32_t to : successors_.of(v)) latest[to] = std::max(latest[to], place);
     }
     for (std::size_t c = 0; c < graph_.automata.size(); ++c)
       for (const auto& [q, start] : graph_.automata[c].back.by_rw)
         for (const std::int32_t r : reads.of(key))
           if (chosen(r) &&
-              latest[local_[graph_.read_node(c, r, q)]] > choice.place[choice.source[r]])
+              latest[rank_[local_[graph_.read_node(c, r, q)]]] > choice.place[choice.source[r]])
             suspect_[r] = 1;
   }
+}
+
+// Returns a place of a writer: it and those behind it come after the read in the order.
+std::int32_t ReturnPaths::suspects_end(const Choice& choice, std::int32_t r) const {
+  const Problem& p = graph_.problem;
+  std::int32_t latest = -1;
+  for (std::size_t c = 0; c < graph_.automata.size(); ++c)
+    for (const auto& [q, start] : graph_.automata[c].back.by_rw)
+      latest = std::max(latest, rank_[local_[graph_.read_node(c, r, q)]]);
+  const auto begin = lowest_.begin();
+  const auto end = std::partition_point(begin + choice.place[choice.source[r]] + 1,
+                                        begin + p.key_start[idx(p.read_key[r]) + 1],
+                                        [&](std::int32_t least) { return least < latest; });
+  return static_cast<std::int32_t>(end - begin);
 }
 
 void ReturnPaths::add_overwrites(const Choice& choice) {
@@ -346,36 +434,106 @@ void ReturnPaths::direct(const Choice& choice, std::int32_t r,
   }
 }
 
-void ReturnPaths::by_product(const Choice& choice, std::int32_t r,
-                             std::vector<std::vector<Edge>>& found) {
+// Visits the walks that must not be and that the order does not exclude.
+template <typename Visit>
+void ReturnPaths::each_suspect(const Choice& choice, std::int32_t r, Visit visit) const {
   const Problem& p = graph_.problem;
   const std::int32_t a = choice.source[r], reader = p.read_txn[r];
-  const std::int32_t last = p.key_start[idx(p.read_key[r]) + 1];
+  const auto look = [&](std::size_t c, std::int32_t place, std::int32_t start, Node from, Node to) {
+    const PairOfPlaces pair{rank_[local_[from]], rank_[local_[to]]};
+    if (pair.from < pair.to)
+      visit(Suspect{pair, r, static_cast<std::int32_t>(c), place, start, from, to});
+  };
+  const std::int32_t end = suspect_[r] != 0 ? suspects_end(choice, r) : 0;
   for (std::size_t c = 0; c < graph_.automata.size(); ++c) {
     // mutant: predicate-reads-close
     if ((graph_.automata[c].back.rw_pairs & graph_.pairs_of_read(r)) == 0) continue;
-    bool open = true;
-    for (std::int32_t i = choice.place[a] + 1; open && i < last; ++i) {
+    for (std::int32_t i = choice.place[a] + 1; i < end; ++i) {
       const std::int32_t b = choice.writers[i], txn = p.writer_txn[b];
       if (!choice.in[txn] || txn == reader) continue;
-      for (const auto& [q, start] : graph_.automata[c].back.by_rw) {
-        const Node from = local_[graph_.writer_node(c, b, start)],
-                   to = local_[graph_.read_node(c, r, q)];
-        if (!open || rank_[from] > rank_[to]) continue;
-        // Clocks with too little memory do not know. Then the search for a path decides.
-        if (clocks_.exact() && !clocks_.reaches(from, to)) continue;
-        std::vector<Edge> edges = path(from, to);
-        if (edges.empty()) continue;
-        edges.push_back({graph_.read_node(c, r, q), graph_.writer_node(c, b, start),
-                         Relation::closing, r, a, b});
-        found.push_back(std::move(edges));
-        shorten(choice, c, start, found.back());
-        // mutant: one-source-a-round
-        add_other_sources(c, start, found);
-        open = false;
-      }
+      for (const auto& [q, start] : graph_.automata[c].back.by_rw)
+        look(c, i, start, graph_.writer_node(c, b, start), graph_.read_node(c, r, q));
       if (by_next_[c]) break;
     }
+  }
+  // mutant: reads-its-own-future
+  if (p.writer_txn[a] == p.n) return;  // no relation leads to T0
+  for (std::size_t c = 0; c < graph_.automata.size(); ++c)
+    for (const auto& [q, start] : graph_.automata[c].back.by_wr)
+      look(c, -1, start, graph_.read_node(c, r, start), graph_.writer_node(c, a, q));
+}
+
+void ReturnPaths::by_product(const Choice& choice, std::vector<std::vector<Edge>>& found) {
+  renew(choice);
+  find_suspects(choice);
+  const Problem& p = graph_.problem;
+  std::vector<Suspect> suspects, closed;
+  const auto examine = [&] {
+    const std::vector<PairOfPlaces> pairs = pairs_of(suspects);
+    std::vector<std::uint8_t> led(pairs.size(), 0);
+    in_waves(successors_, pairs, budget_, [&](std::int32_t i, auto reached) {
+      led[i] = reached(pairs[i].to);
+    });
+    for (std::size_t i = 0; i < suspects.size(); ++i)
+      if (led[i] != 0) add_closed(suspects[i], closed);
+    suspects.clear();
+  };
+  std::int32_t r = 0;
+  for (; r < p.reads() && found.size() + closed.size() < kMaxFound; ++r) {
+    if (choice.source[r] < 0 || !choice.in[p.read_txn[r]] || changed_key_[p.read_key[r]] == 0)
+      continue;
+    budget_.poll();
+    each_suspect(choice, r, [&](const Suspect& one) { suspects.push_back(one); });
+    if (suspects.size() > kSuspectsEach * idx(nodes_)) examine();
+  }
+  examine();
+  if (r < p.reads() || found.size() + closed.size() > kMaxFound) looked_at_.clear();
+  if (!closed.empty()) add_violations(choice, closed, found);
+}
+
+std::vector<PairOfPlaces> ReturnPaths::pairs_of(const std::vector<Suspect>& suspects) {
+  std::vector<PairOfPlaces> pairs;
+  pairs.reserve(suspects.size());
+  for (const Suspect& one : suspects) pairs.push_back(one.pair);
+  return pairs;
+}
+
+// Adds a walk that was found, unless the same read and check have enough of them. If the read may
+// have another source, one is enough: the search may take that other source.
+void ReturnPaths::add_closed(const Suspect& one, std::vector<Suspect>& closed) const {
+  const bool one_is_enough = one.place < 0 || pruner_.source[one.read] < 0;
+  std::size_t same = 0;
+  for (std::size_t i = closed.size(); i-- > 0 && closed[i].read == one.read;)
+    same += static_cast<std::size_t>(closed[i].check == one.check &&
+                                     (closed[i].place < 0) == (one.place < 0));
+  if (same < (one_is_enough ? 1 : kMaxOfRead)) closed.push_back(one);
+}
+
+void ReturnPaths::add_violations(const Choice& choice, const std::vector<Suspect>& closed,
+                                 std::vector<std::vector<Edge>>& found) {
+  const std::size_t count = std::min(closed.size(), kMaxFound);
+  incoming_ = group_by(
+      nodes_, edges_.size(), [&](std::size_t i) { return rank_[local_[edges_[i].to]]; },
+      [](std::size_t i) { return static_cast<std::int32_t>(i); });
+  std::vector<PairOfPlaces> pairs = pairs_of(closed);
+  pairs.resize(count);
+  std::vector<std::vector<Edge>> walks(count);
+  in_waves(successors_, pairs, budget_,
+           [&](std::int32_t i, auto reached) { walks[i] = path(pairs[i], reached); });
+  for (std::size_t i = 0; i < count; ++i) {
+    const Suspect& one = closed[i];
+    const std::int32_t a = choice.source[one.read];
+    found.push_back(std::move(walks[i]));
+    if (one.place < 0) {
+      found.back().push_back({one.to, one.from, Relation::wr, one.read, a, -1});
+      continue;
+    }
+    found.back().push_back({one.to, one.from, Relation::closing, one.read, a,
+                            choice.writers[one.place]});
+    const auto check = idx(one.check);
+    shorten(choice, check, one.start, found.back());
+    // mutant: one-source-a-round
+    add_other_sources(check, one.start, found);
   }
 }
 
@@ -441,47 +599,24 @@ void ReturnPaths::add_other_sources(std::size_t check, std::int32_t start,
   });
 }
 
-// Finds walks from a node that the reader precedes to the source of the read.
-void ReturnPaths::to_source(const Choice& choice, std::int32_t r,
-                            std::vector<std::vector<Edge>>& found) {
-  const std::int32_t a = choice.source[r];
-  if (graph_.problem.writer_txn[a] == graph_.problem.n) return;  // no relation leads to T0
-  for (std::size_t c = 0; c < graph_.automata.size(); ++c)
-    for (const auto& [q, start] : graph_.automata[c].back.by_wr) {
-      const Node last = graph_.writer_node(c, a, q), first = graph_.read_node(c, r, start);
-      const Node from = local_[first], to = local_[last];
-      if (rank_[from] > rank_[to] || (clocks_.exact() && !clocks_.reaches(from, to))) continue;
-      std::vector<Edge> edges = path(from, to);
-      if (edges.empty()) continue;
-      // mutant: reads-its-own-future
-      edges.push_back({last, first, Relation::wr, r, a, -1});
-      found.push_back(std::move(edges));
-      break;
-    }
-}
-
-// Returns a shortest path; empty if there is none.
-std::vector<Edge> ReturnPaths::path(Node from, Node to) {
-  std::vector<Node> touched{from};
-  std::deque<Node> queue{from};
-  via_[from] = -2;
-  while (!queue.empty() && via_[to] == -1) {
+// Returns a shortest walk. Visits only nodes that the first one leads to.
+template <typename Reached>
+std::vector<Edge> ReturnPaths::path(const PairOfPlaces& pair, Reached reached) {
+  std::vector<std::int32_t> queue{pair.to};
+  via_[pair.to] = -2;
+  for (std::size_t at = 0; at < queue.size() && via_[pair.from] == -1; ++at) {
     budget_.poll();
-    const Node u = queue.front();
-    queue.pop_front();
-    for (const std::int32_t e : outgoing_.of(u)) {
-      const Node v = local_[edges_[e].to];
-      if (via_[v] != -1 || rank_[v] > rank_[to]) continue;
-      via_[v] = e;
-      touched.push_back(v);
-      queue.push_back(v);
+    for (const std::int32_t e : incoming_.of(queue[at])) {
+      const std::int32_t from = rank_[local_[edges_[e].from]];
+      if (via_[from] != -1 || !reached(from)) continue;
+      via_[from] = e;
+      queue.push_back(from);
     }
   }
   std::vector<Edge> edges;
-  if (via_[to] != -1)
-    for (Node v = to; v != from; v = local_[edges.back().from]) edges.push_back(edges_[via_[v]]);
-  std::ranges::reverse(edges);
-  for (const Node v : touched) via_[v] = -1;
+  for (std::int32_t at = pair.from; at != pair.to; at = rank_[local_[edges.back().to]])
+    edges.push_back(edges_[via_[at]]);
+  for (const std::int32_t at : queue) via_[at] = -1;
   return edges;
 }
 

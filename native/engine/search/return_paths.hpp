@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/graph/many_walks.hpp"
 #include "engine/prune/pruner.hpp"
 
 namespace isolang {
@@ -29,18 +30,38 @@ class ReturnPaths {
   std::vector<std::vector<Edge>> closed(const Choice& choice, std::vector<std::uint8_t>& changed);
 
  private:
+  // A walk that must not be: from the start of writer `writers[place]` to the read, or from the
+  // read to its source (place -1).
+  struct Suspect {
+    PairOfPlaces pair;  // by rank_
+    std::int32_t read, check, place, start;
+    Node from, to;
+  };
+
   void build(const Choice& choice);
+  Adjacency wishes(const Choice& choice) const;
+  template <typename Visit>
+  void each_start(const Choice& choice, std::int32_t place, Visit visit) const;
+  std::int32_t suspects_end(const Choice& choice, std::int32_t read) const;
+  void note_lowest(const Choice& choice, std::int32_t key);
+  void renew(const Choice& choice);
   void find_suspects(const Choice& choice);
   void add_overwrites(const Choice& choice);
-  std::vector<Edge> path(Node from, Node to);
+  template <typename Reached>
+  std::vector<Edge> path(const PairOfPlaces& pair, Reached reached);
+  void by_product(const Choice& choice, std::vector<std::vector<Edge>>& found);
+  template <typename Visit>
+  void each_suspect(const Choice& choice, std::int32_t read, Visit visit) const;
+  static std::vector<PairOfPlaces> pairs_of(const std::vector<Suspect>& suspects);
+  void add_closed(const Suspect& one, std::vector<Suspect>& closed) const;
+  void add_violations(const Choice& choice, const std::vector<Suspect>& closed,
+                      std::vector<std::vector<Edge>>& found);
   void direct(const Choice& choice, std::int32_t read, std::vector<std::vector<Edge>>& found);
-  void by_product(const Choice& choice, std::int32_t read, std::vector<std::vector<Edge>>& found);
   void shorten(const Choice& choice, std::size_t check, std::int32_t start,
                std::vector<Edge>& walk);
   bool is_open_set_read(std::int32_t read) const;
   void add_other_sources(std::size_t check, std::int32_t start,
                          std::vector<std::vector<Edge>>& found);
-  void to_source(const Choice& choice, std::int32_t read, std::vector<std::vector<Edge>>& found);
   void components(const Choice& choice, std::size_t check, std::vector<std::vector<Edge>>& found);
 
   const Pruner& pruner_;
@@ -51,11 +72,17 @@ class ReturnPaths {
   std::vector<std::uint8_t> by_next_;    // per check: the next writer leads on to all later writers
   std::vector<std::uint8_t> immediate_;  // per check: immediate pairs of ww suffice
   std::vector<std::uint8_t> suspect_;    // per read: a return path through the product may close
+  std::vector<std::int32_t> lowest_;  // per place of a writer: the lowest rank from there on
+  // True if every choice has the same product: no walk uses version orders, and each read has one
+  // source. Then each call after the first one looks only at keys whose order has changed.
+  bool fixed_ = false;
+  std::vector<std::int32_t> looked_at_;    // the writers of the last call; empty if it left some out
+  std::vector<std::uint8_t> changed_key_;  // per key: 1 if its reads must be looked at
   std::int32_t nodes_ = 0;
   std::vector<Edge> facts_, edges_;
-  std::vector<std::int32_t> rank_, via_;
-  Adjacency outgoing_;
-  Clocks clocks_;
+  std::vector<std::int32_t> order_, rank_, via_;
+  // By rank: the successors as ranks; the edges that arrive, see path().
+  Adjacency successors_, incoming_;
   std::vector<Pruner::ReturnPath> ways_;
 };
 

@@ -1,0 +1,74 @@
+// A wave starts at some hundreds of nodes, with one bit for each of them, and visits the nodes up to the last
+// second node of its pairs. So a wave costs as much as the stretch of the order that it covers. Pairs of about the same distance
+// share waves: a few pairs that are far apart do not make all waves long.
+#include "certify/many_walks.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <tuple>
+
+#include "core/index.hpp"
+
+namespace isolang::certify {
+namespace {
+
+constexpr std::size_t kWords = 8;  // of the bits that a node has: a line of the cache
+using Bits = std::array<std::uint64_t, kWords>;
+
+}  // namespace
+
+bool any_walk(const ProductGraph& graph, std::span<const std::int32_t> order,
+              std::vector<std::pair<std::int32_t, std::int32_t>> pairs, Budget& budget) {
+  const auto distance = [](const std::pair<std::int32_t, std::int32_t>& pair) {
+    return std::bit_width(static_cast<std::uint32_t>(pair.second - pair.first));
+  };
+  std::ranges::sort(pairs, {}, [&](const auto& pair) {
+    return std::tuple(distance(pair), pair.first, pair.second);
+  });
+  std::vector<std::int32_t> place(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<std::int32_t>(i);
+  std::vector<Bits> bits;
+  for (std::size_t first = 0; first < pairs.size();) {
+    // The pairs of this wave have at most as many first nodes as a node has bits.
+    const std::int32_t begin = pairs[first].first;
+    std::int32_t end = begin;
+    std::size_t last = first, starts = 0;
+    for (; last < pairs.size() && distance(pairs[last]) == distance(pairs[first]); ++last) {
+      if (last == first || pairs[last].first != pairs[last - 1].first) ++starts;
+      if (starts > kWords * 64) break;
+      end = std::max(end, pairs[last].second);
+    }
+    bits.assign(idx(end - begin) + 1, Bits{});
+    const auto bits_at = [&](std::int32_t at) -> Bits& { return bits[idx(at - begin)]; };
+    const auto each = [&](auto visit) {  // the number of the first node, and its pair
+      std::size_t number = 0;
+      for (std::size_t i = first; i < last; ++i) {
+        if (i > first && pairs[i].first != pairs[i - 1].first) ++number;
+        visit(number, pairs[i]);
+      }
+    };
+    each([&](std::size_t number, const auto& pair) {
+      bits_at(pair.first)[number / 64] |= std::uint64_t{1} << (number % 64);
+    });
+    for (std::int32_t at = begin; at < end; ++at) {
+      budget.poll();
+      const Bits here = bits_at(at);
+      if (here == Bits{}) continue;
+      const std::int32_t v = order[at];
+      for (std::int64_t e = graph.edge_start[v]; e < graph.edge_start[v + 1]; ++e)
+        // mutant: checker-wave-ends-early
+        if (const std::int32_t to = place[graph.edge_to[e]]; to <= end)
+          for (std::size_t k = 0; k < kWords; ++k) bits_at(to)[k] |= here[k];
+    }
+    bool found = false;
+    each([&](std::size_t number, const auto& pair) {
+      found = found || (bits_at(pair.second)[number / 64] >> (number % 64) & 1) != 0;
+    });
+    if (found) return true;
+    first = last;
+  }
+  return false;
+}
+
+}  // namespace isolang::certify
