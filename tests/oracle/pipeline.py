@@ -49,7 +49,7 @@ from .history import (
 )
 from .levels import DATABASES, GUARANTEES, LEVELS, PREDICATES, STATEMENTS, WEAK
 from .moments import Error
-from .predicates import lower, rich
+from .predicates import lower, rich, untold
 
 REGRESSIONS = TESTS / "regressions"
 
@@ -226,10 +226,14 @@ def as_judged(history: History, initial: object, error: object) -> tuple[History
 
 
 def initial_of(history: History, initial: int | Before | None) -> object:
-    """The initial state as the tool takes it: of the registers."""
+    """The initial state as the tool takes it: of the registers.
+
+    A row that only an aborted transaction was told of may not be there: nothing is declared of it.
+    """
     if initial is None or isinstance(initial, Before):
         return initial
-    return {key: initial for key in keys(history) if not is_list_key(history, key)}
+    named = keys(tuple(untold(t) if t.status == "aborted" else t for t in history))
+    return {key: initial for key in named if not is_list_key(history, key)}
 
 
 def tool_verdict(history: History, spec: Route, *, seed: int = 0) -> str:

@@ -81,7 +81,7 @@ def lower(history: History, initial: object = None) -> History:
     there, and what it was told of rows says nothing. Where nothing was seen, it was the initial
     version or a deleted row.
     """
-    history = tuple(_untold(t) if t.status == "aborted" else t for t in history)
+    history = tuple(untold(t) if t.status == "aborted" else t for t in history)
     rows: dict[str, set[object]] = {
         k: set() if is_list_key(history, k) else {held(initial, k)} for k in keys(history)
     }
@@ -100,7 +100,7 @@ def lower(history: History, initial: object = None) -> History:
     return renamed(tuple(low), lambda i, j: (i, place[i, j]))
 
 
-def _untold(t: Txn) -> Txn:
+def untold(t: Txn) -> Txn:
     """The transaction without the rows that its predicate reads returned."""
     return replace(t, ops=tuple((*op[:2], ()) if op[0] == "scan" else op for op in t.ops))
 
