@@ -7,7 +7,7 @@ sessions. So each session asks for itself, and forgets the answer when a stateme
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
@@ -198,6 +198,16 @@ class Table(Struct, kw_only=True):
             for name, value in zip(self.key, values, strict=True)
             if name in self.columns
         }
+
+    def may_change_others(self, kind: str, assigned: Collection[str]) -> bool:
+        """Return whether foreign keys may change rows of other tables at a statement.
+
+        Args:
+            kind: the kind of the statement, such as ``delete``.
+            assigned: the columns to which it assigns; foreign keys refer to unique ones.
+        """
+        columns = {*self.key}.union(*self.unique)
+        return self.cascades and (kind == "delete" or not columns.isdisjoint(assigned))
 
     def same_form(self, other: Table) -> bool:
         """Return whether the two descriptions name the same columns and key."""

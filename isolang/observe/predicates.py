@@ -17,6 +17,7 @@ from isolang.observe.values import (
     NUMERIC,
     TEXT,
     UNKNOWN,
+    USER_TYPE,
     VARCHAR,
     RecordedColumn,
     UnknownValueError,
@@ -25,6 +26,7 @@ from isolang.observe.values import (
     oid_of_cast,
 )
 
+_FIRST_OF_USERS: Final = 16384  # the numbers of types that users define begin here
 _COMPARISONS: Final = {"=": "=", "<>": "!=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NOT_NAMES: Final = frozenset({
@@ -427,12 +429,20 @@ class _Parser:
                 break
             words.append(self.part[self.at].text)
             self.at += 1
-        brackets = self.word("[", "]")
+        if not words and self.at < self.end and self.part[self.at].kind == "quoted":
+            self.at += 1
+        schema = self.word(".")
+        if schema:
+            self.at += 1
         try:
-            oid = oid_of_cast(" ".join(words))
+            oid = USER_TYPE if schema or not words else oid_of_cast(" ".join(words))
         except UnknownValueError as error:
-            raise CannotEvaluateError(str(error)) from None
-        if isinstance(value, str) or value.oid not in (0, oid) or brackets != array:
+            if len(words) > 1:
+                raise CannotEvaluateError(str(error)) from None
+            oid = USER_TYPE
+        brackets = self.word("[", "]")
+        accepted = (0, oid, TEXT, VARCHAR) if oid == USER_TYPE else (0, oid)
+        if isinstance(value, str) or value.oid not in accepted or brackets != array:
             raise CannotEvaluateError(f"a cast to {' '.join(words)}")
         return Constant(value.place, value.parameter, value.negative, oid)
 
@@ -515,7 +525,9 @@ def _text(one: Constant, part: Sequence[Token], parameters: Parameters) -> tuple
     """Return the text or bytes of a constant, and its type."""
     if one.parameter:
         value, known = _parameter(one, parameters)
-        if known and one.oid and not keeps_value(known, one.oid):
+        if one.oid == USER_TYPE and (known in (TEXT, VARCHAR) or known >= _FIRST_OF_USERS):
+            known = 0
+        elif known and one.oid and not keeps_value(known, one.oid):
             if isinstance(value, bytes) or known not in (TEXT, VARCHAR):
                 raise UnknownValueError("a cast that may change a value")
             known = 0

@@ -288,7 +288,7 @@ class Rewriter:
             writes = one.how in ("write", "delete")
             if writes and table.triggers:
                 unseen.append(TRIGGERS)
-            if writes and table.cascades and (planned.kind == "delete" or planned.computes):
+            if writes and table.may_change_others(planned.kind, planned.assigned):
                 unseen.append(CASCADES)
             reported.append(ReportedTable(one, table))
             texts.append(self._column(one, table, len(texts), planned))

@@ -30,6 +30,8 @@ _OIDS: Final = {
     "character varying": VARCHAR, "double precision": FLOAT8,
     "timestamp without time zone": TIMESTAMP, "timestamp with time zone": TIMESTAMPTZ,
 }  # fmt: skip
+USER_TYPE: Final = -1
+"""In place of the number of a type that only its name in a cast tells."""
 CAST_NAMES: Final = {
     BOOL: "bool", TEXT: "text", VARCHAR: "text", UUID_OID: "uuid", 21: "int2", 23: "int4",
     20: "int8", DATE: "date", TIMESTAMP: "timestamp", TIMESTAMPTZ: "timestamptz",
@@ -125,7 +127,8 @@ class RecordedColumn(Struct, frozen=True, kw_only=True):
             UnknownValueError: the comparison cannot be repeated with certainty.
         """
         own = TEXT if self.enum else self.oid
-        if oid in (0, UNKNOWN):
+        # SOUND BECAUSE: an enumeration is comparable only with values of its own type.
+        if oid in (0, UNKNOWN) or (oid == USER_TYPE and self.enum):
             oid = own
         elif oid != own and not any({oid, own} <= one for one in _CLASSES):
             raise UnknownValueError(f"a constant of type {oid}")
@@ -286,9 +289,11 @@ def _parsed(text: str, oid: int) -> Any:
     if oid in (TIMESTAMP, TIMESTAMPTZ):
         found_time = _TIME.fullmatch(text)
         offset = found_time[3].strip() if found_time else ""
-        expected = _OFFSET.fullmatch(offset) if oid == TIMESTAMPTZ else not offset
-        if found_time and expected:
+        has_offset = _OFFSET.fullmatch(offset)
+        if found_time and oid == TIMESTAMPTZ and has_offset:
             return _microseconds(text)
+        if found_time and oid == TIMESTAMP and (has_offset or not offset):
+            return _microseconds(text.removesuffix(offset))  # the server ignores the offset
     raise UnknownValueError(f"a constant of type {oid}")
 
 

@@ -34,12 +34,19 @@ PROFILES: Final[Mapping[str, str]] = {
 """The profile of each level that can be foreseen."""
 
 _LABEL: Final[ContextVar[str]] = ContextVar("isolation label", default="")
+_CLIENT: Final[ContextVar[int]] = ContextVar("isolation client", default=0)
+_CLIENTS: Final = count(1)
 _BLOCKED: Final = 1.0  # seconds after which a call counts as waiting for a lock
 
 
 def current_label() -> str:
     """Return the label of the transactions that begin now; empty outside of an :class:`AppCall`."""
     return _LABEL.get()
+
+
+def current_client() -> int:
+    """Return the number of the current :class:`AppCall`; 0 outside of one."""
+    return _CLIENT.get()
 
 
 class AppCall(Struct, frozen=True):
@@ -72,12 +79,13 @@ class AppCall(Struct, frozen=True):
 
     @contextmanager
     def labelling(self) -> Iterator[None]:
-        """Label the transactions that begin in this context."""
-        before = _LABEL.set(self.label)
+        """Label the transactions that begin in this context, and give them a session."""
+        before, client = _LABEL.set(self.label), _CLIENT.set(next(_CLIENTS))
         try:
             yield
         finally:
             _LABEL.reset(before)
+            _CLIENT.reset(client)
 
     def __str__(self) -> str:
         arguments = [*map(repr, self.args), *(f"{name}={v!r}" for name, v in self.kwargs.items())]

@@ -140,7 +140,23 @@ class Paced:
 
 
 def _statement(original: Any, cursor: Any, query: Any, *args: Any, **options: Any) -> Steps:
-    return _gated(cursor.connection, original, cursor, _at_level(query), *args, **options)
+    if _prepares(cursor.connection, query):
+        return (yield partial(original, cursor, query, *args, **options))
+    return (
+        yield from _gated(cursor.connection, original, cursor, _at_level(query), *args, **options)
+    )
+
+
+def _prepares(connection: Any, query: Any) -> bool:
+    """Return whether a statement outside of transactions concerns the connection and no table.
+
+    Django sends such statements on a new connection, of which each played call has one of its own.
+    """
+    idle = connection.autocommit and connection.info.transaction_status.name == "IDLE"
+    if not idle or not isinstance(query, str):
+        return False
+    plan = _PLANNER.parse(query).plan
+    return plan.kind in ("quiet", "forget") and plan.names <= {"set_config", "current_setting"}
 
 
 def _other(cursor: Any, *_: object, **__: object) -> None:

@@ -13,7 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from isolang.errors import IsolangError
-from isolang.testing.foreseen import AppCall, current_label
+from isolang.testing.foreseen import AppCall, current_client, current_label
 from isolang.testing.refused import Refused
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Recordings:
                 path = self.folder / "history.edn"
                 self._recorder = Recorder(path, about=f"seed {self.seed}")
                 self._recorder.ended = self._end_of_transaction
-                self._recorder.label = current_label
+                self._recorder.label, self._recorder.client = current_label, current_client
                 self._add(path)
             return self._recorder
 

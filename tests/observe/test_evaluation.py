@@ -30,6 +30,7 @@ VALUES = {
     "o": ("boolean", ["true", "false", "null"]),
     "u": ("uuid", ["'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'",
                    "'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A12'", "null"]),
+    "e": ('"Mood"', ["'sad'", "'ok'", "null"]),
 }  # fmt: skip
 CONSTANTS = {
     "i": ["0", "1", "-1", "7", "2.5", "'7'", "7::bigint", "cast(1 as smallint)", "2147483648",
@@ -41,17 +42,19 @@ CONSTANTS = {
     "d": ["'2024-02-29'", "date '1969-12-31'", "'2024-01-01'::date::date", "'9999-12-31'",
           "'2024-02-29 12:00'::timestamp"],
     "t": ["'2024-02-29 12:30:00.123456'", "'1970-01-01'", "timestamp '2024-02-29T12:30:00'",
-          "'2024-02-29'::date", "'9999-12-31 23:59:59.999999'"],
+          "'2024-02-29'::date", "'9999-12-31 23:59:59.999999'", "'2024-02-29T12:30:00.123456Z'",
+          "'2024-02-29 12:30:00.123456+05'"],
     "z": ["'2024-02-29 12:30:00+00'", "'2024-02-29T14:30:00+02:00'", "'2024-01-01 00:00:00Z'"],
     "o": ["true", "false", "'t'", "'0'"],
     "u": ["'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'", "'{a0eebc999c0b4ef8bb6d6bb9bd380a12}'"],
+    "e": ["'sad'", "cast('ok'::text as \"Mood\")", "'ok'::\"Mood\"", "'sad'::public.\"Mood\""],
 }  # fmt: skip
 PARAMETERS = {
     "i": [0, 7, -1], "b": [5, 2**63 - 2], "n": [Decimal("1.5"), Decimal("-1.50"), Decimal(2)],
     "s": ["", "it's", "x" * 65], "c": ["a", "a "], "d": [date(2024, 2, 29), date(1970, 1, 1)],
     "t": [datetime(2024, 2, 29, 12, 30, 0, 123456), datetime(1969, 12, 31, 23, 59, 59)],
     "z": [datetime(2024, 2, 29, 12, 30, tzinfo=UTC)], "o": [True, False],
-    "u": [UUID("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11")],
+    "u": [UUID("a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11")], "e": ["sad", "ok"],
 }  # fmt: skip
 ORDERED = frozenset("ibndtz")
 
@@ -89,6 +92,8 @@ def made(r):
     ]
     statements = (
         "DROP TABLE IF EXISTS q",
+        'DROP TYPE IF EXISTS "Mood"',
+        "CREATE TYPE \"Mood\" AS ENUM ('sad', 'ok')",
         f"CREATE TABLE q (id int PRIMARY KEY, {columns})",
         f"INSERT INTO q VALUES {', '.join(rows[:30])}",
     )

@@ -71,6 +71,18 @@ def test_rows_that_a_foreign_key_deletes(rows):
     assert rows.verdict("sser") == "valid"
 
 
+@pytest.mark.parametrize(
+    ("change", "cascades"),
+    [("v = v + 1", False), ("v = 5", False), ("id = 7", True), ("id = id + 6", True)],
+)
+def test_only_keys_cascade(rows, change, cascades):
+    """ON UPDATE CASCADE concerns statements that assign to a column to which a key can refer."""
+    with rows.connect(autocommit=True) as one:
+        one.execute("CREATE TABLE child (id int PRIMARY KEY, t int REFERENCES t ON UPDATE CASCADE)")
+        one.execute(f"UPDATE t SET {change} WHERE id = 1")
+    assert (CASCADES in rows.stop()) == cascades
+
+
 def test_savepoints(rows):
     """Behind a savepoint xmin is another number, and what is rolled back is not recorded."""
     with rows.connect("SERIALIZABLE") as one:

@@ -27,7 +27,7 @@ from isolang.observe.predicates import (
 )
 from isolang.observe.rewriting import PreparedStatement
 from isolang.observe.unseen import CONDITIONS, NOT_FOUND, Unseen, kind_of
-from isolang.observe.values import CAST_NAMES, INT8, TEXT
+from isolang.observe.values import CAST_NAMES, INT8, TEXT, USER_TYPE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -160,7 +160,9 @@ class ConditionRecorder:
             column = table.columns.get(name)
             if column is None:
                 raise CannotEvaluateError(f"the column {name}, whose values are not recorded")
-            types[number] = cast or (TEXT if column.enum else column.oid)
+            if cast == USER_TYPE and not column.enum:
+                raise CannotEvaluateError(f"a cast, compared with {name}")
+            types[number] = TEXT if column.enum else cast or column.oid
         for place in filter(None, (statement.plan.limit, statement.plan.offset)):
             following = statement.part[place + 1 : place + 2]
             types |= {int(t.text[1:]): INT8 for t in following if t.kind == "parameter"}

@@ -169,7 +169,7 @@ class StatementRecorder:
             elif plan.kind != "select":
                 if found.triggers:
                     unseen.append(kind_of(TRIGGERS))
-                if found.cascades and (plan.kind == "delete" or plan.computes):
+                if found.may_change_others(plan.kind, plan.assigned):
                     unseen.append(kind_of(CASCADES))
             tables.append(None if isinstance(found, str) else found)
         for kind in dict.fromkeys(unseen):

@@ -76,6 +76,8 @@ class Recorder:
             operations; ``None`` to call no function.
         label: a function that returns the label of a transaction that begins without one, or an
             empty text; ``None`` for no label.
+        client: a function that returns the number of the client that begins a transaction, or 0;
+            transactions of different clients get different sessions. ``None`` for no clients.
 
     >>> import sqlite3, tempfile
     >>> path = tempfile.mktemp(suffix=".edn")
@@ -130,6 +132,7 @@ class Recorder:
         self._failure: OSError | None = None
         self.ended: Callable[[Hashable, Outcome, Sequence[Recorded]], None] | None = None
         self.label: Callable[[], str] | None = None
+        self.client: Callable[[], int] | None = None
         if about:
             self._write("".join(f"; {line}\n" for line in about.splitlines()).encode())
         if versions is not None:
@@ -356,7 +359,9 @@ class RecordedTransaction:
         level: str | None = None,
     ) -> None:
         self._recorder = recorder
-        self._session = session
+        # Two requests are two sessions, even if they use one connection of a pool.
+        client = recorder.client() if recorder.client is not None else 0
+        self._session = ("client", client, session) if client else session
         self._connection = connection
         self._plan = plan
         self._driver = driver
