@@ -272,6 +272,12 @@ class _Search:
                 certified.append(prediction)
             else:
                 self.gave_up.append("a candidate was not certified on the whole history")
+        order = self.run.order
+        if not ranked and len(order) > 1 == len({*order.sessions}):
+            self.gave_up.append(
+                f"all {len(order):,} transactions are of one session, whose order leaves little to "
+                "foresee; record each request as a session of its own"
+            )
         return Predictions(
             run=self.run,
             at=self.levels.names[0],

@@ -91,7 +91,7 @@ class Isolation(Watches):
             what
             for what, there in (
                 ("isolation.setup(function)", self._setup),
-                ("isolation.watch_psycopg(conninfo)", self._watched),
+                ("isolation.watch_psycopg(conninfo) or another watch", self._watched),
                 ("isolation.call(function, …)", self._calls),
             )
             if not there

@@ -37,11 +37,13 @@ class Watches(Recordings):
             IsolangError: the engine uses another database or driver, or the database is watched
                 already.
         """
-        from isolang.observe.drivers.mapped import SqlAlchemyWatch
+        from isolang.observe.drivers.mapped import SqlAlchemyWatch, parameters_of
 
-        return self._begin_watch(
+        watch = self._begin_watch(
             SqlAlchemyWatch(engine, mapped, self.recorder, others=self._watches)
         )
+        self._watched.append((f"watch_{engine.dialect.driver}", "", parameters_of(engine)))
+        return watch
 
     def watch_psycopg(
         self,

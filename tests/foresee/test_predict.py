@@ -128,10 +128,22 @@ def test_a_session_sees_what_it_wrote_before() -> None:
     run = History.from_transactions([
         Transaction([("r", "x", None), ("w", "x", 1)], session="a"),
         Transaction([("r", "x", 1), ("w", "x", 2)], session="a"),
+        Transaction([("r", "y", None)], session="b"),
     ])  # fmt: skip
     assert outcomes(run) == {
         "si": "nothing found", "ra": "nothing found", "cc": "nothing found", "rc": "found"
     }  # fmt: skip
+
+
+def test_a_run_of_one_session_is_never_green() -> None:
+    """Its order is that of the test that recorded it, and hides what two requests could do."""
+    run = History.from_transactions([
+        Transaction([("r", "x", None), ("w", "x", 1)], session="a"),
+        Transaction([("r", "x", 1), ("w", "x", 2)], session="a"),
+    ])  # fmt: skip
+    found = predict(run, "si")
+    assert found.outcome == "gave up"
+    assert "all 2 transactions are of one session" in found.gave_up[0]
 
 
 def test_a_read_only_stranger_shows_that_two_others_overlapped() -> None:

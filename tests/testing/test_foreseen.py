@@ -11,6 +11,7 @@ pytest_plugins = ["pytester"]
 
 BANK = """
 import os
+import threading
 import psycopg
 import pytest
 
@@ -90,6 +91,15 @@ def take_one(amount, before):
 
 def take_three(amount, before):
     take(3, amount, before)
+
+POOL = threading.local()
+
+def pooled_add(customer, amount):
+    if not hasattr(POOL, "c"):
+        POOL.c = psycopg.connect(URL, autocommit=True)
+        POOL.c.execute("SELECT set_config('TimeZone', 'UTC', false)")
+    with POOL.c.transaction():
+        put(POOL.c, "savings", customer, balance(POOL.c, "savings", customer) + amount)
 """
 
 
@@ -122,6 +132,50 @@ def test_a_prediction_is_confirmed_by_the_functions_themselves(bank, isolation, 
     assert found.server.startswith("PostgreSQL ")
     where = f"(bank.py:{BANK[: BANK.index('def pay')].count(chr(10)) + 1})"
     assert f"pay(1, 30) {where} overlooks save(1, 30)" in found.lines()[1]
+
+
+def test_calls_are_requests_of_their_own_on_one_connection(bank, isolation):
+    """A pool gives both calls one connection, and a new one in each played thread, as Django does:
+    the calls are no session, and what prepares a connection is no step.
+    """
+    recorded(bank, isolation, "pooled_add", "pooled_add")
+    (found,) = isolation.foresee("read committed").confirmed
+    assert found.anomaly == "lost update"
+
+
+def test_an_engine_is_watched(url, isolation):
+    """The watch of an engine is one that plays, with the pool that the application has."""
+    pytest.importorskip("sqlalchemy")
+    from sqlalchemy import create_engine
+    from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
+
+    class Base(DeclarativeBase):
+        pass
+
+    class Account(Base):
+        __tablename__ = "account_of_engine"
+        id: Mapped[int] = mapped_column(primary_key=True)
+        balance: Mapped[int]
+
+    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:", 1))
+
+    def create():
+        Base.metadata.drop_all(engine)
+        Base.metadata.create_all(engine)
+        with Session(engine) as s, s.begin():
+            s.add(Account(id=1, balance=100))
+
+    def deposit(amount):
+        with Session(engine) as s, s.begin():
+            s.get(Account, 1).balance += amount
+
+    isolation.setup(create)
+    isolation.watch(engine, Base.registry)
+    for amount in (10, 20):
+        isolation.call(deposit, amount)
+    found = isolation.foresee("read committed")
+    assert [one.anomaly for one in found.confirmed] == ["lost update"], found.lines()
+    engine.dispose()
 
 
 def test_a_test_foresees_at_two_levels(bank, isolation):

@@ -57,7 +57,7 @@ class SqlAlchemyWatch(DriverWatch):
                 "postgresql+psycopg or postgresql+asyncpg)"
             )
         library = _LIBRARIES[dialect.driver]()
-        super().__init__("", recorder, library, others=others, **_parameters(engine))
+        super().__init__("", recorder, library, others=others, **parameters_of(engine))
         self._mapped = mapped
         self._listeners: list[tuple[Any, str, Any]] = []
 
@@ -113,7 +113,7 @@ class _Connecting(Exception):  # noqa: N818 - it ends an attempt to connect
     """The parameters of a connection are known."""
 
 
-def _parameters(engine: Engine) -> dict[str, Any]:
+def parameters_of(engine: Engine) -> dict[str, Any]:
     """Return the parameters with which psycopg connects to the database of an engine."""
     from sqlalchemy import event
 
