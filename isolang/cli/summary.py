@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 _JSON: Final = (".json", ".jsonl", ".ndjson")
 _CHAIN: Final = "chain.jsonl"
+_UNFINISHED: Final = "the watch has not ended"
 _FIELDS: Final = ("target", "version", "isolation", "workload", "seed")
 _HEADER: Final = 4096  # the largest number of bytes of a recorded history's first line
 _LAST: Final = 1 << 16  # the last line of a chain is in at most this many bytes at its end
@@ -246,6 +247,16 @@ def _read(paths: Iterable[str], naming: re.Pattern[str] | None) -> _Found:
         for run in found.certified
         if os.path.basename(run.source) not in known and (run.sha256, run.level) not in judged
     )
+
+    # A run watches its file and then judges it as a whole, which ends the watch.
+    def judged_as(run: RunVerdict) -> tuple[str, str]:
+        return os.path.basename(run.history), run.level.lower()
+
+    whole = {judged_as(run) for run in found.runs if run.reason != _UNFINISHED}
+    kept = [run for run in found.runs if run.reason != _UNFINISHED or judged_as(run) not in whole]
+    if len(kept) < len(found.runs):
+        found.skipped["watches of runs that were judged as a whole"] += len(found.runs) - len(kept)
+    found.runs = kept
     histories = {os.path.basename(run.history) for run in found.runs}
     for path in found.recorded:
         if os.path.basename(path) not in histories:
@@ -433,7 +444,7 @@ def _chain(path: Path) -> RunVerdict:
     try:
         end = msgspec.json.decode(last, type=ChainEnd)
     except msgspec.MsgspecError:
-        end = ChainEnd(previous="", outcome="unknown", note="the watch has not ended")
+        end = ChainEnd(previous="", outcome="unknown", note=_UNFINISHED)
     outcome = end.outcome if end.outcome in ("valid", "invalid") else "unknown"
     return msgspec.convert(
         {

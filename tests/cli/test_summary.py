@@ -183,6 +183,11 @@ def test_the_chain_of_a_watch(capfd, tmp_path, monkeypatch):
     chain.write_bytes(chain.read_bytes().rsplit(b"\n", 2)[0] + b"\n")
     found = run_here(capfd, "summary", "state")
     assert (found.code, "the watch has not ended" in found.out) == (3, True)
+    for level, code in (("rc", 3), ("si", 0)):  # the verdict of the whole log ends the question
+        run_here(capfd, "check", "-s", level, "log.edn", "--certificate", "proofs")
+        found = run_here(capfd, "summary", "state", "proofs")
+        assert (found.code, "the watch has not ended" in found.out) == (code, code == 3)
+    assert "left out: 1 watches of runs that were judged as a whole" in found.out
 
 
 @pytest.mark.parametrize(
