@@ -112,7 +112,7 @@ ISOCHECK: Final[Mapping[str, CommandEntry]] = {
     ),
     "spec": CommandEntry(
         "isolang.cli.commands:spec",
-        "List, show, explain, compare, check and format specifications.",
+        "List, show, explain, compare, lint and format specifications.",
         SPECIFY,
     ),
     "outcomes": CommandEntry(
@@ -350,4 +350,4 @@ spec: Final = typer.Typer(
 
 @spec.callback()
 def _spec() -> None:
-    """List, show, explain, compare, check and format specifications."""
+    """List, show, explain, compare, lint and format specifications."""
