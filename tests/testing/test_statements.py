@@ -92,7 +92,7 @@ def test_what_touches_no_row(text, quiet):
         ("CALL transfer(1, 2)", "functions"),
         ("SELECT DISTINCT a FROM t JOIN u USING (b)", "shapes"),
         ("SELECT * FROM a UNION SELECT * FROM b", "shapes"),
-        ("WITH b AS (SELECT 1) SELECT * FROM b", "shapes"),
+        ("WITH b AS (SELECT a FROM t) SELECT * FROM b", "shapes"),
         ("SELECT * INTO b FROM a", "shapes"),
         ("SELECT * FROM a; COMMIT", "shapes"),
         ("COPY a FROM STDIN", "copy"),

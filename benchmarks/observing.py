@@ -1,6 +1,6 @@
 """Measures the proxy of `isocheck observe`: CPU for each statement, and memory.
 
-    python benchmarks/observe.py [TRANSACTIONS]
+    python benchmarks/observing.py [TRANSACTIONS]
 
 It needs no server: it starts the one that a wheel has, with its pgbench.
 """
