@@ -217,7 +217,8 @@ class Certificate(Struct, frozen=True, kw_only=True):
         try:
             data = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise CertificateError(f"{where}: not JSON ({error})") from error
+            hint = "isocheck verify takes the certificate first, and then the history"
+            raise CertificateError(f"{where}: not JSON ({error}); hint: {hint}") from error
         if not isinstance(data, dict) or "format" not in data:
             raise CertificateError(
                 f"{where}: no certificate; a file that --certificate saved is one"
