@@ -6,6 +6,7 @@ const lint = await createLinter();
 const found = process.argv
   .slice(2)
   .flatMap((path) => lint(readFileSync(path, "utf8"), path))
-  .filter(({ kind }) => kind !== "runner-label"); // its list of machines is older than ours
+  // Its lists of machines and of permissions are older than ours.
+  .filter(({ kind, message }) => kind !== "runner-label" && !message.includes('scope "attestations"'));
 for (const { file, line, column, message } of found) console.log(`${file}:${line}:${column}: ${message}`);
 process.exit(found.length > 0 ? 1 : 0);
