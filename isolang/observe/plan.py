@@ -705,7 +705,7 @@ def _write(reader: Reader, word: str) -> StatementPlan:
                 partial = "cursors"
     claims = ""
     if partial == "subqueries" and where[1]:
-        claims, where = _claimed(reader, alias, where)
+        claims, where = _claimed(reader, (name, alias), where)
         if claims:
             unseen, partial = [], ""
     proposed = -1
@@ -741,12 +741,15 @@ def _write(reader: Reader, word: str) -> StatementPlan:
     )  # fmt: skip
 
 
-def _claimed(reader: Reader, alias: str, where: tuple[int, int]) -> tuple[str, tuple[int, int]]:
+def _claimed(
+    reader: Reader, written: tuple[str, str], where: tuple[int, int]
+) -> tuple[str, tuple[int, int]]:
     """Recognise ``WHERE id = (SELECT id FROM … FOR UPDATE SKIP LOCKED)``, by which queues work.
 
     Returns:
         The column, and the condition in the subquery; an empty text and ``where`` for other
-        conditions. The subquery is of the same table, and the only one of the statement.
+        conditions. The subquery is of the same table by the same alias, as ``written`` has both,
+        and the only one of the statement.
     """
     part, (begin, end) = reader.part, where
     qualified = reader.text(begin + 1) == "."
@@ -756,7 +759,7 @@ def _claimed(reader: Reader, alias: str, where: tuple[int, int]) -> tuple[str, t
     table = opened + len(column) + 3
     is_other = (
         not reader.is_name(sign - 1)
-        or (qualified and column[0] != raw(alias))
+        or (qualified and column[0] != raw(written[1]))
         or reader.text(sign) not in ("=", "in")
         or reader.text(opened) != "("
         or reader.close(opened) != end
@@ -767,10 +770,11 @@ def _claimed(reader: Reader, alias: str, where: tuple[int, int]) -> tuple[str, t
     if is_other:
         return "", where
     depth, close = reader.depth[opened + 1], end - 1
-    _, inner, stop = reader.table(table)
+    *inner, stop = reader.table(table)
     locks = reader.find({"for"}, stop, close, depth)
     behind = [reader.text(n) for n in range(close - 2, close)]
-    if raw(inner) != raw(alias) or reader.word(stop) not in ("where", "order", "limit", "for"):
+    same = [*map(raw, inner)] == [*map(raw, written)]
+    if not same or reader.word(stop) not in ("where", "order", "limit", "for"):
         return "", where
     if reader.word(locks + 1) not in ("update", "no") or behind != ["skip", "locked"]:
         return "", where

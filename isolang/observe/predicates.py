@@ -154,7 +154,12 @@ def parse(part: Sequence[Token], begin: int, end: int, column: Names) -> ParsedC
     return ParsedCondition(
         node=node,
         columns=frozenset(parser.columns),
-        equal={one[1]: one[2] for one in parts if one[0] == "=" and isinstance(one[2], Constant)},
+        # SOUND BECAUSE: equality of a type of users may hold for several values of the column.
+        equal={
+            one[1]: one[2]
+            for one in parts
+            if one[0] == "=" and isinstance(one[2], Constant) and one[2].oid != USER_TYPE
+        },
         among={one[1]: one for one in parts if one[0] in ("in", "in-array")},
     )
 

@@ -292,7 +292,7 @@ def _parsed(text: str, oid: int) -> Any:
         has_offset = _OFFSET.fullmatch(offset)
         if found_time and oid == TIMESTAMPTZ and has_offset:
             return _microseconds(text)
-        if found_time and oid == TIMESTAMP and (has_offset or not offset):
+        if found_time and oid == TIMESTAMP and (not offset or (found_time[2] and has_offset)):
             return _microseconds(text.removesuffix(offset))  # the server ignores the offset
     raise UnknownValueError(f"a constant of type {oid}")
 

@@ -158,6 +158,8 @@ def test_a_job_queue_in_one_statement(observed, claim):
         " LIMIT 1 FOR UPDATE SKIP LOCKED)",
         "UPDATE job SET state = 'x' WHERE id = (SELECT id FROM other WHERE id = 1"
         " LIMIT 1 FOR UPDATE SKIP LOCKED)",
+        "UPDATE job SET state = 'x' WHERE id = (SELECT id FROM other job WHERE id = 1"
+        " LIMIT 1 FOR UPDATE SKIP LOCKED)",
         "UPDATE job SET kind = (SELECT max(id) FROM other) WHERE id = (SELECT id FROM job"
         " WHERE state = 'new' LIMIT 1 FOR UPDATE SKIP LOCKED)",
     ],
