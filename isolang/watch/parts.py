@@ -238,25 +238,27 @@ class Parts:
         Returns:
             The number of parts in which an order changed.
         """
+        import numpy as np
+
         reads, part_of = self._loose.unexplained(window, self.values.last)
-        first = int(part_of.min())
+        shown = {part: reads[part_of == part] for part in np.unique(part_of).tolist()}
+        first = min(shown)
         entries = self.chain.parts_from(first)
         registers = bool((window.op_kind[reads] == c.READ).all())
         if registers and len(entries) <= len(self._recent):
-            changed = self._exchange_registers(first, entries, window, reads, part_of, holds)
+            changed = self._exchange_registers(first, entries, window, shown, holds)
         else:
-            changed = self._exchange_all(first, entries, window, reads, part_of, holds)
+            changed = self._exchange_all(first, entries, window, shown, holds)
         if changed:
             self.chain.exchange(first + changed[0], entries[changed[0] :])
         return len(changed)
 
-    def _exchange_registers(  # noqa: PLR0917 — parallel columns
+    def _exchange_registers(
         self,
         first: int,
         entries: list[Part],
         window: Columns,
-        reads: NDArray[np.int64],
-        part_of: NDArray[np.int64],
+        shown: dict[int, NDArray[np.int64]],
         holds: _Holds,
     ) -> list[int]:
         """Change the entries of parts in memory for reads of registers, and return their indices.
@@ -264,14 +266,11 @@ class Parts:
         No part after the part of such a read accesses the register. So the change concerns this
         part alone, and the last value that is in memory now.
         """
-        import numpy as np
-
         changed = []
-        for number in np.unique(part_of).tolist():
+        for number, reads in shown.items():
             recent = self._recent[number - len(self.chain)]
-            shown = reads[part_of == number]
             found = self._order(
-                recent.members, recent.columns, recent.witness, window, shown, holds
+                recent.members, recent.columns, recent.witness, window, reads, holds
             )
             if found is None:
                 continue
@@ -282,13 +281,12 @@ class Parts:
             entries[changed[-1]] = _with_order(entries[changed[-1]], part, found)
         return changed
 
-    def _exchange_all(  # noqa: PLR0917 — parallel columns
+    def _exchange_all(
         self,
         first: int,
         entries: list[Part],
         window: Columns,
-        reads: NDArray[np.int64],
-        part_of: NDArray[np.int64],
+        shown: dict[int, NDArray[np.int64]],
         holds: _Holds,
     ) -> list[int]:
         """Change the entries of parts, and return the indices of those that have another order.
@@ -305,13 +303,12 @@ class Parts:
         changed = []
         for i, part in enumerate(parts):
             after = again.pop()
-            shown = reads[part_of == first + i]
             found = None
-            if len(shown):
+            if (reads := shown.get(first + i)) is not None:
                 members = self._members(first + i, part)
                 columns, _ = opened(members, last)
                 own = Witness.of(part.source, part.order_start, part.order_txn)
-                found = self._order(members, columns, own, window, shown, holds)
+                found = self._order(members, columns, own, window, reads, holds)
             if found is None:
                 last.replace(after)
                 continue
