@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -166,10 +167,15 @@ def run_swarm(
         print_data(json_text(report))
     elif output == "markdown":
         print_data(markdown(report))
-    elif found.violated is not None:
-        print_lines("")
-        again = Runner(found.violated.settings).target  # it knows the statements that were sent
-        judge(found.violated, again, page="", form="text", short=False)
+    else:
+        counts = Counter(one.verdict for one in found.rounds)
+        verdicts = ", ".join(f"{n} {verdict}" for verdict, n in sorted(counts.items()))
+        name = report.database or report.target
+        print_lines("", escaped(f"{name}: {len(found.rounds)} rounds, {verdicts}"))
+        if found.violated is not None:
+            print_lines("")
+            again = Runner(found.violated.settings).target  # it knows what was sent
+            judge(found.violated, again, page="", form="text", short=False)
     outcomes = {one.verdict for one in found.rounds}
     if "invalid" in outcomes:
         return EXIT_INVALID

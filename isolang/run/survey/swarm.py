@@ -284,7 +284,7 @@ def hunt(
     began = time.monotonic()
     while (remaining := seconds - (time.monotonic() - began)) > 0.5 and not found.interrupted:
         settings = swarm.next()
-        settings = replace(settings, seconds=min(settings.length, remaining))
+        settings = replace(settings, seconds=round(min(settings.length, remaining), 1))
         recorded: Run | None = None
         try:
             recorded = player.play(settings, show)
