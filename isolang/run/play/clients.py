@@ -69,6 +69,7 @@ class Clients:
         self._lock = threading.Lock()
         self._share, self._values = Share(), count(1)
         self._begun = count()
+        self._waiting = 0  # the clients whose open transactions wait for those of others
         self._threads: list[threading.Thread] = []
         self._turns: Turns | None = None
         self.fatal: BaseException | None = None
@@ -259,9 +260,17 @@ class Clients:
         until = time.monotonic() + self._settings.length / 4
         if self._turns is not None:
             until = min(until, self._turns.ends)
+        with self._lock:
+            self._waiting += 1
         while self.state.total() < enough and time.monotonic() < until:
-            if self.stopped.wait(0.01):
-                return
+            if self.stopped.wait(0.01) or self._all_wait():
+                break
+        with self._lock:
+            self._waiting -= 1
+
+    def _all_wait(self) -> bool:
+        """Return whether every client waits for the others, and so nobody moves."""
+        return self._waiting >= len(self._threads)
 
 
 def _line(error: BaseException) -> str:
