@@ -38,7 +38,7 @@ def load_history(
     clock_error: str = "",
     timeout: float | None = None,
 ) -> History:
-    """Read a history.
+    """Read a history from a file, a directory of logs, or a stream.
 
     Args:
         path: a file, a directory of logs, ``-`` for the standard input, or a binary stream. Data in

@@ -25,7 +25,7 @@ NUMBER: Final = (0, (1 << 31) - 1)
 SHARE: Final = (0.0, 1.0)
 """The bounds of a share, from 0 to 1."""
 SEED: Final = (0, (1 << 63) - 1)
-"""The bounds of a seed."""
+"""The bounds of a seed: each number of up to 63 bits."""
 
 Record = TypeVar("Record", bound=Struct)
 

@@ -32,8 +32,8 @@ class SpecError(IsolangError):
 
     Attributes:
         file: the name of the file, or ``<text>``; empty if the error is not in a file.
-        line: the line, counted from 1; 0 if the error has no place.
-        column: the column, counted from 1; 0 if the error has no place.
+        line: the line, numbered from 1; 0 if the error has no place.
+        column: the column, numbered from 1; 0 if the error has no place.
         hint: a way to correct the mistake, which the message also contains; empty for none.
     """
 

@@ -1,4 +1,4 @@
-"""Writes files completely or not at all; for example, if the disk is full, the old file remains."""
+"""Writes files completely or not at all: if the disk is full, for example, the old file remains."""
 
 from __future__ import annotations
 

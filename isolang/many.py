@@ -42,7 +42,7 @@ class Checked(Struct, frozen=True, kw_only=True):
     Attributes:
         number: the position of the history in the iterable, counted from 0.
         history: the path, or the history itself, as passed to :func:`check_many`.
-        found: the verdict; ``None`` if there is none.
+        found: the verdict; ``None`` if the history could not be checked.
         error: the reason why there is no verdict; otherwise ``None``. For example, the history
             cannot be read or checked, or each worker that tried to check it ended.
     """

@@ -1,4 +1,4 @@
-"""Reads and writes certificates: files with a verdict, its proof, and what a check of it needs."""
+"""Reads and writes certificates: files with a verdict, its proof, and all that a checker needs."""
 
 from __future__ import annotations
 

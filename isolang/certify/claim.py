@@ -122,7 +122,8 @@ class Claim(Evaluator):
                     if t != NOTHING and facts.writes_key(t, edge.key)
                 }
             # An edge between two statements names only the second statement. If the edge before it
-            # names no statement either, any operation of the transaction may be the first one.
+            # names no statement either, the first statement may be any operation of the
+            # transaction.
             if following.relation in ("answered-before", "po") and edge.op == NOTHING:
                 found.update(facts.operations_of(following.a))
         kept = (op for op in sorted(found) if op < 0 or facts.ok[op])

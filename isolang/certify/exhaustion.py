@@ -1,4 +1,4 @@
-"""Checks, by trying every choice for a few transactions, that none satisfies a specification."""
+"""Checks that no choice for a few transactions satisfies a specification, by trying all choices."""
 
 from __future__ import annotations
 

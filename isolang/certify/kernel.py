@@ -1,4 +1,4 @@
-"""Runs the kernel: a checker that is proved in Coq, as a program of its own (``kernel/``)."""
+"""Runs the kernel, a separate program that contains a checker with a proof in Coq (``kernel/``)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 NAME: Final = "isolang-kernel"
 VARIABLE: Final = "ISOLANG_KERNEL"
-"""The environment variable with the path of the program."""
+"""The environment variable that may name the path of the kernel's program."""
 MISSING: Final = (
     f"there is no {NAME} (looked at ${VARIABLE}, beside the package, in kernel/ and on PATH); "
     "it is built by `make -C kernel` in a checkout, which needs ocamlopt (Debian: apt-get install "
@@ -27,7 +27,10 @@ _ACCEPTED, _REFUSED = 0, 1
 
 
 def find_kernel() -> Path | None:
-    """Return the path of the kernel's program; ``None`` if it is not there."""
+    """Return the path of the kernel's program; if the program is not installed, return ``None``.
+
+    If the environment variable names a path, only this path is tried.
+    """
     named = os.environ.get(VARIABLE)
     package = Path(__file__).resolve().parent
     places = [package / NAME, package.parents[1] / "kernel" / NAME]
@@ -44,15 +47,15 @@ def check_by_kernel(
     """Check a proof with the kernel.
 
     Args:
-        history: the history of the verdict.
-        spec: the lowered specification, as it was written.
-        proof: the proof.
+        history: the history that the verdict is about.
+        spec: the lowered specification, before any theorem replaced it.
+        proof: the proof, which must be a witness or a refutation.
         seconds: the time after which the kernel is stopped; ``None`` for no limit.
 
     Raises:
-        CertificateRejected: the kernel refuses the proof.
-        NotCertifiedError: the kernel is not there, does not cover the level, the history or the
-            proof, or gives up.
+        CertificateRejected: if the kernel rejects the proof.
+        NotCertifiedError: if the kernel is not installed, does not support the level, the history
+            or the proof, or stops without a decision.
     """
     from isolang.certify.kernel_text import LevelText, beyond
 
@@ -70,10 +73,10 @@ def check_by_kernel(
 
 
 def kernel_text(history: History, spec: Spec, proof: Proof) -> str:
-    """Return a history, a level and a proof as the kernel reads them.
+    """Return a history, a level and a proof as text in the kernel's input format.
 
     Raises:
-        NotCertifiedError: the kernel does not cover one of them.
+        NotCertifiedError: if the kernel does not support the history, the level or the proof.
     """
     from isolang.certify.kernel_steps import refutation_text
     from isolang.certify.kernel_text import (
@@ -97,11 +100,12 @@ def run_kernel(program: Path, text: str, seconds: float | None = None) -> tuple[
     """Run the kernel on a text, and return its exit code and the line that it prints.
 
     Raises:
-        NotCertifiedError: the program cannot be started, or does not end in time.
+        NotCertifiedError: if the program cannot be started, or does not end in time.
     """
     from isolang.certify.kernel_text import beyond
 
-    # The extracted functions recurse along lists, so they get all the stack that there is.
+    # The program's functions, which Coq extracted, recurse along lists. Therefore the limit on the
+    # stack is raised as far as possible.
     stack = 'ulimit -s unlimited 2>/dev/null || ulimit -s "$(ulimit -H -s)"; exec "$0"'
     try:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Collects the numbered steps of a refutation, and finds which of them imply a clause."""
+"""Collects the numbered steps of a kernel refutation, and finds the steps that imply a clause."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from isolang.certify.kernel_text import beyond
 
 
 class Clauses:
-    """The steps so far, each with its clause.
+    """The steps that were added so far, each with the clause that it proves.
 
-    A literal is a number; its negation is the negative number. A clause is a list of literals. The
-    number of a step is its place, from 1 on.
+    A literal is a positive number, and its negation is the negative number. A clause is a list of
+    literals. Steps are numbered from 1, in the order in which they were added.
     """
 
     def __init__(self) -> None:
         self.steps: list[str] = []
-        self._clauses: list[list[int]] = [[]]  # steps are numbered from 1
-        self._with: defaultdict[int, list[int]] = defaultdict(list)  # literal -> steps
+        self._clauses: list[list[int]] = [[]]  # the empty first entry lets numbers begin at 1
+        self._with: defaultdict[int, list[int]] = defaultdict(list)  # the steps with each literal
         self._units: list[int] = []
         self._is_done = False
 
     @property
     def is_done(self) -> bool:
-        """Return whether a clause is empty."""
+        """Return whether some step has proved the empty clause, which ends the refutation."""
         return self._is_done
 
     def add(self, text: str, clause: list[int]) -> None:
-        """Add a step, written as ``text``, that proves ``clause``."""
+        """Add a step with the line ``text`` in the kernel's input, which proves ``clause``."""
         if self._is_done:
             return  # the kernel stops at the empty clause
         self._is_done = not clause
@@ -42,7 +42,11 @@ class Clauses:
             self._units.append(place)
 
     def propagate(self, clause: list[int]) -> bool:
-        """Add the clause if it follows by unit propagation; return whether it does."""
+        """Add a step that proves a clause by unit propagation, and return whether this is possible.
+
+        If the clause does not follow from the earlier clauses by unit propagation, no step is
+        added.
+        """
         clause = list(dict.fromkeys(clause))
         if any(-literal in clause for literal in clause):
             raise beyond("a step that is always true")
@@ -58,7 +62,10 @@ class Clauses:
                     reason[literal] = step
 
         def rest(step: int) -> list[int] | None:
-            """Return the literals of a clause that are not false; ``None`` if two or one true."""
+            """Return the literals of a clause that may still become true, at most one.
+
+            Return ``None`` if the clause has a true literal, or two literals without a value.
+            """
             free = 0
             for literal in self._clauses[step]:
                 if -literal in true or literal == free:
@@ -99,5 +106,5 @@ class Clauses:
 
 
 def listed(numbers: Sequence[int]) -> str:
-    """Return numbers as the kernel reads them: how many there are, and then each."""
+    """Return numbers in the kernel's input format: the count, followed by the numbers."""
     return " ".join(map(str, (len(numbers), *numbers)))

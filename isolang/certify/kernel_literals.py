@@ -1,4 +1,4 @@
-"""Numbers the literals of a refutation, and adds the facts that each new literal needs."""
+"""Numbers the literals of a refutation, and adds the steps that each new literal requires."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from isolang.certify.kernel_clauses import Clauses, listed
 from isolang.certify.kernel_text import HistoryText, LevelText, beyond
 
 ROUNDS: Final = 3
-"""How often the kernel applies the axioms of an order to the edges of a cycle."""
+"""How many times the kernel applies the axioms of an order to the edges of a cycle."""
 
 
 class Literals:
-    """The literals so far, and what the kernel has to know of each.
+    """The literals of a refutation, with the steps that tell the kernel what the literals imply.
 
     Attributes:
-        atoms: the number of each literal, by what it means.
-        is_inclusion: the literals that a transaction counts.
-        clauses: the steps so far.
+        atoms: the number of each literal, by the content of the literal.
+        is_inclusion: the literals that say that a transaction is included.
+        clauses: the steps that were added so far.
     """
 
     def __init__(self, text: HistoryText, level: LevelText, clauses: Clauses) -> None:
@@ -31,15 +31,15 @@ class Literals:
         self._facts = text.facts
         self._level = level
         self._sources_of: defaultdict[int, list[int]] = defaultdict(list)
-        self._compared: set[tuple[int, int, int]] = set()  # keys and writers
-        self._telling_of: dict[int, list[int]] = {}  # key -> list reads
+        self._compared: set[tuple[int, int, int]] = set()  # each has a key and two writers
+        self._telling_of: dict[int, list[int]] = {}  # the list reads of each key
 
     def number(self, t: int) -> int:
-        """Return the number of a transaction in the text."""
+        """Return the number that a transaction has in the kernel's input."""
         return self._text.number(t)
 
     def atom(self, *atom: object) -> tuple[int, bool]:
-        """Return the literal, and whether it is new."""
+        """Return the number of the literal with this content, and whether the literal is new."""
         new = atom not in self.atoms
         if new:
             self.atoms[atom] = len(self.atoms) + 1
@@ -48,27 +48,30 @@ class Literals:
         return self.atoms[atom], new
 
     def is_open(self, t: int) -> bool:
-        """Return whether the outcome of a transaction is not known."""
+        """Return whether a transaction is indeterminate."""
         return t != self._facts.n and self._facts.status[t] == INDETERMINATE
 
     def included(self, t: int) -> int:
-        """Return the literal that an indeterminate transaction counts."""
+        """Return the literal that says that an indeterminate transaction is included."""
         return self.atom("in", self.number(t))[0]
 
     def inclusions(self, *txns: int) -> list[int]:
-        """Return the literals that the indeterminate ones of these transactions count."""
+        """Return the literals that say which indeterminate ones of these are included.
+
+        Transactions that are not indeterminate have no such literal.
+        """
         return sorted({self.included(t) for t in txns if self.is_open(t)})
 
     def condition(self, *txns: int) -> str:
-        """Return the literals that these transactions count, as text."""
+        """Return the literals of :meth:`inclusions` in the kernel's input format."""
         return listed(self.inclusions(*txns))
 
     def unless(self, *txns: int) -> list[int]:
-        """Return the negations of the literals that these transactions count."""
+        """Return the negations of the literals of :meth:`inclusions`."""
         return [-literal for literal in self.inclusions(*txns)]
 
     def literal(self, positive: bool, of: s.Literal) -> int:
-        """Return the number of a refutation's literal."""
+        """Return the number of a literal of the refutation, which is negative if it is negated."""
         match of:
             case s.Source(op=op, txn=txn):
                 literal = self.source(op, txn)
@@ -79,7 +82,12 @@ class Literals:
         return literal if positive else -literal
 
     def source(self, op: int, u: int) -> int:
-        """Return the literal that a read reads from a transaction, and add what it implies."""
+        """Return the literal that says that a read has a transaction as its source.
+
+        If the literal is new, add steps that say that a read has only one source, and that the
+        reader and the source are included. If the read has only one candidate, also add the step
+        for this choice.
+        """
         if op not in self._text.place:
             raise beyond(f"a source of operation {op}")
         txn, number = self._text.place[op]
@@ -95,7 +103,10 @@ class Literals:
         return literal
 
     def choose(self, op: int, *, nothing: bool = False) -> None:
-        """Add that a read has one of its sources, or none at all if ``nothing``."""
+        """Add the step that says that a read of an included transaction has one of its candidates.
+
+        If ``nothing`` is set, the step says that the read has no candidate.
+        """
         txn, number = self._text.place[op]
         sources = () if nothing else self._facts.candidates(op)
         literals = [self.source(op, u) for u in sources]
@@ -106,7 +117,10 @@ class Literals:
         )
 
     def before(self, key: int, a: int, b: int) -> int:
-        """Return the literal that one writer of a key precedes another, and add what it implies."""
+        """Return the literal that says that one writer of a key precedes another writer.
+
+        If the literal is new, add the steps that relate it to other literals.
+        """
         ordered = self._level.order is not None
 
         def atom(first: int, second: int) -> tuple[object, ...]:
@@ -137,7 +151,7 @@ class Literals:
         return literal
 
     def _step_first(self, literal: int, opposite: tuple[object, ...], b: int) -> None:
-        """Add the fact that T0 comes first."""
+        """Add the steps that say that T0 precedes the writer ``b``."""
         if self._level.order is None:
             self.clauses.add(f"first {literal} {self.condition(b)}", [literal, *self.unless(b)])
             return
@@ -149,7 +163,11 @@ class Literals:
         )
 
     def _telling(self, key: int) -> list[int]:
-        """Return the list reads that show the order of a key: a certain one, and the others."""
+        """Return the list reads of a key that may show the order of its writers.
+
+        These are the read by an included transaction that shows the most transactions, and all
+        reads by indeterminate transactions.
+        """
         facts = self._facts
         if key not in self._telling_of:
             certain = facts.most_telling_list(key)
@@ -159,7 +177,7 @@ class Literals:
         return self._telling_of[key]
 
     def _step_shown(self, literal: int, op: int, key: int, a: int, b: int) -> None:
-        """Add the fact that a list read shows that ``a`` precedes ``b``."""
+        """Add the steps by which a list read shows that ``a`` precedes ``b``."""
         if self._level.order is None:
             self.add_listed(literal, op, a, b)
             return
@@ -172,7 +190,7 @@ class Literals:
         self.clauses.add(f"cycle 0 {ROUNDS} 2 ww {shown} ww {back}", [-shown, -back])
 
     def add_listed(self, literal: int, op: int, a: int, b: int) -> None:
-        """Add the fact that a list read shows an order of versions, which a literal states."""
+        """Add a step that proves ``literal``, because a list read shows ``a`` before ``b``."""
         facts = self._facts
         txn, number = self._text.place[op]
         reader = facts.txn_of[op]
@@ -187,7 +205,7 @@ class Literals:
         )
 
     def elements_of_others(self, op: int) -> list[int]:
-        """Return the elements of a list read after the initial ones and before own ones."""
+        """Return the elements of a list read, without the initial elements and the reader's own."""
         facts = self._facts
         values = facts.list_of(op)
         first = len(self._text.beginning(facts.key[op]))

@@ -1,12 +1,13 @@
-"""Writes a refutation as the steps that the kernel checks.
+"""Translates a refutation to the steps that the kernel checks.
 
-A refutation of isolang leaves out facts that its checkers derive themselves: which transactions
-certainly count, that a read has one source, that two orders of two writers are opposites. For the
-kernel each such fact is a step of its own, which this module adds where a literal first needs it.
-The kernel does not search either, so a step by unit propagation names the clauses that it uses, in
-their order.
+A refutation leaves out facts that isolang's own checkers derive: which transactions are included in
+every choice, that a read has only one source, and that of two orders of two writers only one holds.
+For the kernel, each of these facts is a separate step. This module adds the step when a literal
+first needs the fact. Because the kernel does not search, a step by unit propagation lists the
+clauses that it uses, in the order of their use.
 
-A mistake in this module makes the kernel refuse a proof; it cannot make the kernel accept one.
+A mistake in this module can make the kernel reject a correct proof, but it cannot make the kernel
+accept a wrong proof.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from isolang.language.meaning.core import Spec
 
 
 def refutation_text(text: HistoryText, level: LevelText, spec: Spec, proof: Refutation) -> str:
-    """Return a refutation as text.
+    """Return a refutation as text in the kernel's input format.
 
     Raises:
-        NotCertifiedError: the kernel does not know one of the steps.
+        NotCertifiedError: if the kernel does not support one of the steps.
     """
     writer = _Steps(text, level, spec)
     for step in proof.steps:
@@ -39,7 +40,7 @@ def refutation_text(text: HistoryText, level: LevelText, spec: Spec, proof: Refu
 
 
 class _Steps:
-    """A refutation as the kernel reads it, step by step."""
+    """Translates the steps of a refutation one by one to steps of the kernel."""
 
     def __init__(self, text: HistoryText, level: LevelText, spec: Spec) -> None:
         self._text = text
@@ -53,11 +54,11 @@ class _Steps:
 
     @property
     def is_done(self) -> bool:
-        """Return whether a clause is empty."""
+        """Return whether some step has proved the empty clause."""
         return self._clauses.is_done
 
     def text(self) -> str:
-        """Return the refutation, with a last step to the empty clause if there is none yet."""
+        """Return the translated refutation, which ends with a step that proves the empty clause."""
         if not self.is_done:
             self._propagate([])
         literals = [
@@ -69,7 +70,7 @@ class _Steps:
         )
 
     def add(self, step: s.Step) -> None:
-        """Add a step, and the facts that it uses."""
+        """Translate a step, and add the steps for the facts that it uses."""
         match step:
             case s.AnomalyStep(kind=kind, txn=txn, op=op, other_op=other):
                 of_two = kind == Anomaly.INCOMPATIBLE_ORDER and other is not None
@@ -78,7 +79,7 @@ class _Steps:
                 if self._facts.is_list(op):
                     self._anomaly_of_lists(op, other if of_two else None)
                 elif self._facts.is_external(op):
-                    # The exporter writes such a value as one that no version has.
+                    # The kernel's input gives this read a value that no version has.
                     self._literals.choose(op, nothing=kind == Anomaly.TWO_VALUES)
                 else:
                     self._clauses.add(
@@ -95,7 +96,7 @@ class _Steps:
                 self._clauses.add(f"order {listed(literals)}", [-v for v in literals])
             case s.RupStep(literals=literals):
                 clause = [self._literals.literal(positive, of) for positive, of in literals]
-                # The order of a transaction that does not count has no meaning for the kernel.
+                # For the kernel, an order says nothing about a transaction that is not included.
                 excluded = {
                     -self._literals.included(t)
                     for _, of in literals
@@ -108,7 +109,7 @@ class _Steps:
                 raise beyond("the refutation is an exhaustive search")
 
     def _anomaly_of_lists(self, op: int, other: int | None) -> None:
-        """Add the steps by which one or two list reads contradict the history."""
+        """Add the steps that derive a contradiction from one list read, or from two list reads."""
         facts = self._facts
         if other is not None:
             self._lists.contradict(op, other)
@@ -120,7 +121,10 @@ class _Steps:
         self._propagate(self._literals.unless(*dict.fromkeys(readers)))
 
     def _edges(self, edges: Iterable[s.Edge]) -> tuple[list[str], list[int]]:
-        """Return edges as text, and the negation of what they assume."""
+        """Return edges as lines of the kernel's input, and the clause that forbids the edges.
+
+        The clause consists of the negations of the literals that the edges require.
+        """
         found: list[str] = []
         clause: list[int] = []
         for edge in edges:
@@ -177,13 +181,13 @@ class _Steps:
         self._clauses.add(f"cycle {number} {ROUNDS} {len(edges)} {' '.join(edges)}", clause)
 
     def _shorten(self, clause: list[int]) -> None:
-        """Add the clause without its literals of inclusion, if the others imply them."""
+        """Add the clause without its literals about inclusion too, if unit propagation gives it."""
         less = [literal for literal in clause if abs(literal) not in self._literals.is_inclusion]
         if len(less) < len(clause):
             self._clauses.propagate(less)
 
     def _state_forced(self) -> None:
-        """Add the facts that make indeterminate transactions count in every choice."""
+        """Add the steps that show which indeterminate transactions are included in every choice."""
         facts = self._facts
         if self._forced_stated:
             return
@@ -204,10 +208,10 @@ class _Steps:
                     self._literals.source(op, candidates[0])
 
     def _propagate(self, clause: list[int]) -> None:
-        """Add a clause that follows by unit propagation.
+        """Add a clause that follows from the earlier clauses by unit propagation.
 
         Raises:
-            NotCertifiedError: it does not follow.
+            NotCertifiedError: if the clause does not follow by unit propagation.
         """
         if not self._clauses.propagate(clause):
             self._state_forced()
@@ -216,7 +220,7 @@ class _Steps:
 
 
 class _ListAnomalies:
-    """Adds the steps by which list reads contradict the history, or one another."""
+    """Adds the steps by which list reads contradict the rest of the history, or each other."""
 
     def __init__(self, text: HistoryText, literals: Literals) -> None:
         self._text = text
@@ -225,7 +229,7 @@ class _ListAnomalies:
         self._add = literals.clauses.add
 
     def contradict(self, op: int, other: int) -> None:
-        """Add the orders that two list reads show where they differ first."""
+        """Add the steps for the opposite orders that two list reads show where they first vary."""
         facts = self._facts
         for value, second in zip(facts.list_of(op), facts.list_of(other), strict=False):
             if value != second:
@@ -236,7 +240,10 @@ class _ListAnomalies:
                 return
 
     def _opposite(self, op: int, other: int, a: int, b: int) -> None:
-        """Add that one list read shows ``a`` before ``b``, and another the opposite."""
+        """Add the steps that say that one list read shows ``a`` before ``b``.
+
+        The steps also say that the other list read shows ``b`` before ``a``.
+        """
         key = self._facts.key[op] + 1
         forth, _ = self._literals.atom(
             "before", key, self._literals.number(a), self._literals.number(b)
@@ -248,12 +255,12 @@ class _ListAnomalies:
             if self._facts.shows(one, first, second):
                 self._literals.add_listed(literal, one, first, second)
         self._add(f"order {listed([forth, back])}", [-forth, -back])
-        # Who appended an element counts, because the list shows it.
+        # The writers of the elements are included, because the lists show their elements.
         for one in (op, other):
             self.state_shown(one)
 
     def tear(self, op: int) -> None:
-        """Add each fact by which one list read contradicts the writes."""
+        """Add a step for each way in which a single list read contradicts the history's writes."""
         facts = self._facts
         txn, number = self._text.place[op]
         key, reader = facts.key[op], facts.txn_of[op]
@@ -286,7 +293,7 @@ class _ListAnomalies:
                 self._split(op, again, between)
 
     def _split(self, op: int, a: int, b: int) -> None:
-        """Add that a list read shows an element of ``b`` between elements of ``a``."""
+        """Add the steps for a list read that shows an element of ``b`` between those of ``a``."""
         self._opposite(op, op, a, b)
         key = self._facts.key[op] + 1
         back = self._literals.atoms[
@@ -295,7 +302,10 @@ class _ListAnomalies:
         self._literals.add_listed(back, op, b, a)
 
     def state_shown(self, op: int) -> None:
-        """Add that the writers of a list read's elements count."""
+        """Add steps that say which writers a list read shows to be included.
+
+        The writers of the elements are included if the reader is included.
+        """
         facts = self._facts
         txn, number = self._text.place[op]
         reader = facts.txn_of[op]

@@ -1,7 +1,8 @@
-"""Writes a history, a level and a witness as the text that the kernel reads.
+"""Translates a history, a level and a witness to the text that the kernel reads.
 
-``kernel/README.md`` describes the text. The kernel is proved, so its verdict is a theorem about the
-text. Only this module ensures that the text describes the given history and specification.
+``kernel/README.md`` describes the format of the text. Because the kernel is proved correct, its
+verdict is a theorem about the text. Only this module ensures that the text describes the given
+history and specification.
 """
 
 from __future__ import annotations
@@ -52,9 +53,9 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 NOWHERE: Final = 1 << 50
-"""The value of a read that no version can have."""
+"""The value in the text of a read whose value no version can have."""
 _INITIAL: Final = NOWHERE + 1
-"""The value of a read that names the initial version."""
+"""The value in the text of a read that names the initial version as its source."""
 _NO_TIME: Final = 1 << 62
 _OUTCOMES: Final = {COMMITTED: "c", INDETERMINATE: "u", ABORTED: "a", INITIAL: "a"}
 _HISTORY_RELATIONS: Final = ("so", "rt", "init", "id")
@@ -62,28 +63,29 @@ _KEYED: Final = ("wr", "ww", "rw")
 
 
 def beyond(reason: str) -> NotCertifiedError:
-    """Return the error that the kernel does not cover something."""
+    """Return the error for something that the kernel does not support."""
     return NotCertifiedError(f"not certified by the kernel: {reason}")
 
 
 class LevelText:
-    """A specification in the kernel's language.
+    """A specification, translated to the kernel's language.
 
     Attributes:
-        order: the name of the order of all transactions; ``None`` without one.
-        checks: the checks as text.
-        number: the place of each check of the specification in ``checks``.
-        may_refuse: why the kernel may refuse a proof that holds; empty if it does not.
+        order: the name of the order of all transactions; ``None`` if the specification has no such
+            order.
+        checks: the text of each translated check.
+        number: for each check of the specification by name, its index in ``checks``.
+        may_refuse: why the kernel may reject a correct proof; empty if it never does.
 
     Raises:
-        NotCertifiedError: the kernel's language cannot express the specification.
+        NotCertifiedError: if the kernel's language cannot express the specification.
     """
 
     def __init__(self, spec: Spec, *, lists: bool = False) -> None:
         """Translate a specification.
 
         Args:
-            spec: the lowered specification, as it was written.
+            spec: the lowered specification, before any theorem replaced it.
             lists: whether the history has lists, whose reads show a part of the version order.
         """
         self.order: str | None = None
@@ -91,7 +93,7 @@ class LevelText:
         self.checks: list[str] = []
         self.number: dict[str, int] = {}
         self.may_refuse = ""
-        self._orders_versions = False  # whether ww is being written in place of vo
+        self._orders_versions = False  # whether `ww` replaces `vo` in this expression
         self._add_order(spec)
         for check in spec.checks:
             if not check.flag:
@@ -99,17 +101,17 @@ class LevelText:
                 self._add(check)
 
     def __str__(self) -> str:
-        """Return the text."""
+        """Return the specification as text in the kernel's input format."""
         kind = "no-order" if self.order is None else "order"
         return "\n".join([f"level {kind} {len(self.checks)}", *self.checks, ""])
 
     def mentions(self, word: str) -> bool:
-        """Return whether a check uses a word of the kernel's language."""
+        """Return whether some check contains a word of the kernel's language."""
         return any(word in check.split() for check in self.checks)
 
     @property
     def judges_reads(self) -> bool:
-        """Return whether a check uses reads."""
+        """Return whether some check uses reads."""
         return any(self.mentions(word) for word in ("wr", "rw", "R"))
 
     def _add_order(self, spec: Spec) -> None:
@@ -131,12 +133,15 @@ class LevelText:
             self._orders_versions = False
 
     def _least(self, e: Core) -> Core | None:
-        """Return an expression with the version orders in place of ``vo``; ``None`` if empty.
+        """Return an expression with ``ww`` in place of ``vo``; if it is empty, return ``None``.
 
-        Only list reads and stated versions give ``vo`` a pair. SOUND BECAUSE no other check uses
-        ``ww``: if an order of all transactions contains what lists show, it orders the writers of
-        each list in a way that explains its reads, so it contains some legal version orders; and
-        these contain what lists show.
+        Only list reads and stated versions give pairs to ``vo``. If the history has no lists,
+        ``vo`` is therefore left out.
+
+        SOUND BECAUSE no other check uses ``ww``. If an order of all transactions contains the
+        orders that lists show, it orders the writers of each list in a way that explains the reads
+        of the list. Therefore it contains some legal version orders, and these contain the orders
+        that lists show.
         """
         if isinstance(e, Union):
             parts = [part for p in e.parts if (part := self._least(p)) is not None]
@@ -163,7 +168,7 @@ class LevelText:
         ):
             e = Diff(e.of(e.body.left), Rel("id"))  # `for x: (a \ id)` is `(for x: a) \ id`
         if isinstance(e, Diff) and e.right == Rel("id"):
-            # The kernel removes the identity from what an order must contain exactly.
+            # In an axiom on the order, the kernel subtracts the identity exactly.
             self.checks.append(f"inorder minus {self._expr(e.left, ())} id")
         else:
             self.checks.append(f"inorder {self._expr(e, ())}")
@@ -205,7 +210,7 @@ class LevelText:
             case Lift(arg=Rel(name=("W" | "R") as name, key=key)):
                 return f"{name} {_key(key, keys)}"
             case ForKey(key=key, body=body, within=None):
-                # A key that hides another one of the same name: the last one counts.
+                # If an inner key has the same name as an outer key, the name means the inner key.
                 return f"for {len(keys)} {self._expr(body, (*keys, key))}"
         raise beyond(f"the expression {_named(e)}")
 
@@ -219,7 +224,7 @@ def _key(key: str | None, keys: tuple[str, ...]) -> str:
 
 
 def _named(e: Core) -> str:
-    """Return a few words for an expression that the kernel does not know."""
+    """Return a short description of an expression that the kernel does not support."""
     match e:
         case Lift(arg=arg):
             return f"[{_named(arg)}]"
@@ -233,19 +238,20 @@ def _named(e: Core) -> str:
 
 
 class HistoryText:
-    """A history in the kernel's form.
+    """A history, translated to the kernel's input format.
 
-    A value is a number of the history, and each read says which value it returned. If some reads
-    name the write that they saw, or set-reads meet declared initial values, each write has a number
-    of its own instead, and a read says which writes it may have seen.
+    Usually, the values in the text are the value numbers of the history, and a read states the
+    value that it returned. If some reads name the write that they saw, or some set-reads are about
+    keys with declared initial values, each write gets a different number instead. Each read then
+    lists the writes that it may have seen.
 
     Attributes:
         facts: the facts of the history.
-        place: for each operation that the kernel knows, its transaction and its number there, as
-            the kernel counts them.
+        place: for each operation in the text, the number of its transaction in the text and the
+            number of the operation in this transaction. Both are numbered as in the kernel.
 
     Raises:
-        NotCertifiedError: the kernel's histories cannot express this one.
+        NotCertifiedError: if the kernel's histories cannot express this history.
     """
 
     def __init__(self, history: History, level: LevelText) -> None:
@@ -276,23 +282,23 @@ class HistoryText:
         )
 
     def __str__(self) -> str:
-        """Return the text."""
+        """Return the history as text in the kernel's input format."""
         return self._text
 
     def number(self, t: int) -> int:
-        """Return the kernel's number of a transaction."""
+        """Return the number that a transaction has in the kernel's input."""
         return 1 if t == self.facts.n else t + 2
 
     def beginning(self, key: int) -> list[int]:
-        """Return the elements of the initial list of a key."""
+        """Return the elements of a key's initial list."""
         facts = self.facts
         return [facts.value[op] for op in facts.writes_by(facts.n, key)]
 
     def _list_keys(self) -> set[int]:
-        """Return the keys that are lists.
+        """Return the keys whose values are lists.
 
         Raises:
-            NotCertifiedError: a key is both a register and a list.
+            NotCertifiedError: if a key is used both as a register and as a list.
         """
         facts = self.facts
         lists: set[int] = set()
@@ -310,7 +316,7 @@ class HistoryText:
         return lists
 
     def _numbers_writes(self) -> bool:
-        """Return whether each write has a number of its own, since values do not say enough."""
+        """Return whether each write gets its own number because values do not determine sources."""
         facts = self.facts
         return any(
             facts.source[op] >= 0
@@ -320,10 +326,10 @@ class HistoryText:
         )
 
     def _require_one_initial_value(self) -> None:
-        """Require that reads which name the initial version of a key return one value.
+        """Require that all reads that name the initial version of a key return the same value.
 
         Raises:
-            NotCertifiedError: two of them contradict each other.
+            NotCertifiedError: if two of these reads return different values.
         """
         facts = self.facts
         found: dict[int, int] = {}
@@ -350,14 +356,14 @@ class HistoryText:
         return "-" if not self.facts.has_time or abs(time) >= _NO_TIME else str(time - self._first)
 
     def _operation(self, op: int) -> str:
-        """Return an operation as text; empty if it says nothing."""
+        """Return an operation as text; return an empty text if the kernel does not need it."""
         facts = self.facts
         kind, key = facts.kind[op], facts.key[op] + 1
         writes = kind in (WRITE, APPEND)
         if not facts.ok[op] or (not writes and facts.value[op] == UNKNOWN_VALUE):
             return ""
         if not facts.live(facts.txn_of[op]):
-            return f"w {key} {NOWHERE}" if writes else ""  # of an aborted transaction
+            return f"w {key} {NOWHERE}" if writes else ""  # the transaction is aborted
         if facts.key[op] in self._lists:
             if writes:
                 return f"w {key} {facts.value[op]}"
@@ -376,7 +382,7 @@ class HistoryText:
         return write + 1 if self._by_write else self.facts.as_read(self.facts.value[write])
 
     def _value(self, op: int) -> int:
-        """Return the value that a read returned, or a value of the initial version alone."""
+        """Return the value that the text states for a read: the returned or a special value."""
         facts = self.facts
         source = facts.source[op]
         if source == BY_VALUE:
@@ -404,7 +410,7 @@ class HistoryText:
         return [source + 1] if explains else []
 
     def _initial_values(self) -> str:
-        """Return the values that reads of each initial version may return, if not only nil."""
+        """Return, as text, the values of initial versions that are not only nil."""
         facts = self.facts
         entries: list[str] = []
         for key in range(facts.keys):
@@ -421,14 +427,14 @@ class HistoryText:
         return "".join([f"initial {len(entries)}", *entries])
 
     def _beginnings(self) -> str:
-        """Return the elements of each initial list that is not empty."""
+        """Return, as text, the elements of each initial list that is not empty."""
         found = {key: self.beginning(key) for key in sorted(self._lists)}
         entries = [_with_list("", key + 1, values) for key, values in found.items() if values]
         return "".join([f"beginning {len(entries)}", *entries])
 
 
 def has_lists(history: History) -> bool:
-    """Return whether a history appends to lists, or reads them."""
+    """Return whether a history appends to lists or reads lists."""
     kinds = history.columns.op_kind
     return bool(((kinds == APPEND) | (kinds == READ_LIST)).any())
 
@@ -438,10 +444,10 @@ def _with_list(word: str, key: int, values: Sequence[int]) -> str:
 
 
 def witness_text(text: HistoryText, witness: Witness) -> str:
-    """Return a witness as text.
+    """Return a witness as text in the kernel's input format.
 
     Raises:
-        NotCertifiedError: the witness is of a kind that the kernel does not know.
+        NotCertifiedError: if the kernel does not support this kind of witness.
     """
     if witness.commits is not None:
         raise beyond("the witness orders COMMITs")

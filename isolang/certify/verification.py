@@ -114,7 +114,7 @@ def accept_by_kernel(
     *,
     seconds: float | None = None,
 ) -> Acceptance:
-    """Check a proof with the kernel too, and return what the three checkers accept.
+    """Check a proof with the kernel as well, and return the combined result of the three checkers.
 
     Args:
         accepted: how much of the proof the other two checkers accept.
@@ -124,7 +124,7 @@ def accept_by_kernel(
         seconds: the time after which the kernel is stopped; ``None`` for no limit.
 
     Raises:
-        CertificateRejected: the kernel refuses the proof.
+        CertificateRejected: if the kernel rejects the proof.
     """
     from isolang.certify.kernel import check_by_kernel
 

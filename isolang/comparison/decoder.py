@@ -9,7 +9,7 @@ from isolang.comparison.variables import HistoryVariables
 
 
 class Decoder:
-    """Translates one model to the history that it represents."""
+    """Translates one model to the history that the model represents."""
 
     def __init__(self, variables: HistoryVariables, model: Sequence[int]) -> None:
         """Keep the variables of the histories, and a model of their circuit."""

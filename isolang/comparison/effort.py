@@ -1,4 +1,4 @@
-"""Limits the work of a comparison by counting it, so equal comparisons get equal answers."""
+"""Limits the work of a comparison by counting it, because equal comparisons need equal answers."""
 
 from __future__ import annotations
 

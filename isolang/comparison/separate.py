@@ -154,7 +154,7 @@ class Separator:
         Args:
             allows: the specification that the history must satisfy.
             effort: the limit of the search.
-            more: literals of further conditions, all of which must be true.
+            more: literals of further conditions, all of which the history must meet.
 
         Raises:
             TimeoutError: if the search reaches its limit.

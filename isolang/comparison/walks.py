@@ -205,7 +205,7 @@ def prove_implication(
 
 
 def may_overlap(levels: Sequence[Normal]) -> bool:
-    """Return whether some levels compare times and sessions, so overlaps in a session matter."""
+    """Return whether some levels compare both times and sessions, for which overlaps matter."""
     names = frozenset().union(*(level.mentioned() for level in levels))
     return bool(names & COMPARING_TIMES and names & COMPARING_SESSIONS)
 
@@ -382,10 +382,7 @@ def _equal(one: Dfa, other: Dfa) -> bool:
 
 
 def _walked(e: Core, *, of_key: bool) -> Core:
-    """Return the expression without its key if walks stay with one key, and else unchanged.
-
-    SOUND BECAUSE the tests of both specifications then test for accesses to that key.
-    """
+    """Return the expression without its key if walks stay with one key; otherwise unchanged."""
     if of_key and isinstance(e, ForKey):
         with suppress(NotRegularError):
             return of_one_key(e)

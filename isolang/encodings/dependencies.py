@@ -182,10 +182,7 @@ def _overwrites(
 
 
 def _next_ones(chains: Chains, reads: _Reads) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return the ``rw`` pairs from reads before the tail of a chain to the chain's next writer.
-
-    The arrays are those of ``_overwrites``.
-    """
+    """Return the ``rw`` pairs from reads before a chain's tail to the next writer in the chain."""
     read, point, choice = reads
     (inside,) = np.nonzero(chains.next[point] >= 0)
     writer = chains.next[point[inside]]

@@ -80,7 +80,7 @@ class Contradiction(Struct, frozen=True):
 
 
 class CaseSplit(Struct, frozen=True):
-    """The end of an argument that splits into cases, one of which must hold but all are refuted.
+    """The end of an argument in which one of several cases must hold, but each of them is refuted.
 
     Attributes:
         choice: the step for the read whose possible sources are the cases; ``None`` if the cases

@@ -40,7 +40,7 @@ class TooLongError(Exception):
 
 
 def edges_in(steps: Iterable[Step]) -> int:
-    """Return how many edges the cycles of a refutation have together."""
+    """Return how many edges the cycles of a refutation have in total."""
     return sum(len(step.edges) for step in steps if isinstance(step, CycleStep))
 
 
@@ -61,7 +61,7 @@ class Reasoner:
         self._fact = fact
         self._attempts = attempts
         self._clauses: list[Clause] = []
-        self._uses: defaultdict[Signed, list[int]] = defaultdict(list)  # opposite -> clauses
+        self._uses: defaultdict[Signed, list[int]] = defaultdict(list)  # clauses of its opposite
         self._open: list[
             tuple[Signed, ...]
         ] = []  # for each clause, the literals that the history alone does not decide

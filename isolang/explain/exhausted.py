@@ -1,4 +1,4 @@
-"""Explains unsat cores, which have no steps: no choice for some transactions meets the checks."""
+"""Explains an unsat core: some transactions and checks such that no choice satisfies the checks."""
 
 from __future__ import annotations
 

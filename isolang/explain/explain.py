@@ -198,7 +198,7 @@ class _Explainer:
     def _argument(self) -> Argument:
         if edges_in(self._steps) > LARGEST:
             raise TooLongError
-        # For each candidate of such a read, an argument must explain why it is not the source.
+        # If a read has very many candidates, an argument would have to rule out each of them.
         choices = [step.op for step in self._steps if isinstance(step, ChoiceStep)]
         if any(len(self._facts.candidates(op)) > READABLE for op in choices):
             raise TooLongError

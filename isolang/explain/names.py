@@ -131,7 +131,7 @@ def suffix(relations: Collection[str]) -> str:
 
 
 _OF_PREDICATES: Final = {"fractured read": "phantom", "write skew": "predicate write skew"}
-"""The names of cycles if an anti-dependency is that of a predicate read, by their usual names."""
+"""The usual names of cycles in which an anti-dependency belongs to a predicate read."""
 
 
 def _in_one_statement(edges: Sequence[Edge], reads: Reads) -> bool:

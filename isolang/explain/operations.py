@@ -1,9 +1,4 @@
-"""Words the meanings of anomalies for logs of single operations, in terms such as linearizability.
-
-Each transaction of such a log is one operation, which reads, writes, or compares and sets one key.
-If operations form a cycle, they have no linearization (M. Herlihy, J. Wing, TOPLAS 12(3), 1990), or
-are not sequentially consistent (L. Lamport, 1979).
-"""
+"""States the meanings of anomalies for logs of single operations, in terms like linearizability."""
 
 from __future__ import annotations
 
@@ -58,7 +53,7 @@ def are_operations(history: History) -> bool:
 
 
 def failed_comparisons(history: History, shown: Collection[TransactionView]) -> tuple[str, ...]:
-    """Return the failed comparisons that an argument assumes to have run, as text.
+    """Return the names of the failed comparisons that an argument assumes to have run.
 
     Args:
         history: any history. Only in a log of operations are set-reads failed comparisons.

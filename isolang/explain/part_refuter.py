@@ -157,7 +157,7 @@ class PartRefuter:
         if self.out_of_effort():
             return None
         allowed = self._work
-        self._work = 0  # this stays so if the search uses up the work
+        self._work = 0  # this remains the value if the search uses up its work
         try:  # with the strategy whose proofs consist of cycles
             found, work = self._engine(problem, automata, allowed, "cdcl")
         except TimeoutError:

@@ -119,7 +119,9 @@ class Finder:
             # Small parts come first, because a search in the whole history may take long.
             attempts += (self.without_rw, self._minimal, self._relaxed_steps)
         for attempt in attempts:
-            # A short cycle may be only a part of an argument, and then not lead to a simpler one.
+            # If the best refutation so far is a short cycle, it may be only a part of an argument,
+            # from which no simpler refutation can be reached. Therefore the attempt also begins
+            # with the given steps.
             for start in (best,) if best is steps or cost(best)[3:] <= _SHORTEST else (best, steps):
                 if self.parts.out_of_effort():
                     return best

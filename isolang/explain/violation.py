@@ -217,11 +217,11 @@ class Violation(Struct, frozen=True, kw_only=True):
     failed_comparisons: tuple[str, ...] = ()
 
     def about(self) -> str:
-        """Return the meaning of the anomaly, which begins with its failed comparisons, if any."""
+        """Return the meaning of the anomaly, preceded by the failed comparisons that it needs."""
         return self._provided() + self.meaning
 
     def headline(self) -> str:
-        """Return the name and the meaning, which begin with the failed comparisons, if any."""
+        """Return the name and the meaning, preceded by the failed comparisons that they need."""
         return f"{self._provided()}{self.anomaly}: {self.meaning}"
 
     def _provided(self) -> str:

@@ -59,7 +59,9 @@ def implied_by(name: str) -> frozenset[str]:
 
 
 def among(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return, for each of some levels, which of them it implies with none of them in between.
+    """Return, for each of the given levels, the given levels that it implies directly.
+
+    A level is implied directly if none of the other given levels lies between them.
 
     >>> among(["ser", "si", "pl-3", "pl-1"])
     {'ser': ('si', 'pl-3'), 'si': ('pl-1',), 'pl-3': ('pl-1',), 'pl-1': ()}

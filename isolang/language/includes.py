@@ -133,7 +133,10 @@ def readable(name: str) -> str:
 
 
 class _Found(Struct, frozen=True):
-    """A text with the path of its file; ``None`` if it is not from a file or is in the library."""
+    """A text with the path of its file.
+
+    The path is ``None`` if the text is not from a file, or if it is a text of the library.
+    """
 
     source: SourceText
     path: Path | None

@@ -1,1 +1,1 @@
-"""Prints verdicts: a verdict becomes a report record, and the report becomes text, JSON or EDN."""
+"""Converts verdicts to report records, and writes these as text, JSON or EDN."""

@@ -30,7 +30,9 @@ Cell: TypeAlias = Styled | str
 
 
 class Grid(Struct, kw_only=True):
-    """Rows of cells, in columns that are as wide as their content; a paragraph is a single cell.
+    """Rows of cells, arranged in columns that are as wide as their content.
+
+    A paragraph is a grid with a single cell.
 
     Attributes:
         rows: the rows from top to bottom. If a row has fewer cells than others, the rest is empty.

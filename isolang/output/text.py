@@ -169,7 +169,7 @@ def _transactions(violation: Violation, report: Report, indent: int = 2) -> Iter
 
 
 def _named(node: ArgumentView | CycleView | SplitView | PlainReason) -> set[str]:
-    """Return the names of the transactions that the printed edges of an argument join."""
+    """Return the names of the transactions that are ends of the printed edges of an argument."""
     match node:
         case ArgumentView():
             inner = [*(lemma.reason for lemma in node.lemmas), node.conclusion]

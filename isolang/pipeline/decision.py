@@ -1,4 +1,4 @@
-"""Decides a history by a route, in four stages: solves, proves, certifies and explains."""
+"""Decides a history by a route, in four stages: solving, proving, certifying and explaining."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def decide(
 
 
 def _why_not_judgeable(spec: Spec, history: History) -> str:
-    """Return why the specification cannot judge the history; empty if it can."""
+    """Return the reason why the specification cannot judge the history; empty if there is none."""
     if history.files and not history.columns.transactions():
         return "the history has no transaction, so that no level could have been broken"
     if missing := without_levels(history, spec):
@@ -231,11 +231,11 @@ def _verdict(run: PairRun) -> Verdict:
 
 
 def _nearby(run: PairRun, reads: Sequence[int]) -> Refutation | None:
-    """Return a refutation that needs only one of these reads and transactions near it, or ``None``.
+    """Return a refutation that needs only one of these reads and transactions near the read.
 
-    If a predicate read missed a row, its session usually saw a version of this row, before or in
-    the same transaction. Then a few transactions violate most levels, but a search in the whole
-    history may take long to find these transactions.
+    If there is no such refutation, return ``None``. If a predicate read missed a row, its session
+    usually saw a version of this row, before or in the same transaction. Then a few transactions
+    violate most levels, but a search in the whole history may take long to find these transactions.
     """
     if not (reads and run.pair.is_engine and isinstance(run.route, Plan)):
         return None

@@ -213,7 +213,7 @@ class PairRun:
     # --- solve ---
 
     def solve(self) -> Answer:
-        """Solve the problem with the chosen pair.
+        """Solve the problem with the pair of an encoding and a solver that the run uses.
 
         Raises:
             TimeoutError: the deadline has passed.

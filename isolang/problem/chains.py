@@ -125,7 +125,7 @@ def combine(polygraph: Polygraph, *, allowed: bool) -> Chains:
 
 
 def _split(pairs: Ints, several: NDArray[np.bool_]) -> tuple[Ints, Ints]:
-    """Return the pairs in which ``several`` marks at least one writer, and the remaining pairs."""
+    """Return the pairs with a writer that ``several`` marks, and then the remaining pairs."""
     marked = several[pairs].any(axis=1)
     return pairs[marked], pairs[~marked]
 

@@ -54,7 +54,7 @@ class ExecutedOperation(Struct, frozen=True):
         kind: ``r`` for a read, or ``w`` for a write.
         key: the key that it read or wrote.
         value: the value that the read returned, or that was written.
-        name: the name that the program gives to the read; empty if it gives none.
+        name: the name of the variable that holds the value of the read; empty if there is none.
         own: whether the operation is a read of a key that its transaction had written.
     """
 
@@ -143,8 +143,8 @@ class _Trace:
             self.reads.append(step.key)
         if step.expected is not None and value is not None:
             expected = step.expected
-            # The trace continues, because traces must only grow: if its later writes disappeared,
-            # their readers would lose values, and perhaps this read would lose its value, too.
+            # The trace continues because traces must only grow. If its later writes disappeared,
+            # their readers would lose values, and as a result this read might lose its value, too.
             self.refused |= value != (
                 self._initial.get(step.key, 0) if expected == "nil" else expected
             )

@@ -40,7 +40,7 @@ def aborted(outcome: Outcome) -> str:
 
 
 def program_lines(table: OutcomeTable) -> Iterator[str]:
-    """Yield the program as text, with one transaction per line."""
+    """Yield the lines of the program's text, with one transaction on each line."""
     number = 0
     for session, own in enumerate(table.program.texts, 1):
         for written in own:
@@ -164,5 +164,5 @@ def _row(cells: list[str]) -> str:
 
 
 def escaped(value: str) -> str:
-    """Return LaTeX code that prints a text as it is."""
+    """Return LaTeX code that prints the characters of a text unchanged."""
     return visible(value).translate(_ESCAPES)

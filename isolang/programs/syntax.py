@@ -99,7 +99,7 @@ class Compared(Struct, frozen=True):
 
 
 class Combined(Struct, frozen=True):
-    """A combined condition: all hold (``and``), any holds (``or``), or one fails (``not``)."""
+    """A combination of conditions by ``and``, ``or`` or ``not``."""
 
     op: Literal["and", "or", "not"]
     parts: tuple[Condition, ...]
@@ -625,7 +625,7 @@ class _Parser(_ExpressionParser):
         return None
 
     def _change(self, known: set[str]) -> Step:
-        """Parse ``u(key, value, …)``, ``insert(key)`` or ``delete(key)``."""
+        """Parse a statement that changes a row, which is an update, an insert or a delete."""
         token = self._take()
         self._template_only(token.start, f"`{token.text}(…)`")
         self._need("(")

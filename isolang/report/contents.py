@@ -338,7 +338,7 @@ def _behind(history: History, edge: dict[str, Any]) -> dict[str, Any]:
 
 
 def _joined(history: History, txn: int, edge: dict[str, Any], place: str) -> int:
-    """Return the place inside a transaction of the operation that an edge joins; -1 for none."""
+    """Return the place in a transaction of the operation that an edge joins; -1 if none exists."""
     match place:
         case "first":
             return 0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 LONGEST: Final = 50_000
-"""At most this many transactions are listed in order, because longer lists cannot be read."""
+"""The largest number of transactions to list in order, because longer lists cannot be read."""
 
 
 class Order(Struct, frozen=True, kw_only=True):

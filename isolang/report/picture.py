@@ -56,7 +56,7 @@ class Line(Struct, frozen=True, kw_only=True):
 
 
 class Shape(Struct, frozen=True, kw_only=True):
-    """A filled polygon."""
+    """A polygon that is filled with one colour."""
 
     points: tuple[Point, ...]
     fill: str

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Outcome: TypeAlias = Literal["valid", "invalid", "unknown", "error"]
 
-_QUANTILE: Final = 1.96  # of the normal distribution, for intervals of 95 %
+_QUANTILE: Final = 1.96  # this quantile of the normal distribution gives intervals of 95 %
 _SHOWN: Final = 8  # a line lists at most this many seeds or versions
 
 
@@ -63,7 +63,7 @@ class RunVerdict(Struct, frozen=True, kw_only=True):
 
     @property
     def promise(self) -> tuple[str, str, str]:
-        """The target, the level that clients requested, and the specification."""
+        """The target, the level that the clients requested, and the judging specification."""
         return self.target, self.isolation, self.level
 
 
@@ -161,7 +161,7 @@ class KnownViolation(Struct, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> tuple[str, str, str, str]:
-        """The names that identify the violation among those of all runs."""
+        """The target, requested level, specification and anomaly, which identify the violation."""
         return self.target, self.isolation, self.level, self.anomaly
 
 
@@ -187,7 +187,7 @@ class Summary(Struct, frozen=True, kw_only=True):
     runs: tuple[RunVerdict, ...]
 
     def counts(self) -> Counter[str]:
-        """Return how often each verdict occurs."""
+        """Return how many runs have each verdict."""
         return Counter(run.verdict for run in self.runs)
 
 
@@ -195,7 +195,8 @@ def run_of(report: Report, source: str) -> RunVerdict:
     """Return the verdict that a report of ``--output json`` contains.
 
     Args:
-        report: the report; that of a run or an observation has further fields.
+        report: the report. The report of a recorded or observed run has further fields, which are
+            used if they are present.
         source: the file that contains the report.
     """
     target, version = target_and_version(getattr(report, "database", ""))
@@ -229,7 +230,7 @@ def run_of(report: Report, source: str) -> RunVerdict:
 
 
 def target_and_version(database: str) -> tuple[str, str]:
-    """Split what a database says of itself into its name and its version.
+    """Split the text by which a database names itself into the name and the version.
 
     >>> target_and_version("PostgreSQL 18.6 (Debian)"), target_and_version("mydb")
     (('PostgreSQL', '18.6'), ('mydb', ''))
@@ -247,7 +248,8 @@ def in_order_of_versions(version: str) -> tuple[tuple[bool, int, str], ...]:
     if not version:
         return ()
     parts = re.findall(r"\d+|[a-z]+", version.lower())
-    # A word such as rc comes before the end, which comes before a further number.
+    # A word such as rc sorts before the end of a version, and the end sorts before a further
+    # number.
     return (*((p.isdigit(), int(p) if p.isdigit() else -1, p) for p in parts), (True, -1, ""))
 
 
@@ -258,13 +260,15 @@ def summarized(
     skipped: Sequence[str] = (),
     argument: Callable[[RunVerdict], str] = lambda run: "",
 ) -> Summary:
-    """Return the summary of runs.
+    """Summarize the verdicts of many runs.
 
     Args:
-        runs: the verdicts; a repeated one (the same history and level) counts once.
-        against: the verdicts of earlier runs; ``None`` for no comparison.
-        skipped: the files that are not reports, by kind.
-        argument: returns the text of the argument about a violation of a run.
+        runs: the verdicts. If several are about the same history, level and run, only the first is
+            used.
+        against: the verdicts of earlier runs, with which the violations are compared; ``None`` for
+            no comparison.
+        skipped: for each kind of file that is not a report, a text that names these files.
+        argument: a function that returns the text of the argument about the violation of a run.
     """
     every = _each_once(runs)
     groups: dict[tuple[str, ...], list[RunVerdict]] = {}
@@ -292,7 +296,10 @@ def summarized(
 
 
 def named(target: str, isolation: str, level: str, anomaly: str = "") -> str:
-    """Return a name for what was tested, and for the violation if one is given."""
+    """Return a name for a target, its requested level and a specification.
+
+    If an anomaly is given, the name also contains the anomaly.
+    """
     requested = f"{target} {isolation}".strip()
     return ", ".join(filter(None, (requested, level, anomaly)))
 
@@ -302,9 +309,10 @@ def _decided(run: RunVerdict) -> bool:
 
 
 def _each_once(runs: Iterable[RunVerdict]) -> list[RunVerdict]:
-    """Return each verdict once: a report may be given in two files, or twice in one.
+    """Return the verdicts without duplicates, because a report may occur in several files.
 
-    Without a hash of the history, its name identifies it only within the file of the report.
+    A history is identified by its hash. If the hash is unknown, it is identified by its name and
+    the file of the report.
     """
     found: dict[tuple[str, ...], RunVerdict] = {}
     for run in runs:
@@ -336,7 +344,7 @@ def _group(runs: Sequence[RunVerdict]) -> RunGroup:
 
 
 def interval(events: int, trials: int) -> tuple[float, float]:
-    """Return the bounds of a share, with 95 % confidence (E. B. Wilson, 1927).
+    """Return the bounds between which a share lies with 95 % confidence (E. B. Wilson, 1927).
 
     >>> interval(0, 20), interval(3, 20)
     ((0.0, 0.1611), (0.0524, 0.3604))
@@ -405,18 +413,18 @@ def _violations(
 
 
 def _sorted(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return texts that are not empty, each once, in the order of the numbers in them."""
+    """Return the texts that are not empty, without duplicates, sorted by the numbers in them."""
     return tuple(sorted(set(filter(None, texts)), key=in_order_of_versions))
 
 
 def listed(texts: Sequence[str]) -> str:
-    """Return texts separated by commas; of many, the first and how many more there are."""
+    """Return the texts separated by commas; of a long list, only the first texts and a count."""
     more = f" and {len(texts) - _SHOWN:,} more" if len(texts) > _SHOWN else ""
     return ", ".join(texts[:_SHOWN]) + more
 
 
 def share_of(group: RunGroup) -> str:
-    """Return how often the runs of a group fail, as a text; empty if none was decided."""
+    """Return the share of a group's runs that fail, as text with its bounds; empty if unknown."""
     if group.failing is None or group.interval is None:
         return ""
     low, high = group.interval
@@ -433,7 +441,7 @@ _HEADS: Final = (
 
 
 def html(summary: Summary) -> str:
-    """Return the summary as an HTML page."""
+    """Return the page with the summary: a table, the first bad versions, and the violations."""
     count = summary.counts()
     verdicts = ", ".join(f"{count[word]:,} {word}" for word in sorted(count)) or "no verdict"
     colour = "invalid" if count["invalid"] else "unknown" if count["unknown"] else "valid"
@@ -470,7 +478,7 @@ def html(summary: Summary) -> str:
 
 
 def sentence(one: FirstBad) -> str:
-    """Return a sentence about a first bad version."""
+    """Return a sentence that names the first bad version of a target, and the version before it."""
     name = named(one.target, one.isolation, one.level)
     if not one.before:
         return f"{name}: {one.version} fails, the first version that ran."
@@ -479,14 +487,17 @@ def sentence(one: FirstBad) -> str:
 
 
 def counted(one: KnownViolation) -> str:
-    """Return a sentence about how many runs show a violation, and which."""
+    """Return a phrase that says how many runs show a violation, of which versions and seeds."""
     where = f" of {listed(one.versions)}" if one.versions else ""
     seeds = f"; seeds {listed(one.seeds)}" if one.seeds else ""
     return f"{one.runs:,} of {one.of_runs:,} runs{where}{seeds}"
 
 
 def files_of(one: KnownViolation) -> list[tuple[str, str]]:
-    """Return the files about a violation, each with what it is; a certificate may be the report."""
+    """Return the files about a violation, each with its kind, such as ``history`` or ``report``.
+
+    A file that is listed as evidence is not listed again.
+    """
     others = {file for _, file in one.evidence}
     first = (("history", one.history), ("report", one.source))
     return [*((what, file) for what, file in first if file not in others), *one.evidence]
@@ -511,12 +522,12 @@ def _violation(one: KnownViolation) -> str:
 
 
 def text_lines(value: str) -> str:
-    """Return a text of several lines, escaped for HTML."""
+    """Return a text escaped for HTML, in which the line breaks are kept."""
     return "\n".join(map(text, value.split("\n")))
 
 
 def _reasons(runs: Sequence[RunVerdict]) -> str:
-    """Return the part of the page about runs without a verdict: each reason once."""
+    """Return the part of the page about runs without a verdict, grouped by the reason."""
     why: dict[str, list[str]] = {}
     for run in runs:
         why.setdefault(f"{run.verdict}: {run.reason.partition(chr(10))[0]}", []).append(run.history)

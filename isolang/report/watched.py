@@ -68,7 +68,7 @@ def watched_page(
 
 
 def _thinned(seconds: Sequence[float], values: Sequence[float]) -> tuple[list[float], list[float]]:
-    """Reduce the points of a curve to at most ``_MOST``; each is the largest of its neighbours."""
+    """Reduce a curve to at most ``_MOST`` points, each the largest value of a group of points."""
     step = max(1, math.ceil(len(seconds) / _MOST))
     starts = range(0, len(seconds), step)
     return (

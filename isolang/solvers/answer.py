@@ -27,7 +27,7 @@ Cause: TypeAlias = Literal[
 
 
 class Solution(Struct, frozen=True, kw_only=True):
-    """A solver's answer to a formula. A solver without an answer raises ``TimeoutError`` instead.
+    """A solver's answer to a formula; a solver without an answer raises ``TimeoutError`` instead.
 
     Attributes:
         satisfiable: whether some assignment satisfies the formula.

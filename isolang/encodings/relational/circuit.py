@@ -81,7 +81,7 @@ class Circuit:
         return self._and((a, b) if a < b else (b, a))
 
     def all_of(self, literals: Iterable[int]) -> int:
-        """Return a literal that is true iff all of the literals are true."""
+        """Return a literal that is true iff all of the given literals are true."""
         inputs = set(literals)
         inputs.discard(TRUE)
         if FALSE in inputs or any(-a in inputs for a in inputs):
@@ -93,7 +93,7 @@ class Circuit:
         return self._and(tuple(sorted(inputs)))
 
     def any_of(self, literals: Iterable[int]) -> int:
-        """Return a literal that is true iff some of the literals are true."""
+        """Return a literal that is true iff at least one of the given literals is true."""
         return -self.all_of([-a for a in literals])
 
     def _and(self, inputs: tuple[int, ...]) -> int:

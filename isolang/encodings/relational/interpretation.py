@@ -137,7 +137,7 @@ class Primitives(ABC, Generic[M]):
 
     @abstractmethod
     def happens(self, read: ReadEvent) -> int:
-        """Return the literal that the history contains a read."""
+        """Return the literal that means that the history contains a read."""
 
     @abstractmethod
     def sources(self, read: ReadEvent) -> Iterable[tuple[int, int]]:

@@ -175,7 +175,7 @@ _FORMS: Mapping[str, tuple[str, str]] = {
 
 
 def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
-    """Return the automaton of one check, and a warning if the check cannot fail, or else ""."""
+    """Return the automaton of one check, and a warning, which is empty if the check can fail."""
 
     def refuse(reason: str, e: Core | None = None, hint: str = "") -> NotAnEventGraph:
         pos = e.pos if e is not None and e.pos is not None else check.pos
@@ -331,11 +331,7 @@ def _need_closed(language: Dfa, refuse: _Refuse, e: Core) -> None:
 
 
 def _cannot_fail(spec: Spec, check: Check, base: Dfa) -> str:
-    """Return a warning if no history can violate the check, and else an empty text.
-
-    SOUND BECAUSE no pair leads to T0, so no cycle has an ``init`` step. Besides, ``so`` alone and
-    ``rt`` alone are orders, also if they are restricted to one key or to one group.
-    """
+    """Return a warning if no history can violate the check; otherwise return an empty string."""
     rows = tuple({a: t for a, t in row.items() if a != "init"} for row in base.moves)
     letters = steps_of(_on_accepted(Dfa(rows, base.final)))
     alive = {relation_of(letter) for letter in letters}

@@ -1,4 +1,4 @@
-"""Chooses how to decide a specification: by the fastest engine that is exact for it."""
+"""Chooses the route of a specification: the fastest engine that is exact for it."""
 
 from __future__ import annotations
 

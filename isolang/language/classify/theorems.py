@@ -204,7 +204,7 @@ def _form(
     latest: bool,
     more: Sequence[Core] = (),
 ) -> Core:
-    """Return the relation that the total order must contain: ``C | ww | V ; rw``.
+    """Return the relation ``C | ww | V ; rw``, which the total order must contain.
 
     Args:
         inside: the letters that are parts of C.

@@ -17,7 +17,7 @@ BUILTINS: Mapping[str, Word] = {word.name: word for word in BUILTIN_WORDS}
 
 
 class ScopeEntry(Struct, frozen=True):
-    """A name with its sort, and with the item that declares it unless the name is builtin."""
+    """A name with its sort and the item that declares it; a builtin name has no such item."""
 
     name: str
     sort: Sort

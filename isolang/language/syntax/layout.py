@@ -187,7 +187,7 @@ def _item(pieces: Sequence[_Piece], used: int) -> list[str]:
 
 
 def _broken(pieces: Sequence[_Piece], indent: str, used: int, deeper: str = "") -> list[str]:
-    """Return the pieces on one line if they fit, or else on several indented lines."""
+    """Return the pieces on one line if they fit; otherwise, return several indented lines."""
     line = indent + _joined(pieces)
     ranks = _ranks(pieces)
     if len(line) + used <= WIDTH or not ranks:
