@@ -50,8 +50,8 @@ namespace {
 
 constexpr std::int64_t kPresolveConflicts = 2000;
 constexpr int kPresolves = 64, kTimedPresolves = 8, kTimedTurns = 2;
-// If the order of the history is assumed, a large history consists of many small clusters, and the
-// alternative has no prospect.
+// If the order of the history is assumed, a large history consists of many small clusters, and a
+// search without this order would not succeed.
 constexpr int kLongPresolves = 16;
 constexpr std::int64_t kPresolveConflictsEach = 10;  // for each transaction
 // Limits of a search before pruning has ended. It may take kConflicts conflicts, and one more for
@@ -64,8 +64,9 @@ constexpr std::int64_t kConflicts = 400, kConflictEvery = 100, kDecisionsEach = 
 constexpr std::int64_t kDecisionsOfTry = 20;  // for each transaction, with assumed times
 constexpr double kOpenCandidates = 2, kUnpruned = 0.2, kUnprunedFirst = 0.1, kPruned = 0.75,
                  kPrunedFirst = 0.43;
-// Limits where predicate reads are deferred, because a search then has many easy choices: decisions
-// in any history and for each transaction, visits for each node, variables for each transaction.
+// Limits of a search if predicate reads are deferred, because such a search has many easy choices.
+// They limit the decisions in any history and for each transaction, the visits for each node, and
+// the variables for each transaction.
 constexpr std::int64_t kDeferredDecisionsEach = 100, kDeferredDecisions = 500'000,
                        kDeferredVisitsEach = 100;
 constexpr double kDeferred = 16;
@@ -76,7 +77,8 @@ std::int64_t presolve_conflicts(const Problem& problem, const Presolve& presolve
              : kPresolveConflicts;
 }
 
-// One attempt with one event graph: it is pruned, then searched, then refuted.
+// One attempt to decide the checks with one event graph. The graph is pruned and searched, and a
+// refutation is made if there is no model.
 class Attempt {
  public:
   Attempt(const Problem& problem, const std::vector<Automaton>& automata,
@@ -104,15 +106,16 @@ class Attempt {
     return search_between_passes(1, std::numeric_limits<std::int64_t>::max());
   }
 
-  // Searches early, and otherwise runs a last search with at most this many conflicts.
+  // Tries to search early. If this gives no answer, runs a last search with at most this many
+  // conflicts.
   Cdcl::Result search(std::int64_t max_conflicts) {
     if (const auto result = search_early(max_conflicts); result != Cdcl::Result::gave_up)
       return result;
     return search({max_conflicts, std::numeric_limits<std::int64_t>::max()});
   }
 
-  // Searches early, and otherwise runs all searches for this many turns, or one short search if
-  // `turns` is 0. A refutation counts only if CDCL can prove it.
+  // Tries to search early. If this gives no answer, runs all searches for this many turns; if
+  // `turns` is 0, runs one short search. A refutation counts only if CDCL can prove it.
   Cdcl::Result try_to_decide(int turns) {
     if (const auto result = search_early(kPresolveConflicts); result != Cdcl::Result::gave_up)
       return result;

@@ -24,14 +24,14 @@ struct SolveOptions {
   std::size_t max_clock_bytes = std::size_t{1} << 29;
   std::size_t max_search_bytes = std::size_t{1} << 30;  // approximate
   std::size_t threads = 1;  // the answer does not depend on the number of threads
-  // Whether to look first for a model of stronger checks, because most histories have such a model
-  // and it is found sooner.
+  // Whether to look first for a model of stronger checks. Most histories have such a model, and it
+  // is found sooner.
   bool presolve = true;
   std::string strategy = "auto";  // one of strategies()
 };
 
-// Throws OutOfTime, OutOfMemory (of the searches) or std::bad_alloc. The caller handles the
-// problem's anomalies.
+// Returns a model or a refutation. Throws OutOfTime, OutOfMemory (if the searches need too much
+// memory) or std::bad_alloc. The caller must have handled the problem's anomalies.
 Solution solve(const Problem& problem, const std::vector<Automaton>& automata,
                const SolveOptions& options, Budget& budget);
 

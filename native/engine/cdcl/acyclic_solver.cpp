@@ -32,7 +32,8 @@ void AcyclicSolver::add_edge(const GuardedEdge& edge) {
   edges_.push_back(edge);
 }
 
-// Call at level 0. Makes the edges that are fixed permanent. Returns false if these have a cycle.
+// Makes the edges whose literals are fixed permanent. Returns false if these edges have a cycle.
+// Call this at level 0.
 bool AcyclicSolver::rebuild() {
   number_.clear();
   std::vector<std::int32_t> from, to;

@@ -34,12 +34,13 @@ class AcyclicSolver final : private Theory {
   Cdcl::Result solve(const Budget& budget, std::int64_t max_conflicts,
                      const std::vector<Lit>& assumptions);
 
-  // Returns the value in the last `satisfiable` answer; false for variables created since.
+  // Returns the value of a variable in the last `satisfiable` answer. It is false for variables
+  // that were created later.
   bool model(std::int32_t variable) const {
     return idx(variable) < model_.size() && model_[variable] != 0;
   }
-  // For the last `unsatisfiable` answer: the assumptions that contradict each other; empty if none
-  // is needed.
+  // Returns the assumptions that contradict each other in the last `unsatisfiable` answer. The list
+  // is empty if the clauses alone contradict each other.
   const std::vector<Lit>& core() const { return sat_.failed_assumptions; }
   const Cdcl& sat() const { return sat_; }
   std::int32_t nodes() const { return nodes_; }

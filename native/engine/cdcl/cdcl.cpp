@@ -309,7 +309,7 @@ void Cdcl::heap_down(std::size_t i) {
 
 // Backtracking: which parts of the trail are undone, and which stay.
 
-// Opens the first literal of the clause just learned, and asserts it.
+// Undoes levels until the first literal of the learned clause is open, and asserts this literal.
 void Cdcl::go_back(std::int32_t conflict_level, std::int32_t back, bool chronological) {
   // ablation: nothing-distant
   // ablation: not-chronological
@@ -344,8 +344,8 @@ void Cdcl::backtrack(std::int32_t target) {
   if (target == 0) in_order_ = true;
 }
 
-// Takes out a level, later levels of near groups, and literals implied with their help; see the top
-// of the header.
+// Takes out a level, later levels of near groups, and the literals that are implied with their
+// help. The comment at the top of the header describes this step.
 void Cdcl::take_out(std::int32_t target) {
   const auto group = [&](std::int32_t l) { return group_[trail_[level_start_[l - 1]].variable()]; };
   const std::int32_t here = group(target);
@@ -398,8 +398,8 @@ void Cdcl::open(Lit l) {
   if (heap_place_[l.variable()] < 0) heap_insert(l.variable());
 }
 
-// Returns the levels whose decisions come before the next one, because a restart would decide them
-// again.
+// Returns the number of levels to keep at a restart. Their decisions come before the next decision,
+// so the search would make them again.
 std::int32_t Cdcl::reusable_level() {
   while (!heap_.empty() && value_[heap_[0]] != 0) heap_pop();
   if (heap_.empty()) return level();
@@ -516,8 +516,8 @@ void Cdcl::explain_failure(Lit assumption) {
   for (const std::int32_t v : clear) seen_[v] = 0;
 }
 
-// Call at level 0. Deletes the worse half of the learned clauses. Their literals stay, for the
-// proof.
+// Deletes the worse half of the learned clauses. Their literals are kept for the proof. Call this
+// at level 0.
 void Cdcl::reduce() {
   next_reduce_ = conflicts + conflicts / 2 + 4000;
   std::vector<ClauseId> candidates;

@@ -153,7 +153,7 @@ class Cdcl {
   std::int32_t level() const { return static_cast<std::int32_t>(level_start_.size()); }
   Lit* lits(ClauseId id) { return pool_.data() + clauses_[id].start; }
 
-  // A binary heap of open variables, by group and activity.
+  // The functions of a binary heap of the open variables, which is sorted by group and activity.
   bool precedes(std::int32_t a, std::int32_t b) const {
     const auto i = idx(a), j = idx(b);
     return group_[i] != group_[j] ? group_[i] < group_[j] : activity_[i] > activity_[j];

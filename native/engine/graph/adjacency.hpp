@@ -18,8 +18,8 @@ struct Adjacency {
   }
 };
 
-// Returns empty lists with room for the numbers 0 … count-1, each in the list of key_of(i).
-// `groups` is the number of keys; numbers with a negative key are left out.
+// Returns lists with room for the numbers 0 … count-1, where number i gets its room in the list
+// key_of(i). `groups` is the number of lists. Numbers with a negative key get no room.
 template <typename KeyOf>
 Adjacency room_by(std::int32_t groups, std::size_t count, KeyOf key_of) {
   Adjacency g;

@@ -10,14 +10,14 @@
 namespace isolang {
 
 namespace {
-// A graph with more chains than this has hardly any long path: rows of all chains would show little
-// and cost much.
+// A graph with more chains than this has hardly any long path. Rows of all its chains would show
+// little and cost much.
 constexpr std::size_t kMostColumns = 1024;
 constexpr std::int32_t kNoSum = std::numeric_limits<std::int32_t>::min();
 // The longest chain is this many times as long as a short chain.
 constexpr std::int32_t kShortChainFactor = 64;
 constexpr std::size_t kSampledChains = 8;         // number of chains
-// Lanes of a vector register: a loop over full registers has no remainder.
+// The number of lanes of a vector register, because a loop over full registers has no remainder.
 constexpr std::size_t kLanes = 8;
 
 // Operations on rows of positions and of cells; see Clocks.
@@ -109,8 +109,8 @@ void Clocks::build(const Adjacency& predecessors, const Adjacency* by_number,
   if (!other_chains || !joined(fill_rows, predecessors, order, max_bytes)) fill_rows(false);
 }
 
-// Returns true if rows and chains could be found together. Otherwise the chains found before are
-// restored.
+// Returns true if rows and chains could be found together. Otherwise it restores the previous
+// chains.
 template <typename Fill>
 bool Clocks::joined(const Fill& fill_rows, const Adjacency& predecessors,
                     std::span<const std::int32_t> order, std::size_t max_bytes) {
@@ -278,7 +278,7 @@ std::vector<std::int32_t> Clocks::middles() const {
   sample.resize(std::min(sample.size(), kSampledChains));
   std::size_t nodes = 0;
   for (const std::size_t c : sample) nodes += length(c);
-  // If a node reaches a chain first at some node of that chain, then that node and the rest of the
+  // If a node first reaches a chain at some node of that chain, then that node and the rest of the
   // chain follow it.
   std::vector<std::int32_t> followed(n, 0), row(columns_), next(columns_);
   for (const std::size_t c : sample) {

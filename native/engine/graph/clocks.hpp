@@ -42,10 +42,10 @@ class Clocks {
   void build(const Adjacency& predecessors, const Adjacency* by_number,
              std::span<const std::int32_t> order, bool grown, std::size_t max_bytes,
              Budget& budget);
-  // Returns true if the last build changed the node's row, or may have changed it.
+  // Returns true if the last build may have changed the row of the node.
   bool changed(std::int32_t v) const { return changed_[v] != 0; }
   bool exact() const { return exact_; }  // `reaches` is false only if no path exists
-  // The test by a mark is exact, too: see `mark`.
+  // Returns true if the test by a mark (see `mark`) is exact, too.
   bool exact_marks() const { return exact_ && !joined_; }
 
   struct Mark {
@@ -68,24 +68,25 @@ class Clocks {
     if (at.column < 0) return {0, std::numeric_limits<std::int32_t>::max()};
     return {at.column, at.position};
   }
-  // Otherwise the mark is not a place.
+  // Returns true if the node is on a chain. Otherwise the mark of the node is not a place.
   bool on_chain(std::int32_t u) const { return place_[u].column >= 0; }
   // Returns the node's place in the order of the last build. Its mark has the same place.
   std::int32_t rank(std::int32_t v) const { return place_[v].slot; }
-  // Returns true if a row of v alone covers the mark.
+  // Returns true if the row of v alone, which no other node has raised, covers the mark.
   bool reaches(Mark u, std::int32_t v) const {
     const Place& to = place_[v];
     // mutant: reaches-early, chain-backwards
     return (u.column == to.column && u.position <= to.position) ||
            value(to.slot, u.column) >= u.position;
   }
-  // Returns a guess of when each node happened, from the known edges: about the number of nodes
-  // that reach a node, minus the number of nodes that it reaches (which is estimated from a few
-  // long chains). This puts each node in the middle of the period in which it may have happened.
-  // Empty if some node has no column.
+  // Returns, for each node, a guess of when it happened, which is computed from the known edges.
+  // The guess is about the number of nodes that reach the node, minus the number of nodes that the
+  // node reaches (which is estimated from a few long chains). This puts each node in the middle of
+  // the period in which it may have happened. The result is empty if some node has no column.
   std::vector<std::int32_t> middles() const;
   void raise(std::span<std::int32_t> row, std::int32_t v) const;
-  // For large graphs: the place locates the row.
+  // Prefetching is useful in large graphs. The row can be prefetched only after the place, which
+  // locates the row.
   void prefetch_place(std::int32_t v) const { prefetch(place_.data() + v); }
   void prefetch_row(std::int32_t v) const;
   std::size_t columns() const { return columns_; }
@@ -127,7 +128,8 @@ class Clocks {
   std::vector<Place> place_;
   std::vector<std::uint8_t> bytes_;  // one of these two is used: rows of cells, by slot
   std::vector<std::uint16_t> words_;
-  // Per block a row each: the position that a cell of 0 stands for, and the least position.
+  // For each block, a row with the positions that a cell of 0 stands for, and a row with the least
+  // positions.
   std::vector<std::int32_t> top_,
       floor_;
   std::vector<std::int32_t>

@@ -71,7 +71,7 @@ class CommitGraph {
  private:
   static constexpr int kRounds = 20;
 
-  // A view is not a separate node.
+  // Returns true if a view is not a separate node.
   bool at_once() const { return kept_.serial || kept_.by_statement; }
   std::int32_t own() const { return (at_once() ? 1 : 2) * p_.n; }  // nodes of transactions
   std::int32_t commit(std::int32_t t) const { return at_once() ? t : 2 * t + 1; }
@@ -102,7 +102,7 @@ class CommitGraph {
   struct Moment {
     std::int64_t time;
     std::int32_t node;
-    // Up to this time the node's own moment may occur, with which it forms no pair.
+    // The node's own moment may occur up to this time. It forms no pair with the node.
     std::int64_t until = kTimeUnknownBegin;
   };
   // Adds edges from each node to all nodes with later times.
@@ -159,7 +159,7 @@ class CommitGraph {
     }
   }
 
-  // Fixes the versions whose order lists show: they are ordered as in the model.
+  // Marks the versions whose order lists show as fixed. They are ordered as in the model.
   void find_fixed() {
     reads_ = group_by(
         p_.keys, idx(p_.reads()), [&](std::size_t r) { return source_[idx(p_.read_op[r])] < 0 ? -1 : p_.read_key[r]; },
@@ -278,8 +278,9 @@ class CommitGraph {
     return settled;
   }
 
-  // Computes what each predicate read sees. It sees whatever it, or an operation before it, read
-  // from, and otherwise as much as possible, but no version that it or a later operation misses.
+  // Computes how many commits each predicate read sees. The read sees all sources of its own reads
+  // and of earlier operations. Otherwise it sees as many commits as possible, but no version that
+  // it or a later operation misses.
   void views(CommitOrder& order) {
     constexpr auto kNone = std::numeric_limits<std::int64_t>::max();
     std::vector<std::int64_t> when(idx(p_.n), -1), least(idx(p_.reads()), 0), most(idx(p_.reads()), kNone);
@@ -299,7 +300,7 @@ class CommitGraph {
     std::vector<std::int32_t> reads(idx(p_.reads()));
     std::iota(reads.begin(), reads.end(), 0);
     std::ranges::stable_sort(reads, {}, [&](std::int32_t r) { return p_.read_op[r]; });
-    // Goes over the operations of each transaction backwards, then forwards.
+    // The operations of each transaction are visited backwards first, and then forwards.
     auto& seen = order.seen;
     std::vector<std::int64_t> at_most(seen.size(), kNone);
     std::size_t r = reads.size();

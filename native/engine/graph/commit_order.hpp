@@ -25,27 +25,30 @@ struct Kept {
   bool by_statement = false, as_modelled = false;
 };
 struct CommitOrder {
-  std::vector<std::int32_t> commits;    // the included transactions
-  // Per predicate read, how many of `commits`, from the first on, it sees; -1 if it is not
-  // included.
+  std::vector<std::int32_t> commits;    // the included transactions in the order of their COMMITs
+  // For each predicate read, how many transactions it sees, counted from the start of `commits`; -1
+  // if its transaction is not included.
   std::vector<std::int64_t> seen;
-  // The version orders by `commits`, or as in the model where a read requires that.
+  // The version orders. Versions are in the order of `commits`, unless a read requires their order
+  // in the model.
   std::vector<std::int32_t> order_txn;
-  // The source of each operation: the last version that the read sees by `commits`, or the source
-  // in the model if that version is not a candidate.
+  // The source of each operation. It is the writer of the last version that the read sees by
+  // `commits`, or the source in the model if that writer is not a candidate.
   std::vector<std::int32_t> source;
 };
 
-// The transaction of each predicate read, and its operations, from `start` to before `end`.
+// For each predicate read, its transaction, and the range of its operations from `start` to before
+// `end`.
 struct PredicateReads {
   std::span<const std::int32_t> txn;
   std::span<const std::int64_t> start, end;
 };
 
 // Returns a commit order of a witness, or nothing if the kept relations form a cycle. `source`
-// holds the source of each operation, as a witness does. The order is as near as possible to the
-// times, or else to the order of the history: each version is placed by that order, unless a read
-// forbids that, and a read with several candidates takes the one that it sees in that order.
+// holds the source of each operation, as in a witness. The commit order is as near as possible to
+// the times; if there are no times, it is near to the order of the history. The commit order also
+// decides the place of each version, unless a read forbids this place, and the source of each read
+// with several candidates.
 std::optional<CommitOrder> commit_order(const Problem& problem, const PredicateReads& statements, std::span<const std::int32_t> source,
                                             std::span<const std::int64_t> order_start,
                                             std::span<const std::int32_t> order_txn, Kept kept,

@@ -85,7 +85,7 @@ class DynamicOrder {
   std::vector<std::int32_t> rank_, at_;  // at_: the node of each rank
   // The added edges, by number - permanent_.
   std::vector<std::int32_t> from_, to_;           // -1: removed
-  // The edge before it in the list of the same node, or -1.
+  // For each added edge, the previous edge in the list of the same node, or -1.
   std::vector<std::int32_t> out_next_, in_next_;
   std::vector<std::int32_t> out_head_, in_head_;  // per node, the last edge of its list, or -1
   std::vector<std::uint8_t> mark_, moved_;

@@ -47,14 +47,13 @@ std::vector<std::vector<std::int32_t>> session_orders(const Problem& p, const Pl
   return orders;
 }
 
-// Statements of a transaction are sent and answered in program order (docs/times.md). Whatever
-// precedes a statement, in time or in its transaction, therefore precedes the statements behind it,
-// and conversely. So answered_before | po is transitive.
+// Statements of a transaction are sent and answered in program order (docs/times.md). Everything
+// that precedes a statement, in time or in its transaction, therefore precedes the later statements
+// of the transaction, and vice versa. So answered_before | po is transitive.
 //
-// One step from a statement to another is as good as many steps. The states of statements that
-// differ only by whether that step has been made are therefore merged: SOUND BECAUSE nothing else
-// leads to the state behind that step, and what leads away from one of these states leads away from
-// all of them.
+// A single step from one statement to another can replace many steps. The states of statements that
+// differ only by whether that step has been made are therefore merged: SOUND BECAUSE only this step
+// leads to the state behind it, and the steps that leave one of these states leave all of them.
 Automaton joined(const Automaton& m) {
   using Step = Automaton::Step;
   std::vector<bool> reads(idx(m.states), false);
@@ -375,9 +374,9 @@ void EventGraph::add_line(std::size_t c, const AssumedOrders& assumed) {
           {node(c, order[i - idx(assumed.window)], q), node(c, order[i], r), Relation::so});
 }
 
-// Adds all pairs of a tail and a later head, with O(n) edges: the timeline is a chain of events. T
-// enters the chain at its tail, and S leaves it from the last tail strictly before its head. The
-// tail of `initial`, if given, precedes everything.
+// Adds all pairs of a tail and a later head with O(n) edges. The timeline is a chain of events.
+// Transaction T enters the chain at its tail, and S leaves the chain from the last tail strictly
+// before its head. If `initial` is given, its tail precedes everything.
 void EventGraph::add_timeline(std::size_t c, const Line& line, std::vector<Moment>& tails,
                               std::vector<Moment>& heads, std::int32_t initial) {
   const auto of_statement = [&](std::int32_t place) { return place > problem.n; };
@@ -412,8 +411,9 @@ void EventGraph::add_timeline(std::size_t c, const Line& line, std::vector<Momen
   }
 }
 
-// Adds a timeline where clocks may be wrong. Widened times show less about two moments of one
-// session than the session's clock does, and so each session also gets a chain of its own.
+// Adds a timeline for histories whose clocks may be wrong. Times that are widened by the clock
+// error show less about two moments of one session than the session's clock does. Therefore each
+// session also gets a separate chain.
 void EventGraph::add_times(std::size_t c, const Line& line, std::vector<Moment>& tails,
                            std::vector<Moment>& heads, std::int32_t initial) {
   add_timeline(c, line, tails, heads, initial);
@@ -511,12 +511,13 @@ void EventGraph::add_real_time_of_groups(std::size_t c) {
   }
 }
 
-// Adds the relations in which COMMIT of S is sent after something that T has done: after the answer
-// of T's COMMIT, of its first statement, or of its first write of a key that S also writes. A
-// transaction's own COMMIT is later than what it does, but is not a pair. On a timeline of answers
-// to COMMIT, it does not occur. The moments in between are few and get edges of their own. It also
-// does no harm if a move inside the transaction has the same effect. No check of one key has these
-// relations, and so places are transactions.
+// Adds the relations in which S sends its COMMIT after an answer to T: the answer to T's COMMIT, to
+// its first statement, or to its first write of a key that S also writes. A transaction sends its
+// own COMMIT after these answers, but this is not a pair. On a timeline of answers to COMMIT, this
+// pair does not occur. The COMMITs that are sent between such an answer and the answer to T's own
+// COMMIT are few and get separate edges. The pair also does no harm if a move inside the
+// transaction has the same effect. No check of one key uses these relations, so places are
+// transactions.
 void EventGraph::add_moments(std::size_t c) {
   const Automaton& m = automata[c];
   const Problem& p = problem;
@@ -667,10 +668,10 @@ void EventGraph::add_filtered(std::size_t c) {
 }
 
 // Adds the edges of statements. A statement reads between its sending and its answer, and before
-// its transaction commits. If any number of steps lead from one statement to another, then edges to
+// its transaction commits. If any number of steps may lead from one statement to another, edges to
 // each statement of a transaction become edges to its first statement, and edges from each
-// statement become edges from its last one. The same holds in time for statements that share a
-// time.
+// statement become edges from its last statement. Statements that share a time are handled in the
+// same way.
 void EventGraph::add_statements(std::size_t c, bool together) {
   const Automaton& m = automata[c];
   const Problem& p = problem;
@@ -748,14 +749,14 @@ void EventGraph::add_statements(std::size_t c, bool together) {
   for (const auto& step : m.of(Relation::answered_before))
     // mutant: statements-of-no-time
     add_times(c, {Relation::answered_before, step}, answered, sent, kNoTransaction);
-  // The pair of a statement and its own transaction is among these; own_commit states that pair,
-  // too.
+  // The relation also contains the pair of a statement and its own transaction, which own_commit
+  // contains, too.
   for (const auto& step : m.of(Relation::committed_after))
     // mutant: statement-of-the-future
     add_times(c, {Relation::committed_after, step}, answered, commits, kNoTransaction);
 }
 
-// Returns a shared line if there are four relations of one step each, and if steps that begin, or
+// Returns a shared line if each of the four relations has one step, and if steps that begin, or
 // end, at the same kind of place have the same state there.
 std::optional<EventGraph::Line> EventGraph::shared_line(const Automaton& m) {
   if (m.sites != Sites::statements) return std::nullopt;
@@ -801,9 +802,9 @@ std::int32_t EventGraph::check_of(Node v) const {
   return auxiliary_check_[v - auxiliary_base_];
 }
 
-// Ranks transactions by the assumed order; without one by their end if there are times, or else by
-// their place in the session. This order is near one that the database may have used, and the
-// states of a transaction are adjacent in it.
+// Ranks transactions by the assumed order. If no order is assumed, it ranks them by their ends; if
+// there are no times either, by their places in their sessions. This order is near an order that
+// the database may have used, and the states of a transaction are adjacent in it.
 void EventGraph::set_priorities(const AssumedOrders& assumed) {
   const Problem& p = problem;
   std::vector<std::int64_t> when(idx(p.n + 1), kTimeUnknownBegin);

@@ -23,12 +23,12 @@ namespace isolang {
 
 using Node = std::int32_t;
 
-// One product edge with its reason. The relation determines which literals it needs:
+// One product edge with its reason. The relation determines which literals the edge needs:
 //
 // wr: source(read, a)   ww: before(a, b)   rw: source(read, a) and before(a, b)
 //
-// Other relations are facts of the history and need none. a and b are indices into
-// Problem::writer_*, read is an index into Problem::read_*.
+// Edges of other relations are facts of the history and need no literals. a and b are indices into
+// Problem::writer_*, and read is an index into Problem::read_*.
 struct Edge {
   Node from, to;
   Relation relation;
@@ -43,9 +43,10 @@ struct Times {
 struct AssumedOrders {
   // Per transaction, 1 if an assumed session order does not reach across its begin.
   std::vector<std::uint8_t> breaks{};
-  // Transactions; each transaction without a break precedes the transaction `window` places later.
+  // The transactions in the assumed order. Each transaction without a break precedes the
+  // transaction that comes `window` places later.
   std::vector<std::int32_t> order{};
-  std::int32_t window = 0;  // 0 without an order
+  std::int32_t window = 0;  // 0 if no order is assumed
   Times times{};            // per transaction, the times of an assumed real time
   bool together = false;    // reads for which reads_together() is true are one statement
 };
@@ -69,8 +70,8 @@ Places accesses_of(const Problem& problem);  // one place for each access, group
 // `writes`, of_write is the first statement behind the write, or a place behind all statements of
 // its transaction.
 Places statements_of(const Problem& problem, bool writes, bool together = false);
-// Returns true if the read before this one was sent and answered together with it, with no
-// operation between them. A recorder that records each row of a statement's result produces such
+// Returns true if the previous read was sent and answered together with this read, and there is no
+// operation between them. Recorders that record each row of a statement's result produce such
 // reads.
 bool reads_together(const Problem& problem, std::int32_t read);
 
@@ -95,7 +96,8 @@ class EventGraph {
            (place > n ? n * apart + place * (automata[check].states - apart)
                       : place * automata[check].states);
   }
-  // Returns the node of the transaction that writes, or reads, or of its access to that key.
+  // Returns the node of the transaction that writes, or reads. If the places of the check are
+  // accesses, returns the node of the transaction's access to that key.
   Node writer_node(std::size_t check, std::int32_t writer, std::int32_t state) const {
     return node(check, places_of(check).of_writer[writer], state);
   }
@@ -198,7 +200,7 @@ class EventGraph {
     Sites sites;
     Pairs pairs;         // the pairs that the step applies to
   };
-  using Place = std::array<std::int32_t, 4>;  // by Sites
+  using Place = std::array<std::int32_t, 4>;  // indexed by Sites
   template <typename Visit>
   static void each(std::span<const Step> steps, Pairs pairs, Place first, Place second,
                    Visit visit) {
@@ -257,9 +259,10 @@ class EventGraph {
     Automaton::Step transaction, statement;
     Relation to_transaction, to_statement;
   };
-  // Returns the common timeline of COMMITs and statements, if they share one: then whatever was
-  // answered before something else was sent precedes it, whichever kinds they are. The relation of
-  // such an edge is then the relation of the head with COMMITs.
+  // Returns the common timeline of COMMITs and statements, if they share a timeline. On this
+  // timeline, an answer precedes every request that was sent later, whether the two belong to
+  // COMMITs or to statements. The relation of such an edge is the relation between COMMITs and the
+  // kind of its head.
   static std::optional<Line> shared_line(const Automaton& m);
   bool done_says_real_time(const Automaton& m) const;
   // Returns true if the writer's COMMIT was answered before the statement of the read was sent.
@@ -272,8 +275,8 @@ class EventGraph {
                    const std::vector<Moment>& first, std::vector<Moment>& heads);
   void add_times(std::size_t check, const Line& line, std::vector<Moment>& tails,
                  std::vector<Moment>& heads, std::int32_t initial);
-  // Visits each session whose clock may be wrong, with its slack, its tails by its own clock, and
-  // its heads.
+  // Visits each session whose clock may be wrong, with the clock error of the session, its tails as
+  // its own clock shows them, and its heads.
   template <typename Visit>
   void each_clock(std::size_t check, const std::vector<Moment>& tails,
                   const std::vector<Moment>& heads, Visit visit);
@@ -290,7 +293,7 @@ class EventGraph {
   // nodes of transactions have all states and come first.
   std::vector<std::int32_t> apart_;
   std::vector<Step> wr_, ww_, rw_, back_;
-  // A read that was sent after the answer of the writer's COMMIT adds no edge.
+  // True if a read that was sent after the answer to the writer's COMMIT adds no wr edge.
   bool times_say_wr_ = false;
   std::shared_ptr<const Kinds> kinds_;     // null if only items and predicates are distinguished
   std::vector<std::uint8_t> writer_kind_;  // the kind of each writer's key, if there are kinds

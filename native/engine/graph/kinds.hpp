@@ -19,7 +19,7 @@ inline constexpr Pairs kAllPairs = ~Pairs{0}, kItemPairs = 0x5555555555555555, k
 // A name in quotes: a class of keys, or the transactions that have a label or a level.
 struct NameClass {
   enum class Of : std::uint8_t { keys, labels, levels } of = Of::keys;
-  std::vector<std::string> patterns;  // `*` matches any text
+  std::vector<std::string> patterns;  // in a pattern, `*` matches any text
   bool negated = false;
   bool operator==(const NameClass&) const = default;
 };

@@ -16,7 +16,8 @@
 
 namespace isolang {
 
-// In order of how easily people follow them; a set holds the bits 1 << relation.
+// The relations in the order of how easily people follow them. A set of relations has the bit 1 <<
+// relation for each member.
 enum class KnownRelation : std::uint8_t { ww = 0, wr, so, rw };
 inline const char* name_of(KnownRelation relation) {
   constexpr Relation kSame[] = {Relation::ww, Relation::wr, Relation::so, Relation::rw};
@@ -30,8 +31,8 @@ struct KnownEdge {
   std::int32_t key = -1;
   std::int64_t op = -1;
   std::int32_t writer = -1;
-  // For ww and rw: the reads, by transactions that overwrote the version they read, that show the
-  // order.
+  // For ww and rw edges: the reads that show the order. They belong to transactions that overwrote
+  // the version that they read.
   std::vector<std::int64_t> shown = {};
 };
 
@@ -47,7 +48,8 @@ struct KnownCycles {
 };
 
 struct CycleSearch {
-  // Sets of relations: of the path back, and of the edge that closes the cycle.
+  // The relations that the edges of the path back may have, and those that the closing edge may
+  // have, as sets.
   std::uint8_t back = 0, closing = 0;
   std::size_t longest = 8;             // maximum number of edges in a cycle
   std::size_t most = 24;               // maximum number of cycles
@@ -61,8 +63,8 @@ class KnownGraph {
   KnownGraph(const Problem& problem, std::int32_t low, std::int32_t high, std::int64_t effort,
              Budget& budget);
 
-  // Returns cycles of two edges first, simpler cycles before others. Longer and longer cycles
-  // follow, for each closing edge one of the shortest.
+  // Returns short cycles. The cycles of two edges come first, and the simplest of them before the
+  // others. Then come longer and longer cycles, one shortest cycle for each closing edge.
   KnownCycles short_cycles(const CycleSearch& search, Budget& budget) const;
 
   const std::vector<KnownEdge>& edges() const { return edges_; }

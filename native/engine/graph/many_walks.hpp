@@ -1,11 +1,11 @@
-// Answers for many pairs of nodes at once whether a walk leads from the first to the second. This
-// is pure graph theory: nodes are numbers.
+// Decides for many pairs of nodes at once whether a walk leads from the first node to the second. This is pure graph
+// theory: nodes are numbers.
 //
-// Clocks know the past of every node, and their memory grows with the chains of the graph. Where
-// the pairs are known beforehand, they need no clocks. A wave starts at some hundreds of nodes, with
-// one bit for each of them, and visits the nodes up to the last second node of its pairs. So a wave
-// costs as much as the stretch of the order that it covers. Pairs of about the same distance share
-// waves: a few pairs that are far apart do not make all waves long.
+// Clocks know the past of every node, and their memory grows with the number of chains of the graph. If the pairs are
+// known beforehand, clocks are not needed. A wave starts at some hundreds of nodes, with one bit for each of them, and
+// visits the nodes up to the last second node of its pairs. So the cost of a wave is proportional to the stretch of the
+// order that the wave covers. Pairs of about the same distance share waves, because otherwise a few pairs that are far
+// apart would make all waves long.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -27,9 +27,9 @@ struct PairOfPlaces {
   std::int32_t from, to;
 };
 
-// Visits each pair: visit(i, reached), where reached(place) says whether a walk, perhaps an empty
-// one, leads from the first place of pairs[i] to a place that is not behind the second.
-// `successors` are lists of places.
+// Calls visit(i, reached) for each pair i. reached(place) returns true if a walk, which may be
+// empty, leads from the first place of pairs[i] to `place`. `place` must not be behind the second
+// place of the pair. `successors` are lists of places.
 template <typename Visit>
 void in_waves(const Adjacency& successors, std::span<const PairOfPlaces> pairs, Budget& budget,
               Visit visit) {

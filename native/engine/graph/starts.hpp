@@ -1,5 +1,6 @@
-// Tests whether a node reaches one of a few start nodes. A few queries ask for each start; many
-// queries use rows that all starts have raised.
+// Tests whether a node reaches one of a few start nodes. The first few queries test each start
+// separately. Later queries use rows that all starts have raised, because then the rows are worth
+// their cost.
 #pragma once
 #include <algorithm>
 #include <cstdint>

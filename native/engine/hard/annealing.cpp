@@ -93,8 +93,8 @@ void Annealing::move_between(Node v, double low, double high) {
   cost += difference;
 }
 
-// Makes a move that may satisfy a read of the list. The list may be old, because the read is judged
-// again and an old entry only wastes a move.
+// Makes a move that may satisfy a read of the list. The list may be outdated, because each read is
+// tested again before the move, and an outdated entry only wastes a move.
 void Annealing::mend() {
   KeyOrders::Unsatisfied found;
   if (!key_orders_.still(unsatisfied_[pick(unsatisfied_.size())], found)) return;

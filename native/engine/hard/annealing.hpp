@@ -1,17 +1,17 @@
 // Simulated annealing (Kirkpatrick, Gelatt, Vecchi, Science 220, 1983) on the total order itself.
 // Every node has a position. The cost is the number of reads that do not see their value, plus the
-// number of broken locks. A move puts one node, or one transaction, anywhere between its neighbours
-// among the known edges. A total order without cost is a model.
+// number of broken locks. A move puts one node, or both nodes of a transaction, anywhere between
+// its neighbours among the known edges. A total order whose cost is 0 is a model.
 //
-// One move in five concerns an unsatisfied read: its reader moves, a writer of its value moves in
-// front of it, or the writer between the two moves.
+// One move in five concerns a read that does not see its value: the reader moves, a writer of the
+// value moves in front of it, or the writer between the two moves.
 //
-// If a total order without cost exists, it is found suddenly, in a narrow range of temperatures
+// If a total order with cost 0 exists, it is found suddenly, in a narrow range of temperatures
 // (0.35 to 0.5 in the hard region). Below this range the cost falls only until the total order is
-// frozen, and above it there is too much noise. One slow cooling through this range is worth more
-// than many fast ones. But if the total order to start from is already near one without cost, as
-// the initial linearization of a large history is, heat would only destroy it. A short cooling from
-// where orders freeze then repairs the few errors, except for a few reads.
+// frozen, and above it there is too much noise. One slow cooling through this range is better than
+// many fast ones. But the total order to start from may already be near one with cost 0, such as
+// the initial linearization of a large history, and heat would only destroy it. Then a short
+// cooling from the temperature at which orders freeze repairs nearly all of the few errors.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -85,10 +85,10 @@ class Annealing {
     return std::span(movable_).subspan(block_first_, block_size_);
   }
   bool in_blocks() const;
-  std::int64_t turn_sweeps() const;        // of a block before the next block's turn
-  std::size_t in_sweep_ = 0;               // moves
-  std::int64_t in_turn_ = 0;               // sweeps
-  // Reads of the block that were unsatisfied at the last check.
+  std::int64_t turn_sweeps() const;        // of a block, before the next block
+  std::size_t in_sweep_ = 0;               // moves made in this sweep
+  std::int64_t in_turn_ = 0;               // sweeps made in this turn
+  // The reads of the block that did not see their value at the last check.
   std::vector<std::int32_t> unsatisfied_;
   std::int64_t sweeps_, sweep_ = 0;
   struct Range {
@@ -96,7 +96,7 @@ class Annealing {
   };
   Range range_;
   double temperature_ = 0;
-  // Thresholds for accepting a cost that rises by this much.
+  // For each rise of the cost, the threshold for accepting a move.
   std::array<std::uint64_t, 32> threshold_{};
 };
 

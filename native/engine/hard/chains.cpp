@@ -30,8 +30,8 @@ std::optional<Chains> Chains::of(const TotalOrder& total_order, Budget& budget) 
   return chains;
 }
 
-// Makes chains of sessions, as far as the known edges order their events. A new chain begins where
-// they do not.
+// Divides sessions into chains. A chain continues as long as the known edges order the events of
+// the session, and otherwise a new chain begins.
 void Chains::set_chains(std::vector<std::vector<Node>>& nodes) const {
   const Problem& p = total_order.problem;
   std::vector<std::int32_t> chain_of_session(idx(p.sessions), -1);

@@ -9,7 +9,8 @@
 namespace isolang {
 namespace {
 
-// Groups of a key: values that are written so rarely exclude little.
+// If a key has at least this many groups, each value is written so rarely that the bounds exclude
+// little.
 constexpr std::int32_t kManyGroups = 64;
 
 // Returns the number of each writer's group. Two writers that some read may choose between are in

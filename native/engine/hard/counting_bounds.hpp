@@ -1,18 +1,19 @@
 // Bounds on the order of events, from counting the versions of a value.
 //
-// Versions that some read may choose between form a group, usually those of one value of a key. A
-// version comes when it is written. It goes when a transaction overwrites what it read, if nothing
-// can come between. SOUND BECAUSE no version goes twice, and none goes before it has come. So in no
-// group do more versions go than have come, and right before an event that reads a version of a
-// group, or overwrites one that its transaction read, at least one more version has come than has
-// gone. If each writer of the key overwrites what it read, exactly one version of the key exists at
-// any time. Then exactly one more version of this group has come than has gone, and for every other
-// group of the key as many versions have gone as have come.
+// Versions that some read may choose between form a group, usually the versions of one value of a
+// key. A version *comes* when it is written. It *goes* when a transaction that read it overwrites
+// it, if no write can come between the read and the write. SOUND BECAUSE no version goes twice, and
+// none goes before it has come. So in no group do more versions go than have come. Right before an
+// event that reads a version of a group, or that overwrites a version which its transaction read,
+// at least one more version of the group has come than has gone. If each writer of the key
+// overwrites the version that it read, exactly one version of the key exists at any time. Then
+// exactly one more version of this group has come than has gone, and in every other group of the
+// key as many versions have gone as have come.
 //
-// The events that certainly precede, and those that may, bound these numbers. If the demand equals
-// one of the bounds, all events that could still make a difference are ordered. This is the balance
-// constraint of reservoirs in scheduling (Laborie, "Algorithms for propagating resource constraints
-// in AI planning and scheduling", AIJ 143, 2003).
+// The events that certainly precede an event, and those that may precede it, bound these numbers.
+// If the required difference equals one of the bounds, all events that could still change the
+// numbers are ordered. This is the balance constraint of reservoirs in scheduling (Laborie,
+// "Algorithms for propagating resource constraints in AI planning and scheduling", AIJ 143, 2003).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -28,9 +29,9 @@ namespace isolang {
 
 class CountingBounds {
  public:
-  // Events by number; -1 for what is not in the total order. Each writer has the event of its
-  // write, and each read has its own event. Each writer has the read of what it overwrites, or -1,
-  // and each read has its sources.
+  // The events of a total order, by number; -1 stands for an operation that is not in the total
+  // order. For each writer: the event of its write (`writing`), and the read of the version that it
+  // overwrites, or -1 (`replaces`). For each read: its event (`reading`), and its sources.
   struct Line {
     const Problem& problem;
     std::span<const std::int32_t> writing, reading, replaces;
@@ -93,8 +94,8 @@ class CountingBounds {
 
  private:
   static constexpr std::size_t kComes = 0, kGoes = 1;
-  // Before the event, this many more versions of the group have come than have gone (not counting
-  // those of T0), or at least this many.
+  // The condition that before the event, this many more versions of the group (not counting those
+  // of T0) have come than have gone; exactly this many if `exact`, and otherwise at least.
   struct Demand {
     std::int32_t group, net;
     bool exact;
@@ -103,8 +104,8 @@ class CountingBounds {
     std::array<std::int32_t, 2> certain{}, open{};
     std::int32_t all(std::size_t sort) const { return certain[sort] + open[sort]; }
   };
-  // Counts the changes to a group, except the event's own, that certainly come first and those that
-  // may come first.
+  // Counts the changes to a group that certainly precede the event, and those that may precede it.
+  // The event's own changes are not counted.
   template <typename First, typename Later>
   Known known(std::int32_t group, std::int32_t here, const First& first, const Later& later) const {
     Known k;

@@ -14,15 +14,15 @@ namespace {
 
 constexpr std::size_t kMostEvents =
     5000;  // because necessary precedences need one relaxation of all events for each event
-// Turns that take about equal time.
+// The turns of all searches take about equal time.
 constexpr std::int64_t kMovesPerTurn = 3'000'000;
-// Until the first cooling ends, which CDCL waits for.
+// The number of moves until the first cooling ends. CDCL waits for the end of this cooling.
 constexpr std::int64_t kFirstMoves = 10'000'000;
 constexpr std::int64_t kFirstCells =
     1'000'000;  // cells of states in the first turn, because many contradictions show within a few
 constexpr std::int64_t kCells = 8'000'000;
 constexpr double kHighLoad = 1.0;               // from this load on, states get longer turns
-// Because the layers of an over-constrained history are narrow.
+// These turns are longer because the layers of an over-constrained history are narrow.
 constexpr std::int64_t kMaxLayerCells = 30'000'000;
 // Annealing that runs alone gives up after this many coolings.
 constexpr std::int32_t kCoolings = 2;

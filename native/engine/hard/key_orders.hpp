@@ -28,8 +28,8 @@ class KeyOrders {
   void move(Node v, double to);
   // Sets the position of a node that is not in the total order.
   void set_position(Node v, double to) { position_[v] = to; }
-  // Insert a node into the total order, and remove it. Both return the change in the cost of its
-  // keys.
+  // Inserts a node into the total order, or removes it. Both functions return by how much the cost
+  // of the node's keys changes.
   std::int32_t enter(Node v);
   std::int32_t leave(Node v);
 
@@ -38,8 +38,8 @@ class KeyOrders {
   void build(std::vector<double> positions, const std::vector<std::uint8_t>& present);
   std::int64_t cost() const;  // computes the cost from scratch
 
-  // A read that does not see its value, the write that it sees instead (-1 for that of T0), and the
-  // position of that write.
+  // A read that does not see its value, with the write that it sees instead (-1 for that of T0) and
+  // the position of this write.
   struct Unsatisfied {
     std::int32_t read;
     Node reader, blocker;
@@ -61,8 +61,8 @@ class KeyOrders {
     std::int32_t guarded = -1;       // the touch of the write whose lock the node takes
     bool in_order() const { return read != kNone || write != kNone; }
   };
-  // A code is the class of the value (total_order.hpp). If a key has reads that make finer
-  // distinctions, the code of a write is the writer, and the code of a touch with reads is its
+  // A code is the class of the value (total_order.hpp). If the reads of a key distinguish more than
+  // classes, the code of a write is the writer, and the code of a touch with reads is its
   // complement, for which sees() decides.
   struct Entry {
     double at;
@@ -100,7 +100,8 @@ class KeyOrders {
   std::vector<Touch> touches_;
   std::vector<std::int32_t> place_;  // per touch, the place of its entry, or -1
   std::vector<std::int32_t> touched_reads_;
-  // The write of T0 first, and a write at the end of time last.
+  // The entries of each key by position. The first entry is the write of T0, and the last entry is
+  // a write at the end of time.
   std::vector<std::vector<Entry>> keys_;
   std::vector<std::int32_t> first_code_;  // per key, the code of the write of T0
 };

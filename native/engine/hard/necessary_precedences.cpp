@@ -81,7 +81,7 @@ class Closure {
  private:
   bool initial(std::int32_t writer) const { return p_.writer_txn[writer] == p_.n; }
   std::int32_t place(std::int32_t event) const { return event - chains_.start[chain_of_[event]]; }
-  bool before(std::int32_t a, std::int32_t b) const {  // events
+  bool before(std::int32_t a, std::int32_t b) const {  // a and b are events
     if (chain_of_[a] == chain_of_[b]) return a < b;
     return clock_[idx(b) * count_ + idx(chain_of_[a])] > place(a);
   }
@@ -96,8 +96,8 @@ class Closure {
   }
   void note(std::int32_t a, std::int32_t b) { note(idx(chain_of_[a]), place(a) + 1, b); }
 
-  // Builds the relaxation from the beginning. An event needs a source of each of its reads, and
-  // gives what it writes.
+  // Builds the relaxation from the beginning. An event requires a source for each of its reads, and
+  // makes its own versions exist.
   Relaxation forward() const {
     Relaxation r(chains_.start, writing_.size(), bounds_->counters());
     for (std::size_t w = 0; w < writing_.size(); ++w)
@@ -116,10 +116,11 @@ class Closure {
     return r;
   }
 
-  // Builds the relaxation from the end. A version exists if it is the last one, or if its
-  // overwriter has been undone. An event needs what it wrote, and a source of each read whose key
-  // it does not write. It gives the versions that it may have overwritten, which are those that it
-  // may have read (share_versions), unless they may be the last ones.
+  // Builds the relaxation from the end. In this direction, a version exists if it is the last
+  // version, or if its overwriter has been undone. An event requires its own versions, and a source
+  // for each read of a key that it does not write. It makes the versions exist that it may have
+  // overwritten, which are the versions that it may have read (share_versions), unless these may be
+  // last versions.
   Relaxation backward() const {
     Relaxation r(chains_.start, writing_.size(), bounds_->counters());
     for (std::int32_t key = 0; key < p_.keys; ++key)
@@ -156,8 +157,8 @@ class Closure {
     return r;
   }
 
-  // Holds back each event of each chain in turn, in the direction of the relaxation. Whatever could
-  // happen before still can.
+  // Holds back each event of each chain in turn, in the direction of the relaxation. Everything
+  // that could happen while an earlier event was held back can still happen.
   bool hold_back(const Relaxation& side, bool from_end) {
     for (std::size_t d = 0; d < count_; ++d) {
       budget_.check();
@@ -230,9 +231,9 @@ class Closure {
     }
   }
 
-  // No two transactions replace one version. If as many reads replace versions of a set as the set
-  // has versions, each version is replaced and none is the last. If there are more such reads, no
-  // total order exists.
+  // No two transactions replace the same version. If as many reads replace versions of a set as the
+  // set has versions, each version is replaced and none of them is the last. If there are more such
+  // reads, no total order exists.
   bool share_versions() {
     std::vector<std::int32_t> replacer(writing_.size(), -1);
     const auto take = [&](std::int32_t r) {

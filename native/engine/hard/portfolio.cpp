@@ -21,13 +21,14 @@ constexpr Search::Effort kBeforeAll{100, 40'000};   // before all other attempts
 constexpr Search::Effort kBeforeOthers{900, 360'000};  // before the other searches
 constexpr std::int32_t kManyClusters =
     5000;  // from this many transactions on, a history consists of many small clusters
-// CDCL gets one more conflict for this many transactions.
+// CDCL gets one additional conflict for each group of this many transactions.
 constexpr std::int64_t kTransactionsPerConflict = 5;
-// CDCL's first turn among the other searches; turns grow by half.
+// The limits of CDCL's first turn among the other searches. Each further turn is longer by half.
 constexpr Search::Effort kConflicts{3000, 400'000};
-// To prove what an exhaustive search has refuted.
+// The limits of the search for a proof of what an exhaustive search has refuted.
 constexpr Search::Effort kProof{10'000, 2'000'000};
-// To prove what necessary precedences have refuted, which also has a proof without a cycle.
+// The limits of the search for a proof of what necessary precedences have refuted, which may also
+// have a proof without a cycle.
 constexpr Search::Effort kCycle{500, 100'000};
 // From this load on, precedences often refute, and take almost no time.
 constexpr double kPrecedencesFirst = 0.7;
@@ -75,7 +76,7 @@ class Portfolio {
     const bool precedences_first = demand > kPrecedencesFirst;
     if (!precedences_first && decided_alone()) return cdcl_;
     if (large_) region_->linearization = initial_linearization(pruner_, budget_);
-    // A large history has too many precedences for a search that would profit from them.
+    // A large history has too many precedences for the searches that would use them.
     if (region_->linearization.empty() || only_) region_->find_precedences(budget_);
     if (precedences_first && !region_->impossible && decided_alone()) return cdcl_;
     for (std::size_t i = 0; i < hard_searches().size(); ++i) {
@@ -200,7 +201,7 @@ class Portfolio {
   Budget& budget_;
   const Note& note_;
   const int turns_;
-  // For CDCL, and for each of the other searches.
+  // The flag and the budget of CDCL, and of each of the other searches.
   std::vector<std::atomic<bool>> stop_;
   std::vector<Budget> budgets_;
 

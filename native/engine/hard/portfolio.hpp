@@ -51,14 +51,16 @@ struct Outcome {
   bool gave_up = false;     // after the last turn
 };
 
-// Returns how hard a history is: the demand of its reads relative to the freedom of its
-// concurrency, Σ over reads -ln(share of the writers of the key that the read could take) ÷
-// ln(number of interleavings of the sessions). Beyond about 0.5 a history is hard to decide.
+// Returns how hard a history is to decide: how much its reads constrain the order, relative to its
+// freedom. This is Σ over reads -ln(share of the writers of the key that the read could have as its
+// source) ÷ ln(number of interleavings of the sessions). Beyond about 0.5, a history is hard to
+// decide.
 double load(const Problem& problem);
 
-// If CDCL refuted, `search` holds its search afterwards, which must not run again. `note` gets
-// statistics by name. Throws OutOfTime or OutOfMemory; the search has its own share of `max_bytes`.
-// Gives up after this many turns of the other searches.
+// Runs the searches in turns until one of them has an answer, or gives up after `turns` turns of
+// the other searches. If CDCL refuted, `search` holds its search afterwards, which must not run
+// again. `note` gets statistics by name. Throws OutOfTime or OutOfMemory; the search has its own
+// share of `max_bytes`.
 Outcome decide(std::optional<Search>& search, const Pruner& pruner, const std::string& strategy,
                std::uint64_t seed, std::size_t max_bytes, Budget& budget, const Note& note,
                int turns = kAllTurns);

@@ -20,14 +20,14 @@ class Relaxation {
   struct Extent {
     std::vector<std::uint8_t> seen;     // 1 for each fact that holds
     std::vector<Cell> reached;          // per chain, the number of steps that have happened
-    std::vector<std::int32_t> counted;  // per counter
+    std::vector<std::int32_t> counted;  // for each counter, its count
   };
 
   Relaxation(const std::vector<std::int32_t>& start, std::size_t facts, std::size_t counters = 0)
       : at_first(facts, 0), start_(start), counters_(counters) {}
-  // Describe the steps one by one, chain by chain. A step requires that one of these facts holds
-  // (want), makes a fact hold (give), requires earlier steps (need) and counts (at_least), and
-  // raises counters (count).
+  // These functions describe the steps one by one, chain by chain. A step requires that one of some
+  // facts holds (want), makes a fact hold (give), requires earlier steps (need) and counts
+  // (at_least), and raises counters (count).
   void want(std::span<const std::int32_t> some);
   void give(std::int32_t fact) { gives_.push_back(fact); }
   void need(Need n) { needs_.push_back(n); }
@@ -42,12 +42,13 @@ class Relaxation {
     return {at_first, std::vector<Cell>(start_.size() - 1, 0),
             std::vector<std::int32_t>(counters_, 0)};
   }
-  // Lets everything happen that can, and extends `extent`. The chain `held` stops at `stop`.
+  // Lets everything happen that can happen, and extends `extent` by it. The chain `held` stops at
+  // `stop`.
   void run(Extent& extent, std::int32_t held, std::int32_t stop) const {
     grow(extent, held, stop, [](std::int32_t) {}, [] { return false; });
   }
-  // Runs only until the facts for which `wanted` is positive hold. `missing` of these facts are
-  // left.
+  // Runs only until all facts for which `wanted` is positive hold. `missing` is the number of these
+  // facts that do not hold yet.
   void run_until(Extent& extent, std::int32_t& missing,
                  const std::vector<std::int16_t>& wanted) const {
     grow(

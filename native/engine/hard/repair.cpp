@@ -9,8 +9,8 @@ namespace isolang {
 namespace {
 constexpr std::int64_t kNoConflictLimit = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kRound = 3000;  // number of conflicts
-// Up to this many conflicts, the transactions in all conflicts are released; beyond, those in
-// the core.
+// Up to this many conflicts, the transactions in all conflicts are released. If there are more
+// conflicts, only the transactions in the core are released.
 constexpr std::int64_t kEarlyConflicts = 40;
 constexpr double kMaxReleased = 0.75;  // the share of the transactions that may be released
 

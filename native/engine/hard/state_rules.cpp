@@ -103,14 +103,14 @@ bool StateRules::can_run(const State& s, const Event& e) const {
 }
 
 // Returns true if an event that can run may run at once. SOUND BECAUSE, given a completion in which
-// it runs later, it can be moved to the front: nothing that precedes it is left, its reads see what
-// they must, and for the other events:
+// the event runs later, the event can be moved to the front: no event that must precede it is left,
+// its reads see what they must see, and for the other events:
 //  - if it has no writes and no locks, nothing changes;
-//  - if it has writes, the reads that could see a difference are those of the value that it
-//    replaces (between here and its old place) and of its own value (after either place), and its
-//    own reads are the only such reads. A lock is held no longer than before if the writes follow
-//    at once. They can, because they wait for nothing else and no transaction holds a lock here
-//    (can_run).
+//  - if it has writes, only reads of two values could see a difference: reads of the value that it
+//    replaces (between here and its old place), and reads of its own value (after either place).
+//    Its own reads are the only such reads. A lock is held no longer than before if the writes
+//    follow at once. They can follow at once, because they wait for nothing else and no transaction
+//    holds a lock here (can_run).
 // Running a write of the value that already exists would be wrong, because another write of that
 // value may be needed later.
 bool StateRules::harmless(const State& s, std::int32_t chain) const {
@@ -131,9 +131,9 @@ bool StateRules::harmless(const State& s, std::int32_t chain) const {
   return true;
 }
 
-// Returns true if some remaining read can never see this value. If each read needs one value, this
-// is so if the value does not exist and no remaining event writes it. It is also so if more
-// transactions will replace this value than it has instances to be replaced (each of them reads the
+// Returns true if some remaining read can never see this value. If each read needs one value, there
+// are two such cases. First, the value does not exist and no remaining event writes it. Second,
+// more transactions will replace this value than it has instances (each transaction reads the
 // instance that it replaces, and no two read the same instance).
 bool StateRules::impossible(const State& s, std::int32_t key, std::int32_t value) const {
   if (chains_.fine[key]) return false;
@@ -191,7 +191,7 @@ bool StateRules::stuck(const State& s) {
     if (chains_.first_value[key] >= 0) seen[current(s, key)] = 1;
   extent_.reached.assign(s.cells.begin(),
                          s.cells.begin() + static_cast<std::ptrdiff_t>(chains_.count()));
-  // A read may need one of several values, and then does not wait for any particular one.
+  // If a read may need one of several values, it does not wait for any particular one of them.
   if (any_fine_) {
     relaxation_.run(extent_, -1, 0);
     for (std::size_t c = 0; c < chains_.count(); ++c)

@@ -1,7 +1,7 @@
 // The states of the state search, and the rules that keep its layers small.
 //
 // A state consists of the events that have run (a place in each chain) and the current value of
-// each key. Whatever else happened before does not affect what can follow. Each rule either removes
+// each key. All else that happened before does not affect what can follow. Each rule either removes
 // a state that has no completion, or runs an event at once because every completion can be changed
 // into one that begins with that event.
 #pragma once
@@ -28,8 +28,8 @@ class StateRules {
   explicit StateRules(const Chains& chains);
   std::size_t cells() const { return chains_.count() + chains_.keys(); }
 
-  // Sets the first state, after all events that may run at once. Returns false if there is no
-  // completion.
+  // Sets the first state, in which all events that may run at once have run. Returns false if the
+  // state has no completion.
   bool first(State& s);
   void load(State& s, const Cell* cells, std::int32_t done) const;
   bool can_run(const State& s, std::int32_t chain) const {
@@ -69,7 +69,8 @@ class StateRules {
   const Chains& chains_;
   Relaxation relaxation_;  // its facts are values
   const bool any_fine_;  // some key has reads that make finer distinctions than classes
-  // For the rest of a chain from an event on, by value: rows of writers, readers, modifiers.
+  // For each event and value, how many writers, readers and modifiers of the value the rest of the
+  // event's chain has.
   std::vector<std::int16_t> left_;
   std::vector<float> log_;
   Relaxation::Extent

@@ -42,9 +42,9 @@ bool TotalOrder::is_candidate(std::int32_t read, std::int32_t writer) const {
                              [&](std::size_t i) { return problem.candidate[i] == writer; });
 }
 
-// Sets the classes. Reads with the same first candidate form a class if their candidates are
-// exactly the writers of the class, apart from the reader itself (which writes after the read, so
-// that including it changes nothing).
+// Sets the classes of reads and writers. Reads with the same first candidate form a class if their
+// candidates are exactly the writers of the class. The reader itself does not matter, because it
+// writes after the read.
 void TotalOrder::set_classes() {
   const Problem& p = problem;
   writer_class_.assign(p.writer_txn.size(), -1);

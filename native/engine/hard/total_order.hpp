@@ -34,7 +34,8 @@ class TotalOrder {
   Node read_node(std::int32_t txn) const { return graph.node(0, txn, read_state); }
   Node write_node(std::int32_t txn) const { return graph.node(0, txn, write_state); }
   bool apart() const { return read_state != write_state; }
-  // Returns true if the transaction may be in the total order. T0 precedes the total order.
+  // Returns true if the transaction may be in the total order. T0 is not in it, because it precedes
+  // the total order.
   bool usable(std::int32_t txn) const { return usable_[txn] != 0; }
   bool optional(std::int32_t txn) const {
     return pruner.inclusion[txn] == static_cast<std::uint8_t>(Inclusion::optional);
@@ -43,8 +44,8 @@ class TotalOrder {
   Adjacency before,
       after;  // by node: edges between nodes of usable transactions and auxiliary nodes
 
-  // Adds edges between such nodes that every model respects although they are not known edges.
-  // Total orders must respect them from now on.
+  // Adds edges between such nodes that every model respects although they are not known edges. From
+  // then on, total orders must respect these edges.
   void precede(std::vector<std::pair<Node, Node>> more);
 
   // Returns true if the writer is a possible source of the read. Usually the two then belong to one
@@ -56,15 +57,15 @@ class TotalOrder {
   std::int32_t writer_class(std::int32_t writer) const { return writer_class_[writer]; }
   std::int32_t read_class(std::int32_t read) const { return read_class_[read]; }
 
-  // Returns the model of a total order, with the `place` of each node and `present` for each
-  // transaction. Returns nothing if something is not satisfied (the searches keep their own counts,
-  // and this function checks the whole total order again).
+  // Returns the model of a total order, which is given by the `place` of each node and by `present`
+  // for each transaction. Returns nothing if some read or lock is not satisfied. (The searches keep
+  // their own counts, and this function checks the whole total order again.)
   std::optional<Model> model(const std::vector<std::int32_t>& place,
                              const std::vector<std::uint8_t>& present) const;
 
-  // Returns how hard the history is: the demand of its reads relative to the freedom of its
-  // concurrency, Σ over reads -ln(share of the writers of the key that the read could take) ÷
-  // ln(number of interleavings of sessions).
+  // Returns how hard the history is to decide: how much its reads constrain the order, relative to
+  // its freedom. This is Σ over reads -ln(share of the writers of the key that the read could have
+  // as its source) ÷ ln(number of interleavings of the sessions).
   static double load(const Problem& problem);
 
  private:

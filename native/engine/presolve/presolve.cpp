@@ -86,7 +86,7 @@ class Fit {
     start_.push_back(writers_.size());
   }
 
-  // Returns the span of time over which the reader, the source, and what comes between have to
+  // Returns the span of time over which the reader, the source and the writers between them have to
   // change places.
   std::int64_t distance(std::int32_t read) const {
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
@@ -96,7 +96,7 @@ class Fit {
   }
 
  private:
-  // Returns the time between two moments, one of which may be infinite.
+  // Returns the time between two moments, each of which may be infinite.
   static std::int64_t between(std::int64_t from, std::int64_t to) {
     std::int64_t length = 0;
     if (from >= to) return 0;
@@ -137,7 +137,7 @@ class Fit {
   std::vector<std::size_t> start_;
 };
 
-// The greatest distance of a read from its source, except for a few outliers, and the distance of
+// The greatest distance of a read from its source, except for a few outliers; and the distance of
 // each read.
 struct Distances {
   std::int64_t usual = 0;
@@ -235,9 +235,9 @@ void Presolve::stretch_times(std::int64_t margin) {
     if (__builtin_add_overflow(end, margin, &end)) end = kTimeUnknownEnd;
 }
 
-// Makes a session of its own of each end of a stretch of session order. The wrong read is often one
-// of these ends, and otherwise the next refutation would only use the other end. In the total
-// order, an isolated transaction precedes no other transaction.
+// Turns each end of a stretch of session order into a separate session. The wrong read is often one
+// of these ends, and if only one end were isolated, the next refutation would use the other end. In
+// the total order, an isolated transaction precedes no other transaction.
 void Presolve::isolate(std::int32_t txn) {
   // mutant: assumption-stays
   given_.breaks[txn] = 1;
@@ -272,8 +272,8 @@ bool Presolve::blame(const std::vector<ProofStep>& refutation) {
       isolate(e.to);
     }
   }
-  // There are more conflicts than before: not a few transactions are wrong by much, but all are
-  // wrong by a little.
+  // If there are more conflicts than before, it is not a few transactions that are wrong by much,
+  // but all transactions that are wrong by a little.
   if (forgotten > forgotten_ && forgotten_ > 0) {
     stretch_times(margin_);
     margin_ *= 2;

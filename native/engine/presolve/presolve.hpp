@@ -1,15 +1,16 @@
-// Orders that no check demands, treated as facts at first. A model that satisfies the checks
-// together with these orders satisfies the checks, and the clocks know far more with them. If an
-// assumed order is refuted, it is withdrawn from the transactions in the refutation.
+// Orders that no check requires, but that the search treats as facts at first. A model that
+// satisfies the checks together with these orders satisfies the checks, and the clocks know far
+// more with them. If an assumed order is refuted, it is withdrawn for the transactions in the
+// refutation.
 //
 // There are three assumed orders. The first is session order, for checks without it. The second,
 // for histories of many short sessions, is the order in which the history lists transactions, as if
 // `window` clients had taken turns: each transaction precedes the one that comes `window` places
-// later. Databases do not work in that order, but transactions far apart in it nearly always ran in
-// that order. Any number of sessions thus becomes `window` chains. The third, for histories with
-// times, is real time: most databases respect it even if they do not promise it, and then few
-// choices remain. Recorded times are stretched by as much as the reads contradict them, because
-// clocks are skewed and replicas lag.
+// later. Databases do not work in that order, but transactions that are far apart in the list
+// nearly always ran in the order of the list. Any number of sessions thus becomes `window` chains.
+// The third, for histories with times, is real time: most databases respect it even if they do not
+// promise it, and then few choices remain. Recorded times are stretched by as much as the reads
+// contradict them, because clocks are skewed and replicas lag.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -21,9 +22,10 @@
 
 namespace isolang {
 
-// Adds session order to the checks without it, on the steps of `init` or else of `wr`, and returns
-// true if there was such a check. SOUND BECAUSE every edge of the weaker product is an edge of the
-// stronger: so contains init, and steps that are added only add edges.
+// Adds session order to the checks that do not use it, on the steps of `init`, or on those of `wr`
+// if the check has no step of `init`. Returns true if there was such a check. SOUND BECAUSE every
+// edge of the weaker product is an edge of the stronger product: so contains init, and additional
+// steps only add edges.
 bool add_sessions(std::vector<Automaton>& automata);
 // Does the same for real time, on the steps of `so`.
 void add_real_time(std::vector<Automaton>& automata);
@@ -34,11 +36,12 @@ class Presolve {
   Presolve(const Problem& problem, const std::vector<Automaton>& automata, Orders orders);
 
   bool any() const { return of_sessions_ || of_the_history() || of_time(); }
-  // Returns true if the order of the history is assumed. Without it the clocks would know almost
+  // Returns true if the order of the history is assumed, without which the clocks would know almost
   // nothing.
   bool of_the_history() const { return given_.window > 0; }
   bool of_time() const { return !given_.times.begin.empty(); }
-  // Returns true if all reads but a few agree with the recorded times without stretching.
+  // Returns true if all but a few reads agree with the recorded times even if the times are not
+  // stretched.
   bool times_fit() const { return times_fit_; }
   const std::vector<Automaton>& automata() const { return automata_; }
   const AssumedOrders& given() const { return given_; }

@@ -84,7 +84,7 @@ void add_steps(const Automaton& m, Automaton& to) {
   to.so_repeatable = to.repeats(Relation::so);
 }
 
-// Demands that all transactions are in one order.
+// Requires that all transactions are in one order.
 std::optional<std::vector<Automaton>> in_total_order(std::optional<Automaton> all) {
   if (!all) return std::nullopt;
   all->steps[idx(Relation::rw)] = {{0, 0}};

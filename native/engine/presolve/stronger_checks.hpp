@@ -9,23 +9,23 @@
 
 namespace isolang {
 
-// For checks with return paths, which a search sees only once it has chosen everything: one event
+// For checks with return paths, which a search can test only after all choices are made: one event
 // graph in which these paths become cycles. The product has the rw pairs as edges, but never two in
-// a row. SOUND BECAUSE a cycle that one rw closes is among its cycles, and so is every cycle of the
-// other checks, whose steps it has. Returns nothing if the checks are not over one state, or if no
-// search is needed.
+// a row. SOUND BECAUSE every cycle that one rw closes is a cycle of this product, and so is every
+// cycle of the other checks, whose steps the product has. Returns nothing if the checks are not
+// over one state, or if no search is needed.
 std::optional<std::vector<Automaton>> as_one_cycle(const Problem& problem,
                                                    const std::vector<Automaton>& automata);
 
-// An even stronger check with half the nodes, which allows any number of rw pairs in a row. Also
-// returns nothing if few reads are ambiguous: a failed attempt costs as much as as_one_cycle, which
-// costs little if there is little to search for.
+// An even stronger check with half as many nodes, which allows any number of rw pairs in a row.
+// Also returns nothing if few reads are ambiguous: a failed attempt costs as much as as_one_cycle,
+// which costs little if there is little to search for.
 std::optional<std::vector<Automaton>> as_one_total_order(const Problem& problem,
                                                          const std::vector<Automaton>& automata);
 
-// The same for a history with times, whatever the reads are, but only for checks that forbid walks
-// through the product. Where such walks need thousands of chains, the search that knows the times
-// does not: see Presolve.
+// The same check for a history with times, whatever its reads are, but only for checks that forbid
+// walks through the product. If such walks need thousands of chains, a search that knows the times
+// does not need them: see Presolve.
 std::optional<std::vector<Automaton>> as_one_order_of_times(const Problem& problem,
                                                             const std::vector<Automaton>& automata);
 

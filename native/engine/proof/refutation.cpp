@@ -110,8 +110,8 @@ void Refuter::known(const Edge& e) {
   if (e.relation == Relation::ww || overwrites(e.relation)) before(e.a, e.b);
 }
 
-// Returns the number of the first edge that needs this order, or the number of edges if there is
-// none.
+// Returns the number of the first edge that needs this order. If no edge needs it, returns the
+// number of edges.
 std::size_t Refuter::first_edge(std::int32_t a, std::int32_t b) const {
   std::size_t first = graph_.edges.size();
   const auto look = [&](Node v) {
@@ -147,7 +147,7 @@ void Refuter::before(std::int32_t a, std::int32_t b) {
   done_order_.insert(code(a, b));
 }
 
-// Derives an order from what this pass knew.
+// Derives an order from the edges and sources that this pass knew.
 void Refuter::derive_before(std::int32_t a, std::int32_t b, std::int32_t pass) {
   if (p_.writer_txn[a] == p_.n || shown_.contains(code(a, b)) || done_order_.contains(code(a, b)))
     return;
@@ -287,9 +287,9 @@ std::optional<std::vector<Edge>> Refuter::path(Node from, Node to, std::size_t e
 
 namespace {
 
-// Where statements have times: returns true if `next` and the last edge form one step, and merges
-// both into the last edge. A walk begins at a COMMIT, and so it is never split between two
-// statements.
+// Applies to checks in which statements have times. Returns true if `next` and the last edge
+// together are one step, and merges both into the last edge. A walk begins at a COMMIT, so it is
+// never split between two statements.
 bool goes_without(std::vector<ProofEdge>& edges, const ProofEdge& next) {
   const auto between = [](const ProofEdge& e) {
     return e.relation == Relation::po || e.relation == Relation::answered_before;

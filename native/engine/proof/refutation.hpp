@@ -66,7 +66,7 @@ class Refuter {
   bool in_one_statement(std::int64_t op, std::int64_t other) const;
   std::optional<std::vector<Edge>> path(Node from, Node to, std::size_t epoch);
   std::size_t first_edge(std::int32_t a, std::int32_t b) const;
-  // The pass that added the edge; 0 if it was known before.
+  // Returns the pass that added the edge; 0 if the edge was known before the first pass.
   std::int32_t pass_of(std::size_t edge) const;
   std::size_t epoch_of(std::int32_t pass) const;
   ProofLiteral literal(const Search& search, Lit l) const;

@@ -96,9 +96,9 @@ bool KeyPruner::prune(std::int32_t key, bool every_read, Budget& budget, Finding
   return true;
 }
 
-// Prefetches what the keys to come need. In a large history this data lies scattered, and each item
-// is found through another: a read, its transaction, the place of the transaction in the clocks,
-// the row. Each of these is therefore fetched one key before the next is needed.
+// Prefetches what later keys need. In a large history this data is scattered, and each item is
+// found through another item: a read, its transaction, the place of the transaction in the clocks,
+// the row. Each of these items is therefore fetched one key before the next item is needed.
 void KeyPruner::fetch(std::span<const std::int32_t> keys) const {
   if (graph_.nodes() < kPrefetchFrom) return;
   const Problem& p = graph_.problem;
@@ -265,10 +265,10 @@ bool KeyPruner::owes_it_to_itself(std::int32_t after, std::size_t at) const {
          !impossible_order(after, writers_[at]);
 }
 
-// Does the same as mark_forced, but leaves out writers that precede one of the others and have all
-// their edges, because the others' pairs with `after` settle their pairs with `after`. The latest
-// writers come first, and so nearly all others are left out. No node of a higher rank than all
-// starts reaches a start.
+// Does the same as mark_forced, but leaves out each writer that precedes another forced writer with
+// all its edges. The pair of the other writer and `after` then settles the pair of the omitted
+// writer and `after`. The latest writers come first, so nearly all other writers are left out. A
+// node of a higher rank than all starts reaches no start.
 template <std::size_t kWords>
 void KeyPruner::mark_latest_forced(std::size_t self) {
   const std::int32_t after = writers_[self];
@@ -380,21 +380,21 @@ bool KeyPruner::prune_orders() {
   return true;
 }
 
-// Orders many writers by the chains of the clocks that go through them. A writer precedes the later
-// writers of its chain, and if a target node reaches something, the nodes before it on its chain do
-// so too. It is therefore enough to know how far along each chain a path leads to the current
+// Orders many writers by the chains of the clocks that contain their nodes. A writer precedes the
+// later writers of its chain. If a target node reaches some node, the earlier nodes on its chain
+// reach it too. It is therefore enough to know how far along each chain a path leads to the current
 // writer. This distance only grows while the current writer advances along its own chain. The time
 // is thus proportional to writers and chains, not to pairs of writers.
 //
-// SOUND BECAUSE orders compose: an omitted order is that of a, c where a path leads from a to b and
-// the edges of b before c are there. The edges of a before b are there, too, or were left out for
-// the same reason and a writer between the two, unless the known edges now have a cycle.
+// SOUND BECAUSE orders compose. An order of a and c is omitted if a path leads from a to b, and the
+// edges of "b before c" exist. The edges of "a before b" also exist, or were omitted for the same
+// reason with a writer between a and b, unless the known edges now have a cycle.
 void KeyPruner::order_by_chains() {
   find_chains();
   std::vector<std::size_t> before(chain_start_.size() - 1), reached(strands_.size()), latest, met;
   std::int64_t pairs = 0;
   for (std::size_t own = 0; own + 1 < chain_start_.size(); ++own) {
-    // Number of preceding writers on each other chain.
+    // For each other chain, how many of its writers precede the current writer.
     for (const std::size_t chain : met) before[chain] = 0;
     met.clear();
     std::ranges::fill(reached, std::size_t{0});  // how far along each strand

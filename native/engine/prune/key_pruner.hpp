@@ -1,10 +1,10 @@
 // Pruning of one key: what the clocks show about the orders of its writers and the sources of its
 // reads.
 //
-// A pass only reads what all keys share, and changes only what belongs to its key (the pairs of its
-// writers, the candidates and sources of its reads). Its other results go into Findings. Several
-// threads, each with a KeyPruner, therefore reach the same result as one thread. If keys depend on
-// each other (Pruner::one_by_one_), one thread prunes them all.
+// A pass only reads the data that all keys share, and changes only the data of its key (the pairs
+// of its writers, the candidates and sources of its reads). Its other results are added to
+// Findings. Several threads, each with a KeyPruner, therefore reach the same result as one thread.
+// If keys depend on each other (Pruner::one_by_one_), one thread prunes them all.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -34,7 +34,7 @@ class KeyPruner {
   // Returns false on a contradiction. With `every_read`, also prunes reads for which nothing has
   // changed.
   bool prune(std::int32_t key, bool every_read, Budget& budget, Findings& findings);
-  // Prefetches what prune() will look up for the keys to come, the next key first.
+  // Prefetches the data that prune() will need for later keys, beginning with the next key.
   void fetch(std::span<const std::int32_t> keys) const;
   // Adds each pair of the key's writers to `pairs`, see Pruner::Pairs.
   void list_pairs(std::int32_t key, Budget& budget, Pruner::Pairs& pairs);
@@ -62,8 +62,8 @@ class KeyPruner {
     std::size_t target;
     Pairs pairs;  // the pairs that the row applies to
   };
-  // A node with the sources of the edges just added to it. If there are more than a few sources,
-  // they have raised its row of cover_rows_, and `sources` is kMaxSources + 1.
+  // A node with the sources of the edges that were just added to it. If there are more than a few
+  // sources, they have raised the row of the node in cover_rows_, and `sources` is kMaxSources + 1.
   struct Covered {
     static constexpr std::size_t kMaxSources = 2;
     Node node;
@@ -71,7 +71,7 @@ class KeyPruner {
     std::array<Node, kMaxSources> source{};
   };
 
-  // Returns some of the reads; the next two also visit only some.
+  // Returns some of the reads. The next two functions also visit only some of them.
   std::span<const std::int32_t> open_reads(std::int32_t key) const;
   template <typename Visit>
   void each_reader(std::int32_t key, Visit visit) const;
@@ -96,8 +96,8 @@ class KeyPruner {
   // word or before it.
   std::uint64_t writers_from(std::size_t first, std::size_t word) const;
   void mark_forced(std::int32_t after);
-  // For writers_[self]. kWords is the number of words of a row, or 0 if it is not known at compile
-  // time.
+  // Marks the predecessors of writers_[self]. kWords is the number of words of a row, or 0 if the
+  // number is not known at compile time.
   template <std::size_t kWords>
   void mark_latest_forced(std::size_t self);
   bool owes_it_to_itself(std::int32_t after, std::size_t at) const;
@@ -108,7 +108,7 @@ class KeyPruner {
   void load_settled();
   void note_unsettled();
   bool keep_unless_implied(const Edge& edge);
-  // Returns why "a before b" is impossible.
+  // Returns the reason why the order "a before b" is impossible; nothing if it is possible.
   std::optional<Edge> closing_order(std::int32_t a,
                                     std::int32_t b) const;
   bool impossible_order(std::int32_t a, std::int32_t b) const {
@@ -136,12 +136,13 @@ class KeyPruner {
   // implies r -rw-> c for each reader r of a; if r is b itself, b -ww-> c does.
   bool orders_compose_ = true;
 
-  // Starts of edges "the current writer before another"; starts of the current read.
+  // The nodes from which the edges of "the current writer before another writer" start, and the
+  // nodes from which the edges of the current read start.
   Starts starts_, reader_;
   // For each of writers_, the lowest rank of this writer and the writers before it in writers_.
   std::vector<std::int32_t> lowest_;
-  // One bit for each of writers_: see mark_forced and mark_latest_forced; behind_ has the writers
-  // that precede the current one.
+  // One bit for each of writers_. For forced_ and hidden_, see mark_forced and mark_latest_forced.
+  // behind_ has the writers that precede the current writer.
   std::vector<std::uint64_t> forced_, hidden_, behind_;
   std::vector<std::uint64_t>
       settled_;  // as WriterPairs::precede: pairs whose edges are all known or implied
@@ -156,7 +157,8 @@ class KeyPruner {
   std::vector<Strand> strands_;
   std::vector<Covered> covered_;  // nodes of the current writer
   std::vector<std::int32_t> cover_rows_;
-  // For the current read: the writers it has seen, and a bit for each writer before those.
+  // For the current read: the writers that it has certainly not missed, and a bit for each writer
+  // that precedes one of these.
   std::vector<Seen> seen_;
   std::vector<std::uint64_t> overwritten_;
   std::vector<Pruner::ReturnPath> return_paths_;

@@ -70,7 +70,7 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes, std::
   std::size_t wr_steps = 0;
   for (const Automaton& m : g.automata) wr_steps += m.of(Relation::wr).size();
   g.edges.reserve(g.edges.size() + idx(p.reads()) * wr_steps +
-                  p.writer_txn.size());  // most of the edges there will be
+                  p.writer_txn.size());  // room for most of the later edges
   // Writers lie far apart in a large history, and so they are prefetched.
   const auto first_candidate = [&](std::int32_t r) { return idx(p.candidate_start[r]); };
   for (std::int32_t r = 0; r < p.reads(); ++r) {
@@ -114,7 +114,7 @@ bool Pruner::advance() {
   return settle();
 }
 
-// Direct checks need no clocks, and a search may also do without them.
+// Direct checks need no clocks, and a search can also do without clocks.
 bool Pruner::begin_directly() {
   // Without an ambiguous read, and without rw edges or return paths by ww, one pass finds
   // everything that follows. Every version order that contains it is then right.
@@ -164,7 +164,7 @@ bool Pruner::sort() {
     std::vector<std::uint8_t> left_out(idx(graph.nodes()), 0);
     for (const Node v : order) left_out[v] = 1;
     for (Node v = 0; v < graph.nodes() && !graph.every_check_judges; ++v)
-      // Other checks have its cycles, too.
+      // The cycles of this node are cycles of other checks, too.
       left_out[v] |= static_cast<std::uint8_t>(!graph.judges(v));
     cycle = short_cycle(edges, left_out, budget_);
     return false;
@@ -453,7 +453,7 @@ bool Pruner::prune_direct(std::int32_t txn) {
         return source[r] >= 0 && r != other && (m.back.wr || p.reads_first(other, r));
       };
       const auto written = writers_by_txn_.of(p.writer_txn[seen]);
-      // For example a transaction that fills a table.
+      // This is the case, for example, for a transaction that fills a table.
       if (written.size() > kWritesPerRead * reads_of(txn).size()) {
         for (const std::int32_t r : reads_of(txn)) {
           const std::int32_t b = write_of(p.writer_txn[seen], p.read_key[r]);

@@ -39,25 +39,25 @@ class Pruner {
  public:
   Pruner(EventGraph& graph, Budget& budget, std::size_t max_clock_bytes, std::size_t threads = 1);
 
-  // Prunes to the end. Returns false on a contradiction, see `cycle`, `closed` and
-  // `read_without_candidates`.
+  // Prunes until nothing more can be concluded. Returns false on a contradiction, see `cycle`,
+  // `closed` and `read_without_candidates`.
   bool run() {
     while (!done())
       if (!advance()) return false;
     return true;
   }
-  // Takes one step: a pass, or what replaces the first pass. Afterwards `order` is a topological
-  // order of all known edges. Returns false on a contradiction.
+  // Takes one step, which is a pass or a substitute for the first pass. Afterwards `order` is a
+  // topological order of all known edges. Returns false on a contradiction.
   bool advance();
   // Returns true at a fixpoint, or if the last pass has gained little.
   bool done() const { return done_; }
 
-  // Call before the first step. Postpones the rows that predicate reads did not find, and leaves
-  // them to the search: an order found without them contradicts only a few in a hundred, and only
-  // those need a decision.
+  // Postpones the rows that predicate reads did not find, and leaves them to the search. An order
+  // that is found without these rows contradicts only a few in a hundred of them, and only those
+  // need a decision. Call this before the first step.
   void defer_predicate_reads();
   bool defers() const { return deferring_; }
-  // Continues with all reads. Pruning is not done then.
+  // Continues with all reads, including the postponed ones. Pruning is then not done any more.
   void take_up_predicate_reads();
 
   EventGraph& graph;
@@ -95,7 +95,7 @@ class Pruner {
   // kContradictory if its transaction contradicts itself (Problem::impossible); or kClosesCycle if
   // its wr edge closes a cycle; or kReason - an index into `reasons`.
   std::vector<std::int32_t> eliminated_by;
-  // For direct checks, which find more within a pass: the reasons themselves.
+  // For direct checks, which may find more within a pass: the reasons themselves.
   struct Order {
     std::int32_t before, after;
     std::uint32_t number;  // number of edges known at that time
@@ -105,8 +105,8 @@ class Pruner {
   std::vector<Impossible> reasons;
   std::vector<Edge> backs;
 
-  // After run() without a contradiction: for each pair of writers of each key, whether its order is
-  // settled, as flat lists of pairs. The writes of T0 come first and are left out.
+  // For each pair of writers of a key, whether its order is settled, as flat lists of pairs. The
+  // writes of T0 come first and are left out. Call pairs() after run() has returned true.
   struct Pairs {
     std::vector<std::int32_t> settled;  // before, after
     std::vector<std::int32_t> open;     // either may come first
@@ -119,8 +119,8 @@ class Pruner {
     return gained_ == 0;
   }  // otherwise settled reads may lack edges to settled writers
 
-  // A known return path of a direct check from a writer of the key to a read: no source of the read
-  // precedes that writer. The closing edge lacks its source.
+  // A known return path of a direct check from a writer of the key to a read, which implies that no
+  // source of the read precedes the writer. The closing edge does not have its source yet.
   struct ReturnPath {
     std::int32_t writer;
     Edge closing, back;
@@ -185,7 +185,8 @@ class Pruner {
   Adjacency readers_;     // writer -> reads that certainly take it as their source
   WriterPairs pairs_;
 
-  // Per transaction, its first read, and the end; reads are in the order of their transactions.
+  // For each transaction, the index of its first read, and at the end the number of reads. Reads
+  // are in the order of their transactions.
   std::vector<std::int32_t> first_read_;
   Adjacency open_reads_;  // key -> its reads with several candidates, unless deferred
   std::vector<std::uint8_t> changed_;  // per transaction, see note_changes
@@ -196,15 +197,15 @@ class Pruner {
       false;  // what a pass concludes about a key may depend on its conclusions about other keys
   std::vector<std::int32_t>
       session_writer_;  // per read: the last writer of its key before it in its session, or -1
-  // Per writer: the writer of its key before it in its session, or -1.
+  // For each writer: the previous writer of its key in its session, or -1.
   std::vector<std::int32_t> session_before_;
   Adjacency writers_by_txn_;
   bool direct_ = false;                               // some check is direct
   std::unordered_set<std::uint64_t> ordered_behind_;  // pairs that prune_direct has handled
   std::vector<std::uint8_t>
       resolved_txn_;  // 1 if one of its reads has got its source since the last prune_direct
-  // For the current transaction: its last read of each key, together with the transaction; and for
-  // each read the previous read of its key.
+  // The last read of each key by the current transaction, together with the transaction; and for
+  // each read, the previous read of its key.
   std::vector<std::pair<std::int32_t, std::int32_t>> last_read_;
   std::vector<std::int32_t> read_before_;
   std::vector<std::int32_t> key_of_;  // per writer

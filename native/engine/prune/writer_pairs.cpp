@@ -80,7 +80,7 @@ bool WriterPairs::decided(std::int32_t key) const {
   const auto of_key = std::span(open_).subspan(first(key), count(key));
   return !of_key.empty() && std::ranges::all_of(of_key.subspan(1), [](std::int32_t open) {
     return open == 0;
-  });  // the first is T0
+  });  // the first writer is T0
 }
 
 bool WriterPairs::is_settled(std::int32_t key, std::int32_t writer) const {

@@ -1,9 +1,9 @@
-// What pruning knows about each pair of writers of a key: which of them comes first, and whether
-// all consequences of that are among the known edges. For a key with many writers, it stores only
-// whether this is known for all pairs, because such keys are pruned by chains (see key_pruner.hpp),
-// not by rows of bits.
+// What pruning knows about each pair of writers of a key: which writer comes first, and whether all
+// consequences of this order are among the known edges. For a key with many writers, it stores only
+// whether this is known for all pairs, because such keys are pruned by chains (see key_pruner.hpp)
+// instead of rows of bits.
 //
-// Different keys share no data here, and so each may be changed by a different thread.
+// Different keys share no data in this class, so different threads may change different keys.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -34,8 +34,8 @@ class WriterPairs {
   std::size_t place(std::int32_t writer) const { return idx(place_[writer]); }
   std::size_t words(std::int32_t key) const { return words_for(count(key)); }  // of a row
 
-  // Returns a row of `words(key)` words for each of writers(key): the writers that precede it.
-  // Empty if the key has many writers.
+  // Returns, for each of writers(key), a row of `words(key)` words with the writers that precede
+  // it. The result is empty if the key has many writers.
   std::span<const std::uint64_t> precede(std::int32_t key) const { return precede_[key]; }
   // Notes that the writers of a row precede `after`.
   void note(std::int32_t key, std::int32_t after, std::span<const std::uint64_t> row);
@@ -52,7 +52,8 @@ class WriterPairs {
   // known or implied.
   void note_all(std::int32_t key) { decided_[key] = settled_[key] = 1; }
   bool decided(std::int32_t key) const;  // the order of each pair of the key is known
-  // Returns true if all edges from the writers known to precede this writer are known or implied.
+  // Returns true if all edges from the writers that are known to precede this writer are known or
+  // implied.
   bool is_settled(std::int32_t key, std::int32_t writer) const;
   bool is_settled(std::int32_t key) const;  // the same for all writers of the key
 

@@ -1,5 +1,5 @@
-// A guess of when transactions took place, from which transaction read from which. The search
-// starts from it. It is only a guess: nothing is concluded from it.
+// A guess of when transactions took place, which is computed from the sources of reads. The search
+// starts from this guess, but draws no conclusions from it.
 #pragma once
 #include <span>
 #include <vector>

@@ -263,7 +263,8 @@ void ReturnPaths::find_suspects(const Choice& choice) {
   const auto reads = group_by(
       p.keys, idx(p.reads()), [&](std::size_t r) { return p.read_key[r]; },
       [](std::size_t r) { return static_cast<std::int32_t>(r); });
-  // Per rank: the writer of its node as a start; the latest writer that leads to it.
+  // For each rank: the writer of its node if the node is a start, and the latest writer that leads
+  // to the node.
   std::vector<std::int32_t> own, latest;
   for (std::int32_t key = 0; key < p.keys; ++key) {
     if (pairs[key] <= pass) continue;
@@ -287,7 +288,7 @@ void ReturnPaths::find_suspects(const Choice& choice) {
   }
 }
 
-// Returns a place of a writer: it and those behind it come after the read in the order.
+// Returns the place in the version order from which on all writers come after the read.
 std::int32_t ReturnPaths::suspects_end(const Choice& choice, std::int32_t r) const {
   const Problem& p = graph_.problem;
   std::int32_t latest = -1;
@@ -498,8 +499,9 @@ std::vector<PairOfPlaces> ReturnPaths::pairs_of(const std::vector<Suspect>& susp
   return pairs;
 }
 
-// Adds a walk that was found, unless the same read and check have enough of them. If the read may
-// have another source, one is enough: the search may take that other source.
+// Adds a walk that was found, unless enough walks of the same read and check were found. If the
+// read may have another source, one walk is enough, because the search may then take the other
+// source.
 void ReturnPaths::add_closed(const Suspect& one, std::vector<Suspect>& closed) const {
   const bool one_is_enough = one.place < 0 || pruner_.source[one.read] < 0;
   std::size_t same = 0;
@@ -599,7 +601,8 @@ void ReturnPaths::add_other_sources(std::size_t check, std::int32_t start,
   });
 }
 
-// Returns a shortest walk. Visits only nodes that the first one leads to.
+// Returns a shortest walk from the first place of the pair to the second. Visits only nodes to
+// which the first place leads.
 template <typename Reached>
 std::vector<Edge> ReturnPaths::path(const PairOfPlaces& pair, Reached reached) {
   std::vector<std::int32_t> queue{pair.to};

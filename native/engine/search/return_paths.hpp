@@ -2,8 +2,8 @@
 // phi ; rw).
 //
 // Such a check is not acyclicity, because a product cycle of two rw pairs is allowed. The search
-// therefore keeps these rw pairs out of its graph, and asks here once it has chosen everything. The
-// return paths are walks in the product of the choice. This product has no cycle, because other
+// therefore keeps these rw pairs out of its graph, and runs this test once it has made all choices.
+// The return paths are walks in the product of the choice. This product has no cycle, because other
 // checks forbid the loops of the automaton and the choice satisfies these checks.
 #pragma once
 #include <cstdint>
@@ -24,14 +24,15 @@ class ReturnPaths {
     const std::vector<std::int32_t>& place;    // of each writer in `writers`
     const std::vector<std::uint8_t>& in;       // per transaction
   };
-  // Returns the violations found: for each, the edges of the return path, then the rw that closes
-  // it. `changed` marks the transactions whose reads may have changed since the last call, see
-  // `Search`. The call clears the mark of each transaction for which it found no violation.
+  // Returns the violations that were found. Each violation has the edges of the return path,
+  // followed by the rw that closes it. `changed` marks the transactions whose reads may have
+  // changed since the last call, see `Search`. The call clears the mark of each transaction for
+  // which it found no violation.
   std::vector<std::vector<Edge>> closed(const Choice& choice, std::vector<std::uint8_t>& changed);
 
  private:
-  // A walk that must not be: from the start of writer `writers[place]` to the read, or from the
-  // read to its source (place -1).
+  // A walk that must not exist: from the start of writer `writers[place]` to the read, or from the
+  // read to its source (then place is -1).
   struct Suspect {
     PairOfPlaces pair;  // by rank_
     std::int32_t read, check, place, start;
@@ -73,15 +74,15 @@ class ReturnPaths {
   std::vector<std::uint8_t> immediate_;  // per check: immediate pairs of ww suffice
   std::vector<std::uint8_t> suspect_;    // per read: a return path through the product may close
   std::vector<std::int32_t> lowest_;  // per place of a writer: the lowest rank from there on
-  // True if every choice has the same product: no walk uses version orders, and each read has one
-  // source. Then each call after the first one looks only at keys whose order has changed.
+  // True if every choice has the same product, because no walk uses version orders and each read
+  // has one source. Then each call after the first call examines only keys whose order has changed.
   bool fixed_ = false;
   std::vector<std::int32_t> looked_at_;    // the writers of the last call; empty if it left some out
   std::vector<std::uint8_t> changed_key_;  // per key: 1 if its reads must be looked at
   std::int32_t nodes_ = 0;
   std::vector<Edge> facts_, edges_;
   std::vector<std::int32_t> order_, rank_, via_;
-  // By rank: the successors as ranks; the edges that arrive, see path().
+  // The successors of each rank, as ranks; and the edges that lead to each rank, see path().
   Adjacency successors_, incoming_;
   std::vector<Pruner::ReturnPath> ways_;
 };

@@ -20,12 +20,15 @@ std::uint64_t pair_code(std::int32_t a, std::int32_t b) {
   return static_cast<std::uint64_t>(std::min(a, b)) << 32 |
          static_cast<std::uint32_t>(std::max(a, b));
 }
-// Compaction goes on while the wanted choices shrink by less than this factor from round to round.
+// Compaction continues while the number of wanted choices shrinks by less than this factor from
+// round to round.
 constexpr std::size_t kWantedShrinkFactor = 3;
 constexpr std::size_t kLeastPart = 4000;  // writers, or reads: enough work to pay for a thread
-// Transactions for each choice that the first order contradicts.
+// If the first order contradicts more than one choice for this many transactions, the search starts
+// anew.
 constexpr std::size_t kMovedPerChoice = 4;
-// Wanted orders for each read of a part; beyond that, not all need to be listed.
+// How many wanted orders a part lists for each of its reads. If there are more, not all need to be
+// listed.
 constexpr std::size_t kWantedPerRead = 16;
 constexpr std::size_t kPrefetchedReads = 8;    // how many reads ahead to prefetch sources
 constexpr std::size_t kMaxSources = 8;  // sources of one read to prefetch
@@ -296,7 +299,7 @@ void Search::collect(const Edge& e, std::vector<Lit>& conflict) const {
     const std::int32_t v = find_order(e.a, e.b);
     // mutant: conflict-forgets-order
     if (v >= 0)
-      // Otherwise T0 comes first, which is a fact.
+      // Otherwise a is T0, which precedes b by a fact.
       add_false(e.a < e.b ? Lit::negative(v) : Lit::positive(v));
   }
   if (e.relation == Relation::wr || overwrites(e.relation)) {
@@ -347,8 +350,8 @@ Lit Search::choice(std::int32_t v) {
   return Lit::negative(v);
 }
 
-// Returns a version order that contains what the data shows. If no check uses the version order,
-// any such order is right.
+// Returns a version order that contains the order that the data shows. If no check uses version
+// orders, any such order is acceptable.
 std::vector<std::int32_t> Search::shown_order() const {
   const auto writers = static_cast<std::int32_t>(p_.writer_txn.size());
   const auto successors = group_by(
@@ -502,8 +505,9 @@ bool Search::goes_up(std::int32_t r, std::int32_t a) const {
   return up;
 }
 
-// Returns the place of the first writer from `i` on that the read misses although it reads from
-// `a`, because an rw edge goes down. Returns the end of the key's writers if there is none.
+// Returns the place of the first writer from place `i` on whose version the read misses, although
+// the read has the source `a`, because an rw edge goes down. If there is no such writer, returns
+// the end of the key's writers.
 std::int32_t Search::next_missed(std::int32_t r, std::int32_t a, std::int32_t i) const {
   const std::int32_t last = p_.key_start[idx(p_.read_key[r]) + 1];
   const std::int32_t own = pruner_.own_writer[r] < 0 ? -1 : place_[pruner_.own_writer[r]];
@@ -530,8 +534,8 @@ std::int32_t Search::next_missed(std::int32_t r, std::int32_t a, std::int32_t i)
   return last;
 }
 
-// Finds every edge of this read that goes down under its source. Then the read must be decided, or
-// else the pair of writers.
+// Finds every edge of this read that goes down if the read has its current source. Then either the
+// read or the pair of writers must be decided.
 void Search::check_read(std::int32_t r, WantedChoices& wants) {
   const std::int32_t before = std::exchange(source_[r], -1), reader = p_.read_txn[r];
   if (!certain(reader)) {
@@ -582,8 +586,9 @@ void Search::each_source(std::int32_t r, Visit visit) const {
   }
 }
 
-// Prefetches for keys and reads to come. Their data lies scattered over a large history, and each
-// item is found through another. The data is therefore fetched in steps, the nearest item first.
+// Prefetches the data of later keys and reads. This data is scattered over a large history, and
+// each item is found through another item. The data is therefore fetched in steps, beginning with
+// the item that is needed next.
 void Search::fetch_key(std::span<const std::int32_t> keys) const {
   if (keys.size() < 2 || graph_.nodes() < kPrefetchFrom) return;
   for (std::int32_t w = p_.key_start[keys[1]]; w < p_.key_start[idx(keys[1]) + 1]; ++w)
@@ -671,7 +676,8 @@ void Search::final_check() {
   std::erase_if(want_order_, [&](const WantedOrder& w) { return find_order(w.a, w.b) >= 0; });
 }
 
-// This is approximate, because an order may be wanted twice.
+// Returns the approximate number of variables for the wanted choices, because an order may be
+// wanted twice.
 std::size_t Search::wanted_variables() const {
   std::size_t count = want_order_.size();
   for (const std::int32_t r : want_read_) count += pruner_.candidates_left(r);
@@ -681,8 +687,8 @@ std::size_t Search::wanted_variables() const {
 Theory::Answer Search::complete() {
   ++rounds;
   budget_.check();
-  // Compaction visits all edges between the nodes that have moved. It pays while many choices are
-  // wanted again and again.
+  // Compaction visits all edges between the nodes that have moved. It is worthwhile while many
+  // choices are wanted again and again.
   const std::size_t wanted = want_order_.size() + want_read_.size();  // by the last final check
   if (rounds == 2 || (rounds > 2 && wanted * kWantedShrinkFactor > wanted_before_)) compact_order();
   wanted_before_ = wanted;
@@ -755,10 +761,10 @@ bool Search::forbid_return_paths() {
   return true;
 }
 
-// The first value to try is the one for which the least has to move in the order. Every overturned
-// choice is a move. A transaction that moves passes other transactions, and some choices about
-// those must be decided again. With long moves this never ends, but with short moves it ends soon.
-// (On write-heavy histories the difference is between fifty thousand conflicts and one.)
+// The first value to try is the value for which the least has to move in the order. Every
+// overturned choice is a move. A transaction that moves passes other transactions, and some of
+// their choices must be decided again. If moves are long, this never ends; if they are short, it
+// ends soon. (On write-heavy histories the difference is between fifty thousand conflicts and one.)
 
 // Returns how far down the order the edges of "a before b" go. Either a or a reader of a, or else
 // b, has to move over this distance.
@@ -808,7 +814,8 @@ std::int32_t Search::descent_of_source(std::int32_t r, std::int32_t w) const {
   return most;
 }
 
-// Returns the variable of the possible candidate with the least descent; of several, the latest.
+// Returns the variable of the possible candidate with the least descent. Of several such
+// candidates, it is the latest.
 std::int32_t Search::nearest_source(std::int32_t r) const {
   std::int32_t best = -1, variable = -1, least = 0;
   const auto later = [&](std::int32_t w) {
@@ -845,7 +852,7 @@ void Search::compact_order() {
       high = std::max(high, rank(u));
       ++nodes;
     });
-    // Otherwise no other node lies in between.
+    // Otherwise no other node lies between the nodes of this transaction.
     if (high - low >= nodes) stretches.emplace_back(low, high);
   }
   std::ranges::sort(stretches);

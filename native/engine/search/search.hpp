@@ -2,10 +2,11 @@
 // graphs.
 //
 // A choice becomes a variable only when it is needed. A topological order of the known edges gives
-// each key a version order and each read a likely source. Only where an edge derived from those
-// goes down the order is the choice behind it activated (for an order of two writers, one variable;
-// for a read, one variable for each candidate). The search assigns the activated variables, the
-// order is kept topological under them, and the comparison is repeated until no edge goes down.
+// each key a version order and each read a likely source. If an edge that follows from these goes
+// down in the order, the choice behind the edge is activated. An order of two writers becomes one
+// variable, and a read becomes one variable for each candidate. The search assigns the activated
+// variables, the order is kept topological for their edges, and the comparison is repeated until no
+// edge goes down.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -38,9 +39,9 @@ class Search final : public Theory {
     std::span<const std::uint8_t>
         held;  // per transaction: 1 if it keeps its place in that order among all held transactions
   };
-  // The search may take about `max_bytes` of memory for its clauses; beyond that it gives up for
-  // good (`full`). If transactions are held, `unsatisfiable` means only that they cannot all keep
-  // their places.
+  // Prepares a search that may take about `max_bytes` of memory for its clauses. If it needs more,
+  // it gives up for good (`full`). If transactions are held, `unsatisfiable` means only that they
+  // cannot all keep their places.
   Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::size_t max_bytes,
          Start start = {});
   struct Effort {
@@ -51,7 +52,7 @@ class Search final : public Theory {
     std::int64_t visits =
         std::numeric_limits<std::int64_t>::max();  // visits of nodes that may have to move
   };
-  // Runs with this much additional effort. After `gave_up` it can be called again.
+  // Runs with this much additional effort. It can be called again after `gave_up`.
   Cdcl::Result run(Effort more) {
     const auto sum = [](std::int64_t a, std::int64_t b) {
       return b > std::numeric_limits<std::int64_t>::max() - a ? b : a + b;
@@ -65,8 +66,8 @@ class Search final : public Theory {
 
   // Returns the transactions in which the last final check found a contradiction.
   std::vector<std::int32_t> wanted_transactions() const;
-  // After `unsatisfiable`: returns the held transactions that take part in the refutation or,
-  // with `by_every_conflict`, in any conflict on the way to it.
+  // Returns, after `unsatisfiable`, the held transactions that take part in the refutation. With
+  // `by_every_conflict`, they may take part in any conflict on the way to it.
   std::vector<std::int32_t> held_in_the_way(bool by_every_conflict) const;
 
   // The meaning of a clause of the solver that is not learned.
@@ -76,8 +77,8 @@ class Search final : public Theory {
     std::size_t cycle_start = 0, cycle_end = 0;  // cycle: its edges in cycle_edges()
   };
   const Origin& origin(ClauseId id) const { return origins_.at(id); }
-  // An edge of a cycle. It is known to pruning, or the search added it (its literals are variables,
-  // if it has any), or it only holds transactions in their places.
+  // An edge of a cycle. Either pruning knew the edge, or the search added it (its literals are
+  // variables, if it has any), or it only holds transactions in their places.
   struct CycleEdge {
     Edge edge;
     enum class Kind : std::uint8_t { known, added, holds } kind;
@@ -168,8 +169,8 @@ class Search final : public Theory {
   DynamicOrder order_;
   struct Added {
     Edge edge;
-    // Two variables that the edge depends on, perhaps the same; stored because `collect` would have
-    // to look them up.
+    // Two variables that the edge depends on, which may be the same. They are stored because
+    // otherwise `collect` would have to look them up.
     std::int32_t variable,
         another;
   };
@@ -184,7 +185,7 @@ class Search final : public Theory {
   std::vector<std::int32_t> in_variable_;      // per transaction, or -1
   std::vector<std::uint8_t> active_read_;
   std::vector<std::int32_t> sources_taken_;  // per read: how many of its source variables are true
-  // The variables that mention a writer, for the few writers that have any.
+  // For each of the few writers that some variable mentions, the variables that mention it.
   class Named {
    public:
     explicit Named(std::size_t writers) : list_(writers, -1) {}
@@ -201,10 +202,10 @@ class Search final : public Theory {
   std::unordered_map<ClauseId, Origin> origins_;
   std::vector<CycleEdge> cycle_edges_;
 
-  // 1 if something has moved since the last final check.
+  // For each transaction and key: 1 if one of its nodes has moved since the last final check.
   std::vector<std::uint8_t> stale_txn_, stale_key_;
   std::vector<std::uint8_t> settled_key_;            // 1 if no pair of the key's writers is open
-  // The reads to check; all edges of other reads are known.
+  // The reads to check. All edges of other reads are known.
   std::vector<std::int32_t> checked_reads_;
   std::vector<std::uint8_t> read_key_;               // 1 if one of those reads reads the key
   // Results of the last final check.
@@ -224,9 +225,9 @@ class Search final : public Theory {
   std::size_t wanted_before_ = 0;     // number of wanted choices by the last final check but one
   std::vector<std::int32_t> source_;  // per read: its source, or -1 if its transaction is out
   ReturnPaths return_paths_;
-  // Per transaction, 1 if its return paths must be checked again, because the source of one of its
-  // reads, or the place of a writer of such a key, may have changed since the last check. If
-  // pruning knows all its sources, it has also ordered the writers.
+  // For each transaction, 1 if its return paths must be checked again, because the source of one of
+  // its reads, or the place of a writer of a key that it reads, may have changed since the last
+  // check. If pruning knows all sources of the transaction, it has also ordered the writers.
   std::vector<std::uint8_t> new_paths_,
       open_txn_;  // open_txn_: 1 if the sources of some of its reads are not known
 };
