@@ -2,8 +2,8 @@
 
 An accusation does not use the values that the parts left. A writer keeps the values of its reads
 only if the accusation also has the writers of these values. The values of all other reads are
-removed from the writer. This only weakens the accusation, because an unknown value is one that any
-transaction may have written.
+removed from the writer. This only weakens the accusation, because any transaction may have written
+an unknown value.
 """
 
 from __future__ import annotations

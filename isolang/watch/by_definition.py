@@ -131,10 +131,11 @@ class ByDefinition:
         return with_clock_error(history, self._clock_error) if self._clock_error else history
 
     def _op(self, op: Op, lists: set[_Key]) -> Op:
-        """Return an operation in which a list lacks the elements that earlier parts appended.
+        """Return an operation without the list elements that earlier parts appended.
 
         Raises:
-            CertificateRejected: a list does not begin with the elements of earlier parts.
+            CertificateRejected: a list that was read does not begin with the elements of earlier
+                parts, or an operation other than a read or an append accesses a list.
         """
         kind, key = op[0], op[1]
         if kind in {"delete", "append", "scan"} or op[2] is UNKNOWN:

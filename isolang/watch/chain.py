@@ -421,7 +421,7 @@ def read_chain(path: Path) -> Iterator[Entry]:
 
 
 def _lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes, Entry]]:
-    """Yield the first byte, the text and the entry of each line from byte ``start`` on.
+    """Yield the offset, the bytes and the entry of each line, beginning at byte ``start``.
 
     An unreadable last line without a newline is skipped.
     """
@@ -456,8 +456,8 @@ def _check_initial(entries: Sequence[InitialValue], where: str) -> None:
     """Check that the payload of each key and value has the type that the kind requires.
 
     Raises:
-        HistoryError: a payload has another type, or a key that holds no list does not have exactly
-            one value.
+        HistoryError: a payload has a wrong type, or a key that does not hold a list does not have
+            exactly one value.
     """
     for number, (key, is_list, values) in enumerate(entries):
         if not is_list and len(values) != 1:
@@ -505,9 +505,10 @@ def live_parts(path: Path) -> Live:
         HistoryError: the chain cannot be read, or it returns to an entry that does not exist.
     """
     head = ""
-    before: dict[str, str] = {}  # the hash of each part -> the hash of the part before it
+    before: dict[str, str] = {}  # maps the hash of each part to the hash of the part before it
     starts: dict[str, int] = {}
-    at_entry: dict[str, str] = {}  # the hash of each entry -> the last part then not void
+    # Maps the hash of each entry to the hash of the last part that was not void then.
+    at_entry: dict[str, str] = {}
     spans: list[tuple[int, int, int, str]] = []
     initial: list[InitialValue] = []
     end = None

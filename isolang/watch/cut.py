@@ -41,10 +41,10 @@ class CutLimits:
     def closed(
         self, columns: Columns, numbers: NDArray[np.int64], in_flight: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
-        """Return, for each transaction, whether it certainly ended before all later ones began.
+        """Return, for each transaction, whether it certainly ended before every later one began.
 
-        It is false for indeterminate transactions and for those in flight, which may take effect
-        at any later time.
+        The entry is false for indeterminate transactions and for transactions in flight, because
+        they may take effect at any later time.
         """
         known = ~in_flight & (columns.txn_status != c.INDETERMINATE)
         closed: NDArray[np.bool_] = known & self.ended(columns, numbers)

@@ -39,9 +39,9 @@ _WORK_PER_OPERATION: Final = 1_000
 
 
 class WindowJudge:
-    """Checks windows against the level, and first against stricter levels.
+    """Checks windows against the level, but tries stricter levels first.
 
-    The witness of a stricter level allows larger cuts.
+    Stricter levels come first because their witnesses allow larger cuts.
 
     Args:
         plan: the compiled level.
@@ -60,7 +60,7 @@ class WindowJudge:
         self._first = 0  # the index in ``_plans`` of the plan that the last window satisfied
 
     def begin(self) -> None:
-        """Choose the stricter levels, as soon as a batch shows whether the stream has real time."""
+        """Choose the stricter levels, once a batch has shown whether the stream has real time."""
         if not self._plans:
             self._plans = list(stricter(self.plan, timed=self._horizon.timed))
 

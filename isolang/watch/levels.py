@@ -1,6 +1,6 @@
 """Decides which levels can be watched, and which stricter levels a watch tries first.
 
-The witness of a stricter level allows larger cuts.
+A stricter level is tried first because its witness allows larger cuts.
 """
 
 from __future__ import annotations

@@ -261,10 +261,10 @@ class Parts:
         shown: dict[int, NDArray[np.int64]],
         holds: _Holds,
     ) -> list[int]:
-        """Change the entries of parts in memory for reads of registers, and return their indices.
+        """Reorder the writers of registers in parts in memory, and return the indices of the parts.
 
-        No part after the part of such a read accesses the register. So the change concerns this
-        part alone, and the last value that is in memory now.
+        No later part accesses a register that these reads concern. Therefore, an exchange changes
+        only this part, and the last value of the register that is in memory now.
         """
         changed = []
         for number, reads in shown.items():
@@ -289,10 +289,10 @@ class Parts:
         shown: dict[int, NDArray[np.int64]],
         holds: _Holds,
     ) -> list[int]:
-        """Change the entries of parts, and return the indices of those that have another order.
+        """Reorder the writers in the entries of parts, and return the indices of the changed parts.
 
-        The values before each of these parts are restored, because the order of a list in a part
-        depends on them, and so do the values that later parts replaced.
+        The values before each of these parts are restored first, because the order of a list in a
+        part depends on them. The values that later parts replaced depend on them, too.
         """
         parts = [taken(entry, "the chain") for entry in entries]
         if self.values.spilled:
@@ -333,15 +333,15 @@ class Parts:
         """Return the witness of a part with the version orders that some reads require.
 
         Return ``None`` if no order of the part's writers explains the reads, or if the part does
-        not satisfy the level with it.
+        not satisfy the level with that order.
 
         Args:
             members: the transactions of the part, as they are in the log.
             columns: the members as columns whose initial values are those that earlier parts left.
             own: the witness of the part.
             window: the transactions of the window, as they are in the log.
-            reads: the reads of the window. If one is of a list, the last values in memory must be
-                those before the part.
+            reads: the reads of the window. If one of them reads a list, the last values in memory
+                must be the values before the part.
             holds: returns whether a witness proves that a part satisfies the level.
         """
         import numpy as np
@@ -381,7 +381,7 @@ class Parts:
             self.learn_initial()
 
     def put_back_overlapping(self, end: int, clock_error: int) -> None:
-        """Put back parts until no part has a transaction that began after a late one ended.
+        """Put back parts until no part has a transaction that began after a late transaction ended.
 
         Args:
             end: the time at which the late transaction ended.
@@ -446,7 +446,7 @@ def _with_order(entry: Part, part: Taken, witness: Witness) -> Part:
 
     Args:
         entry: the entry of the part in the chain.
-        part: the columns of the entry, whose ``before`` may be another one.
+        part: the columns of the entry, except that ``before`` may have been replaced.
         witness: the witness with the version orders.
     """
     import numpy as np
@@ -456,12 +456,12 @@ def _with_order(entry: Part, part: Taken, witness: Witness) -> Part:
 
 
 def _moved_values(part: Columns, own: Witness, other: Witness) -> bytes:
-    """Return what a part leaves of the registers whose version orders two witnesses differ in.
+    """Return what a part leaves of those registers whose version orders differ in two witnesses.
 
     Args:
         part: the columns of the part.
         own: a witness of the part.
-        other: a witness with the same sources, and the order that counts.
+        other: a witness with the same sources; its version orders determine the returned values.
     """
     import numpy as np
 

@@ -9,7 +9,7 @@ state          event                 next state     when
 =============  ====================  =============  ===============================================
 check          empty                 cut            the window has no transaction
 check          valid                 cut            the window satisfies the level
-check          undecided             postpone       the check took more work than it may
+check          undecided             postpone       the check exceeded its limit of work
 check          unexplained           exchange       another order of the last writers of a key may
                                                     explain a read; tried once in a round
 check          suspicious            accuse         invalid; the log is small and not yet searched,
@@ -30,7 +30,7 @@ put back       put back              check          the round has put back cuts,
 cannot grow    confirmed             check          all transactions of the log prove a violation,
                                                     and the watch continues
 cannot grow    reported              stop           the watch ends, with or without a violation
-cannot grow    undecided             postpone       the check took more work than it may
+cannot grow    undecided             postpone       the check exceeded its limit of work
 cannot grow    explainable           wait           a later transaction may explain the violation
 =============  ====================  =============  ===============================================
 
@@ -397,8 +397,8 @@ class Rounds:
         """Return the transaction numbers at which to divide the window into parts, then ``None``.
 
         If parts were put back in this round, the window is cut into parts of the usual size again.
-        If it became one part, each contradiction would put that whole part back, and the part would
-        only grow.
+        If the window became one part, each contradiction would put that whole part back, and the
+        part would only grow.
         """
         numbers = attempt.window.rows.numbers
         if not attempt.put_back:
@@ -430,7 +430,7 @@ class Rounds:
     def _take(self, attempt: Attempt, going: NDArray[np.int32], aside: NDArray[np.intp]) -> bool:
         """Add rows of the window to the chain as a part if they satisfy the level by themselves.
 
-        Return whether they do.
+        Return whether the rows satisfy the level.
         """
         window, rows = attempt.window, attempt.window.rows
         assert isinstance(attempt.verdict, Valid)

@@ -47,7 +47,8 @@ class RowsOnDisk:
     ) -> None:
         self._data, self._unsealed = data, unsealed
         self._path = folder / NAME
-        self._places: dict[tuple[str, str], int] = {}  # (table, column) -> the number of its index
+        # maps a table and a column to the number of their index
+        self._places: dict[tuple[str, str], int] = {}
         for name in (self._path, self._path.with_name(NAME + "-journal")):
             name.unlink(missing_ok=True)
         data.execute("ATTACH ? AS asked", (str(self._path),))

@@ -29,7 +29,8 @@ FORMAT: Final = 3
 
 _AT_ONCE: Final = 500  # the largest number of keys in one query
 _WRITTEN_AT_ONCE: Final = 10_000  # the largest number of keys in one statement that writes
-# The errors when a changed file is read. SQLite's messages about such a file may not be UTF-8.
+# The errors that may occur when a changed file is read. SQLite's messages about such a file may not
+# be UTF-8.
 _BROKEN: Final = (sqlite3.Error, UnicodeDecodeError)
 _SEAL: Final = 8  # the number of bytes of the hash that follows the entry of each key
 
@@ -260,7 +261,7 @@ class Values:
 
 
 class _OtherVersionError(Exception):
-    """The state file has another version than :data:`FORMAT`."""
+    """Raised if the version of the state file is not :data:`FORMAT`."""
 
 
 def _opened(path: Path) -> sqlite3.Connection:

@@ -65,14 +65,14 @@ class Awaited(Protocol):
 
 
 class Submitting(Protocol):
-    """The part of an executor's interface that checks of parts need."""
+    """The method of an executor that runs the checks of parts."""
 
     def submit(self, work: Callable[..., Any], /, *args: Any) -> Awaited:
         """Begin a check, and return its future result."""
 
 
 class ChainRejected(CertificateRejected):
-    """A chain does not prove that the log satisfies the level."""
+    """Raised if a chain does not prove that the log satisfies the level."""
 
 
 class CheckedChain(Struct, frozen=True, kw_only=True):
@@ -115,7 +115,7 @@ def check_chain(
     memory: int = 256 << 20,
     progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> CheckedChain:
-    """Check that a stream satisfies a level, by the chain of a watch with a valid verdict.
+    """Check that a stream satisfies a level, using the chain of a watch whose verdict was valid.
 
     SOUND BECAUSE each part satisfies the level if it begins with the values that the earlier parts
     left; no edge of ``so`` or ``rt`` leads from a part back to an earlier part; and each committed
@@ -135,7 +135,8 @@ def check_chain(
             thread.
         memory: the memory that the last values of keys may take, in bytes; if they take more, they
             are moved to disk.
-        progress: a function that is called with the number of checked parts, and of all parts.
+        progress: a function that is called with the number of checked parts and the number of all
+            parts.
 
     Returns:
         The statement that the chain proves, and how the log was read, on which the meaning of the

@@ -42,9 +42,9 @@ class Watch:
         stream: the stream whose batches :meth:`feed` takes. If the folder has a chain, the stream
             must resume at the position that :func:`isolang.watch.position_in` returns.
         folder: the folder of the chain. If an earlier watch was killed, its chain is continued.
-        sources: the names of the logs, which the chain states.
-        round: the number of new transactions that begin a round. If an eighth of the window is
-            more, the round begins only after that number of transactions.
+        sources: the names of the logs, which are written into the chain.
+        round: the number of new transactions after which a round begins. If an eighth of the window
+            is larger, a round begins after that many new transactions instead.
         pace: the seconds after which a round begins even if fewer transactions have come; ``None``
             to wait for the number of transactions.
         clock_error: nanoseconds by which the clocks of two sessions may differ.
@@ -141,7 +141,7 @@ class Watch:
 
     @property
     def values(self) -> Values:
-        """The last values that the parts left."""
+        """The last value of each key that the parts wrote."""
         return self._parts.values
 
     def feed(self, batch: Batch) -> Iterator[Round]:

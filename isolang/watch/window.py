@@ -1,4 +1,4 @@
-"""Manages the window of a watch: the transactions in memory, and the places of abandoned ones."""
+"""Manages the window of a watch: transactions in memory, and places of abandoned transactions."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from isolang._native import Columns
     from isolang.watch.horizon import Horizon
 
-_LONG: Final = 4  # a window with the transactions of this number of rounds is long
+_LONG: Final = 4  # a window is long if it has as many transactions as this number of rounds
 
 
 class Snapshot:
-    """The transactions that one round checks: the finished ones, and then those in flight.
+    """The transactions that one round checks: first the finished ones, then those in flight.
 
     Attributes:
         rows: the transactions, as they are in the log.
@@ -56,9 +56,9 @@ class Window:
     Attributes:
         kept: the finished transactions that no cut has removed.
         in_flight: the transactions whose completion was not read yet.
-        seen: the number of finished transactions that were read, and of those that the watch gave
-            up: the number of the next transaction. A transaction that finished after it was given
-            up has two numbers.
+        seen: how many transactions have finished or were given up so far, which is also the number
+            of the next transaction. A transaction that finished after it was given up is counted
+            twice, so it has two numbers.
         again: the number of transactions with two numbers.
         abandoned: the file and offset of each transaction that was in flight for too long.
         since: the value of ``seen`` when each transaction in flight was first read, by its file and

@@ -81,7 +81,7 @@ class Counter(Workload):
 
 
 class CompareAndSet(Workload):
-    """Transactions read, write, or compare and set one register, which has only few values."""
+    """Each transaction reads, writes, or compares and sets a register that takes few values."""
 
     name: ClassVar = "cas"
     needs: ClassVar = CONVERSATIONS

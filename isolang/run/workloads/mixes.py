@@ -177,7 +177,7 @@ class BlindRanges(_Blind):
 
 
 class Ycsb(Registers):
-    """VeriStrong's generator: half of the keys get only 100 different values, chosen zipfian."""
+    """VeriStrong's generator: half of the keys take only 100 different values (Zipfian choice)."""
 
     name: ClassVar = "ycsb"
     default: ClassVar = Shape(keys=500, operations=20)

@@ -54,7 +54,7 @@ class _Groups(Workload):
         return rows[int(source.random.random() * len(rows))]
 
     def value(self, source: ProgramSource, group: int) -> int:
-        """Return a value in a group that no other transaction writes."""
+        """Return a value of this group that no other transaction writes."""
         return group * _WIDTH + source.value()
 
     def select(self, group: int) -> Select:

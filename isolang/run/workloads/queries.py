@@ -2,9 +2,9 @@
 
 The rows belong to families of a few rows, and all clients work on one family at a time. Each family
 has a style, drawn from the seed: which steps its transactions consist of, how often each step
-occurs, how long transactions are, and where they pause. One family thus tests predicates after own
-writes, another one ranges of keys next to inserts, and so on; most defects need only few kinds of
-steps, which a mix of all kinds makes rare.
+occurs, how long transactions are, and where they pause. For example, one family tests predicates
+after own writes, and another family tests ranges of keys next to inserts. Families differ because
+most defects need only a few kinds of steps, which would be rare in a mix of all kinds.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _WIDTH: Final = 1_000_000_000  # how many values a group has
 
 
 class _Style(Struct, frozen=True, kw_only=True):
-    """The form of the transactions on one family.
+    """How the transactions on one family of rows are composed.
 
     Attributes:
         family: the number of the family.
-        rows: how many rows it has.
-        steps: the steps that occur, with the sums of their shares.
-        most: the largest number of steps of a transaction.
+        rows: the keys of its rows.
+        steps: the names of the steps that occur; ``shares`` gives the relative frequency of each.
+        most: the largest number of steps in a transaction.
         pauses: the share of steps that follow a pause.
         pause: the longest pause in milliseconds.
         again: the share of transactions that begin and end with the same query.
@@ -65,7 +65,7 @@ class _Style(Struct, frozen=True, kw_only=True):
 
 
 class Queries(Workload):
-    """Queries by key, by ranges of keys and by ranges of values, between writes of every form."""
+    """A workload of queries by key, key range or value range, mixed with writes of every kind."""
 
     name: ClassVar = "queries"
     needs: ClassVar = frozenset({"range reads", "rows", "conversations"})
@@ -137,7 +137,7 @@ class Queries(Workload):
         return group * _WIDTH + source.value()
 
     def _range(self, source: ProgramSource, style: _Style) -> Select:
-        """Return a query for one group of the family, or for two neighbouring ones."""
+        """Return a query for one random group of the family, or for two adjacent groups."""
         first = source.random.randrange(_GROUPS)
         last = min(first + source.random.randrange(2), _GROUPS - 1)
         base = 1 + style.family * _GROUPS

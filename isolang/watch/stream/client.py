@@ -97,7 +97,8 @@ class LogClient:
         self._follow = follow
         self._format = format
         self._segments = segments
-        self._latest: dict[int, int] = {}  # session -> when its last transaction was ready
+        # Maps each session to the time at which its last transaction was ready.
+        self._latest: dict[int, int] = {}
         # How far an earlier watch had read the log, and the watermark of that watch.
         self._yielded: tuple[int, int] | None = None
         self._finished = False
@@ -162,8 +163,8 @@ class LogClient:
         """Read the next block.
 
         Returns:
-            The block, or ``None`` if there is none now; the state before the block; and whether the
-            log made progress.
+            The block (``None`` if no complete block can be read now), the state before the block,
+            and whether the log made progress.
         """
         before, reached = self.snapshot(), self.tail.reached
         block = self.read(size, now)

@@ -1,4 +1,7 @@
-"""Manages the clients of a stream: one for each log. New logs may appear while it is read."""
+"""Manages the clients of a stream, one for each log.
+
+New logs may appear while the stream is read.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defines which formats of logs can be followed while they grow, and why the others cannot."""
+"""Defines which log formats can be followed while they grow, and why other formats cannot."""
 
 from __future__ import annotations
 

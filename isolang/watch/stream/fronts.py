@@ -51,7 +51,10 @@ class Fronts(Struct, frozen=True, kw_only=True):
         return min((sure - self.clock_error for sure in open_), default=c.UNKNOWN_END)
 
     def holding(self, clients: Iterable[LogClient], now: float) -> list[LogClient]:
-        """Return the clients for which the watermark waits: those neither idle nor at their end."""
+        """Return the clients for which the watermark waits.
+
+        These are the clients that are neither idle nor at the end of their logs.
+        """
         return [one for one in clients if not one.over and not self.is_idle(one, now)]
 
     def slowest(self, clients: Iterable[LogClient], now: float) -> LogClient | None:

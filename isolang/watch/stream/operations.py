@@ -45,7 +45,7 @@ _UNDECIDED: Final = 1 << 20
 _MARK: Final = b"\xef\xbb\xbf"
 
 
-#: The clocks by which events may have another order than their lines.
+#: The clocks by which the order of events may differ from the order of lines.
 ORDERED: Final = ("time", "index")
 
 
@@ -169,7 +169,8 @@ class FollowState(Struct, kw_only=True):
             self.indexed = False
             return
         if clock == "index":
-            return  # the threads of a recorder may write lines in another order than the events
+            # The threads of a recorder may write lines in another order than that of the events.
+            return
         first, last = self.first_index, self.last_index
         joins = last is None or remarks["index_first"] > last
         if joins and remarks["index_increases"]:

@@ -67,7 +67,7 @@ class Releases:
         self.handed: set[tuple[int, int]] = set()
 
     def release(self, clients: Sequence[LogClient], watermark: int) -> Released:
-        """Return the transactions that ended before the watermark, and those in flight at it.
+        """Return the transactions that ended before the watermark or were in flight at that time.
 
         Args:
             clients: the clients. Transactions that ended before the watermark are removed from
