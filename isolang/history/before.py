@@ -65,7 +65,7 @@ def _key_text(key: object) -> str:
 def with_initial(
     history: History, values: Sequence[str] = (), *, unwritten: bool = False
 ) -> History:
-    """Return the history with other initial values.
+    """Return a copy of the history in which given values replace nil as initial values.
 
     Args:
         history: the history, which is not changed itself.
@@ -128,7 +128,7 @@ def _take_unwritten(history: History) -> str:
 
 
 def _declare(history: History, values: Sequence[str]) -> str:
-    """Make the values that the user declares the writes of T0, and return a sentence about them."""
+    """Declare the user's initial values as writes of T0, and return a sentence about them."""
     columns = history.columns
     declared_values = [parsed(text) for text in values]
     everywhere = [value for key, value in declared_values if key is None]
@@ -174,7 +174,7 @@ def _declare(history: History, values: Sequence[str]) -> str:
 
 
 def parsed(text: str) -> tuple[str | None, Any]:
-    """Split a text ``KEY=V`` or ``V``: return the key (``None`` for ``V``) and the parsed value."""
+    """Return the key and the parsed value of a text ``KEY=V``; for ``V``, the key is ``None``."""
     from isolang.history.edn import forms
 
     where = f"--initial-value {text}"

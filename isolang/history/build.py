@@ -192,7 +192,7 @@ class _Builder:
             ) from None
 
     def scan(self, op: Sequence[Any], at: str, position: int, *, ok: bool) -> None:
-        """Add a predicate read; set-reads of rows that it did not return are added later."""
+        """Add a predicate read; set-reads of the rows that it did not return are derived later."""
         if len(op) != (4 if len(op) > 1 and op[1] is None else 3):
             raise HistoryError(f"{at}: not a predicate read (got {shown(op)}, {_SCAN})")
         rows, columns = op[2], self.columns
@@ -282,8 +282,8 @@ class _Builder:
     def timed(self) -> bool:
         """Return whether the history has real time.
 
-        It does if some transaction has a begin, and each committed transaction has both a begin and
-        an end.
+        The history has real time if some transaction has a begin, and each committed transaction
+        has both a begin and an end.
         """
         committed = [t for t in self.transactions if t.status == "committed"]
         has_begins = any(t.begin is not None for t in self.transactions)

@@ -55,7 +55,8 @@ class Clock:
             return "a float", round(moment * 1e9)
         if isinstance(moment, int) and not isinstance(moment, bool):
             return _INTEGER, moment
-        if hasattr(moment, "__index__") and not isinstance(moment, bool):  # for example, of numpy
+        # For example, the moment may be an integer of NumPy.
+        if hasattr(moment, "__index__") and not isinstance(moment, bool):
             return _INTEGER, int(moment.__index__())
         msg = (
             f"{where}: not a time (got {shown(moment)}, expected an integer of nanoseconds, a "

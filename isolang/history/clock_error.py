@@ -25,7 +25,7 @@ LARGEST: Final = 1 << 61
 
 
 def nanoseconds(text: str) -> int:
-    """Return a duration such as ``2ms`` or ``1.5s`` in nanoseconds, the unit of a number alone.
+    """Return a duration such as ``2ms`` in nanoseconds, which is also the unit of a bare number.
 
     Raises:
         HistoryError: the text is not a duration.
@@ -43,7 +43,7 @@ def nanoseconds(text: str) -> int:
 
 
 def shown(duration: int) -> str:
-    """Return a duration as text, in the largest unit of which it has at least one.
+    """Return a duration as text, in the largest unit that is not longer than the duration.
 
     >>> shown(3_100_000), shown(7)
     ('3.1 ms', '7 ns')

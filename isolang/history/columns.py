@@ -26,7 +26,8 @@ NIL_ATOM: Final = 0
 UNKNOWN_VALUE: Final = -1
 
 NO_VERSION: Final = -1  # in op_version: the operation states no version
-PART: Final = 2  # in statement_known: the rows of a part match as in the whole history
+# In statement_known: operations of the predicate read were left out, and its rows still match.
+PART: Final = 2
 
 # Values in the column op_source, for reads that name no operation as their source.
 SOURCE_BY_VALUE: Final = -1

@@ -215,14 +215,15 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return found
 
     def statements_of(self, txn: int) -> Statements:
-        """Return the statement of each operation of a transaction, as the recording has them.
+        """Return the recorded statement of each operation of a transaction.
 
         Returns:
             One entry for each operation of :meth:`History.transaction`; empty if the recording does
-            not say.
+            not contain the statements.
 
         Raises:
-            HistoryError: the recording has another number of statements, or another form of them.
+            HistoryError: the recorded statements are malformed, or their number differs from the
+                number of operations.
         """
         found = self._statements().get(int(self.columns.txn_position[txn]), ())
         if not found:
@@ -264,7 +265,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return bool(columns.op_kind[op] == c.WRITE and columns.op_value[op] == columns.deleted)
 
     def statement_of(self, op: int) -> int:
-        """Return the number of the predicate read that an operation is part of; -1 for none."""
+        """Return the number of the predicate read that contains an operation; -1 if none does."""
         import numpy as np
 
         s = int(np.searchsorted(self.columns.statement_start, _number(op), side="right")) - 1

@@ -83,7 +83,7 @@ _RECORDS = 256
 
 
 def walk_cobra(data: bytes, *, timestamps: bool) -> bool:
-    """Return whether the first records have the sizes and the order of Cobra's: S, W or R, then C.
+    """Return whether the first records have Cobra's sizes and order: S, then W or R, then C.
 
     The last record may be truncated. A text that starts with S is rejected, because the eight bytes
     of a transaction's number contain a byte below 9, which texts do not contain.

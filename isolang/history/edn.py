@@ -43,7 +43,7 @@ class Elements(Struct, frozen=True):
 
 
 def forms(text: str, name: str) -> Iterator[tuple[int, Any]]:
-    """Yield each form of a text with its line.
+    """Yield each form of a text, after the number of its line.
 
     If the text is a single vector or list, yield the forms inside this vector or list.
 

@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from isolang._native import Columns
 
 
-_SHOWN: Final = 20  # the most transactions in a notebook, and the most operations of each
-_LONG: Final = 400  # the most characters in a cell of a notebook's table
+# The largest number of transactions that a notebook shows, and of operations in each.
+_SHOWN: Final = 20
+_LONG: Final = 400  # the largest number of characters in a cell of a notebook's table
 
 
 def read_with(options: Mapping[str, Any]) -> str:
-    """Return in words the options for reading that differ from their defaults; empty for none.
+    """Describe in words the reading options that differ from their defaults; empty if none does.
 
     >>> read_with({"clock_error": "2ms", "per_key": True, "initial": None})
     'read with clock_error "2ms", per_key'
@@ -165,10 +166,10 @@ class History(DescribedColumns, frozen=True, kw_only=True):
     # --- sizes ---
 
     def counts(self) -> dict[str, int]:
-        """Return how many transactions of each status, operations, sessions and keys there are.
+        """Return the numbers of transactions, operations, sessions and keys.
 
-        The counts ``transactions`` and ``sessions`` do not include T0 or a declared initial
-        transaction.
+        Transactions are counted in total and by status. The counts ``transactions`` and
+        ``sessions`` do not include T0 or a declared initial transaction.
         """
         import numpy as np
 
@@ -185,7 +186,7 @@ class History(DescribedColumns, frozen=True, kw_only=True):
 
     @property
     def initial_transaction(self) -> int | None:
-        """The transaction that the input or the user declared to be T0; ``None`` for none."""
+        """The transaction that was declared to be T0; ``None`` if there is none."""
         import numpy as np
 
         found = np.flatnonzero(self.columns.txn_status == c.INITIAL)

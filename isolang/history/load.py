@@ -55,7 +55,7 @@ def read_history(
 
 
 def _read(path_or_stream: str | Path | IO[bytes], options: ReadOptions, timeout: float) -> History:
-    """Read a history; only options that readers of formats take have an effect."""
+    """Read a history, applying only the options that the readers of the formats take."""
     source = read_source(path_or_stream)
     name, files, ignored = _choose(source, options.format)
     more: dict[str, Any] = {}
@@ -118,7 +118,8 @@ def _split_by_key(reading: Reading, name: str) -> tuple[str, ...]:
     return tuple(reading.session_names[s] if reading.session_names else str(s) for s in was)
 
 
-# The names that the history has in a folder of Jepsen's store/, next to results and logs.
+# The names of the history file in a folder of Jepsen's store/, which also contains results and
+# logs.
 _OF_A_RUN = ("history.edn", "history.jsonl", "history.json", "test.jepsen")
 _LARGE = 1 << 20  # files with at least this many bytes are hashed in a thread
 

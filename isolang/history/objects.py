@@ -65,7 +65,7 @@ def transaction_object(history: History, txn: int) -> Transaction:
 
 
 def operations_count(history: DescribedColumns, txn: int) -> int:
-    """Return how many operations a transaction has; each predicate read is one."""
+    """Return how many operations a transaction has; a predicate read counts as one operation."""
     return sum(1 for _ in _objects(history, txn))
 
 
@@ -125,7 +125,7 @@ def _statements_of(history: DescribedColumns, txn: int) -> range:
 
 
 def _objects(history: DescribedColumns, txn: int) -> Iterator[tuple[bool, int]]:
-    """Yield for each object of a transaction whether it is a predicate read, and its number."""
+    """Yield, for each operation tuple, whether it is a predicate read, and its number."""
     columns, ops = history.columns, history.operations_of(txn)
     at = ops.start
     for s in _statements_of(history, txn):
@@ -147,7 +147,7 @@ def _places(history: History, txn: int) -> list[int]:
     """Return, for each operation of a transaction, its index in ``_op_objects``."""
     columns, ops = history.columns, history.operations_of(txn)
     places: list[int] = []
-    before = 0  # how many objects come before
+    before = 0  # the number of operation tuples before the current place
     at = ops.start
     for s in _statements_of(history, txn):
         start, end = int(columns.statement_start[s]), int(columns.statement_end[s])

@@ -108,7 +108,7 @@ def _operations(text: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
     for token in _TOKEN.finditer(text):
         if token[0] in (b"[", b"{"):
             depth += 1
-            if depth == 2:  # the list of operations is the first
+            if depth == 2:  # the list of operations begins at this depth
                 begin, end = token.start(), 0
             elif depth == 3 and not end:
                 inner = token.start()

@@ -1,8 +1,9 @@
-"""The statements of a recording: which operations one statement executed, and which reads locked.
+"""Reads from a recording which operations one statement executed, and which reads locked rows.
 
-A completion may have ``:statements ["1" "2 for update" "3" "3"]``, one text for each operation: the
-place of its statement among all that the client sent in the transaction, and the lock with which
-the statement read. No verdict depends on them; predictions and templates do.
+A completion may have ``:statements ["1" "2 for update" "3" "3"]``, with one text for each
+operation: the position of its statement among all statements that the client sent in the
+transaction, and the lock that the statement took on the rows that it read. No verdict depends on
+statements, but predictions and templates use them.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ class SentStatement(Struct, frozen=True):
     """The statement that executed an operation.
 
     Attributes:
-        number: its place among the statements that the client sent in the transaction, from 1.
-        lock: how it locked the rows that it read.
+        number: the position of the statement among those that the client sent in the transaction,
+            counted from 1.
+        lock: how the statement locked the rows that it read.
 
     >>> str(SentStatement(2, "update"))
     '2 for update'
@@ -60,7 +62,7 @@ def statements_in(path: str) -> Mapping[int, Statements]:
         path: the file of the history; a file that cannot be read has no statements.
 
     Raises:
-        HistoryError: a field of statements has another form.
+        HistoryError: a field of statements is malformed.
     """
     try:
         about = Path(path).stat()
@@ -74,7 +76,7 @@ def statements_in(path: str) -> Mapping[int, Statements]:
 def _read(path: str, changed: int, size: int) -> Mapping[int, Statements]:
     found: dict[int, Statements] = {}
     with Path(path).open("rb") as file:
-        # Most files have none, and large files take long to read line by line.
+        # Most files have no such field, and reading a large file line by line takes long.
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
             if all(text.find(field) < 0 for field in (_FIELD, _JSON_FIELD)):
                 return found
@@ -88,7 +90,7 @@ def _read(path: str, changed: int, size: int) -> Mapping[int, Statements]:
 
 
 def _texts(line: bytes) -> Sequence[object] | None:
-    """Return the texts of a line; ``None`` if it has no such field."""
+    """Return the texts in the field of a line; ``None`` if the line has no such field."""
     at = next((m.end() for m in _TOKEN.finditer(line) if m[0] == _FIELD), None)
     if at is not None:
         end = _TEXTS.match(line, at)
@@ -127,10 +129,10 @@ def _parsed(texts: Sequence[object], where: str) -> Iterator[SentStatement | Non
 
 
 def checked(statements: Statements, operations: int, where: str) -> Statements:
-    """Return the statements of a transaction with so many operations.
+    """Return the statements of a transaction, after checking that each operation has one entry.
 
     Raises:
-        HistoryError: their number is another one.
+        HistoryError: the number of entries differs from the number of operations.
     """
     if len(statements) == operations:
         return statements

@@ -65,7 +65,8 @@ class Transaction(Struct, frozen=True):
         number: the number in the transaction's name (``T<number>``); by default the position in the
             history, counted from 1.
         times: for each operation, the times at which it was sent and answered, by the clock of
-            ``begin`` and ``end``. ``None`` stands for a time, or for both times, if not known.
+            ``begin`` and ``end``. ``None`` stands for a time that is not known, or for the pair if
+            both times are not known.
         commit: the time at which COMMIT was sent; the answer to COMMIT arrived at ``end``.
         group: an integer or a string; ``None`` for no group. Some levels promise more inside a
             group, such as the clients of one replica.

@@ -71,7 +71,7 @@ class BaseTarget:
         self._turns = count()
 
     def place(self, *, direct: bool) -> Address:
-        """Return the address to connect to: each node in turn; with ``direct`` the first node."""
+        """Return the address to connect to: with ``direct`` the first node, else the next node."""
         return self.address.node(0 if direct else next(self._turns))
 
     @property
@@ -83,7 +83,7 @@ class BaseTarget:
         """Do nothing, because isocheck starts no server."""
 
     def classify(self, error: BaseException, phase: Phase) -> Failure:
-        """Return ``maybe`` for an error at COMMIT that may have committed, else ``aborted``."""
+        """Return ``maybe`` if an error at COMMIT leaves the outcome open, else ``aborted``."""
         refused = isinstance(error, RolledBack)
         return "aborted" if phase == "statement" or refused else "maybe"
 
@@ -200,7 +200,7 @@ class Served(BaseTarget):
             )
 
     def start_server(self, server: Server) -> None:
-        """Start the server, by the module for it in :mod:`isolang.run.servers`."""
+        """Start the server with the module for it in :mod:`isolang.run.servers`."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -223,7 +223,8 @@ class BaseClient:
         installed: for each key, the database's name for the version that the last COMMIT created.
         transaction_name: the database's name for the committed transaction; ``None`` if it is
             unknown.
-        path: which of several ways the next read takes to its rows; 0 for the usual way.
+        path: the number of the access path by which the next read finds its rows; 0 for the usual
+            access path.
     """
 
     path: int = 0

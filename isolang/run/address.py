@@ -127,7 +127,7 @@ _OPTION: Final = re.compile(r"(?<=[?&])(password|passwd|pwd)=[^&]*&?")
 
 
 def _nodes(rest: str) -> tuple[str, tuple[tuple[str, int | None], ...]]:
-    """Split the host list of a URL: return the URL with the first host only, and all nodes.
+    """Return a URL with only the first host of its host list, and the nodes of that list.
 
     Raises:
         ValueError: a port is not a number.

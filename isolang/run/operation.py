@@ -24,7 +24,8 @@ DELETED: Final = Keyword("deleted")
 class Read(Struct, frozen=True):
     """Read a row. The result is a number, a list, ``None`` (initial) or ``DELETED`` (no row).
 
-    ``path`` is which of several ways the statement takes to the row; 0 is the usual way.
+    ``path`` is the number of the access path by which the statement finds the row; 0 stands for the
+    usual access path.
     """
 
     key: str
@@ -115,7 +116,7 @@ class Wait(Struct, frozen=True):
 
 
 class Pause(Struct, frozen=True):
-    """Keep the transaction open for some milliseconds, as a program does that thinks."""
+    """Keep the transaction open for some milliseconds, like a client that computes something."""
 
     milliseconds: float
 
@@ -125,7 +126,7 @@ class Abort(Struct, frozen=True):
 
 
 class Undone(Struct, frozen=True):
-    """Write, and undo the write by a savepoint, so that no transaction may ever read it."""
+    """Write a row, and undo the write with a savepoint; no transaction may ever read the write."""
 
     operation: Write | Append | Insert | Delete
 
@@ -152,7 +153,7 @@ Recorded: TypeAlias = tuple[str, Any, Any]
 ``("append", key, value)``, ``("insert", key, row)``, ``("delete", key, None)``, or ``("rp",
 predicate, rows)`` with a literal and a dictionary."""
 
-_PATHS: Final = 1 << 16  # a number of ways that no target has
+_PATHS: Final = 1 << 16  # more access paths than any target has
 _BOUND: Final = re.compile(r"[<>]= :value (-?\d+)")
 
 
@@ -239,7 +240,7 @@ def with_pauses(program: Program, random: Random, share: float) -> Program:
 
 
 def with_paths(program: Program, random: Random) -> Program:
-    """Return a program in which each read takes one of several ways to its rows, at random."""
+    """Return a program in which each read finds its rows by a randomly chosen access path."""
 
     def on_path(operation: Operation) -> tuple[Operation, ...]:
         if isinstance(operation, Read | Scan | Select):

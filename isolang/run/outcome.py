@@ -40,15 +40,15 @@ class Connection(Protocol):
 
 
 class RolledBack(Exception):  # noqa: N818 - an answer of the server, not a fault
-    """The server rolled the transaction back at COMMIT without raising an error."""
+    """Raised if the server rolled the transaction back at COMMIT without reporting an error."""
 
 
 class BadAnswer(HistoryError):  # noqa: N818 - an answer, though none that a history can hold
-    """A response that does not fit the request, or has a value that no history can hold."""
+    """Raised for a response that does not fit the request, or that no history can contain."""
 
 
 class Autocommit(Exception):  # noqa: N818 - a state of the connection, not a fault
-    """The connection had no explicit transaction, so each statement committed on its own."""
+    """Raised if the connection had no explicit transaction, so each statement was committed."""
 
 
 class Driver(Struct, frozen=True, kw_only=True):
@@ -100,7 +100,7 @@ def roll_back_or_close(connection: Any) -> None:
 
 
 def classify(error: BaseException, phase: Phase) -> Failure:
-    """Return ``maybe`` for an error at COMMIT that may have committed, else ``aborted``."""
+    """Return ``maybe`` if an error at COMMIT leaves the outcome open, and otherwise ``aborted``."""
     return "aborted" if phase == "statement" or isinstance(error, RolledBack) else "maybe"
 
 

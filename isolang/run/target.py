@@ -341,7 +341,7 @@ class Maintained(Protocol):
     chores: ClassVar[Mapping[str, str]]
 
     def maintain(self, chore: str) -> None:
-        """Do a chore, on a connection of its own.
+        """Do a chore on a separate connection.
 
         Raises:
             Exception: the database refused the chore, which says nothing about its transactions.

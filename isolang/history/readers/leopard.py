@@ -106,7 +106,7 @@ def _records(data: bytes, name: str) -> Iterator[tuple[int, Any]]:
 
 
 def _take(record: Any, traced: dict[str, _Traced], where: str) -> int:
-    """Add one operation to its transaction, and return how many values it read that are ignored."""
+    """Add one operation to its transaction, and return how many of its read values are ignored."""
     try:
         session, txn = str(record["threadID"]), str(record["transactionID"])
         kind = str(record["operationTraceType"]).upper()

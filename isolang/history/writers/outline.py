@@ -170,7 +170,8 @@ def outline(history: History, target: FormatFeatures, drop: frozenset[str]) -> O
         keep[found] = False
         notes.append(f"{counted(len(found), 'operation')}: {may.replace('-', ' ')}")
     if not target.unknown:
-        found = np.flatnonzero((columns.op_value == c.UNKNOWN_VALUE) & keep)  # of aborted ones
+        # Only reads of aborted transactions remain here.
+        found = np.flatnonzero((columns.op_value == c.UNKNOWN_VALUE) & keep)
         keep[found] = False
         if len(found):
             what = counted(len(found), "read")

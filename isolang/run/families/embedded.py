@@ -92,7 +92,7 @@ class EmbeddedClient(BaseClient):
     # --- these methods are defined by adapters ---
 
     def get(self, key: str) -> str | None:
-        """Return the text that the transaction sees for a key, or ``None`` without such a key."""
+        """Return the text that the transaction sees for a key; ``None`` if the key is missing."""
         raise NotImplementedError
 
     def put(self, key: str, text: str | None) -> None:

@@ -29,7 +29,7 @@ _EXPECTED: Final = 'expected {"id": …, "type": "ok", "fail", "info" or "error"
 
 
 class UnclearAnswer(Exception):  # noqa: N818 - an answer
-    """The program does not know the outcome, or has not responded."""
+    """Raised if the program does not know the outcome, or has not responded."""
 
 
 class ClientProgram:

@@ -69,7 +69,7 @@ class TableClient(EmbeddedClient):
         self.own[key] = text
 
     def texts(self, low: str, high: str) -> dict[str, str]:
-        """Return the texts of all keys from ``low`` to ``high``, own writes included."""
+        """Return the texts of all keys from ``low`` to ``high``, including own writes."""
         every = {key: self.get(key) for key in {*self.seen, *self.own} if low <= key <= high}
         return {key: text for key, text in every.items() if text is not None}
 

@@ -84,7 +84,7 @@ def doubts_of(run: Run) -> tuple[Doubt, ...]:
 
 
 def stronger_than_claimed(run: Run) -> str:
-    """Return the doubt that ``--claims`` exceeds what the level promises, or an empty string."""
+    """Return a doubt if ``--claims`` exceeds what the level promises; otherwise an empty string."""
     from isolang.language.hierarchy import IMPLIES, implied_by
 
     claims, level = run.claims, run.level

@@ -24,7 +24,7 @@ _EVENT: Final = re.compile(rb"^\{:index (\d+), :type :(\w+), :process (\d+), :ti
 
 
 class _Written(Struct, kw_only=True):
-    """A write of a transaction that did not abort, with when the transaction began and ended."""
+    """A write of a transaction that did not abort, with the transaction's begin and end."""
 
     name: str
     value: Any
@@ -36,7 +36,7 @@ class _Written(Struct, kw_only=True):
 
 
 def lost_commits(path: Path) -> tuple[str, ...]:
-    """Return a message about each lost commit, in the order in which they were acknowledged.
+    """Return a message about each lost commit, in the order in which the commits were acknowledged.
 
     Args:
         path: the file that contains the recorded history.

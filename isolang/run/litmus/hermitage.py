@@ -158,7 +158,7 @@ PHENOMENA: Final = (
 
 
 def play_hermitage(playing: Playing, levels: Sequence[str]) -> tuple[Occurrence, ...]:
-    """Play all phenomena on some levels of a database, and return what became of them.
+    """Play all phenomena on some levels of a database, and return which of them occurred.
 
     Args:
         playing: the options of litmus tests, which name the database.
@@ -224,7 +224,7 @@ def _own(ops: Sequence[Operation], name: str, number: int) -> Program:
 
 
 def _violation(path: Path, spec: str) -> str:
-    """Return the name of the certified anomaly by which a history violates a level; else empty."""
+    """Return the certified anomaly by which a history violates a level; empty if there is none."""
     from isolang.api import check, load_history
     from isolang.verdict import Invalid
 

@@ -40,12 +40,12 @@ and a delete is a write of ``DELETED``."""
 Ops: TypeAlias = tuple[Result, ...]
 
 MOST: Final = 20_000
-"""Up to this number of interleavings, all are tried; if there are more, a random sample is."""
+"""The largest number of interleavings of which all are tried, and not only a random sample."""
 LARGEST: Final = 12  # the maximum number of transactions in a program
 
 
 class Litmus(Struct, frozen=True, kw_only=True):
-    """A program made from a history, with the results in the history.
+    """A program that was made from a history, together with the results in that history.
 
     Attributes:
         name: the name of the history, which is also that of the program.
@@ -275,7 +275,7 @@ def _drawn(
 
 
 def rules_of(litmus: Litmus) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """Yield pairs of steps that must come in this order, each a session and a position from 0."""
+    """Yield pairs of steps that must come in this order; a step is a session and a position."""
     wrote: dict[tuple[object, object], tuple[int, int]] = {}
     first: dict[tuple[int, int], tuple[int, int]] = {}
     last: dict[tuple[int, int], tuple[int, int]] = {}

@@ -96,8 +96,8 @@ def script_of(
         litmus: the litmus test.
         kind: what to write: ``psycopg``, ``python`` or ``sql``.
         level: the name of the database's level; if it is empty, ``serializable``.
-        schedule: for each step, its session. If it is empty, the recorded order; if there is none,
-            the sessions take turns as far as the history allows.
+        schedule: for each step, its session. If it is empty, the recorded order is used; if no
+            order was recorded, the sessions take turns as far as the history allows.
         load: how many additional transactions run after each COMMIT while another transaction is
             open.
         module: the DB-API module that a ``python`` program imports: ``sqlite3`` or ``duckdb``.

@@ -46,7 +46,7 @@ def blamed(error: BaseException, target: Target) -> TargetError | None:
 
 
 def calls_of(threads: Iterable[threading.Thread]) -> Iterator[str]:
-    """Yield for each hanging thread the function of isocheck and the driver call it is in."""
+    """Yield, for each hanging thread, isocheck's function and the driver call that it is in."""
     frames = sys._current_frames()
     for thread in threads:
         frame = frames.get(thread.ident or 0)
@@ -68,7 +68,7 @@ def _call(frame: FrameType | None) -> str:
 
 
 def hung_process(dump: str) -> tuple[str, ...]:
-    """Return the calls in which the clients of a hanging process are.
+    """Return the calls in which the clients of a process hang.
 
     Args:
         dump: the output of ``faulthandler``; for each thread the innermost call comes first, and

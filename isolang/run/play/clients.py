@@ -37,7 +37,7 @@ from isolang.run.workloads import ProgramSource
 ENDING: Final = 4.0  # seconds that the last transactions may take after a run's end
 _RECONNECTING: Final = 30.0  # seconds for which a client that reads keys back tries to connect
 _READ_BACK: Final = 100  # the number of keys that one transaction reads back
-_TRIES: Final = 20  # after so many failed transactions, no more keys are read back
+_TRIES: Final = 20  # the number of failed transactions after which no more keys are read back
 
 
 class Share(Struct, frozen=True):
@@ -69,7 +69,8 @@ class Clients:
         self._lock = threading.Lock()
         self._share, self._values = Share(), count(1)
         self._begun = count()
-        self._waiting = 0  # the clients whose open transactions wait for those of others
+        # The number of clients whose open transactions wait for other transactions.
+        self._waiting = 0
         self._threads: list[threading.Thread] = []
         self._turns: Turns | None = None
         self.fatal: BaseException | None = None
@@ -98,7 +99,7 @@ class Clients:
             self._choose()
 
     def _choose(self, client: int = 0) -> str:
-        """Return the workload that a client plays now, and note that of client 0 in the state."""
+        """Return the workload that a client plays now, and note in the state that of client 0."""
         now, until = time.monotonic(), self.state.began + self._settings.length
         self._turns = self._turns or Turns(self._plan, began=now, until=until)
         self.state.workload = self._turns.choose(now, self.state.played)
@@ -269,7 +270,7 @@ class Clients:
             self._waiting -= 1
 
     def _all_wait(self) -> bool:
-        """Return whether every client waits for the others, and so nobody moves."""
+        """Return whether all clients wait for other clients, so no transaction can end."""
         return self._waiting >= len(self._threads)
 
 

@@ -27,7 +27,7 @@ from isolang.run.record.recorder import Recorder
 from isolang.run.target import Client, Target
 
 PATIENCE: Final = 0.1  # seconds after which a step is assumed to be blocked
-LONGEST: Final = 30.0  # the same for databases that report whether a step is blocked
+LONGEST: Final = 30.0  # the same limit if the database reports whether a step is blocked
 _POLL: Final = 0.002
 
 

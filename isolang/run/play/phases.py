@@ -34,9 +34,9 @@ AUTO: Final = (
 """The workloads that ``auto`` then plays, with their shares of the time; the best come first."""
 
 PLAYED: Final = 2
-"""A workload has been played after so many commits: an anomaly needs at least so many."""
+"""The number of commits after which a workload counts as played: an anomaly needs that many."""
 
-_SHORT_TURN: Final = 10  # a short turn ends after so many committed transactions
+_SHORT_TURN: Final = 10  # the number of committed transactions after which a short turn ends
 
 _STEPS: Final = frozenset({"rows", "conversations"})  # the features that scripts need
 
@@ -134,7 +134,7 @@ class Turns:
 
 
 def plan_of(settings: Settings, target: Target) -> RunPlan:
-    """Plan a run: return the scripts and workloads that the settings name and the target supports.
+    """Return the scripts and workloads of a run that the settings name and the target supports.
 
     Raises:
         TargetError: the workload does not exist, or it needs a feature that the target lacks.

@@ -90,15 +90,15 @@ class SelfTest(Struct, frozen=True, kw_only=True):
 
 
 class Failing(Exception):  # noqa: N818 - a finding
-    """The recorded history is wrong."""
+    """Raised if the recorded history is wrong."""
 
 
 class Doubtful(Exception):  # noqa: N818 - a finding
-    """The recorded history says less than it could."""
+    """Raised if the recorded history says less than it could."""
 
 
 class NotPlayed(Exception):  # noqa: N818 - no fault
-    """The target lacks a feature that the check needs."""
+    """Raised if the target lacks a feature that the check needs."""
 
 
 def selftest_of(mix: Mix, target: Target, claims: str) -> tuple[AdapterCheck, ...]:
@@ -443,7 +443,7 @@ def _committed(b: Bench) -> None:
 
 
 def _not_cached(b: Bench) -> None:
-    """Check that a client reads anew what it has read before, once another one has changed it."""
+    """Check that a client that has read a key sees the value that another client wrote later."""
     x, value = b.register(), b.value()
     b.expect(Read(x), shows=[None])
     seen = b.play(Write(x, value), by="other")

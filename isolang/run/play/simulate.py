@@ -79,7 +79,7 @@ class _Client:
 
     def __init__(self, number: int, client: MemoryClient, source: ProgramSource) -> None:
         self.steps: Generator[Operation, Any, None] | None = None
-        self.until = 0  # the client waits until so many transactions have ended
+        self.until = 0  # the client waits until this number of transactions have ended
         self._number, self._client, self._source = number, client, source
         self._result: Any = None
 

@@ -184,8 +184,8 @@ class Run(Struct, frozen=True, kw_only=True):
         leftover: why some tables may remain in the database; empty if none do.
         notes: the doubts that the adapter's self-test raised, and other remarks.
         watched: the final verdict of the watch; ``None`` if a check must judge the whole file.
-        rounds: the rounds that ``auto`` played after its workloads; of a round that violated its
-            level, the rounds until then, itself included.
+        rounds: the rounds that ``auto`` played after its workloads; if a round violated its level,
+            the rounds up to and including that round.
     """
 
     settings: Settings
@@ -204,7 +204,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
     @property
     def level(self) -> Level:
-        """Return the level of the run; for a mix, a made-up level that combines all names."""
+        """Return the level of the run; for a mix, an artificial level that combines all names."""
         return self.mix.level
 
     @property

@@ -155,7 +155,7 @@ def planned(operation: Operation, *, rows: bool = False) -> tuple[Recorded, ...]
 
 
 class Notes(Protocol):
-    """Something that notes the operations of a transaction, such as a recorded transaction."""
+    """An object that notes the operations of a transaction, such as a recorded transaction."""
 
     def sending(self) -> None:
         """Note that the client is about to send a statement."""

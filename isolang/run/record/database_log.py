@@ -1,4 +1,4 @@
-"""Completes a recorded history by the database's log: with version orders and unrecorded writers.
+"""Completes a recorded history with version orders and unrecorded writers from the database's log.
 
 While clients run, each line of the history names the versions that a transaction read and wrote, as
 the database names them. Afterwards, the database's log shows in which order these versions were
@@ -150,7 +150,7 @@ class _Made(NamedTuple):
 
 
 class _Repaired:
-    """The lines of a history whose values are writers, completed by what the log contains.
+    """The lines of a history whose values name their writers, completed with the log's contents.
 
     Attributes:
         text: all lines.
@@ -177,8 +177,8 @@ class _Repaired:
         """Return a writer for each version that a transaction read but the log does not contain.
 
         SOUND BECAUSE: a version that was written after a savepoint has a different number than its
-        transaction has in the log. The version in the log is in the history, too, and in every
-        order the version that is missing there may come directly after it.
+        transaction has in the log. The version in the log is in the history, too. In every version
+        order, the version that is missing from the log may come directly after that version.
         """
         unknown = [one for one in self._read if one not in self._written]
         return {
@@ -186,7 +186,7 @@ class _Repaired:
         }
 
     def _line(self, line: bytes, ops: list[int], versions: list[int | None]) -> bytes | None:
-        """Return a line without the reads of its own unrecorded writes, but with these writes.
+        """Return a line without reads of the transaction's unrecorded writes, but with the writes.
 
         Return ``None`` if the line does not change. ``versions`` is updated to fit the operations.
         """
@@ -316,8 +316,8 @@ def _version(
     rank = name.get(("stated", key, stated_version))
     if rank is not None:
         return rank
-    # SOUND BECAUSE: of all versions of a row that a transaction wrote, other transactions see the
-    # last. A version that it wrote after a savepoint has another number.
+    # SOUND BECAUSE: of all versions of a row that a transaction wrote, other transactions see only
+    # the last version. A version that it wrote after a savepoint has another number.
     made = ranks.get((int(str(stated_version).partition("(")[0]), str(history.key_object(key))))
     if made:
         return made[-1]

@@ -297,7 +297,7 @@ def _row(row: Any) -> Any:
 
 
 def cut_torn_line(path: Path) -> None:
-    """Cut a file off before a torn line, and so before all that other threads wrote after it.
+    """Truncate a file before a torn line, which also removes all lines that were written after it.
 
     SOUND BECAUSE: each line is written before its effect is visible to other clients. Therefore any
     prefix of the file's lines is a history of its own.

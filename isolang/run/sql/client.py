@@ -92,7 +92,7 @@ class SqlClient(BaseClient):
         return self.target.list_statements if self.target.holds_list(key) else self.target.registers
 
     def _query(self, queries: Callable[[Paths], tuple[Query, ...]]) -> Query | None:
-        """Return the query of the way that the next read takes; ``None`` for the usual way."""
+        """Return the query for the next read's access path; ``None`` for the usual access path."""
         path, self.path = self.path, 0
         if not path:
             return None

@@ -28,7 +28,7 @@ INDEXES: Final = (
 ``{name}`` begins the name of an index, which has no schema."""
 
 PARTIAL: Final = "CREATE INDEX {name}_with_v ON {table} (v) WHERE v IS NOT NULL"
-"""An index on those rows alone that have a value."""
+"""An index on only those rows that have a value."""
 
 _READS: Final = ("k = {low}", "j = {low}", "COALESCE(k, '') = {low}", "k = {low} AND j = {low}",
                  "k IN ({low}, {low}) OR j = {low}")  # fmt: skip
@@ -39,9 +39,12 @@ _SELECTS: Final = ("v BETWEEN {low} AND {high}", "v >= {low} AND v <= {high} ORD
                    "NOT (v < {low} OR v > {high})", "v + 0 BETWEEN {low} AND {high}",
                    "v = {low} OR (v > {low} AND v <= {high})",
                    "v BETWEEN {low} AND {high} AND k > ''")  # fmt: skip
-"""Conditions that select the same rows in different ways: by the primary key; by the unique, the
-secondary or the composite index; by no index, as no index is on the expression; with OR and NOT,
-which may combine indexes, and which must not return a row whose value is NULL."""
+"""Conditions that select the same rows by different access paths.
+
+The paths use the primary key; the unique, the secondary or the composite index; or no index,
+because no index covers the expression. Conditions with OR and NOT may combine indexes, and must not
+return a row whose value is NULL.
+"""
 
 
 class Query(Struct, frozen=True):
@@ -61,7 +64,7 @@ class Query(Struct, frozen=True):
 
 
 class Paths(Struct, frozen=True, kw_only=True):
-    """The ways to read rows of a table, of which a statement takes one.
+    """The access paths for reads of a table; each statement takes one of them.
 
     Attributes:
         reads: queries for one key, which is both bounds.
@@ -75,7 +78,7 @@ class Paths(Struct, frozen=True, kw_only=True):
 
 
 def paths(d: Dialect, table: str) -> Paths:
-    """Return all ways to read rows of a table that has the indexes of the dialect."""
+    """Return all access paths for reads of a table that has the indexes of the dialect."""
     reads = f"SELECT v{d.version} FROM {table} WHERE "
     pairs = f"SELECT k, v FROM {table} WHERE "
     locking = tuple(f"{_READS[0]}{lock}" for lock in d.locks)
@@ -108,12 +111,13 @@ class Dialect(Struct, frozen=True, kw_only=True):
         returning: the RETURNING clause of writes, which begins with a blank.
         by_index: the statement after which a connection uses the index even for a table of one
             page.
-        tables: what follows after CREATE TABLE (…).
+        tables: the text that follows ``CREATE TABLE (…)``.
         batch: how many rows each INSERT contains when a table is loaded.
         indexes: the statements that create the indexes of a table whose rows are found in several
             ways.
         locks: the clauses with which a SELECT locks the rows that it reads.
-        explain: what precedes a query to get its plan; the last column of the answer has the plan.
+        explain: the words before a query that make the database return its plan, in the last column
+            of the result.
     """
 
     mark: str
@@ -163,7 +167,7 @@ class Statements(Struct, frozen=True, kw_only=True):
 
 
 def statements(d: Dialect, table: str, access: Access, update: Update) -> Statements:
-    """Build the statements for a table, depending on how rows shall be found and written."""
+    """Build the statements for a table, depending on how rows must be found and written."""
     m, r = d.mark, d.returning
     column = "k" if access == "index" else "j"
     insert = f"INSERT INTO {table} (k, j, v) VALUES ({m}, {m}, {m})"

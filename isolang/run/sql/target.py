@@ -50,8 +50,8 @@ class SqlTarget(Marked):
         client: the class that represents a session.
         chores: the statements of maintenance, by their names, separated by ``; `` if a chore has
             several; ``{table}`` stands for the table of the registers.
-        paths: the ways to read rows of that table, one of which each read takes if ``access`` is
-            ``any``.
+        paths: the access paths for reads of that table; if ``access`` is ``any``, each read takes
+            one of them.
     """
 
     name: ClassVar[str]
@@ -86,7 +86,7 @@ class SqlTarget(Marked):
         """
         with connecting(self.address):
             client = self.client(self, self.open(direct=direct))
-            # Of rows that are found in several ways, every other connection prefers indexes.
+            # If reads take several access paths, every other connection prefers indexes.
             turn = not direct and self.access == "any" and next(self._connected) % 2 == 0
             if self.dialect.by_index and (self.access == "index" or turn):
                 client.execute(self.dialect.by_index, ())
@@ -198,7 +198,7 @@ class SqlTarget(Marked):
         """Prepare a connection for statements of maintenance."""
 
     def maintain(self, chore: str) -> None:
-        """Send the statements of a chore, each committed by itself, on a connection of its own."""
+        """Send the statements of a chore on a separate connection, and commit each separately."""
         with closing(self.connect(direct=True)) as client:
             self.before_chore(client)
             for statement in self.chores[chore].split("; "):
@@ -207,9 +207,10 @@ class SqlTarget(Marked):
                     client.raw.commit()
 
     def plans(self) -> list[str]:
-        """Return each query of the ways to read rows, with the plan that the database has for it.
+        """Return the query of each access path, with the plan that the database chooses for it.
 
-        The plans are those of a new connection; connections that prefer indexes may have others.
+        The plans are those of a new connection; connections that prefer indexes may use other
+        plans.
         """
         found = []
         with closing(self.connect(direct=True)) as client:
@@ -222,7 +223,7 @@ class SqlTarget(Marked):
                         self.dialect.explain + query.sql, query.values(key, key)
                     ).fetchall()
                     plan = "; ".join(" ".join(str(row[-1]).split()) for row in rows)
-                except Exception as error:  # the plan is a remark alone
+                except Exception as error:  # the plan is only a remark
                     plan = f"no plan ({' '.join(str(error).split())})"
                 found.append(f"{query.sql} -- {plan}"[:400])
             with suppress(Exception):

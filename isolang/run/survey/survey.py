@@ -25,7 +25,7 @@ from isolang.run.workloads import NAMES
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-_JUDGING: Final = 8  # so many runs are judged elsewhere while the next one is played
+_JUDGING: Final = 8  # the number of runs that a pool may judge while the next run is played
 LENGTH: Final = 5.0
 """The default length in seconds of the run for one cell."""
 ALL: Final = ("scripted", *NAMES)
@@ -137,9 +137,9 @@ def survey(
         pages: whether to write a report as an HTML page for each cell, next to its history.
         show: a function that is called with the progress of the run a few times a second.
         done: a function that is called after each cell, with the cell and the survey so far.
-        submit: a function that has runs judged elsewhere while the next ones are played: like
+        submit: a function that has runs judged elsewhere while the next runs are played: like
             ``Executor.submit``, it takes a function and its arguments. ``None`` to judge each run
-            here before the next one begins.
+            here before the next run begins.
 
     Raises:
         IsolangError: the database cannot be tested; the message says what to do.
@@ -167,7 +167,7 @@ def survey(
         )
 
     def wait_until(most: int) -> None:
-        """Wait until at most so many runs are being judged."""
+        """Wait until at most ``most`` runs are being judged."""
         while len(judging) > most:
             one, cell = judging.popleft()
             try:

@@ -41,7 +41,8 @@ _ROUND: Final = 3.0  # seconds of a round
 _MOST: Final = 4000  # transactions of a round, so that its verdict takes about a second
 _AGAIN: Final = 0.3  # the share of rounds that vary a round that brought something new
 _AUTO: Final = (*["queries"] * 5, "insert-delete", "rmw", "register", "blindw-pred")
-_LARGE: Final = frozenset({"pairs", "twitter", "rubis", "tpcc", "cas"})  # not for a few keys
+# Workloads that need many keys.
+_LARGE: Final = frozenset({"pairs", "twitter", "rubis", "tpcc", "cas"})
 
 
 def play_with_rounds(
@@ -74,7 +75,7 @@ def play_with_rounds(
 
 
 def _is_refuted(recorded: Run, target: Target) -> bool:
-    """Return whether a run violates its level, its last transactions included."""
+    """Return whether a run violates its level, including its last transactions."""
     from isolang.run.judge.judge import judge
 
     if recorded.watched is not None:
@@ -103,7 +104,7 @@ class Swarm:
     """
 
     def __init__(self, settings: Settings, target: Target, *, whole: bool) -> None:
-        """Prepare to draw, from the seed of the settings.
+        """Prepare the random choices, which depend on the seed of the settings.
 
         Args:
             settings: the options that all rounds have in common.
@@ -126,7 +127,7 @@ class Swarm:
         if self._promising and random.random() < _AGAIN:
             base = random.choice(self._promising[-8:])
             draws = random.sample(draws, k=min(2, len(draws)))
-        elif self._number == 1 and "queries" in self._able:  # it finds most
+        elif self._number == 1 and "queries" in self._able:  # this workload finds most violations
             draws[:2] = {"workload": "queries", "shape": Shape()}, {"sessions": base.sessions}
         drawn = {name: value for draw in draws for name, value in draw.items()}
         return replace(
@@ -139,7 +140,7 @@ class Swarm:
         )
 
     def _draws(self) -> list[dict[str, Any]]:
-        """Draw all choices; those that belong together are in one dictionary."""
+        """Draw all options, and return dictionaries of the options that belong together."""
         random, target = self._random, self._target
         names = [one for one in (NAMES if self.whole else _AUTO) if one in self._able]
         if self.whole and "queries" in self._able:
@@ -181,7 +182,7 @@ class Swarm:
         return {"level": "", "level_mix": mix}
 
     def learn(self, settings: Settings, brought: Sequence[str]) -> tuple[str, ...]:
-        """Note what a round brought, and return what no earlier round had brought."""
+        """Record what a round found, and return what no earlier round had found."""
         news = tuple(one for one in dict.fromkeys(brought) if one not in self._seen)
         self._seen.update(news)
         if news:
@@ -194,7 +195,7 @@ class Hunt(Struct, kw_only=True):
 
     Attributes:
         rounds: the rounds, in the order in which they were played.
-        violated: the run of the round that violated its level; ``None`` without one.
+        violated: the run of the round that violated its level; ``None`` if no round did.
         interrupted: whether Ctrl-C ended the hunt.
         database: the database's version; empty before the first round.
     """
@@ -266,14 +267,14 @@ def hunt(
     show: Callable[[RunState], None] = lambda state: None,
     done: Callable[[SwarmRound], None] = lambda one: None,
 ) -> Hunt:
-    """Play rounds until the time is up or one violates its level, and return them.
+    """Play rounds until the time is up or a round violates its level, and return the rounds.
 
     Args:
-        swarm: what draws the rounds.
+        swarm: the swarm that draws the rounds.
         player: the player of the target.
         target: the target, for the statements of explanations; it need not be started.
         seconds: the time for all rounds, their verdicts included.
-        to_the_end: whether to go on after a violation.
+        to_the_end: whether to continue after a violation.
         show: a function that is called with the progress of a round a few times a second.
         done: a function that is called with each round after its verdict.
 
@@ -307,7 +308,7 @@ def hunt(
 
 
 def _judged(swarm: Swarm, settings: Settings, recorded: Run, target: Target) -> SwarmRound:
-    """Judge a round, and tell the swarm what it brought."""
+    """Judge a round, and record in the swarm what it found."""
     from isolang.run.judge.judge import judge, judge_watched
     from isolang.verdict import Invalid, Unknown
 

@@ -40,7 +40,7 @@ _WIDTH: Final = 1_000_000_000  # how many values a group has
 
 
 class _Style(Struct, frozen=True, kw_only=True):
-    """How the transactions on one family of rows are composed.
+    """The style of the transactions on one family of rows.
 
     Attributes:
         family: the number of the family.

@@ -58,7 +58,7 @@ class Fronts(Struct, frozen=True, kw_only=True):
         return [one for one in clients if not one.over and not self.is_idle(one, now)]
 
     def slowest(self, clients: Iterable[LogClient], now: float) -> LogClient | None:
-        """Return the client that has reached the least time, if the watermark waits for any."""
+        """Return the slowest client that the watermark waits for; ``None`` if it waits for none."""
         return min(self.holding(clients, now), key=front, default=None)
 
     def is_idle(self, client: LogClient, now: float) -> bool:
