@@ -78,7 +78,7 @@ std::int64_t presolve_conflicts(const Problem& problem, const Presolve& presolve
 }
 
 // One attempt to decide the checks with one event graph. The graph is pruned and searched, and a
-// refutation is made if there is no model.
+// refutation is made if no model exists.
 class Attempt {
  public:
   Attempt(const Problem& problem, const std::vector<Automaton>& automata,
