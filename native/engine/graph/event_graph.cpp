@@ -802,9 +802,9 @@ std::int32_t EventGraph::check_of(Node v) const {
   return auxiliary_check_[v - auxiliary_base_];
 }
 
-// Ranks transactions by the assumed order. If no order is assumed, it ranks them by their ends; if
-// there are no times either, by their places in their sessions. This order is near an order that
-// the database may have used, and the states of a transaction are adjacent in it.
+// Ranks transactions by the assumed order. If no order is assumed, it ranks them by their ends;
+// without times, by their places in their sessions. This order is near an order that the database
+// may have used, and the states of a transaction are adjacent in it.
 void EventGraph::set_priorities(const AssumedOrders& assumed) {
   const Problem& p = problem;
   std::vector<std::int64_t> when(idx(p.n + 1), kTimeUnknownBegin);
