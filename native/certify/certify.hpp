@@ -1,7 +1,7 @@
 // The certificate checker. It accepts a verdict only with a proof that it can follow from the history alone.
 //
-// It shares the history columns with the rest of the core, and nothing else. The same checker exists a second time in
-// Python (isolang/certify). The two were written to agree, and the tests compare them.
+// It shares only the history columns with the rest of the core. A second implementation of the same checker exists in
+// Python (isolang/certify). Both implementations should agree, and the tests compare them.
 #pragma once
 #include <cstdint>
 #include <iterator>
@@ -49,8 +49,8 @@ struct NotCertified {
 
 // The relations, with the names of core/relations.def. to_write is ww to the write itself, which only po can follow.
 // X_of_key and the three relations after it are the pairs of X between transactions that access one key. The last
-// relations are tests: each relates a transaction that writes, that has an external read, or that bears a name, to
-// itself. No edge of a refutation is a test. Nor is an edge one of iwr to prw, with which an expression distinguishes
+// relations are tests: each relates a transaction that writes, that has an external read, or that has a name, to
+// itself. No edge of a refutation is a test. No edge is one of iwr to prw either, by which an expression distinguishes
 // item reads from predicate reads, because the operation of a wr or rw edge shows the kind of its read.
 enum class Relation : std::uint8_t {
 #define RELATION(id, name) id,
@@ -84,7 +84,7 @@ inline constexpr int kNoRelation = -1;
 int relation_of(std::string_view name);  // kNoRelation if no relation has this name
 std::string_view name_of(int relation);
 
-// A refutation; see docs/architecture.md. All numbers come from outside, and nothing about them has been checked yet.
+// A refutation; see docs/architecture.md. All numbers come from a file, and no property of them has been checked yet.
 struct Edge {
   int relation;
   std::int64_t a, b, key, op, writer;

@@ -16,7 +16,8 @@ bool is_order(int label) {
 // Returns whether a walk may pass a transaction that does not access the key. This is possible by a letter that leads
 // between any two transactions and is not an order, or by two steps of orders in a row. Two steps of one order also
 // have the pair of the first and the last transaction, but that pair helps only if it fits in the place of the two
-// steps. A transaction that passes [W] or [R] accesses the key; one that bears a label or a level need not.
+// steps. A transaction that passes [W] or [R] accesses the key; a transaction that has a label or a level need not
+// access it.
 bool leads_elsewhere(const ReadCheck& check) {
   const Positions& p = check.positions;
   const auto foreign = [&](int label) {

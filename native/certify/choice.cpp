@@ -75,8 +75,8 @@ class ChoiceReader {
   WriteIndex writes_;
   ListReads lists_;
   Choice choice_;
-  // For each key: the last write of the transaction that is being read so far, its transaction, and its number of
-  // appends.
+  // For each key: the last write so far by the transaction that is being read, the number of this transaction, and how
+  // many appends it has made to the key so far.
   std::vector<std::int64_t> last_own_;
   std::vector<std::int32_t> own_txn_, own_count_;
   std::vector<std::int32_t> initial_;  // for each key: the value that T0 wrote, as the reads that name its version say
@@ -103,7 +103,7 @@ class ChoiceReader {
         read_transaction(u, work);
       }
     }
-    // An operation of an excluded transaction must have no source, because a source would say that the transaction is
+    // An operation of an excluded transaction must have no source, because a source would imply that the transaction is
     // included.
     for (std::int32_t t = 0; t < n_; ++t) {
       if (choice_.included[t]) continue;
@@ -268,7 +268,7 @@ class ChoiceReader {
     return named == kSourceByValue && writes_.any_written(key, t, [&](std::int32_t v) { return h_.as_read(v) == value; });
   }
 
-  // Reads a list read before which its transaction made `own` appends.
+  // Checks a list read. Before this read, its transaction has made `own` appends to the key.
   void read_list(std::int32_t t, std::int64_t op, std::int32_t own,
                  std::vector<std::int32_t>& work) {
     const std::int32_t key = h_.op_key[op];

@@ -50,8 +50,8 @@ struct Choice {
   std::int32_t places() const { return static_cast<std::int32_t>(included.size()); }
 };
 
-// Reads the choice and checks it against the history. `judges_reads`: intrinsic anomalies violate the specification.
-// `operations`: the choice records the operation of each read. Throws Rejected or NotCertified.
+// Reads the choice and checks it against the history. With `judges_reads`, intrinsic anomalies violate the
+// specification. With `operations`, the choice also has the operation of each read. Throws Rejected or NotCertified.
 Choice read_choice(const History& history, std::span<const std::int32_t> source,
                    std::span<const std::int64_t> order_start,
                    std::span<const std::int32_t> order_txn, bool judges_reads, bool operations,

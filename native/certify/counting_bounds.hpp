@@ -1,5 +1,4 @@
-// Rule 5 of necessary_precedences.hpp, which counts how many versions of a group have been written and overwritten.
-// That file states the rule.
+// Rule 5 of necessary_precedences.cpp, which counts how many versions of a group have been written and overwritten.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -12,8 +11,8 @@ class CountingBounds {
  public:
   explicit CountingBounds(std::size_t versions);
 
-  // These functions add what is known about the versions, in this order. Versions between which some read chooses form
-  // one group.
+  // These functions add facts about the versions, and must be called in this order. Versions between which some read
+  // may choose form one group.
   void together(std::size_t version, std::size_t other);
   void group();
   void there_at_first(std::size_t version) { ++groups_[group_[version]].at_first; }
@@ -22,7 +21,8 @@ class CountingBounds {
   }
   // The version replaces `other` at this event. If both are of one group, the number of its versions stays the same.
   void replaces(std::size_t version, std::size_t other, std::size_t event);
-  // At the event `here`, one of `all` versions of a key is the current one. If `only`, no other version is.
+  // At the event, the current version of the key is one of the group of `here`. `all` are the versions of the key. With
+  // `only`, the key has no other version at that time.
   void there(std::size_t event, std::size_t here, const std::vector<std::size_t>& all, bool only);
 
   // The event cannot happen unless at least this many versions of the group come (or go) before it; in a sweep from the
@@ -38,8 +38,8 @@ class CountingBounds {
   const std::vector<Change>& changes(std::size_t group) const { return groups_[group].changes; }
   std::size_t count() const { return groups_.size(); }
 
-  // Returns the thresholds of each event that the events which certainly precede it do not meet. first(a, b) says
-  // whether a comes first in the direction of the sweep.
+  // Returns the thresholds of each event that are not reached by the events which certainly precede it. first(a, b)
+  // returns whether a comes first in the direction of the sweep.
   template <typename First>
   std::vector<std::vector<Threshold>> thresholds(std::size_t events, bool from_end,
                                                  First first) const {

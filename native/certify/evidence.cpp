@@ -265,8 +265,8 @@ std::vector<Evidence::Write> Evidence::writes_seen(std::int64_t op) {
   return found;
 }
 
-// Returns whether nil does not name the initial version. If the history declares a value that replaces nil, nil never
-// names it. If a row was there at first, nil does not name it once some transaction deletes the row.
+// Returns whether a read of nil cannot have seen the initial version. If the history declares a value that replaces
+// nil, this is always so. If a row existed at first, this is so once some transaction deletes the row.
 bool Evidence::vanishes(std::int32_t key) {
   if (!h_.nil_is_initial(key)) return true;
   if (h_.deleted == kNoAtom || h_.initial_value[key] == kNil) return false;
@@ -379,9 +379,9 @@ std::vector<std::int32_t> Evidence::shown(std::int64_t op) {
   return writers;
 }
 
-// Returns the writers in order, with neighbours merged and without a leading T0. If the list lacks an append of a
-// writer, the writer comes again at the end, unless it is already the last: its missing elements were appended after
-// all elements that the list shows.
+// Returns the writers in the order of their elements, with equal neighbours merged and without a leading T0. If the
+// list lacks an append of a writer, the writer comes again at the end, unless it is already the last writer: its
+// missing elements were appended after all elements that the list shows.
 std::vector<std::int32_t> Evidence::shown_order(std::int64_t op) {
   std::vector<std::int32_t> writers = shown(op);
   const auto list = list_of(op);
@@ -449,7 +449,8 @@ bool Evidence::forced(std::int32_t t) {
 void Evidence::find_forced() {
   forced_known_ = true;
   forced_.assign(idx(n_), 0);
-  // Only reads of what some indeterminate transaction wrote can force an indeterminate transaction in.
+  // Only a read of a value that some indeterminate transaction wrote can force an indeterminate transaction to be
+  // included.
   std::unordered_set<std::uint64_t> of_indeterminate;
   std::unordered_set<std::int32_t> keys_of_indeterminate;
   std::vector<std::int32_t> work;

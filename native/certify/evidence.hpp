@@ -1,4 +1,4 @@
-// What a history itself says, queried piece by piece, because the steps of a refutation mention few of its operations.
+// The facts of a history, which are queried one by one because the steps of a refutation mention few of its operations.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -61,7 +61,7 @@ class Evidence {
     return false;
   }
   const History& history() const { return h_; }
-  // These compare the times of statements of external reads and of COMMITs.
+  // These functions compare the times of statements of external reads and of COMMITs.
   bool committed_before(std::int64_t t, std::int64_t op);
   bool answered_before(std::int64_t op, std::int64_t later);
   bool committed_after(std::int64_t op, std::int64_t t);
@@ -112,8 +112,8 @@ class Evidence {
   bool contradicts_order(std::int64_t op, std::int64_t other);
 
   const std::vector<std::int64_t>& indeterminate_list_reads(std::int32_t key);
-  // Returns the list read by a committed transaction that shows the most transactions, or -1 if there is none. Every
-  // other list read shows a part of the same order, unless it contradicts this one.
+  // Returns the list read by a committed transaction that shows the most transactions, or -1 if no such read exists.
+  // Every other list read shows a part of the same order, unless it contradicts this read.
   std::int64_t most_telling_list(std::int32_t key);
   bool shows(std::int64_t op, std::int32_t a, std::int32_t b);
   bool forced(std::int32_t t);  // whether every choice includes this indeterminate transaction

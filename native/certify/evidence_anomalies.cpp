@@ -1,5 +1,5 @@
-// Intrinsic anomalies: what is wrong with a read, or with two list reads together, under every choice. A read has all
-// names that fit.
+// Intrinsic anomalies: reads, or pairs of list reads, that are wrong under every choice. A read has every anomaly whose
+// definition it fits.
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -24,7 +24,8 @@ bool repeats(std::vector<std::int32_t> values) {
 
 bool Evidence::has_anomaly(std::int64_t op, std::int64_t kind) {
   if (kind < 0 || kind > static_cast<std::int64_t>(Kind::two_values)) return false;
-  // What the transaction's own appends decide does not depend on who appended the other elements.
+  // A contradiction with the transaction's own appends does not depend on who appended the other
+  // elements.
   if (is_read(op) && is_list(op) && (against_own_appends(op) >> kind & 1U) != 0) return true;
   return (anomalies(op) >> kind & 1U) != 0;
 }
@@ -66,7 +67,7 @@ unsigned Evidence::set_read_anomalies(std::int64_t op) {
   return candidates(op).empty() ? why_not(op, writes_seen(op)) : 0;
 }
 
-// Returns why none of the writes that `op` may have read explains the read.
+// Returns the anomalies that explain why `op` can read from none of these writes.
 unsigned Evidence::why_not(std::int64_t op, std::span<const Write> writes) {
   unsigned found = 0;
   for (const Write& w : writes) {

@@ -251,7 +251,8 @@ bool Positions::tests() const { return std::any_of(label.begin(), label.end(), i
 bool Positions::reads(const std::vector<int>& word, bool again, const Passes& passes) const {
   if (word.empty()) return nullable;
   std::vector<int> states{0};
-  // Adds the positions that can be reached without leaving the transaction where letter i begins.
+  // Adds the positions that can be reached without leaving the transaction at which letter i
+  // begins.
   const auto stay = [&](std::size_t i) {
     std::vector<char> known(label.size(), 0);
     for (const int q : states) known[q] = 1;

@@ -52,7 +52,7 @@ struct Positions {
   using Passes = std::function<bool(std::size_t, int)>;
   bool reads(const std::vector<int>& word, bool again, const Passes& passes) const;
   bool reads(int relation) const;  // whether this one step is in L(e)
-  // Returns whether L(e)·L(e) is within L(e). Returns false also if the search is cut off.
+  // Returns whether L(e)·L(e) is within L(e). Also returns false if the search reaches its limit.
   bool repeatable() const;
 };
 

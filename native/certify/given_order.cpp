@@ -1,8 +1,8 @@
-// A closed walk may be read from any of its places. Read from behind a step t -> u of the order, the walk leads from u
-// to t, and t precedes u, either by their times or in the order of their group or session. Therefore the search starts
-// at each transaction that begins, the last one first, and visits a node of the product only the first time. A later
-// search starts at a transaction that began earlier, and whatever ended before that begin had also ended before the
-// begin of the first search.
+// A closed walk may be read from any of its places. If it is read from the end u of a step t -> u of the order, it
+// leads from u to t, and t precedes u, either by their times or in the order of their group or session. Therefore a
+// search starts at each transaction that begins, the last transaction first, and visits a node of the product only the
+// first time. SOUND: a later search starts at a transaction that began earlier, and the transactions that ended before
+// its begin had also ended before the begin of the earlier search.
 #include "certify/given_order.hpp"
 
 #include <algorithm>

@@ -18,7 +18,7 @@ inline constexpr Relation kGivenOrders[] = {Relation::rt, Relation::group_rt, Re
 bool returns_by_order(const History& history, const Choice& choice, Positions& words,
                       std::span<const Relation> orders, Budget& budget);
 
-// Returns whether there is any word. No word is empty.
+// Returns whether the language has any word. The empty word is never one of its words.
 bool any_word(const Positions& words);
 
 }  // namespace isolang::certify

@@ -1,6 +1,6 @@
-// A wave starts at some hundreds of nodes, with one bit for each of them, and visits the nodes up to the last
-// second node of its pairs. So a wave costs as much as the stretch of the order that it covers. Pairs of about the same distance
-// share waves: a few pairs that are far apart do not make all waves long.
+// A wave starts at some hundreds of nodes, with one bit for each of them, and visits the nodes up to the last second
+// node of its pairs. So the cost of a wave is proportional to the stretch of the order that the wave covers. Pairs of
+// about the same distance share waves, because otherwise a few pairs that are far apart would make all waves long.
 #include "certify/many_walks.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace isolang::certify {
 namespace {
 
-constexpr std::size_t kWords = 8;  // of the bits that a node has: a line of the cache
+constexpr std::size_t kWords = 8;  // words of bits for each node, which fill a line of the cache
 using Bits = std::array<std::uint64_t, kWords>;
 
 }  // namespace
@@ -41,7 +41,7 @@ bool any_walk(const ProductGraph& graph, std::span<const std::int32_t> order,
     }
     bits.assign(idx(end - begin) + 1, Bits{});
     const auto bits_at = [&](std::int32_t at) -> Bits& { return bits[idx(at - begin)]; };
-    const auto each = [&](auto visit) {  // the number of the first node, and its pair
+    const auto each = [&](auto visit) {  // visit gets the number of the first node, and the pair
       std::size_t number = 0;
       for (std::size_t i = first; i < last; ++i) {
         if (i > first && pairs[i].first != pairs[i - 1].first) ++number;

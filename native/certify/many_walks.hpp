@@ -1,4 +1,4 @@
-// Answers for many pairs of nodes of a graph at once whether a walk leads from the first to the second.
+// Decides for many pairs of nodes of a graph at once whether a walk leads from the first node to the second.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -4,8 +4,7 @@
 
 namespace isolang::certify {
 
-// Returns the latest known sending up to `place`: the begin of `t`, and the sending of every operation and predicate
-// read up to there.
+// Returns the latest known time at which `t` began, or sent an operation or a predicate read up to `place`.
 std::int64_t Moments::sent_by(std::int32_t t, std::int64_t place) const {
   // mutant: checker-begin-says-nothing
   std::int64_t latest = h_.bounds_operations() ? h_.txn_begin[t] : kTimeUnknownBegin;
@@ -13,7 +12,7 @@ std::int64_t Moments::sent_by(std::int32_t t, std::int64_t place) const {
   for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1] && op <= place; ++op)
     // mutant: checker-commit-sent
     latest = std::max(latest, h_.op_begin[op]);
-  // A predicate read without rows has no operations, but it was sent all the same.
+  // A predicate read without rows has no operations, but it was sent nevertheless.
   const auto [low, high] = statements(t);
   for (std::size_t s = low; s < high && h_.statement_start[s] <= place; ++s)
     // mutant: checker-statement-sent
@@ -21,8 +20,8 @@ std::int64_t Moments::sent_by(std::int32_t t, std::int64_t place) const {
   return latest;
 }
 
-// Returns the earliest known answer from `place` on: to each operation from there, to each predicate read after
-// `place`, to COMMIT, and the end of `t`.
+// Returns the earliest known time at which `t` ended, or at which its COMMIT, an operation from `place` on, or a
+// predicate read after `place` was answered.
 std::int64_t Moments::answered_from(std::int32_t t, std::int64_t place) const {
   std::int64_t earliest = commit_answered(t);
   // mutant: checker-indeterminate-answers
@@ -50,7 +49,7 @@ std::int64_t Moments::commit_answered(std::int32_t t) const {
   return h_.has_operation_times() ? std::min(end, h_.commit_end[t]) : end;
 }
 
-// All operations and predicate reads come after this place.
+// All operations and predicate reads come after the place before the first operation.
 std::int64_t Moments::first_answered(std::int32_t t) const {
   // mutant: checker-first-statement
   return answered_from(t, h_.op_start[t] - 1);
@@ -72,8 +71,8 @@ std::int64_t Moments::write_answered(std::int32_t t, std::int32_t key) const {
   return op < 0 ? kTimeUnknownEnd : answered(op, t);
 }
 
-// Computes the times of all operations in two passes, because each operation is bounded by those before it and by those
-// behind it.
+// Computes the times of all operations in two passes, because each operation is bounded by the operations before it and
+// by those after it.
 void Moments::statements_of(std::int32_t t, std::vector<Span>& found) const {
   const std::int64_t first = h_.op_start[t], last = h_.op_start[t + 1];
   found.assign(idx(last - first), Span{sent_by(t, first), answered_from(t, last - 1)});

@@ -23,17 +23,18 @@ class Moments {
   std::int64_t write_answered(std::int32_t t, std::int32_t key) const;  // the answer to the first write of the key
   bool writes(std::int32_t t, std::int32_t key) const { return first_write(t, key) >= 0; }
 
-  // When the statement of an operation of `t` was sent, and when it was answered.
+  // The times when the statement of an operation of `t` was sent and answered.
   std::int64_t sent(std::int64_t op, std::int32_t t) const { return sent_by(t, op); }
   std::int64_t answered(std::int64_t op, std::int32_t t) const { return answered_from(t, op); }
-  // The times sent and answered of all operations of `t`, computed together.
+  // The times when each operation of `t` was sent and answered, which are computed for all
+  // operations together.
   struct Span {
     std::int64_t sent, answered;
   };
   void statements_of(std::int32_t t, std::vector<Span>& found) const;
 
-  // Returns whether something that `a` did was answered before something that `b` did was sent. If both are in one
-  // session, the clock of that session decides, whatever the clock error of others.
+  // Returns whether an answer to `a` arrived before a request of `b` was sent. If both are in one session, the clock of
+  // that session decides, whatever the clock error of other clocks is.
   bool before(std::int64_t answered, std::int32_t a, std::int64_t sent, std::int32_t b) const {
     if (answered == kTimeUnknownEnd || sent == kTimeUnknownBegin) return false;
     // mutant: checker-one-clock-for-all

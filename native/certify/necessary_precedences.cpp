@@ -1,25 +1,27 @@
-// The rules, which are applied to a fixpoint. An "event" is what a transaction does at one point of the total order,
-// and a "version" is the write of a key by a transaction.
-//   1. Let events happen as soon as their reads have had a source, as many as possible at once, where every version
-//      that ever was there remains. The events that do not happen while event b is held back come after b.
-//   2. The same from the end, where events are undone. A version is there if it may be the last one or if its
-//      overwriter has been undone. An event needs the versions that it wrote and a source of each read. It gives what
-//      it may have overwritten: what its transaction read of that key, if no other write can come between. (As far as
-//      these rules know, versions that others overwrite may be the last; see 4.)
-//   3. A source that comes after the read, or that has another version between itself and the read, is not a source.
-//      If a read has only one source, every other version that precedes the read precedes the source. A version that
-//      follows all sources of a read follows the read.
-//   4. Transactions that overwrite what they read overwrite different versions. So if there are as many such
-//      transactions as they have sources together, none of these sources is last; more such transactions are
+// The rules, which are applied until they derive nothing more. An "event" is what a transaction does at one point of
+// the total order, and a "version" is the write of a key by a transaction.
+//   1. Events happen as soon as each of their reads has had a source. As many events as possible happen, and versions
+//      that once existed continue to exist. The events that do not happen while event b is held back come after b.
+//   2. The same rule is applied from the end, where events are undone. A version exists if it may be the last one or if
+//      its overwriter has been undone. An event needs the versions that it wrote and a source of each read. It gives
+//      the versions that it may have overwritten: the versions of that key that its transaction may have read, if no
+//      other write can come between. (As far as these rules know, versions that other events overwrite may be the last;
+//      see 4.)
+//   3. A version is not a source of a read if it comes after the read, or if another version certainly comes between
+//      the version and the read. If a read has only one source, every other version that precedes the read precedes the
+//      source. A version that follows all sources of a read follows the read.
+//   4. Transactions that overwrite the versions that they read overwrite different versions. So if there are as many
+//      such transactions as they have sources together, none of these sources is last; more such transactions are
 //      impossible.
 //   5. Versions between which a read chooses form a group. A version comes when it is written, and goes when a
-//      transaction overwrites what it read (as in 4); versions of T0 are there at first. In no group have more versions
-//      gone than come. Right before an event that reads a version of a group, or overwrites what was read of it, at
-//      least one more version of the group has come than gone. If every writer of a key overwrites what it read,
-//      exactly one version of the key is there at any time: then exactly one more of that group has come than gone, and
-//      of each other group as many have gone as come. So what must happen before the event for these numbers to hold
-//      precedes the event, and what would violate them follows it. Rules 1 and 2 count in the same way: for example, an
-//      event does not happen before enough versions have come to make up for those that certainly have gone.
+//      transaction overwrites the version that it read (as in 4). Versions of T0 exist at first. In no group do more
+//      versions go than come. Right before an event that reads a version of a group, or overwrites a version of the
+//      group that its transaction read, at least one more version of the group has come than gone. If every writer of a
+//      key overwrites the version that it read, exactly one version of the key exists at any time: then exactly one
+//      more version of that group has come than gone, and in each other group as many have gone as come. So the events
+//      that must happen before an event for these numbers to hold precede that event, and the events that would violate
+//      the numbers follow it. Rules 1 and 2 count in the same way: for example, an event does not happen before enough
+//      versions have come to make up for the versions that certainly have gone.
 #include "certify/necessary_precedences.hpp"
 
 #include <algorithm>

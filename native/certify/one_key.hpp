@@ -1,9 +1,9 @@
 // Checks whose walks stay with one key. The history and the choice are rewritten: each access of a transaction to a key
-// becomes a transaction of its own.
+// becomes a separate transaction.
 //
-// Session order joins only accesses of one key, and so do the chosen relations. Real time would lead to other keys,
-// too. Therefore the times of each key are moved behind those of the keys before it, and no walk leads back. What holds
-// for the one key of a closed walk, or of a return path, then holds for the whole.
+// Session order and the chosen relations then relate only accesses of one key. Real time would also lead to other keys.
+// Therefore the times of each key are moved behind the times of all earlier keys, and no walk leads back to an earlier
+// key. All accesses of a closed walk, or of a return path, are then accesses of one key.
 #pragma once
 #include "certify/choice.hpp"
 

@@ -136,7 +136,7 @@ class Product {
     }
   }
 
-  // Returns whether a step leads to a transaction in that state.
+  // Returns whether some step leads to a transaction in that state.
   bool is_entered(int q) const {
     constexpr Relation kToStatements[] = {Relation::wr, Relation::iwr, Relation::pwr, Relation::committed_before,
                                           Relation::answered_before, Relation::po, Relation::to_write};
@@ -405,7 +405,8 @@ class Product {
   // Returns whether the pairs (i, i+1) of a sequence reach, through further steps, all nodes that its pairs (i, j)
   // reach.
   bool repeats(const Step& s) const { return m_.silently(s.second, s.first); }
-  // Returns whether, after one anti-dependency, version order leads on to all nodes that later anti-dependencies reach.
+  // Returns whether steps of the version order lead from the result of one anti-dependency to all nodes that later
+  // anti-dependencies of the same read reach.
   bool continues_by_ww(const Step& s, int name) const {
     for (std::size_t i = 0; i < m_.of(Relation::ww).size(); ++i) {
       const Step& w = m_.of(Relation::ww)[i];
@@ -622,9 +623,10 @@ class Product {
     }
   }
 
-  // Adds edges from the transaction to those in a range of `sent` that sent COMMIT after `answered`. Up to its own
-  // place, which is not a pair, each has an edge of its own; behind that place, one edge leads into the chain. Without
-  // a chain, `done` leads to those that sent COMMIT after the transaction's own COMMIT was answered.
+  // Adds edges from the transaction to the transactions in a range of `sent` that sent COMMIT after `answered`.
+  // Transactions up to its own place (which is not a pair) get separate edges; behind that place, one edge leads into
+  // the chain. Without a chain, `done` leads to the transactions that sent COMMIT after the transaction's own COMMIT
+  // was answered.
   template <typename F>
   void to_later(const Step& s, std::int32_t t, std::int64_t answered, const std::vector<Sent>& sent,
                 std::size_t first, std::size_t last, Node chain, F&& edge) {
@@ -705,7 +707,7 @@ class Product {
     }
   }
 
-  // Adds edges to each later writer of a key, and from there by po to what the writer reads behind its write.
+  // Adds edges to each later writer of a key, and from there by po to the statements behind its write.
   template <typename F>
   void to_writes(const Step& s, F&& edge) {
     const Node chain = write_tail_[s.second];
@@ -937,7 +939,8 @@ class Product {
     return v < static_cast<std::int64_t>(c_.places()) * m_.states && v % m_.states == 0;
   }
 
-  // Words may not be repeated: returns whether some transaction reaches itself by one word.
+  // For a check whose words may not be repeated: returns whether some transaction reaches itself by
+  // one word.
   bool returns() {
     if (static_cast<double>(edge_to_.size()) * static_cast<double>(by_session_.size()) >
         kVisitLimit)

@@ -24,7 +24,7 @@ void Propagation::add(std::vector<Lit> clause) {
   clause.erase(std::unique(clause.begin(), clause.end()), clause.end());
   for (std::size_t i = 0; i + 1 < clause.size(); ++i)
     if ((clause[i] ^ 1) == clause[i + 1]) return;
-  // SOUND BECAUSE what holds without assumptions holds for good.
+  // SOUND BECAUSE a literal that holds without assumptions always holds.
   if (std::any_of(clause.begin(), clause.end(), [&](Lit l) { return holds(l); })) return;
   clause.erase(std::remove_if(clause.begin(), clause.end(), [&](Lit l) { return holds(l ^ 1); }),
                clause.end());

@@ -24,7 +24,7 @@ class Propagation {
     return static_cast<std::int32_t>(groups_.size()) - 1;
   }
   void add(std::vector<Lit> clause);
-  // Returns whether assuming the opposite of every literal of the clause leads to a conflict.
+  // Returns whether a conflict follows if the opposite of every literal of the clause is assumed.
   bool implies(const std::vector<Lit>& clause);
 
  private:

@@ -1,8 +1,9 @@
 // Checks a refutation step by step: each clause must follow from the history, the axioms or earlier clauses.
 //
-// A convention about excluded indeterminate transactions makes every clause a plain one: they are last in every order,
-// in the order of their numbers, and their reads have no source. An edge out of such a transaction is then false, or
-// leads to another excluded transaction further back. So no closed walk passes through one.
+// Because of a convention about excluded indeterminate transactions, clauses need no special cases for them. These
+// transactions come last in every order, in the order of their numbers, and their reads have no source. An edge that
+// leaves such a transaction then does not exist, or leads to another excluded transaction with a larger number. So no
+// closed walk passes through an excluded transaction.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -217,7 +218,7 @@ class Checker {
       }
       return found->second.positions.reads(word, found->second.acyclic(), passes);
     };
-    // A loop is a loop wherever the walk begins.
+    // A closed walk may be read from any of its steps.
     const auto fits_from_somewhere = [&] {
       for (std::size_t turn = 0; turn < walk.size(); ++turn) {
         if (fits()) return true;
@@ -247,7 +248,7 @@ class Checker {
 
   // --- edges ---
 
-  // These classify the edges of a check by statement.
+  // These functions classify the edges of a check by statement.
   static bool leads_to_statement(const Edge& e) {
     return e.relation == static_cast<int>(Relation::wr) ||
            e.relation == static_cast<int>(Relation::committed_before) || is_between(e);
@@ -266,8 +267,8 @@ class Checker {
     return e.relation == static_cast<int>(Relation::ww) &&
            next.relation == static_cast<int>(Relation::po);
   }
-  // Returns whether the edge leads from one statement to another. Its op is of the statement that it leads to, and the
-  // edge before it determines where it begins.
+  // Returns whether the edge leads from one statement to another. Its `op` belongs to the statement that the edge leads
+  // to, and the previous edge determines the statement where it begins.
   static bool is_between(const Edge& e) {
     return e.relation == static_cast<int>(Relation::answered_before) ||
            e.relation == static_cast<int>(Relation::po);
@@ -336,8 +337,8 @@ class Checker {
       throw Rejected{"edge " + text(e) + ": the history does not say so"};
   }
 
-  // Returns the same walk with one step of the version order in place of several in a row. Sound because the versions
-  // of one key are in a total order.
+  // Returns the same walk, in which one step of the version order replaces several successive steps. This is sound
+  // because the versions of one key are in a total order.
   static std::vector<Edge> with_joined_versions(const std::vector<Edge>& edges) {
     std::vector<Edge> found;
     for (const Edge& e : edges) {

@@ -1,20 +1,20 @@
-// There are three ways to find a return path; which one applies depends on U.
+// There are three ways to find a return path. U determines which of them applies.
 //
-// If U has single pairs (so, wr, rt, ww): the check visits the reads of the transaction and the writers before it in
-// its session, in time, or in the version order of a key that both write.
+// If U consists of single pairs (so, wr, rt, ww), the check visits the reads of the transaction, and the writers that
+// precede it in its session, in time, or in the version order of a key that both write.
 //
-// If walks lead from one start to another: each node of the product has one clock row, over a greedy cover of
-// transactions by chains. The row has the latest member of each chain whose start reaches the node or, if there are
-// fewer keys than chains, the latest writer of each key. A row lives until its last reader.
-// A node that leads to no read has no row, and neither has one that nothing leads to. In a history of many short
-// sessions, these are most nodes.
+// If walks lead from one start to another, each node of the product has one clock row, over a greedy cover of
+// transactions by chains. The row has the latest member of each chain whose start reaches the node or, if the history
+// has fewer keys than chains, the latest writer of each key. A row is kept until its last successor has used it. A node
+// has no row if it leads to no read, or if no start leads to it. In a history of many short sessions, most nodes have
+// no row.
 //
-// But first the check lists the suspects: the pairs of a start and a read that the walks would have to join, and of
-// which the start comes first in a topological order of the nodes. That order puts a read before the version that
-// overwrites what it returned, and a version before the next one, wherever the walks permit. So most histories have few
-// suspects, and often none. Only if they have many, rows are computed.
+// Before it computes rows, the check lists the suspects: the pairs of a start and a read for which a walk would close a
+// return path, and in which the start precedes the read in a topological order of the nodes. That order puts a read
+// before the version that overwrites the version it saw, and a version before the next version, if the walks permit
+// this. So most histories have few suspects, and often none. Rows are computed only if the history has many suspects.
 //
-// Otherwise: a search from every writer.
+// In all other cases, the check searches from every writer.
 #include "certify/return_paths.hpp"
 
 #include <algorithm>
@@ -34,7 +34,8 @@
 namespace isolang::certify {
 namespace {
 
-// writes of a source for each read of the reader, beyond which the search is by the keys of the reads
+// If a source has more writes than this for each read of the reader, the check searches for the keys of the reads
+// instead.
 constexpr std::int64_t kWritesPerRead = 4;
 constexpr std::int64_t kVisitLimit =
     400'000'000;  // visits of edges, if every writer starts a search of its own
@@ -69,7 +70,7 @@ ByReader by_reader(const Choice& choice) {
   return result;
 }
 
-// Returns the reads grouped by their source instead.
+// Returns the reads grouped by their sources.
 ByReader by_source(const Choice& choice) {
   ByReader result;
   result.start.assign(idx(choice.places()) + 1, 0);
@@ -110,8 +111,8 @@ struct Places {
 bool by_reads(const History& history, const Choice& choice, bool earlier_only, Budget& budget) {
   const ByReader reads = by_reader(choice);
   const Places places(choice);
-  // For each key: the earliest version that a read of the current transaction saw. With `earlier_only`, only the reads
-  // after the current one count.
+  // For each key: the earliest version that a read of the current transaction saw. With `earlier_only`, only reads
+  // after the current read are considered.
   std::vector<std::int32_t> least(choice.key_start.size(), -1),
       reader_of(choice.key_start.size(), -1);
   const auto note = [&](const ExternalRead& r) {
@@ -257,8 +258,8 @@ std::optional<bool> by_versions(const History& history, const Choice& choice, Bu
   return false;
 }
 
-// For each node, how far along each column something reaches the node, or -1 if nothing does. If there are many
-// columns, each row lists only the ones that reach its node.
+// For each node, how far along each column some start reaches the node, or -1 if none does. If the rows have many
+// columns, each row lists only the columns that reach its node.
 class Rows {
  public:
   explicit Rows(std::int32_t columns) : columns_(columns), sparse_(columns > kDenseColumns) {}
@@ -381,8 +382,8 @@ class Clocks {
     for (std::int32_t most = kManyChains; most <= kDenseColumns && most < chains_ / 2; most *= 4)
       if (cover_with(most)) break;
     const auto keys = static_cast<std::int32_t>(c_.key_start.size()) - 1;
-    // SOUND BECAUSE no start leads to itself where starts are ends, too: of what reaches a reader
-    // nothing is its own.
+    // SOUND BECAUSE if starts are also ends, no start leads to itself. Therefore no version that
+    // reaches a reader is the reader's own version.
     by_key_ = !of_source && m_.looped && keys <= chains_;
     if (!by_key_) list_members();
     Rows rows(by_key_ ? std::max(1, keys) : chains_);
@@ -424,7 +425,8 @@ class Clocks {
 
   std::int32_t start_node(std::int32_t place) const { return place * m_.states; }
 
-  // Returns nothing if there are too many suspects.
+  // Decides by the suspects whether a return path closes. Returns nothing if the suspects are too
+  // many.
   std::optional<bool> by_suspects(const ByReader& reads, const Places& places) const {
     const std::vector<std::int32_t> order = likely_order(reads, places);
     std::vector<std::int32_t> place(order.size());
@@ -468,7 +470,8 @@ class Clocks {
 
   // Returns a topological order of the nodes, with few suspects.
   std::vector<std::int32_t> likely_order(const ByReader& reads, const Places& places) const {
-    // Per node: the nodes that must come before it, and those that should, as far as they are not in the order.
+    // For each node: how many nodes that are not in the order yet must come before it, and how many should come before
+    // it.
     std::vector<std::int32_t> incoming(idx(graph_.nodes), 0), wished(idx(graph_.nodes), 0), order;
     for (const std::int32_t v : graph_.edge_to) ++incoming[v];
     const auto each_wish = [&](std::int32_t v, auto visit) {
@@ -493,8 +496,9 @@ class Clocks {
     };
     for (std::int32_t v = 0; v < graph_.nodes; ++v)
       each_wish(v, [&](std::int32_t w) { ++wished[w]; });
-    // Transactions come in the order of the history. Other nodes come at once. A wish is given up after a while:
-    // otherwise wishes that contradict each other would delay their nodes, and all that follows from those, to the end.
+    // Transactions come in the order of the history. Other nodes come as soon as they are ready. A wish is given up
+    // after a while, because otherwise wishes that contradict each other would delay their nodes, and all nodes that
+    // follow from these, to the end.
     const auto of_places = static_cast<std::int64_t>(c_.places()) * m_.states;
     using Turn = std::pair<std::int32_t, std::int32_t>;
     std::priority_queue<Turn, std::vector<Turn>, std::greater<>> free, held;
@@ -595,7 +599,7 @@ class Clocks {
     return true;
   }
 
-  // Passes what reaches a node to its successors, and then drops its row.
+  // Passes the row of a node on to its successors, and then drops it.
   void hand_on(std::int32_t v, Rows& rows, std::vector<std::int64_t>& row) const {
     for (std::int64_t e = graph_.edge_start[v]; e < graph_.edge_start[v + 1]; ++e) {
       const std::int32_t w = graph_.edge_to[e];
@@ -815,8 +819,8 @@ bool closes_return_path(const History& history, const Choice& choice, Relation c
              (reads(Relation::so) && by_sessions(history, choice, budget)) ||
              (reads(Relation::rt) && by_real_time(history, choice, budget));
   }
-  // Without session order there are many chains. With session order there are few chains but more return paths; if none
-  // of these closes, no return path closes.
+  // Without session order the graph has many chains. With session order it has few chains but more return paths; if
+  // none of these closes, no return path closes.
   const auto with_sessions = [&](Machine more, const std::vector<std::pair<int, int>>& steps,
                                  bool by_next) {
     more.steps[idx(Relation::so)] = steps;

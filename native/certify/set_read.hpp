@@ -13,9 +13,9 @@ class SetRead {
       : h_(history), op_(op), statement_(history.in_statement(op)) {}
   // Returns whether the version may hold the value.
   bool allows(std::int32_t value) const;
-  // Returns whether the version may be the initial one: what the history declares that T0 wrote, or nil. An item read
-  // may see a declared value as nil, and so may a read of one of several values. For a predicate read, an initial nil
-  // is a row that was never there, which no predicate read returns.
+  // Returns whether the version may be the initial version, which holds the value that the history declares, or nil if
+  // it declares none. An item read may see a declared value as nil, and so may a read of one of several values. For a
+  // predicate read, an initial nil is a row that never existed, which no predicate read returns.
   bool allows_initial() const;
 
  private:

@@ -1,4 +1,4 @@
-// What a history states about versions, and where these statements contradict each other (docs/versions.md).
+// The versions that a history states, and the contradictions between them (docs/versions.md).
 #pragma once
 #include <cstdint>
 

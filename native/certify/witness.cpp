@@ -68,7 +68,7 @@ void verify_witness(const History& history, const std::vector<CheckText>& texts,
       } else if (check.earlier()) {
         broken = closes_earlier_read(history, choice, budget);
       } else if (source) {
-        // SOUND BECAUSE a walk of one word is one of several.
+        // SOUND BECAUSE a walk that spells one word is also a walk that spells one or more words.
         broken = breaks_check(check.positions, true) &&
                  leads_back_to_source(whole, chosen(), *source, budget);
       } else if (single) {

@@ -51,7 +51,7 @@ WriteIndex::WriteIndex(const History& history, Budget& budget)
   if (std::find(appended_.begin(), appended_.end(), 1) != appended_.end()) index_appends();
 }
 
-// Indexes declared initial transactions as one writer: for each key, only the last write of all of them.
+// Indexes the declared initial transactions as one writer: for each key, it keeps only the last write of all of them.
 void WriteIndex::index_initial() {
   std::vector<std::int64_t> last(idx(h_.n_keys()), -1);
   for (std::int32_t t = 0; t < n_; ++t)

@@ -117,7 +117,7 @@ class Cutting {
     each_edge([&](std::int32_t from, std::int32_t to) { next_[idx(put[idx(from)]++)] = to; });
   }
 
-  // Marks these transactions, and all that they lead to, as staying.
+  // Marks these transactions as staying in the window, and all transactions that they lead to.
   void follow(const std::vector<std::int32_t>& some) {
     std::vector<std::int32_t> work;
     const auto stay = [&](std::int32_t t) {
@@ -148,7 +148,7 @@ class Cutting {
     return false;
   }
 
-  // Returns the latest begin of a writer and of those that read what it wrote to a key.
+  // Returns the latest begin of a writer and of the transactions that read what it wrote to a key.
   std::int64_t seen_at(std::int32_t writer, std::int32_t key) const {
     std::int64_t later = h_.txn_begin[writer];
     for (std::int64_t k = key_ops_start_[idx(key)]; k < key_ops_start_[idx(key) + 1]; ++k)
@@ -156,8 +156,9 @@ class Cutting {
     return later;
   }
 
-  // Calls visit(t, u) for two of the last writers of a key, t before u, whose order no read has shown: a later read may
-  // show the other one. Of a register, only the last writer matters; a list shows the order of all appends.
+  // Calls visit(t, u) for each pair of the last writers of a key whose order no read has shown. In the witness, t
+  // precedes u, but a later read may show the opposite order. For a register, only the last writer matters; a list
+  // shows the order of all appends.
   template <typename Visit>
   void each_guess(const Visit& visit) const {
     for (std::int32_t key = 0; key < h_.n_keys(); ++key) {
@@ -170,7 +171,7 @@ class Cutting {
         const std::int64_t later = seen_at(u, key);
         for (std::int64_t j = i; j-- > first;) {
           const std::int32_t t = w_.order_txn[idx(j)];
-          if (reads(u, t)) continue;  // in this key or another
+          if (reads(u, t)) continue;  // in this key or another key
           if (limits_.timed && h_.txn_end[t] != kTimeUnknownEnd && h_.txn_end[t] < later) continue;
           visit(t, u);
         }
@@ -179,8 +180,9 @@ class Cutting {
     }
   }
 
-  // Adds the young pairs of these, which stay for a round. Ties the others, so that both are in one part, where their
-  // order can be exchanged. Without times, or for a writer of unknown outcome, a tie would last for too long.
+  // Adds the guessed pairs of young transactions, which stay for one more round. Ties the two transactions of each
+  // other pair together. Then both are in one part, in which their order can be exchanged. Without times, or for an
+  // indeterminate writer, a tie would last for too long.
   void guessed(std::vector<std::int32_t>& found) {
     each_guess([&](std::int32_t t, std::int32_t u) {
       if (limits_.young[idx(t)] != 0 && limits_.young[idx(u)] != 0) {
@@ -192,7 +194,7 @@ class Cutting {
     });
   }
 
-  // Marks what began after the end of a staying transaction as staying, too.
+  // Marks the transactions that began after the end of a staying transaction as staying, too.
   void follow_real_time() {
     std::vector<std::int32_t> by_begin(idx(n_));
     std::iota(by_begin.begin(), by_begin.end(), 0);
@@ -240,8 +242,8 @@ std::vector<std::int32_t> cut(const History& window, const Witness& witness, con
 
 namespace {
 
-// Compares a part with its window. The operations are the same, except that a predicate read of the part may miss fewer
-// rows, and in another order, because the part has fewer versions and its own numbers of keys.
+// Compares a part with its window. The operations are the same, except that a predicate read of the part may have fewer
+// missed rows, in another order, because the part has fewer versions and other numbers for its keys.
 class Alike {
  public:
   Alike(const History& window, const History& part)
@@ -324,7 +326,8 @@ OwnWitness restricted(const History& window, const Witness& witness,
                       std::span<const std::int32_t> going, const History& part) {
   check(window, witness);
   OwnWitness own;
-  // All others are T0 for the part: an earlier part has left what they wrote.
+  // For the part, all other transactions are T0, because an earlier part has left the values that
+  // they wrote.
   std::vector<std::int32_t> number(idx(window.transactions()) + 1, part.transactions());
   for (std::size_t i = 0; i < going.size(); ++i) number[idx(going[i])] = static_cast<std::int32_t>(i);
   own.source.reserve(idx(part.operations()));

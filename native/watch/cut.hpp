@@ -1,5 +1,5 @@
-// Decides where to cut a window: along the order of its own witness. docs/routes.md, Cuts of a stream, argues why that
-// is sound.
+// Decides which transactions of a window can be cut, along the order of the window's own witness. docs/routes.md, Cuts
+// of a stream, proves that this is sound.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -18,7 +18,7 @@ struct Witness {
 struct Limits {
   std::span<const std::uint8_t> open;      // the log has not yet shown every transaction that may overlap this one
   std::span<const std::uint8_t> in_flight;
-  std::span<const std::uint8_t> young;     // so new that a later read may still show its order
+  std::span<const std::uint8_t> young;     // so new that a later read may show another order of it
   bool timed = false;      // whether the stream has real time
   bool real_time = false;  // whether the level has real-time edges
   std::int64_t clock_error = 0;
@@ -28,8 +28,8 @@ struct Limits {
 // transactions. Throws std::invalid_argument if the witness does not belong to this history.
 std::vector<std::int32_t> cut(const History& window, const Witness& witness, const Limits& limits);
 
-// What a witness says about some transactions of the window. `part` is a history of these transactions alone, in the
-// same order; it begins with what the transactions left that precede them.
+// The part of a witness about some transactions of the window. `part` is a history of only these transactions, in the
+// same order. Its initial state consists of the values that earlier transactions left.
 struct OwnWitness {
   std::vector<std::int32_t> source;
   std::vector<std::int64_t> order_start;

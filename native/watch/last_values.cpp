@@ -145,8 +145,8 @@ std::uint64_t hash_of_name(const Scalar& name) {
   return mix(static_cast<std::uint64_t>(name.number));
 }
 
-// Returns whether a predicate is true of a row or cannot be judged. The code that judges the row reports why it cannot
-// be.
+// Returns whether a predicate is true of a row, or cannot be decided for it. In the second case, later code reports the
+// reason.
 bool may_match(const predicates::Predicate& predicate, std::string_view key, const std::string& value) {
   const auto own = predicates::key_in_table(key, predicate.table);
   if (!own) return false;
@@ -377,7 +377,7 @@ std::string LastValues::left_by(const History& part, std::span<const std::int64_
     const bool list = appends(part, order_txn[idx(end - 1)], key);
     bool wrote = false;
     bool here = list && find(part.key_atoms, part.key_atom[idx(key)], last);
-    // A list grows by all appends; of single values, the last one remains.
+    // A list contains all appends. Of the values of a register, only the last one remains.
     for (std::int64_t i = list ? begin : std::max(begin, end - 1); i < end; ++i) {
       const std::int32_t t = order_txn[idx(i)];
       if (t < 0 || t >= part.transactions()) throw std::invalid_argument("an order of no transactions");

@@ -36,7 +36,7 @@ struct Last {
   bool list = false;
   AtomKind kind = AtomKind::nil;  // the kind of a single value; a row whose value is nil reads as none
   std::int64_t number = 0;        // as in Atoms, except for texts: see `text`
-  std::string_view text;          // of the LastValues or the bytes that it was read from
+  std::string_view text;          // a view into the LastValues, or into the bytes that were read
   Prefix prefix;                  // the list, if the key has one
 };
 
@@ -47,8 +47,8 @@ struct Scalar {
   std::string_view text;
 };
 
-// What an index stores of a row itself: a number, or a text after a mark. If the column cannot be compared, there is no
-// mark either.
+// The value that an index stores for a row: a number, or a text after a mark. If the value of the column cannot be
+// compared, the text has no mark.
 struct Cell {
   bool is_number = false;
   double number = 0;
@@ -61,30 +61,31 @@ class LastValues {
   LastValues(LastValues&&) = default;
   LastValues& operator=(LastValues&&) = default;
   std::int64_t size() const { return live_; }
-  // Sets `found` to the entry of this key. Returns whether there is one.
+  // Sets `found` to the entry of this key. Returns false if the key has no entry.
   bool find(const Atoms& keys, std::int32_t atom, Last& found) const;
 
-  // Returns the number of each key of a history, or -1 if the key is new here. All look-ups run side by side, because
-  // the entries of many keys are in distant memory.
+  // Returns the number of each key of a history, or -1 for a key that this object does not have. All look-ups run side
+  // by side, because the entries of many keys are in distant memory.
   std::vector<std::int32_t> numbers_of(const History& history) const;
-  // Does the same as `find` for such a number.
+  // Finds the entry of the key with this number.
   bool find(std::int32_t number, Last& found) const;
 
-  // Returns the keys with a single value for which a predicate is true or cannot be judged, ascending. They are numbers
-  // that are valid until the next change. The cost is that of the rows that an index of the column does not exclude.
+  // Returns the numbers of the keys that have a single value and for which a predicate is true or cannot be decided,
+  // ascending. The numbers are valid until the next change. The cost is proportional to the number of rows that an
+  // index of the column does not exclude.
   std::vector<std::int32_t> rows_of(const predicates::Predicate& predicate);
   std::int32_t intern_key(Atoms& into, std::int32_t key) const;  // interns such a number as an atom of a history
 
-  // Does the same for entries that are bytes from elsewhere: adds those for which one of the predicates is true or
-  // cannot be judged, and whose key is new here.
+  // Reads entries from bytes, and adds those for which one of the predicates is true or cannot be decided, and whose
+  // keys this object does not have yet.
   void take_matching(std::string_view entries, const std::vector<predicates::Predicate>& some);
 
-  // Returns as bytes what a part leaves: the last value of each key in its version order. `part` is a history made by
-  // open_window.
+  // Returns the values that a part leaves, as bytes: the last value of each key in the part's version order. `part` is
+  // a history made by open_window.
   std::string left_by(const History& part, std::span<const std::int64_t> order_start,
                       std::span<const std::int32_t> order_txn) const;
-  // Applies those bytes, and returns the bytes that undo the change. Throws std::invalid_argument if the bytes are not
-  // valid.
+  // Applies bytes that left_by() returned, and returns the bytes that undo the change. Throws std::invalid_argument if
+  // the bytes are not valid.
   std::string replace(std::string_view change);
 
   // numbers() is an upper bound of the numbers of keys. entries() returns the entries of some of the keys as bytes that
@@ -97,8 +98,8 @@ class LastValues {
   Records records(std::int64_t first, std::int64_t count) const;
   void clear();  // removes all entries
   std::vector<std::string> missing(const History& history) const;  // the keys of the history that are new here
-  // Whether records() also returns removed keys. A caller with entries on disk needs them, because the entries would
-  // otherwise come back.
+  // Whether records() also returns removed keys. A caller that keeps entries on disk needs the removed keys, because
+  // otherwise it would read the old entries again.
   bool keep_removed = false;
   std::int64_t memory() const;  // approximate, in bytes
 
@@ -164,8 +165,8 @@ class LastValues {
 
 std::string marked(std::string_view text);
 
-// Returns for each entry in these bytes what an index of the column stores of it, or nothing if the entry is not a row
-// of the table. Without a column, the result only distinguishes rows of the table from other entries.
+// Returns, for each entry in these bytes, the value that an index of the column stores for it, or nothing if the entry
+// is not a row of the table. If `column` is empty, the result only distinguishes rows of the table from other entries.
 std::vector<std::optional<Cell>> cells_of(std::string_view entries, std::string_view table,
                                           std::string_view column);
 

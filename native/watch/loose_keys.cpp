@@ -29,7 +29,8 @@ std::string bytes_of(const Atoms& atoms, std::int32_t atom) {
                  kind >= AtomKind::string ? atoms.text(atom) : std::string_view{});
 }
 
-// Most keys of a history are not loose. This tells cheaply that a key is not: no name is made, and no map is asked.
+// Most keys of a history are not loose. This filter finds at little cost that a key is not loose, without making its
+// name and without a look-up in the map.
 class Filter {
  public:
   void take(const std::string& name) {
@@ -69,7 +70,7 @@ bool begins_with(const History& h, std::int64_t op, const Prefix& prefix) {
   return read == prefix;
 }
 
-// What a part did to one key.
+// The writers of one key in a part, in their version order.
 struct Writers {
   const History& part;
   std::int32_t key;
@@ -87,7 +88,8 @@ struct Writers {
   }
 };
 
-// Moves the last writer of a value to the end of the order. Returns whether there is one.
+// Moves the last writer of a value to the end of the order. Returns false if no transaction wrote
+// the value.
 bool end_with(const Writers& writers, const std::string& value) {
   std::unordered_map<std::int32_t, std::string> left;
   writers.each_write([&](std::string name, std::int32_t t) { left[t] = std::move(name); });
@@ -100,7 +102,8 @@ bool end_with(const Writers& writers, const std::string& value) {
   return false;
 }
 
-// Brings the writers into the order in which a list has their elements. Returns whether it has them all.
+// Sorts the writers by the order of their elements in a list. Returns false if the list lacks the elements of some
+// writer.
 bool order_by(const Writers& writers, std::span<const std::int32_t> list, const Atoms& atoms) {
   std::unordered_map<std::string, std::int32_t> writer;
   writers.each_write([&](std::string name, std::int32_t t) { writer.emplace(std::move(name), t); });
@@ -156,7 +159,7 @@ LooseKeys::Reads LooseKeys::unexplained(const History& window, const LastValues&
   struct Key {
     const std::vector<std::int64_t>* parts;
     Last last;
-    std::string value;  // the name of a single value, of nil if there is none
+    std::string value;  // the name of its single value; without one, of nil
   };
   Filter filter;
   for (const auto& [name, parts] : parts_of_) filter.take(name);

@@ -1,5 +1,5 @@
 // The keys whose last writers may have committed in another order than the cuts guessed. docs/routes.md, Exchanges,
-// argues what another order of these writers keeps.
+// proves which properties another order of these writers keeps.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -14,24 +14,26 @@ namespace isolang::watch {
 
 class LooseKeys {
  public:
-  // Takes the next part. Its keys are loose if it has several writers of them. A key of an earlier part stays loose only
-  // if this part does not access it, or only appends to it. A part with predicate reads leaves no loose keys, because
-  // such a read may concern every row that an earlier part left.
+  // Adds the next part. A key of this part is loose if several transactions of the part write it. A key of an earlier
+  // part stays loose only if this part does not access the key, or only appends to it. A part with predicate reads
+  // leaves no loose keys, because such a read may concern every row that an earlier part left.
   void add(const History& part, std::span<const std::int64_t> order_start, std::int64_t number);
   void forget(std::int64_t from);  // forgets the parts with this number or a larger one
   std::int64_t size() const { return std::ssize(parts_of_); }
 
-  // Some reads of a window, each with the number of a part that may explain it; several parts may.
+  // Reads of a window, each with the number of a part that may explain it. If several parts may
+  // explain a read, the read occurs several times.
   struct Reads {
     std::vector<std::int64_t> op;
     std::vector<std::int64_t> part;
   };
   // Returns the reads of loose keys that return neither the last value nor a value that the window writes. `window` has
-  // its transactions as the log has them.
+  // the transactions as they are in the log.
   Reads unexplained(const History& window, const LastValues& last) const;
 
  private:
-  // By the name of the key: the parts whose orders of it may be exchanged, ascending.
+  // For the name of each loose key, the parts that may exchange the order of the key's writers,
+  // ascending.
   std::unordered_map<std::string, std::vector<std::int64_t>> parts_of_;
 };
 

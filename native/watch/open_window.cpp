@@ -93,14 +93,15 @@ class Opening {
     } catch (const PredicateError& error) {
       throw NotWatched{-1, static_cast<std::int32_t>(error.txn), error.what};
     }
-    // A witness of a window must say for each set-read what it saw, so none may stay implicit.
+    // The witness for a window must have a source for each set-read, so no set-read may stay
+    // implicit.
     if (is_implicit(window_.history))
       throw NotWatched{-1, 0,
                        "the predicate reads of one window miss rows more than " + std::to_string(kOfAWindow) +
                            " times (expected fewer); hint: a shorter --round"};
   }
 
-  // Finds which keys hold lists, and what the last cut left of each key.
+  // Finds which keys hold lists, and which value the last cut left for each key.
   void sort_keys() {
     for (std::int32_t t = 0; t < raw_.transactions(); ++t) {
       for (std::int64_t op = raw_.op_start[t]; op < raw_.op_start[t + 1]; ++op) {
@@ -165,8 +166,8 @@ class Opening {
     }
   }
 
-  // Returns the list of the elements behind those that the last cut has. If the list begins otherwise, it has one
-  // element that nobody appended.
+  // Returns the elements of the list that follow the elements of the last cut. If the list does not begin with the
+  // elements of the last cut, the result is a list with one element that no transaction appended.
   std::int32_t list(std::int32_t t, std::int64_t op, std::int64_t begin, std::int64_t end,
                     const Prefix& prefix) {
     History& h = window_.history;

@@ -1,4 +1,5 @@
-// Makes a window of a stream a history by itself: its initial state is what the last cut left.
+// Turns a window of a stream into a separate history, whose initial state consists of the values
+// that the last cut left.
 #pragma once
 #include <cstdint>
 #include <stdexcept>
@@ -10,13 +11,15 @@
 
 namespace isolang::watch {
 
-// An element that no transaction appends. A list gets it if it begins otherwise than the last cut left it.
+// An element that no transaction appends. It replaces the elements of a list that does not begin with the elements that
+// the last cut left.
 inline constexpr std::string_view kNothing = "isolang: no value";
 
 struct Window {
   History history;
-  // The committed transactions that read a list which begins otherwise than the last cut left it: with something older,
-  // or something that never existed. In the history, they read an element that nobody appended.
+  // The committed transactions that read a list which does not begin with the elements that the last cut left. Such a
+  // list begins with older elements, or with elements that never existed. In the history, these transactions read an
+  // element that no transaction appended.
   std::vector<std::int32_t> stale;
 };
 
@@ -30,10 +33,10 @@ struct NotWatched {
 // Returns the distinct predicates of the predicate reads whose rows are known.
 std::vector<std::string> predicates_of(const History& raw);
 
-// Returns the window as a history. `raw` has its transactions as the log has them. The value that the last cut left of
-// a key becomes its initial value, and nil does not name that version. Elements that the last cut has are removed from
-// lists. If there are predicate reads, the rows that the cut left and that these reads concern become keys of the
-// window, after those of `raw`, and the rows that the reads missed become set-reads. Throws NotWatched.
+// Returns the window as a history. `raw` has the transactions as they are in the log. If the last cut left a value of a
+// key, it becomes the initial value of the key, and nil does not name this version. Elements that the last cut has are
+// removed from lists. If there are predicate reads, the rows that the cut left and that these reads concern become keys
+// of the window, after the keys of `raw`, and the rows that the reads missed become set-reads. Throws NotWatched.
 Window open_window(const History& raw, LastValues& last);
 
 }  // namespace isolang::watch
