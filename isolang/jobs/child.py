@@ -61,7 +61,7 @@ class Ended(Struct, frozen=True, kw_only=True):
 
     @property
     def last_line(self) -> str:
-        """The last line that the child wrote to its standard error output; empty for none."""
+        """The last line that the child wrote to its standard error output; empty for no output."""
         return self.errors.splitlines()[-1] if self.errors else ""
 
     @property

@@ -1,4 +1,4 @@
-"""Compares a verdict with those of other pairs (``--cross-check``).
+"""Compares a verdict with the verdicts of other pairs (``--cross-check``).
 
 If the pairs disagree, the history is saved.
 """

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 _SMALL: Final = 20_000
 _LEVELS_WORK: Final = 4_000_000
 _LEAST_SECONDS: Final = 0.1
-_LARGE: Final = 250_000  # from this size in bytes on, a history is worth a heap in large pages
+# The size in bytes from which a heap in large pages makes a history faster to read.
+_LARGE: Final = 250_000
 _HEAP: Final = 64 << 20  # the size of this heap in bytes; bytes that are not used cost nothing
 
 Emit = Callable[[Report], object]
@@ -58,7 +59,8 @@ class Job(Struct, frozen=True, kw_only=True):
             includes the time for reading.
         parallel: how many jobs share the default memory.
         output: which files to write, and whether to search for every kind of anomaly.
-        form: the form of :mod:`isolang.report.forms` in which to draw the verdict; empty for none.
+        form: the form of :mod:`isolang.report.forms` in which to draw the verdict; empty to draw
+            nothing.
         cross_check: the value of ``--cross-check``; empty for no cross-check.
         standing: whether to report the levels between which the history lies, if this takes little
             work.

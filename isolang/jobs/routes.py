@@ -16,7 +16,7 @@ def load_route(spec: str, include: Sequence[str] = ()) -> Route:
     """Load a specification and choose its route.
 
     Raises:
-        SpecError: if the specification cannot be used.
+        SpecError: the specification cannot be used.
     """
     from isolang.language.classify.route import route
     from isolang.language.load import load_spec
@@ -34,7 +34,7 @@ def load_routes(
     result for it is ``Unloaded``.
 
     Raises:
-        SpecError: if a specification cannot be used.
+        SpecError: a specification cannot be used.
     """
     return tuple((spec, _limited(spec, include, options)) for spec in specs)
 

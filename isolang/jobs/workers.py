@@ -1,8 +1,8 @@
-"""Lets the workers of a dask cluster do a command's work; a worker that dies costs nothing.
+"""Distributes a command's work to the workers of a dask cluster, and survives their failures.
 
-The work is a list of independent tasks, whose results are used in the order of the list. Dask gives
-the task of a dead worker to another one. If workers die with a task several times, if none is left,
-or if the scheduler itself is lost, the task runs in this process instead.
+The work is a list of independent tasks, whose results are used in the order of the list. If a
+worker dies, dask gives its task to another worker. If workers die during a task several times, if
+no worker is left, or if the scheduler itself is lost, the task runs in this process instead.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
-_AHEAD: Final = 256  # how many tasks the cluster has at a time
-_ASK: Final = 1.0  # the seconds after which the number of workers is asked for again
+_AHEAD: Final = 256  # the largest number of tasks that the cluster has at a time
+_ASK: Final = 1.0  # the seconds after which the number of workers is queried again
 _ALONE: Final = 60.0  # the seconds without a worker after which the work is done in this process
-_LOOK: Final = 5.0  # the seconds after which a task that waits looks whether there is a worker
-_CONNECT: Final = 10.0  # the seconds after which a scheduler is out of reach
+_LOOK: Final = 5.0  # the seconds between two checks for a worker while a task waits
+_CONNECT: Final = 10.0  # the seconds after which a scheduler counts as unreachable
 
 
 class Workers:
-    """The workers of a cluster, in the role of an executor of :mod:`concurrent.futures`."""
+    """The workers of a cluster, with the interface of an executor of :mod:`concurrent.futures`."""
 
     def __init__(self, url: str) -> None:
         """Connect to the cluster.
@@ -51,7 +51,7 @@ class Workers:
             url: the address of a dask scheduler, such as ``tcp://host:8786``.
 
         Raises:
-            OptionError: if dask is not installed, or if the scheduler cannot be reached.
+            OptionError: dask is not installed, or the scheduler cannot be reached.
         """
         try:
             import distributed
@@ -62,7 +62,8 @@ class Workers:
         expected = "expected the address of one, such as tcp://HOST:8786"
         if not re.fullmatch(r"((tcp|tls|ws|wss)://)?[^/\s]+:\d+", url):
             raise OptionError(f"--workers: not a scheduler (got {url}; {expected})")
-        # The library would report on stderr what the fallback mends: a lost worker or scheduler.
+        # Without this, the library would report lost workers and schedulers on stderr, although the
+        # fallback handles these losses.
         for name in ("distributed", "distributed.client", "distributed.core", "distributed.comm"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
         try:
@@ -89,20 +90,20 @@ class Workers:
         self._client.close(timeout=1)
 
     def phrase(self) -> str:
-        """Return how many workers are connected, for a progress bar."""
+        """Return a phrase with the number of connected workers, for a progress bar."""
         now = time.monotonic()
         if now >= self._counted_at + _ASK:
             self._counted_at = now
             try:
                 self._count = len(self._client.nthreads())
-            except Exception:  # whatever the network raises
+            except Exception:  # any error of the network
                 self._count = 0
             if self._count:
                 self._seen = now
         return f"{self._count:,} workers" if self._count else "waiting for a worker"
 
     def gone(self) -> bool:
-        """Return whether there has been no worker for some time."""
+        """Return whether no worker has been connected for some time."""
         self.phrase()
         return self._counted_at - self._seen > _ALONE
 
@@ -110,9 +111,9 @@ class Workers:
         """Give a task to the cluster, and return its future result.
 
         Args:
-            work: a function of a module, which a worker can import.
-            args: its arguments, which can be pickled.
-            named: its arguments by name.
+            work: a function at the top level of a module that a worker can import.
+            args: the positional arguments of the function, which can be pickled.
+            named: the keyword arguments of the function.
         """
         future = None
         if not self._lost:
@@ -120,14 +121,14 @@ class Workers:
                 future = self._client.submit(
                     _there, signature("isolang"), work, args, named, pure=False
                 )
-            except Exception:  # whatever the network raises
+            except Exception:  # any error of the network
                 self._lost = True
         return Result(future, lambda: work(*args, **named), self)
 
     def submit_in_folder(
         self, work: Callable[_P, _T], /, *args: _P.args, **named: _P.kwargs
     ) -> Result[_T]:
-        """Give a task to the cluster that reads or writes files in the current folder."""
+        """Give the cluster a task that reads or writes files in the current folder."""
         return self.submit(apart, partial(work, **named), os.getcwd(), *args)
 
     def in_order(self, work: Callable[..., _T], tasks: Iterable[tuple[Any, ...]]) -> Iterator[_T]:
@@ -145,12 +146,12 @@ class Result(Generic[_T]):
     """The future result of a task."""
 
     def __init__(self, future: Any, here: Callable[[], _T], workers: Workers) -> None:
-        """Hold a task.
+        """Store a task and its future result.
 
         Args:
             future: the future of dask; ``None`` if the cluster did not take the task.
-            here: does the task in this process.
-            workers: the workers.
+            here: a function that does the task in this process.
+            workers: the workers of the cluster.
         """
         self._future, self._here, self._workers = future, here, workers
 
@@ -184,7 +185,7 @@ def checked(job: Job, folder: str) -> list[Report]:
 
     Args:
         job: the job.
-        folder: the folder to which the names of files refer.
+        folder: the folder to which relative file names refer.
     """
     from isolang.jobs.pool import run_apart
 
@@ -197,7 +198,7 @@ def apart(work: Callable[..., _T], folder: str, *args: Any) -> _T:
 
     Args:
         work: a function of a module.
-        folder: the folder to which the names of files refer.
+        folder: the folder to which relative file names refer.
         args: the arguments of the function.
 
     Raises:
@@ -219,14 +220,14 @@ def apart(work: Callable[..., _T], folder: str, *args: Any) -> _T:
 
 
 def shared(options: Options) -> Options:
-    """Return options whose number of threads is the share of this worker's tasks."""
+    """Return options whose number of threads is this task's share of the worker's processors."""
     if options.threads is not None or side_by_side() == 1:
         return options
     return replace(options, threads=max(1, processors() // side_by_side()))
 
 
 def side_by_side() -> int:
-    """Return how many tasks this worker does at a time; 1 outside a worker."""
+    """Return how many tasks this worker does at a time; 1 if this process is not a worker."""
     try:
         from distributed import get_worker
 
@@ -239,7 +240,7 @@ def folder_here(folder: str) -> str:
     """Check that this machine has a folder, and return it.
 
     Raises:
-        WorkerError: if it is not there.
+        WorkerError: the folder does not exist.
     """
     if not os.path.isdir(folder):
         raise WorkerError(
@@ -250,10 +251,10 @@ def folder_here(folder: str) -> str:
 
 
 def _there(expected: str, work: Callable[..., _T], args: Any, named: Any) -> _T:
-    """Do a task in a worker.
+    """Do a task in a worker that has the same version of isolang.
 
     Raises:
-        WorkerError: if the worker has another version, whose results may differ.
+        WorkerError: the worker has another version, whose results may differ.
     """
     found = signature("isolang")
     if found != expected:

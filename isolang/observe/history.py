@@ -1,11 +1,12 @@
-"""Writes what sessions read and wrote as a history: which version, of which row, by whom.
+"""Writes a history of the row versions that sessions read and wrote.
 
-A session learns of a row's version before it is known whose version that is: the answer of a reader
-may arrive before that of the writer. So transactions wait here until all transactions that began
-before their end have ended, too. Then their lines are written in the order of events.
+A session may see a version before the writer of the version is known, because the response to the
+reader may arrive before the response to the writer. Therefore, an ended transaction waits here
+until all transactions that began before its end have ended, too. Then the lines of the transactions
+are written in the order of events.
 
-SOUND BECAUSE: who wrote what a transaction read began before that transaction ended, so all its
-operations are known when the reader's lines are written.
+SOUND BECAUSE: the writer of a version that a transaction read began before the reader ended, so all
+operations of the writer are known when the reader's lines are written.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Outcome: TypeAlias = Literal["ok", "fail", "info"]
 _CALLERS: Final = ", :callers ["
 _STATEMENTS: Final = ", :statements ["
 _VERSIONS: Final = ", :versions ["
-_FIRST_NUMBER: Final = 3  # smaller numbers of transactions stand for "before everything"
+_FIRST_NUMBER: Final = 3  # versions of transactions with smaller numbers are older than all others
 _HALF: Final = 2**31  # numbers of transactions are compared modulo 2**32
 _LEVELS: Final = {"serializable": "ser", "repeatable read": "si", "read committed": "pl-2",
                   "read uncommitted": "pl-2"}  # fmt: skip
@@ -43,8 +44,8 @@ class RowVersion(Struct, frozen=True):
 
     Attributes:
         key: the text of the primary key.
-        number: ``xmin`` and ``ctid``: ``745(0,3)``.
-        row: the values of the key, if they may be needed.
+        number: the ``xmin`` and the ``ctid`` of the version, such as ``745(0,3)``.
+        values: the values of the primary key's columns, if they may be needed.
     """
 
     key: str
@@ -56,7 +57,7 @@ class ReadRow(Struct, frozen=True):
     """A row that was read.
 
     Attributes:
-        statement: the statement that read it, as the history names it; empty if not known.
+        statement: the statement that read it, as the history names it; empty if unknown.
     """
 
     table: Table
@@ -70,9 +71,10 @@ class ScannedRows(Struct, frozen=True):
 
     Attributes:
         where: the predicate, in EDN.
-        order: the column by which LIMIT chose the rows, and whether it descends: all rows before
-            the last one were returned, but perhaps not all rows equal to it.
-        statement: the statement, as the history names it.
+        order: the column by which LIMIT chose the rows, and whether the order descends. All rows
+            before the last returned row were returned, but perhaps not all rows that equal it in
+            this column. ``None`` if no LIMIT applied.
+        statement: the statement that read the rows, as the history names it.
     """
 
     table: Table
@@ -87,10 +89,10 @@ class WrittenRow(Struct, frozen=True):
     """A version that was written.
 
     Attributes:
-        row: the values of its columns; ``None`` for a deletion.
+        row: the values of the version's columns; ``None`` for a deletion.
         old: the version that it replaced; ``None`` for an INSERT, or if it is not known.
-        inserts: whether there was no row before.
-        same_key: whether the row before had the same key, if its version is not known.
+        inserts: whether the row did not exist before.
+        same_key: whether the replaced version, which is not known, had the same key.
         statement: the statement that wrote it, as the history names it.
     """
 
@@ -112,18 +114,18 @@ class SeenTransaction(Struct, kw_only=True):
 
     Attributes:
         process: the number of the session in the history.
-        begin: the position of its first event.
-        began: the time of its first event.
+        begin: the position of the transaction's first event.
+        began: the time of the transaction's first event.
         level: the isolation level, in PostgreSQL's words.
-        labels: the names that its author gave it.
-        operations: what it read and wrote.
+        labels: the names that the application gave the transaction.
+        operations: what the transaction read and wrote.
         sent: how many statements were executed.
-        statement: the current one, as the history names it; empty if it is not complete.
-        cut: the SELECTs of which the application has not asked for all rows yet.
-        number: the database's number of it, modulo 2**32; 0 if it is not known.
-        unclear: whether it may have written something that was not seen.
-        outcome: how it ended; ``None`` before its end.
-        end: the position of its last event.
+        statement: the current statement, as the history names it; empty if it is not complete.
+        cut: the SELECTs whose rows the application has not all requested yet.
+        number: the database's number for the transaction, modulo 2**32; 0 if it is not known.
+        unclear: whether the transaction may have written something that was not seen.
+        outcome: how the transaction ended; ``None`` before its end.
+        end: the position of the transaction's last event.
         error: the message of the error that ended it.
     """
 
@@ -151,7 +153,7 @@ class SeenTransaction(Struct, kw_only=True):
     planned: list[tuple[str, int | None]] = field(default_factory=list)
 
     def read(self, table: Table, version: RowVersion, shown: str) -> None:
-        """Note a row that was read; the same version a second time tells nothing."""
+        """Note that a row was read, unless the transaction has already read the same version."""
         one = table.name, version.number
         if one not in self.seen:
             self.seen.add(one)
@@ -164,7 +166,7 @@ class SeenTransaction(Struct, kw_only=True):
             self.seen.discard((operation.table.name, operation.version.number))
 
     def versions(self) -> Iterator[tuple[Table, RowVersion]]:
-        """Yield the versions of rows that it read, replaced or wrote."""
+        """Yield the versions of rows that the transaction read, replaced or wrote."""
         for one in self.operations:
             found: Sequence[RowVersion | None]
             if isinstance(one, WrittenRow):
@@ -174,7 +176,7 @@ class SeenTransaction(Struct, kw_only=True):
             yield from ((one.table, version) for version in found if version is not None)
 
     def execute(self, lock: Lock = "") -> None:
-        """Note that a statement was executed, with its lock."""
+        """Note that a statement was executed, and how it locked the rows that it read."""
         self.sent += 1
         self.statement = str(SentStatement(self.sent, lock))
 
@@ -194,7 +196,7 @@ class SeenTransaction(Struct, kw_only=True):
                 return
 
     def release(self, name: str) -> None:
-        """Remove a savepoint and those within it."""
+        """Remove a savepoint and all savepoints that were set after it."""
         for place in range(len(self.savepoints) - 1, -1, -1):
             if self.savepoints[place][0] == name:
                 del self.savepoints[place:]
@@ -217,7 +219,7 @@ class _Known(Struct):
     rank: int | None = 0
 
     def next_rank(self) -> int | None:
-        """Return the rank of the version that replaces it."""
+        """Return the rank of the version that replaces this version."""
         return None if self.rank is None else self.rank + 1
 
 
@@ -227,18 +229,19 @@ class ObservedHistory:
     Attributes:
         unseen: what was not recorded.
         before: the oldest transaction that ran when the observation began.
-        live: for each table the last version of each row, with the text of its key.
+        live: for each table, maps the last version of each row to the text of the row's key.
         dead: versions that were replaced before their writer's end was seen.
         perhaps: versions that transactions of unknown outcome wrote or replaced.
         oldest: a function that returns the position of the first event that may still come.
         outcomes: the number of transactions by outcome.
         unaudited: the tables with predicate reads since their last audit, by name.
         written: the number of transactions in the file.
-        initial: with versions, the rows at the start, by table and key.
-        unclear: whether a transaction that is not known may have written something unseen.
+        initial: if versions are stated, the rows at the start, by table and key.
+        unclear: whether an unknown transaction may have written something unseen.
         is_old: whether the server does not return the old versions of writes.
-        unordered: the tables with such writes, whose present versions are not followed.
-        doubtful: the tables with writes that were not seen, by name.
+        unordered: the tables with writes whose old versions were not returned; the current versions
+            of these tables are not tracked.
+        doubtful: the tables with writes that were not seen, each with an example.
     """
 
     def __init__(self, path: Path, *, most_rows: int, versions: bool = False) -> None:
@@ -246,9 +249,9 @@ class ObservedHistory:
 
         Args:
             path: the file to write.
-            most_rows: the most rows of one predicate read.
-            versions: whether operations state the number of their version, and no line is written
-                before the end.
+            most_rows: the largest number of rows in a predicate read.
+            versions: whether operations state the numbers of their versions. If so, no line is
+                written before the end.
         """
         self.path = path
         self._file = path.open("xb", buffering=1 << 20)
@@ -281,7 +284,7 @@ class ObservedHistory:
         self._obsolete: deque[tuple[int, tuple[str, str]]] = deque()
         self._unfinished: set[int] = set()
 
-    # --- what sessions tell ---
+    # --- calls by sessions ---
 
     def process(self) -> int:
         """Return the number of a new session."""
@@ -294,7 +297,7 @@ class ObservedHistory:
     def begin(
         self, process: int, ticket: tuple[int, int], *, implicit: bool = False
     ) -> SeenTransaction:
-        """Return a transaction that began at a position."""
+        """Return a new transaction that began at the position of an event."""
         made = SeenTransaction(process=process, begin=ticket[0], began=ticket[1], implicit=implicit)
         insort(self._events, (made.begin, 0, made), key=lambda event: event[0])
         return made
@@ -312,7 +315,7 @@ class ObservedHistory:
                 yield one
 
     def add(self, writes: Sequence[WrittenRow]) -> None:
-        """Add a transaction that nobody observed; no other begins before it or ends after it."""
+        """Add an unobserved transaction, which begins before and ends after all others."""
         begin = min(self._events[0][0], 0) - 1 if self._events else -1
         made = SeenTransaction(process=self.process(), begin=begin, began=0, operations=[*writes])
         self._ended(made, "ok", "")
@@ -331,7 +334,7 @@ class ObservedHistory:
                 self.unaudited[operation.table.name] = operation.table
 
     def initially(self, rows: Sequence[tuple[Table, RowVersion, Mapping[str, Any]]]) -> None:
-        """Write the rows that are there before the first transaction."""
+        """Write the rows that exist before the first transaction."""
         reported = []
         for table, version, row in rows:
             known = self._register(table, version, row, rank=0)
@@ -347,12 +350,12 @@ class ObservedHistory:
     # --- the file ---
 
     def flush(self, *, everything: bool = False) -> None:
-        """Write all events before which nothing is open."""
+        """Write all events that come before every event of a transaction that is still open."""
         if everything:
             for _, _, one in list(self._events):
                 if one.outcome is None:
                     self.end(one, "info", "the observation ended")
-        elif self._states_versions:  # who else wrote is known only at the end
+        elif self._states_versions:  # other writers are known only at the end
             self._file.flush()
             return
         oldest = 1 << 62 if everything else self.oldest()
@@ -391,11 +394,11 @@ class ObservedHistory:
         self._write(one.process, "invoke", one.began, "txn", f"[{value}]", more)
 
     def _written(self, operation: WrittenRow) -> list[tuple[str, int | None]]:
-        """Return the operations of a write with their versions, and remember the version it made.
+        """Return the operations of a write with their versions, and remember the new version.
 
-        SOUND BECAUSE: a key of the history has a version for each write of its row, and each write
-        states the version that it replaced, so that the versions of a row have one order. The
-        number of a version whose transaction was aborted is that of a later one, too.
+        SOUND BECAUSE: in the history, a key has a version for each write of its row, and each write
+        states the version that it replaced. Therefore, the versions of a row have one order. The
+        number of a version whose transaction was aborted is also the number of a later version.
         """
         table, new, old = operation.table, operation.version, operation.old
         moved = old is not None and new is not None and old.key != new.key
@@ -407,7 +410,7 @@ class ObservedHistory:
         reported = []
         if old is not None and (moved or made is None):
             replaced = self._known_version(table, old, operation.shown, writes=True)
-            # A row whose former version nobody saw is another row in the history.
+            # A row whose previous version was not seen is a different row in the history.
             key = self._key(table, old.key) if replaced is None else replaced.key
             reported.append((f"[:delete {key}]", 1 if replaced is None else replaced.next_rank()))
         if made is not None:
@@ -416,7 +419,7 @@ class ObservedHistory:
         return reported
 
     def _made(self, operation: WrittenRow) -> _Known:
-        """Remember the version that a write made, and return its key and row."""
+        """Remember the version that a write created, and return its key and row."""
         table, new, old = operation.table, operation.version, operation.old
         assert new is not None
         assert operation.row is not None
@@ -428,10 +431,12 @@ class ObservedHistory:
         return self._register(table, new, operation.row, before)
 
     def _unordered(self, operation: WrittenRow, key: str) -> _Known | None:
-        """Return some version of the row that a write replaced, if only one row had its key.
+        """Return a placeholder for the version that a write replaced, if one row had its key.
 
-        SOUND BECAUSE: the deletion of a row ended before another one with its key was updated, so
-        it is known when the lines of that update are written.
+        Return ``None`` if several rows had this key, one after the other.
+
+        SOUND BECAUSE: the deletion of a row ended before another row with the same key was updated,
+        so the deletion is known when the lines of that update are written.
         """
         name = operation.table.name, key
         if name in self._deleted or self._incarnations[name] > 1:
@@ -450,7 +455,7 @@ class ObservedHistory:
         *,
         rank: int = 1,
     ) -> _Known:
-        """Remember a version, by the key of the row that it replaces or by a new one."""
+        """Remember a version under the key of the version that it replaces, or under a new key."""
         shown = edn({**row, "xmin": version.number})
         made = (
             _Known(self._key(table, version.key), shown, row, rank)
@@ -461,10 +466,10 @@ class ObservedHistory:
         return made
 
     def _key(self, table: Table, key: str) -> str:
-        """Return the key of a row that was not there before.
+        """Return a new key for a row that did not exist before.
 
-        SOUND BECAUSE: at REPEATABLE READ PostgreSQL lets an INSERT pass a concurrent DELETE of the
-        same primary key, so a row that is inserted again is another row: ``7#2``.
+        SOUND BECAUSE: at REPEATABLE READ, PostgreSQL lets an INSERT pass a concurrent DELETE of the
+        same primary key, so a row that is inserted again is a different row: ``7#2``.
         """
         self._incarnations[table.name, key] += 1
         number = self._incarnations[table.name, key]
@@ -473,7 +478,7 @@ class ObservedHistory:
     def _known_version(
         self, table: Table, version: RowVersion, shown: str, *, writes: bool = False
     ) -> _Known | None:
-        """Return what is known of a version; ``None`` if its writer was not seen."""
+        """Return what is known about a version; ``None`` if its writer was not seen."""
         # The writer may have ended without having its lines in the file yet.
         chain: list[WrittenRow] = []
         name = table.name, version.number
@@ -499,10 +504,10 @@ class ObservedHistory:
         return xmin < _FIRST_NUMBER or 0 < (self.before - xmin) % 2**32 < _HALF
 
     def _loaded(self, table: Table, version: RowVersion) -> _Known:
-        """Write the row of a large table that was there before, as a transaction of its own.
+        """Write a row that a large table contained from the beginning, as a separate transaction.
 
-        SOUND BECAUSE: no other transaction touched the row before, and of the row only the primary
-        key is used in conditions.
+        SOUND BECAUSE: no other transaction has accessed the row before, and conditions use only the
+        primary key of the row.
         """
         made = self._register(table, version, table.key_row(version.values))
         self._appeared(table.name, version)
@@ -537,7 +542,7 @@ class ObservedHistory:
         callers = f"{_CALLERS}{TAB.join(map(edn, shown))}]" if reported else ""
         noted = f"{_STATEMENTS}{TAB.join(map(edn, statements))}]" if reported else ""
         value = f"[{TAB.join(text for text, _ in reported)}]"
-        # Without :ok the operations are those of the invocation.
+        # If the outcome is not :ok, the operations are those of the invocation.
         stated = reported if one.outcome == "ok" else one.planned
         numbers = TAB.join("nil" if n is None else str(n) for _, n in stated)
         versions = f"{_VERSIONS}{numbers}]" if self._states_versions and stated else ""
@@ -561,11 +566,11 @@ class ObservedHistory:
             where = f"[:and {where} [:{'>' if descends else '<'} {column_edn(column)} {edn(end)}]]"
         found = " ".join(f"{one.key} {one.row}" for one in known)
         predicate = f"{{:table {edn(scan.table.name)} :where {where}}}"
-        # A check judges the rows of a predicate read by their values.
+        # Checks judge the rows of a predicate read by their values.
         return [(f"[:rp {predicate} {{{found}}}]", None), *map(_read, last)]
 
     def _follow(self, one: SeenTransaction, operation: WrittenRow) -> None:
-        """Follow which versions are the last ones, for the audit at the end."""
+        """Track the last version of each row, for the audit at the end."""
         table = operation.table.name
         if one.outcome == "fail":
             if operation.version is not None:
@@ -591,7 +596,7 @@ class ObservedHistory:
             self._obsolete.append((one.end, (table, number)))
 
     def _appeared(self, table: str, version: RowVersion) -> None:
-        """Note that a version is in the database, unless it was replaced already."""
+        """Note that a version is in the database, unless it has already been replaced."""
         dead = self.dead.setdefault(table, set())
         if version.number in dead:
             dead.discard(version.number)
@@ -625,7 +630,7 @@ def _read(one: _Known) -> tuple[str, int | None]:
 
 
 TAB: Final = "\t"
-"""What separates the operations of a line, in which no other tab occurs."""
+"""The separator of the operations in a line, which contains no other tabs."""
 
 
 def without_scans(path: Path, tables: Mapping[str, str], into: Path) -> Iterator[str]:
@@ -651,7 +656,8 @@ def without_scans(path: Path, tables: Mapping[str, str], into: Path) -> Iterator
                         texts = inside.split(TAB)
                         if begin == _CALLERS:
                             yield from compress(texts, map(not_, keep))
-                        # Without :ok versions are those of the invocation, which has no reads.
+                        # If the outcome is not :ok, the versions are those of the invocation, which
+                        # has no reads.
                         if begin != _VERSIONS or ":type :ok" in head:
                             texts = list(compress(texts, keep))
                         made += [frame, TAB.join(texts)]
@@ -660,7 +666,7 @@ def without_scans(path: Path, tables: Mapping[str, str], into: Path) -> Iterator
 
 
 def _cut(line: str, begin: str) -> tuple[str, str, str]:
-    """Return a line before, within and behind the brackets of a vector at its top level."""
+    """Split a line into the parts before, inside and after the brackets of a vector."""
     at = line.index(begin) + len(begin)
     end = end_of(line, at - 1)
     return line[:at], line[at : end - 1], line[end - 1 :]

@@ -1,7 +1,8 @@
-"""The proxy: it listens for applications, reaches their server, and ends with an audit.
+"""Provides the proxy, which connects applications to their server and finally audits the database.
 
-The audit compares the rows of the database with those that the history says to be there. A row that
-differs was written by somebody whom nobody saw, so that conditions on its table prove nothing.
+The audit compares the rows of the database with the rows that the history predicts. If a row
+differs, a transaction that the proxy did not observe has written it. In this case, predicate reads
+of the row's table prove nothing.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ if TYPE_CHECKING:
 
 _PACE: Final = 0.2  # seconds between two writes of the history
 _SSL_REQUEST: Final = b"\0\0\0\10\4\xd2\x16\x2f"
-_LIMIT: Final = 1 << 20  # bytes of an application that wait while the catalogue is asked
-_PATIENCE: Final = 1  # the longest wait of an audit for a lock, in seconds
-_ATTEMPTS: Final = 3  # of an audit before definitions change
+_LIMIT: Final = 1 << 20  # bytes from an application that may wait while the catalogue is queried
+_PATIENCE: Final = 1  # the longest time in seconds that an audit waits for a lock
+_ATTEMPTS: Final = 3  # the largest number of audits before a definition changes
 _BEFORE: Final = "SELECT pg_current_snapshot()::text"
 
 
@@ -55,15 +56,16 @@ class Where(Struct, frozen=True, kw_only=True):
     """The address of a server.
 
     Attributes:
-        conninfo: what ``psycopg.connect`` takes, for the observer's own connection.
+        conninfo: the connection string with which ``psycopg.connect`` opens the observer's own
+            connection.
         host: the host, or the folder of the server's socket.
         port: the port.
         user: the user.
-        password: the password; empty without one.
+        password: the password; empty if there is none.
         database: the name of the database.
-        tls: ``require``, ``verify-ca`` or ``verify-full`` if the connections of applications go to
-            the server through TLS; else empty.
-        root: the file with the certificates of authorities for the last two.
+        tls: ``require``, ``verify-ca`` or ``verify-full`` if the proxy connects applications to the
+            server through TLS; otherwise empty.
+        root: the file with the certificates of authorities, for ``verify-ca`` and ``verify-full``.
     """
 
     conninfo: str
@@ -76,12 +78,12 @@ class Where(Struct, frozen=True, kw_only=True):
     root: str = ""
 
     def environment(self, host: str, port: int, name: str) -> dict[str, str]:
-        """Return the environment in which a command finds the proxy.
+        """Return the environment variables with which a command connects to the proxy.
 
         Args:
             host: the host at which the proxy listens.
-            port: its port.
-            name: the variable of the URL.
+            port: the port at which the proxy listens.
+            name: the name of the variable that contains the URL.
         """
         secret = f":{quote(self.password, safe='')}" if self.password else ""
         user = f"{quote(self.user, safe='')}{secret}"
@@ -94,11 +96,11 @@ class Where(Struct, frozen=True, kw_only=True):
 
 
 class Observer:
-    """A proxy before one database, and the history of what applications do through it.
+    """A proxy in front of a server, which records as a history what applications do.
 
     Attributes:
         history: the history of all sessions.
-        port: the port at which it listens.
+        port: the port at which the proxy listens.
     """
 
     def __init__(
@@ -115,11 +117,11 @@ class Observer:
         Args:
             where: the address of the server.
             path: the file of the history.
-            listen: the host and the port at which to listen; port 0 is any free one.
-            most_rows: the most rows of a table to read at the start and the end, and of one
-                predicate read.
-            versions: whether the history states the versions of rows, which are read from the
-                server's log at the end, with the writes of sessions that nobody observed.
+            listen: the host and the port at which to listen; port 0 means any free port.
+            most_rows: the largest number of rows of a table to read at the start and at the end,
+                and the largest number of rows in a predicate read.
+            versions: whether the history states the versions of rows. If it does, they are read
+                from the server's log at the end, together with the writes of unobserved sessions.
         """
         self._where, self._path, self._listen = where, path, listen
         self._most = most_rows
@@ -136,7 +138,7 @@ class Observer:
         self.port = 0
 
     def start(self) -> None:
-        """Read the rows that are there, and begin to listen.
+        """Read the rows that the database contains, and start to listen.
 
         Raises:
             IsolangError: the database cannot be reached, or the port or file cannot be used.
@@ -168,7 +170,7 @@ class Observer:
         """End all connections, audit the database, and complete the history.
 
         Returns:
-            What was not recorded.
+            A summary of what was not recorded.
         """
         loop = self._loop
         if loop is not None and self._thread is not None:
@@ -187,7 +189,7 @@ class Observer:
         return history.unseen.settled()
 
     def _add_foreign(self, log: PostgresLog) -> None:
-        """Add the transactions of the log that nobody observed."""
+        """Add the transactions in the server's log that were not observed."""
         from isolang.observe.foreign import KnownPlaces, add_foreign
 
         history, places = self.history, KnownPlaces({})
@@ -231,7 +233,7 @@ class Observer:
             ) from None
 
     def _observation(self, connection: Any, database: str, *, prefix: str) -> Observation:
-        """Return the observation of a database, which sessions share."""
+        """Return a new observation of a database, which all sessions of the database share."""
         made = Observation(
             database=DatabaseFacts(version=connection.info.server_version),
             history=self.history,
@@ -245,7 +247,7 @@ class Observer:
         return made
 
     def observe(self, database: str) -> Observation | None:
-        """Return the observation of the database of a new session; ``None`` without access."""
+        """Return the observation for a new session's database; ``None`` if it cannot be read."""
         if database in self._observations:
             return self._observations[database]
         try:
@@ -258,7 +260,7 @@ class Observer:
                         made.tables.meet(
                             table, rows_known=connection.execute(sql).fetchone() is None
                         )
-        except Exception:  # the session is counted, and passes as it is
+        except Exception:  # the session is counted as unseen, and passed on unchanged
             return None
         return made
 
@@ -298,7 +300,7 @@ class Observer:
         self.history.initially(rows)
 
     def _rows(self, connection: Any, table: Table, *, whole: bool) -> list[Any] | None:
-        """Return the rows of a table; ``None`` if there are too many."""
+        """Return the rows of a table; ``None`` if there are more than ``most_rows``."""
         more = f", {table.whole('t')}::text" if whole else ""
         found = connection.execute(
             f"SELECT t.tableoid::text, t.xmin::text, t.ctid::text, {table.key_of('t')}::text{more} "
@@ -307,7 +309,7 @@ class Observer:
         return None if len(found) > self._most else list(found)
 
     def _audit(self) -> None:
-        """Audit all tables on which conditions were recorded since their last audit."""
+        """Audit all tables of which predicate reads were recorded since their last audit."""
         history = self.history
         tables = [one for one in history.unaudited.values() if one.name not in history.unordered]
         for table, found in zip(tables, self._present(tables), strict=True):
@@ -317,7 +319,7 @@ class Observer:
                 self._compare(table, found)
 
     def _present(self, tables: Sequence[Table]) -> list[set[str] | str]:
-        """Return the versions that each table has now, or why they are not known."""
+        """Return, for each table, its current versions, or the reason why they are unknown."""
         found: list[set[str] | str] = []
         for table in tables:
             try:
@@ -340,7 +342,7 @@ class Observer:
         if rows is None and table.rows_known:
             return f"{table.name} has more rows than --most-rows"
         if rows is None:
-            # Of a large table only the rows that the history names are compared.
+            # For a large table, only the rows that the history names are compared.
             live = self.history.live.get(table.name, {})
             places = [number[number.index("(") :].partition("@")[0] for number in live]
             rows = connection.execute(
@@ -353,7 +355,7 @@ class Observer:
         return {_number(table, oid, xmin, ctid) for oid, xmin, ctid, _ in rows}
 
     def _compare(self, table: Table, there: set[str]) -> bool:
-        """Note the rows that somebody else wrote; return whether there are none."""
+        """Note the rows of a table that were written unobserved; return whether there are none."""
         history = self.history
         history.unaudited.pop(table.name, None)
         gone, new = self._differences(table, there)
@@ -370,14 +372,14 @@ class Observer:
         return not (gone or new)
 
     def _differences(self, table: Table, there: set[str]) -> tuple[set[str], set[str]]:
-        """Return the versions that are missing in the database, and those that it has besides."""
+        """Return the versions that the database lacks, and the versions that the history lacks."""
         history = self.history
         perhaps = history.perhaps.get(table.name, set())
         live = history.live.get(table.name, {}).keys()
         return set(live - there - perhaps), set(there - live - perhaps)
 
     async def audit(self) -> None:
-        """Audit before definitions change; wait for transactions that end meanwhile."""
+        """Audit before definitions change; repeat the audit while transactions are ending."""
         history = self.history
         for _ in range(_ATTEMPTS):
             tables = [one for one in history.unaudited.values() if not one.altered]
@@ -414,7 +416,8 @@ class Observer:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), _PACE)
             if any(one.refreshed != one.epoch for one in self._observations.values()):
-                with suppress(Exception):  # the names of functions stay as they are
+                # If this fails, the known names of functions remain unchanged.
+                with suppress(Exception):
                     await asyncio.to_thread(self._again)
             self.history.flush()
         server.close()
@@ -423,10 +426,10 @@ class Observer:
         await asyncio.sleep(0)
 
     def _hold(self, then: Callable[[], None]) -> None:
-        """Audit, and then go on."""
+        """Run an audit, and then call a function."""
 
         async def audited() -> None:
-            with suppress(Exception):  # without an audit the conditions are not recorded
+            with suppress(Exception):  # if the audit fails, the predicate reads are not recorded
                 await self.audit()
             then()
 
@@ -437,7 +440,7 @@ class Observer:
     def _again(self) -> None:
         for database, one in list(self._observations.items()):
             if one.refreshed != one.epoch:
-                one.refreshed = one.epoch  # also if the database is gone
+                one.refreshed = one.epoch  # even if the database no longer exists
                 with closing(self._connect(database)) as connection:
                     self._refresh(connection, one)
 
@@ -463,12 +466,12 @@ class Observer:
 
 
 def _number(table: Table, oid: str, xmin: str, ctid: str) -> str:
-    """Return the number of a version; partitions have the same numbers."""
+    """Return the number of a version, which for partitioned tables includes the partition."""
     return f"{xmin}{ctid}" + (f"@{oid}" if table.partitioned else "")
 
 
 async def _connected(where: Where) -> socket.socket:
-    """Return a connection to the server; TLS is agreed on, but not begun."""
+    """Connect to the server; TLS is negotiated, but its handshake has not begun."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(where.host, where.port, type=socket.SOCK_STREAM)
     family, kind, protocol, _, address = found[0]
@@ -518,7 +521,7 @@ class _Client(asyncio.Protocol):
         self._reaching = asyncio.get_running_loop().create_task(self._observer.reach(self))
 
     def reached(self, server: _Server) -> None:
-        """Begin to pass messages on."""
+        """Start to forward messages."""
         self._server = server
         self.transport.resume_reading()
 
@@ -556,7 +559,7 @@ class _Client(asyncio.Protocol):
             self._server.transport.close()
 
     def abort(self) -> None:
-        """End the connection."""
+        """Close both connections at once."""
         self.ended()
         self.transport.abort()
         if self._server is not None:
@@ -608,10 +611,10 @@ def _no_delay(transport: Any) -> None:
 
 
 def where_of(url: str) -> Where:
-    """Return the address in a URL of PostgreSQL.
+    """Return the address in a PostgreSQL URL.
 
     Raises:
-        IsolangError: it is not such a URL, or names no host.
+        IsolangError: the text is not a PostgreSQL URL, or the URL names no host.
     """
     import psycopg
     from psycopg.conninfo import conninfo_to_dict

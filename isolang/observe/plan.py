@@ -1,7 +1,7 @@
-"""Plans how a statement also tells which versions of rows it read or wrote.
+"""Plans how a statement can also return the versions of the rows that it read or wrote.
 
-A plan names the columns to add to a statement, and where. A statement of which the plan is not
-certain stays as it is, and is counted by the kind of what cannot be seen.
+A plan states which columns to add to a statement, and where. If no plan is certain to be right, the
+statement remains unchanged, and is counted under the kind of reads or writes that cannot be seen.
 """
 
 from __future__ import annotations
@@ -30,14 +30,17 @@ StatementKind: TypeAlias = Literal[
     "select", "insert", "update", "delete", "begin", "commit", "rollback", "savepoint", "release",
     "back", "level", "quiet", "forget", "ddl", "truncate", "other",
 ]  # fmt: skip
-"""The effect of a statement. ``forget`` may change what names mean; ``back`` is ROLLBACK TO."""
+"""The effect of a statement.
+
+``forget`` may change the meaning of names; ``back`` is ROLLBACK TO.
+"""
 
 JOINS: Final = "joins"
 OF_OTHER_SHAPE: Final = frozenset({
     SHAPES, SUBQUERIES, "SELECT DISTINCT", "UNION, INTERSECT and EXCEPT", "WITH",
     "subqueries in FROM",
 })  # fmt: skip
-"""The kinds of SELECTs whose query blocks may be told apart (:mod:`isolang.observe.blocks`)."""
+"""The kinds of SELECTs that may be split into query blocks (:mod:`isolang.observe.blocks`)."""
 
 CLAUSES: Final = frozenset({
     "where", "group", "having", "order", "limit", "offset", "fetch", "for", "window", "union",
@@ -87,16 +90,16 @@ _INCOMPLETE: Final = frozenset({
 
 
 class StatementTable(Struct, frozen=True, kw_only=True):
-    """A table of a statement, which tells the versions of its rows in a column of its own.
+    """A table in a statement, whose row versions the statement returns in an additional column.
 
     Attributes:
-        name: the name, as it is written.
-        alias: the name by which the statement refers to it, as it is written.
+        name: the name, as the statement writes it.
+        alias: the name by which the statement refers to the table, as the statement writes it.
         how: ``row`` if each row of the result has one row of the table, ``all`` if the rows are
             collected in an array, ``write`` or ``delete``.
-        where: the range of tokens of the condition on it.
-        join: ``left`` or ``inner`` if JOIN … ON adds it to the tables before; ``other`` for other
-            joins; empty for the first table.
+        where: the range of tokens of the condition on the table.
+        join: ``left`` or ``inner`` if JOIN … ON joins the table to the tables before it; ``other``
+            for other joins; empty for the first table.
         on: the range of tokens of the condition of the join.
         text: the range of tokens of a subquery's FROM and WHERE, if the column needs them.
     """
@@ -111,34 +114,35 @@ class StatementTable(Struct, frozen=True, kw_only=True):
 
 
 class StatementPlan(Struct, frozen=True, kw_only=True):
-    """The effect of a statement, and how it is made to return more.
+    """The effect of a statement, and how to make the statement return row versions.
 
     Attributes:
-        kind: its effect.
-        sources: the tables whose rows it tells.
+        kind: the effect.
+        sources: the tables whose row versions the statement returns.
         place: the position of the token before which columns are added.
-        silent: whether the application gets no rows, so that added columns need a RETURNING.
-        unseen: kinds of reads and writes that this statement does not tell.
-        partial: why the condition may leave out rows that the rest of the statement decides;
-            empty if the condition decides alone.
-        limit: the position of the token of LIMIT; 0 without one.
-        offset: the position of the token of OFFSET; 0 without one.
+        silent: whether the statement returns no rows by itself, so added columns need a RETURNING
+            clause.
+        unseen: the kinds of reads and writes in this statement that cannot be seen.
+        partial: why the condition alone does not determine which rows are returned; empty if it
+            does.
+        limit: the position of the token of LIMIT; 0 if there is none.
+        offset: the position of the token of OFFSET; 0 if there is none.
         body: for a SELECT, the range of tokens of FROM and WHERE.
         order: the range of tokens of ORDER BY.
-        locks: whether it locks the rows that it finds.
-        lock: how it locks the rows of its only table against writers.
+        locks: whether the statement locks the rows that it finds.
+        lock: how the statement locks the rows of its only table against writers.
         single: whether a SELECT always returns one row.
-        skips: whether it skips rows that others have locked.
+        skips: whether the statement skips rows that other transactions have locked.
         claims: the column by which a subquery with SKIP LOCKED names the rows of an UPDATE or
-            DELETE; empty for others.
+            DELETE; empty for other statements.
         computes: whether an UPDATE uses columns in SET.
         assigned: the columns to which SET assigns.
         upserts: whether an INSERT may update rows.
         proposed: for an INSERT of VALUES, the number of rows; -1 if it is not known.
         name: the name of a savepoint, of a level, or ``chain``.
-        names: the names of functions that are called.
-        tables: the tables that are named, as they are written.
-        wrapped: the tables of query blocks, whose rows a statement around this one tells.
+        names: the names of the functions that the statement calls.
+        tables: the names of tables, as the statement writes them.
+        wrapped: the tables of query blocks, whose row versions an enclosing statement returns.
     """
 
     kind: StatementKind
@@ -167,7 +171,7 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
 
 
 class RefusedError(Exception):
-    """The statement is left as it is; the message is the kind of what is not seen."""
+    """Raised if a statement must remain unchanged; the message is the kind of what is unseen."""
 
 
 def plan(part: Sequence[Token], aggregates: Collection[str]) -> StatementPlan:
@@ -198,7 +202,7 @@ def plan(part: Sequence[Token], aggregates: Collection[str]) -> StatementPlan:
 
 
 def _complete(part: Sequence[Token], found: StatementPlan) -> bool:
-    """Return whether text can be added without a change of a message about wrong syntax."""
+    """Return whether added text cannot change the server's message about a syntax error."""
     last = part[found.place - 1]
     if last.kind == "operator":
         return last.text == "*"
@@ -208,7 +212,7 @@ def _complete(part: Sequence[Token], found: StatementPlan) -> bool:
 
 
 class Reader:
-    """The tokens of one statement, with the depth of their parentheses."""
+    """The tokens of one statement, with the number of parentheses around each token."""
 
     def __init__(self, part: Sequence[Token]) -> None:
         self.part = part
@@ -226,7 +230,7 @@ class Reader:
         )
 
     def text(self, at: int) -> str:
-        """Return the text of a token; empty behind the end."""
+        """Return the text of a token; empty after the last token."""
         return self.part[at].text if at < len(self.part) else ""
 
     def is_name(self, at: int) -> bool:
@@ -234,7 +238,7 @@ class Reader:
         return at < len(self.part) and self.part[at].kind in ("word", "quoted")
 
     def find(self, words: Collection[str], begin: int, end: int, depth: int = 0) -> int:
-        """Return the first position of one of the words at a depth; ``end`` if there is none."""
+        """Return the first position of one of the words at a depth; if there is none, ``end``."""
         for at in range(begin, end):
             if self.depth[at] == depth and self.word(at) in words:
                 return at
@@ -249,7 +253,7 @@ class Reader:
         )
 
     def close(self, at: int) -> int:
-        """Return the position behind the parenthesis that opens at a position."""
+        """Return the position after the parenthesis that closes the one at a position."""
         depth = self.depth[at]
         behind = at + 1
         while behind < len(self.part) and not (
@@ -259,9 +263,9 @@ class Reader:
         return behind + 1
 
     def table(self, at: int) -> tuple[str, str, int]:
-        """Return the name of a table, its alias, and the position behind both.
+        """Return the name of a table, its alias, and the position after both.
 
-        The name is empty if it is that of a function.
+        The name is empty if a function is called instead.
         """
         if self.word(at) == "only":
             at += 1
@@ -397,7 +401,7 @@ def _join(
     Args:
         reader: the statement.
         before: the position of JOIN or of a comma.
-        at: the position behind the table that is joined.
+        at: the position after the table that is joined.
         end: the end of FROM.
     """
     words = [reader.word(n) for n in range(max(before - 2, 0), before)]
@@ -524,7 +528,7 @@ def _select(reader: Reader, aggregates: Collection[str]) -> StatementPlan:
 
 
 def lock_of(strengths: Collection[str]) -> Lock:
-    """Return how a SELECT locks the rows of its only table, by the words that follow FOR in it."""
+    """Return how a SELECT locks the rows of its only table, given the words that follow FOR."""
     if not strengths or "key" in strengths:  # FOR KEY SHARE lets other transactions write the row
         return ""
     return "share" if set(strengths) == {"share"} else "update"
@@ -535,14 +539,14 @@ def _of_catalogue(name: str) -> bool:
 
 
 def _names_of_with(part: Sequence[Token]) -> list[tuple[str, int, int]]:
-    """Return the names of the queries of WITH at any depth, each with the range where it is one."""
+    """Return the names of WITH queries at any depth, with the range of tokens of their scopes."""
     reader = Reader(part)
     found = []
     for at in range(1, len(part)):
         if reader.word(at) == "as" and reader.text(at + 1) in ("(", "not", "materialized"):
             depth = reader.depth[at]
             before = at - 1
-            if reader.text(before) == ")":  # the names of its columns
+            if reader.text(before) == ")":  # the names of the query's columns
                 opened = (
                     n for n in range(before) if reader.text(n) == "(" and reader.depth[n] == depth
                 )
@@ -561,11 +565,11 @@ def _names_of_with(part: Sequence[Token]) -> list[tuple[str, int, int]]:
 
 
 def _only_of_catalogue(reader: Reader, names: Sequence[tuple[str, int, int]] = ()) -> bool:
-    """Return whether the subqueries of a statement read the catalogue alone.
+    """Return whether the subqueries of a statement read only the catalogue.
 
     Args:
         reader: the statement.
-        names: the names of other subqueries, each with the range where it is one.
+        names: the names of WITH queries, each with the range of tokens of its scope.
     """
     for at in range(1, len(reader.part)):
         if reader.word(at) == "table" and reader.text(at - 1) == "(":
@@ -590,13 +594,13 @@ def _only_of_catalogue(reader: Reader, names: Sequence[tuple[str, int, int]] = (
 
 
 def _clause(reader: Reader, words: set[str], begin: int, *, aggregated: bool) -> int:
-    """Return the position of a clause, or 0; one row of aggregates is not limited."""
+    """Return the position of a clause; 0 if it is missing, or if the result is one aggregate."""
     at = reader.find(words, begin, len(reader.part))
     return 0 if at == len(reader.part) or aggregated else at
 
 
 def aggregates_all(reader: Reader, begin: int, names: Collection[str]) -> bool:
-    """Return whether a SELECT at a position aggregates all its rows to one."""
+    """Return whether a SELECT at a position aggregates all its rows into one row."""
     depth = reader.depth[begin]
     end = begin + 1
     while end < len(reader.part) and reader.depth[end] >= depth:
@@ -744,12 +748,12 @@ def _write(reader: Reader, word: str) -> StatementPlan:
 def _claimed(
     reader: Reader, written: tuple[str, str], where: tuple[int, int]
 ) -> tuple[str, tuple[int, int]]:
-    """Recognise ``WHERE id = (SELECT id FROM … FOR UPDATE SKIP LOCKED)``, by which queues work.
+    """Recognise ``WHERE id = (SELECT id FROM … FOR UPDATE SKIP LOCKED)``, which job queues use.
 
     Returns:
-        The column, and the condition in the subquery; an empty text and ``where`` for other
-        conditions. The subquery is of the same table by the same alias, as ``written`` has both,
-        and the only one of the statement.
+        The column, and the condition in the subquery; for other conditions, an empty text and
+        ``where``. The subquery must read the same table by the same alias, both as in ``written``,
+        and must be the only subquery of the statement.
     """
     part, (begin, end) = reader.part, where
     qualified = reader.text(begin + 1) == "."
@@ -787,7 +791,7 @@ def _claimed(
 
 
 def _reads_tables(reader: Reader, begin: int) -> bool:
-    """Return whether a FROM behind a position names something else than functions and VALUES."""
+    """Return whether a FROM after a position names anything except functions and VALUES."""
     places = [n for n in range(begin, len(reader.part)) if reader.word(n) == "from"]
     places = [n for n in places if (reader.text(n + 1), reader.word(n + 2)) != ("(", "values")]
     try:
@@ -830,7 +834,7 @@ _CONSTANT_WORDS: Final = frozenset({
 
 
 def _computes(part: Sequence[Token], reader: Reader, begin: int, end: int) -> bool:
-    """Return whether the right sides of SET use columns."""
+    """Return whether the expressions that SET assigns use columns."""
     right = False
     for at in range(begin, end):
         one = part[at]
@@ -859,5 +863,5 @@ def _assigned(reader: Reader, begin: int, end: int) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def named(alias: str) -> tuple[str, ...]:
-    """Return the parts of a name as the catalogue has them."""
+    """Return the parts of a name in the form that the catalogue uses."""
     return tuple(raw(one) for one in re.findall(r'"(?:[^"]|"")+"|[^.]+', alias))

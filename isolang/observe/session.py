@@ -1,4 +1,4 @@
-"""Follows the transactions of one session: what each of its statements read and wrote."""
+"""Follows the transactions of one session, and records what each statement read and wrote."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ from isolang.observe.unseen import (
     TRUNCATED,
 )
 
-# Kinds that an INSERT into a table has because of the table.
+# The kinds of unseen writes that depend on the table into which an INSERT inserts.
 _OF_TABLES: Final = frozenset({NO_KEY, KEY_TYPE, PRIVILEGE, PARTITIONED})
-_SHOWN: Final = 100  # characters of a statement in the history
+_SHOWN: Final = 100  # the largest number of characters of a statement in the history
 _COMMENT: Final = re.compile(r"^\s*/\*\s*([\w./ :-]{1,80}?)\s*\*/")
 _LEVEL: Final = re.compile(r"(serializable|repeatable read|read committed|read uncommitted)")
 _RETURNS_TO_SESSION: Final = re.compile(r"set\s+session\b", re.IGNORECASE)
@@ -69,14 +69,14 @@ class Observation(Struct, kw_only=True):
     """An observation of one database, which all sessions share.
 
     Attributes:
-        database: what is known of the database.
-        history: the history that is written.
-        tables: the tables that sessions have asked about.
-        most_rows: the most rows of one predicate read.
-        epoch: how often a definition has changed.
-        refreshed: the epoch of which the names of functions are known.
-        audit: a function that audits before a definition changes, and then calls the given one;
-            ``None`` if there is nobody to audit.
+        database: the known facts about the database.
+        history: the history to which sessions are written.
+        tables: the tables that sessions have used.
+        most_rows: the largest number of rows in a predicate read.
+        epoch: how often a definition in the database has changed.
+        refreshed: the epoch in which the names of functions were last read.
+        audit: a function that audits before a definition changes, and then calls its argument;
+            ``None`` if no audit is possible.
     """
 
     database: DatabaseFacts
@@ -92,9 +92,9 @@ class Session:
     """One connection of the application, and its current transaction.
 
     Attributes:
-        observation: the observation of its database.
-        transaction: the transaction; ``None`` outside of one.
-        label: the application's name.
+        observation: the observation of the session's database.
+        transaction: the current transaction; ``None`` if no transaction is open.
+        label: the application's name, which labels its transactions.
     """
 
     def __init__(self, observation: Observation) -> None:
@@ -111,14 +111,14 @@ class Session:
     # --- texts ---
 
     def prepare(self, text: str, *, may_ask: bool) -> Prepared:
-        """Return a text as it is sent to the server."""
+        """Return a statement's text in the form in which it is sent to the server."""
         if self._epoch != self._all.epoch:
             self._epoch = self._all.epoch
             self.rewriter.forget()
         return self.rewriter.prepare(text, may_ask=may_ask)
 
     def describe(self, rows: Sequence[bytes], names: Sequence[str]) -> None:
-        """Take the answer of the catalogue, one text for each table."""
+        """Store the catalogue's descriptions of tables, one text for each table."""
         for name in names:
             self.rewriter.tables.setdefault(name, None)
         for text in rows:
@@ -130,7 +130,7 @@ class Session:
             self.rewriter.tables[name] = found and self._all.tables.meet(found)
 
     def begun(self) -> int | None:
-        """Return the position of the first event of the transaction."""
+        """Return the position of the current transaction's first event; ``None`` outside of one."""
         return None if self.transaction is None else self.transaction.begin
 
     # --- answers ---
@@ -139,7 +139,7 @@ class Session:
         """Note that a statement has been executed."""
         try:
             self._complete(done, tag)
-        except Exception as error:  # an application must not notice it
+        except Exception as error:  # an application must not notice errors of the observer
             self._history.unseen.note(ERRORS, f"{error!r}: {done.statement.text}")
 
     def _complete(self, done: ExecutedStatement, tag: str) -> None:
@@ -196,7 +196,7 @@ class Session:
             self._operations(one, done)
 
     def _count(self, statement: PreparedStatement) -> None:
-        """Count what is not seen of a statement."""
+        """Count the reads and writes of a statement that cannot be seen."""
         unseen, made = self._history.unseen, statement.plan
         tables = [named(one)[-1] for one in made.tables]
         if made.kind != "insert":
@@ -206,7 +206,7 @@ class Session:
             unseen.note(what, statement.text, table=tables[0] if adds else "")
 
     def _forget(self, text: str) -> None:
-        """Note a statement that may change what names mean, or the level."""
+        """Note a statement that may change the meaning of names, or the isolation level."""
         self.rewriter.forget()
         lower = text.lower()
         level = _LEVEL.search(lower)
@@ -225,12 +225,13 @@ class Session:
         self._all.epoch += 1
 
     def _begin(self, done: ExecutedStatement, *, implicit: bool) -> SeenTransaction:
-        """Return the transaction; begin it if there is none."""
+        """Return the current transaction; if there is none, begin a new transaction."""
         one = self.transaction
         if one is None:
             if done.ticket[0] < self._last_end:
-                # SOUND BECAUSE: it was sent before the last transaction had ended, so that the two
-                # overlap; those of one session must not.
+                # SOUND BECAUSE: the statement was sent before the last transaction had ended, so
+                # the two transactions overlap. The transactions of one session must not overlap, so
+                # a new session begins.
                 self._process = self._history.process()
             one = self._history.begin(self._process, done.ticket, implicit=implicit)
             one.level = self.default_level
@@ -258,7 +259,7 @@ class Session:
             self._process = self._history.process()
 
     def ready(self, status: str) -> None:
-        """Note that the server waits for statements, in a transaction (T, E) or not (I)."""
+        """Note that the server waits for statements, inside a transaction (T, E) or outside (I)."""
         one = self.transaction
         if one is None:
             if status != "I":
@@ -278,7 +279,7 @@ class Session:
     def failed(
         self, done: ExecutedStatement | None, state: str, message: str, *, fatal: bool
     ) -> None:
-        """Note an error of the server."""
+        """Note an error that the server reported."""
         if self.transaction is None:
             if done is None or done.statement.plan.kind in ("quiet", "begin", "level"):
                 return
@@ -292,7 +293,7 @@ class Session:
             self._finish("info" if fatal else "fail")
 
     def lost(self, waiting: Sequence[ExecutedStatement]) -> None:
-        """Note that the connection has ended, with statements that were not answered."""
+        """Note that the connection has ended before the ``waiting`` statements were answered."""
         one = self.transaction
         harmless = ("quiet", "begin", "select", "level", "forget")
         if one is not None:
@@ -307,7 +308,7 @@ class Session:
                 break
 
     def broken(self) -> None:
-        """Note that what the connection does from now on is not understood."""
+        """Note that further messages on the connection cannot be understood."""
         self._history.unclear = True
         self._history.unseen.note(BROKEN)
         self._finish("info", "the connection broke the protocol")
@@ -315,10 +316,10 @@ class Session:
     # --- operations ---
 
     def partly(self, done: ExecutedStatement) -> None:
-        """Note that the application has got a part of the rows of a SELECT.
+        """Note that the application has received a part of the rows of a SELECT.
 
-        If it does not ask for the others before the transaction ends, they count as left out by a
-        LIMIT.
+        If the application does not request the remaining rows before the transaction ends, these
+        rows are treated as if a LIMIT had left them out.
         """
         one = self._begin(done, implicit=True)
         one.statement = ""
@@ -356,8 +357,8 @@ class Session:
         if whole and len(sources) == 1:
             self._concluded(one, done, first, _distinct(found[sources[0].alias]), shown)
             return
-        # SOUND BECAUSE: with subqueries, functions, HAVING or DISTINCT ON, more than the joins
-        # decides which rows are returned.
+        # SOUND BECAUSE: if there are subqueries, functions, HAVING or DISTINCT ON, the joins are
+        # not the only reason why rows are not returned.
         only = done.statement.plan.partial == JOINS
         joined = (
             whole
@@ -375,7 +376,7 @@ class Session:
             for version in _distinct(versions):
                 one.read(reported.table, version, shown)
         if not joined or any(len(rows) != done.rows for rows in found.values()):
-            # A row that LEFT JOIN did not find is the absence of a key.
+            # If LEFT JOIN finds no row, the statement has read that a row is missing.
             self._history.unseen.note(CONDITIONS, done.statement.text)
         if joined:
             outer = all(source.join == "left" for source in sources[1:])
@@ -385,7 +386,7 @@ class Session:
             )  # fmt: skip
 
     def _blocks(self, one: SeenTransaction, done: ExecutedStatement, shown: str) -> None:
-        """Note what the query blocks of a SELECT found, and what they did not find."""
+        """Note which rows the query blocks of a SELECT found, and which rows they did not find."""
         text = done.statement.text
         if limit_reached(done):  # the statement itself may have read fewer rows
             self._history.unseen.note(LIMITED, text)
@@ -411,7 +412,7 @@ class Session:
         shown: str,
         order: tuple[str, bool] | None = None,
     ) -> None:
-        """Note the rows that were found, and by a predicate that no others were."""
+        """Note the rows that were found; a predicate also states that no other rows matched."""
         if not predicate:
             for version in rows:
                 one.read(table, version, shown)
@@ -423,7 +424,7 @@ class Session:
             one.seen.add((table.name, version.number))
 
     def _versions(self, reported: ReportedTable, text: bytes) -> list[RowVersion]:
-        """Return the versions of rows that a column of a SELECT tells."""
+        """Return the versions of rows in a column that a SELECT reports."""
         if reported.source.how == "all":
             members = json.loads(text) or ()
             return [v for member in members if (v := self._version(reported, member)) is not None]
@@ -433,7 +434,7 @@ class Session:
     def _version(self, reported: ReportedTable, text: str) -> RowVersion | None:
         oid, _, rest = text.partition(" ")
         if not oid.isdigit():
-            return None  # of an outer join, without a row
+            return None  # an outer join found no row of the table
         xmin, ctid, key = rest.split(" ", 2)
         return self._named(reported.table, oid, xmin, ctid, exact_json(key))
 
@@ -499,7 +500,7 @@ class Session:
         table: Table,
         writes: Sequence[WrittenRow],
     ) -> None:
-        """Note a write of rows whose former versions an old server does not return."""
+        """Note a write of rows whose replaced versions an old server does not return."""
         history, made, condition = self._history, done.statement.plan, done.statement.condition
         history.doubtful.setdefault(table.name, table.name)
         history.unordered.add(table.name)
@@ -526,7 +527,7 @@ class Session:
         *,
         partial: str | None = None,
     ) -> None:
-        """Note what a statement on one table found, and what its condition did not find."""
+        """Note which rows a statement on one table found, and which its condition did not find."""
         statement, history = done.statement, self._history
         made, condition = statement.plan, statement.condition
         writes = made.kind != "select"
@@ -547,7 +548,8 @@ class Session:
         if kind:
             history.unseen.note(kind, statement.text)
         # SOUND BECAUSE: the old version of a row counts as read only if the statement's effect
-        # depends on more of it than its key; else a lost update would be called a fractured read.
+        # depends on more than the key of that version. Otherwise, a lost update would be reported
+        # as a fractured read.
         key_only = not condition.why and condition.columns <= set(table.key)
         if not writes or made.computes or not key_only:
             for version in rows:
@@ -555,12 +557,12 @@ class Session:
 
 
 def _is_committed(one: SeenTransaction) -> bool:
-    """Return whether each statement of a transaction has a snapshot of its own."""
+    """Return whether each statement of a transaction has a separate snapshot."""
     return one.level in ("read committed", "read uncommitted")
 
 
 def _distinct(versions: Sequence[RowVersion]) -> list[RowVersion]:
-    """Return the versions without repetitions, as a join may repeat them."""
+    """Return the versions without repetitions, because a join may return a row several times."""
     return list({version.number: version for version in versions}.values())
 
 

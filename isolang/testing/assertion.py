@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class IsolationError(AssertionError):
-    """A history does not satisfy the asserted level; the message contains the full explanation.
+    """Raised if a history does not satisfy a level; the message contains the full explanation.
 
     Attributes:
         verdict: the verdict on the history, which is invalid or unknown.
@@ -28,7 +28,7 @@ class IsolationError(AssertionError):
 
 
 class UndecidedError(IsolationError):
-    """The check could not decide whether the history satisfies the asserted level."""
+    """Raised if the check could not decide whether the history satisfies the asserted level."""
 
 
 def assert_level(

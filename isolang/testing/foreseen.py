@@ -1,8 +1,8 @@
-"""Plays predictions on PostgreSQL, and says which of them the database showed.
+"""Plays predictions on PostgreSQL, and reports which of them occurred there.
 
-A prediction is confirmed if calls in the predicted schedule at the weaker level left a history that
-violates the stronger level. The calls are those of a test (:func:`foresee`), those that the labels
-of a run name, or the recorded statements themselves (:mod:`isolang.testing.played_run`).
+A prediction is confirmed if the calls, played in the predicted schedule at the weaker level, left a
+history that violates the stronger level. The calls come from a test (:func:`foresee`), from the
+labels of a run, or from the recorded statements (:mod:`isolang.testing.played_run`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PROFILES: Final[Mapping[str, str]] = {
     "read committed": "postgresql-read-committed",
     "repeatable read": "postgresql-repeatable-read",
 }
-"""The profile of each level that can be foreseen."""
+"""The profile of each level of PostgreSQL for which violations can be predicted."""
 
 _LABEL: Final[ContextVar[str]] = ContextVar("isolation label", default="")
 _CLIENT: Final[ContextVar[int]] = ContextVar("isolation client", default=0)
@@ -45,7 +45,7 @@ def current_label() -> str:
 
 
 def current_client() -> int:
-    """Return the number of the current :class:`AppCall`; 0 outside of one."""
+    """Return the number of the current :class:`AppCall`; 0 if no call is being made."""
     return _CLIENT.get()
 
 
@@ -54,13 +54,14 @@ class AppCall(Struct, frozen=True):
 
     Attributes:
         function: the function; the result of a coroutine function is awaited in a new event loop.
-        args: its positional arguments.
-        kwargs: its arguments by name.
-        begin: the number of its first transaction in the recording.
-        end: the number after its last one.
-        shown: how messages name it; if empty, as the call of a function.
-        sent: for each operation of its transaction, how many statements it has sent after the
-            statement of that operation; empty if the recording says.
+        args: the positional arguments of the call.
+        kwargs: the keyword arguments of the call.
+        begin: the number of the call's first transaction in the recording.
+        end: the number after that of the call's last transaction.
+        shown: the text that names the call in messages; if empty, messages show the function and
+            its arguments.
+        sent: for each operation of the call's transaction, how many statements the call sends up to
+            and including the statement of that operation; empty if the recording states this.
     """
 
     function: Callable[..., object]
@@ -72,14 +73,14 @@ class AppCall(Struct, frozen=True):
     sent: tuple[int, ...] = ()
 
     def again(self) -> object:
-        """Make the call, and label its transactions."""
+        """Make the call again with labels on its transactions, and return its result."""
         with self.labelling():
             result = self.function(*self.args, **self.kwargs)
             return asyncio.run(_awaited(result)) if inspect.isawaitable(result) else result
 
     @contextmanager
     def labelling(self) -> Iterator[None]:
-        """Label the transactions that begin in this context, and give them a session."""
+        """Label the transactions that begin in this context, and give them a new session."""
         before, client = _LABEL.set(self.label), _CLIENT.set(next(_CLIENTS))
         try:
             yield
@@ -93,7 +94,11 @@ class AppCall(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """The label of its transactions: the call, if its arguments can be read from the text."""
+        """The label of the call's transactions.
+
+        The label is the text of the call if its arguments can be parsed from that text, and
+        otherwise the name of the function.
+        """
         try:
             for one in (*self.args, *self.kwargs.values()):
                 if ast.literal_eval(repr(one)) != one:
@@ -104,7 +109,7 @@ class AppCall(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The name of the function; of a callable object, that of its class."""
+        """The name of the function; for a callable object, the name of its class."""
         name: str = getattr(self.function, "__qualname__", type(self.function).__name__)
         return name.rpartition("<locals>.")[2]
 
@@ -129,13 +134,15 @@ class PlayedPrediction(Struct, frozen=True, kw_only=True, eq=False):
 
     Attributes:
         prediction: the prediction.
-        calls: the calls that it is about: of the stranger, and of the path.
+        calls: the calls that make the transactions of the prediction: first the stranger, then the
+            path.
         confirmed: whether the played history violates the stronger level.
         anomaly: the name of the violation; empty if there was none.
         why: why the prediction was not confirmed; empty if it was.
-        profile: the outcome of the database's own profile on the played history.
+        profile: the outcome of checking the played history against the profile of the weaker level.
         path: the file of the played history; ``None`` if nothing was played.
-        verdict: the verdict of the stronger level on it; ``None`` if nothing was played.
+        verdict: the verdict on the played history at the stronger level; ``None`` if nothing was
+            played.
     """
 
     prediction: Prediction
@@ -161,7 +168,7 @@ class PlayedPrediction(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Foreseen(Struct, frozen=True, kw_only=True, eq=False):
-    """The predictions of a sequential test, and which of them a database showed.
+    """The predictions for a sequential test, and which of them occurred on a database.
 
     Attributes:
         level: the weaker level.
@@ -177,11 +184,11 @@ class Foreseen(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def confirmed(self) -> tuple[PlayedPrediction, ...]:
-        """The predictions that the database showed."""
+        """The predictions that occurred on the database."""
         return tuple(one for one in self.played if one.confirmed)
 
     def lines(self) -> list[str]:
-        """Return the report: a line for each prediction, and one that sums up."""
+        """Return the report as lines: a summary, and then a line for each prediction."""
         found = len(self.predictions.found)
         if not found:
             gave_up = f"; gave up: {'; '.join(self.predictions.gave_up)}"
@@ -203,7 +210,7 @@ def profile_of(level: str) -> str:
     """Return the profile of a level of PostgreSQL.
 
     Raises:
-        IsolangError: the level cannot be foreseen.
+        IsolangError: violations cannot be predicted at this level.
     """
     if level.lower() not in PROFILES:
         raise IsolangError(f"foresee: no such level {none_of(level, [*PROFILES])}")
@@ -214,10 +221,11 @@ class Stage(Struct, frozen=True, kw_only=True, eq=False):
     """The calls that made a run, and the watched database on which they are played again.
 
     Attributes:
-        calls: for transactions of the run, by their numbers in its history, the call that made it,
-            or the reason why there is none. The setup made all others.
+        calls: maps the numbers of the run's transactions to the calls that made them, or to the
+            reason why no call is known. The setup made all other transactions.
         setup: a function that puts the database into the state before the run.
-        watching: a context manager for a folder, which watches the database and records into it.
+        watching: a function that takes a folder, and returns a context manager that watches the
+            database and records into this folder.
         level: the level of PostgreSQL, a key of ``PROFILES``.
         leave: a function that removes what the setup left behind.
     """
@@ -246,16 +254,18 @@ def foresee(
         setup: a function that puts the database into the state before the first call.
         level: a level of PostgreSQL.
         against: the level that the test satisfies.
-        most: the greatest number of predictions.
+        most: the largest number of predictions.
 
     Raises:
-        IsolangError: the level cannot be foreseen, or the run satisfies not even ``against``.
+        IsolangError: violations cannot be predicted at this level, or the run does not even satisfy
+            ``against``.
     """
     from isolang.foresee.predict import predict
 
     profile = profile_of(level)
     history = isolation.recorder.history()
-    # The test called one function after the other, so that a transaction's place says who ran it.
+    # The test called one function after the other, so the position of a transaction shows which
+    # call made it.
     numbers = history.columns.txn_begin.argsort().tolist()
     made: dict[int, AppCall | str] = {
         numbers[place]: call
@@ -269,12 +279,12 @@ def foresee(
 
 
 def play(predictions: Predictions, stage: Stage, folder: Path) -> Foreseen:
-    """Play each prediction, and record what happened in folders of its own.
+    """Play each prediction, and record each of them in a separate folder.
 
     Args:
         predictions: the predictions at the profile of the stage's level.
         stage: the calls and the database.
-        folder: the folder in which those of the recordings lie.
+        folder: the folder that contains the folders of the recordings.
     """
     played, server = [], ""
     fresh = (one for n in count(1) if not (one := folder / f"foreseen-{n}").exists())
@@ -286,7 +296,7 @@ def play(predictions: Predictions, stage: Stage, folder: Path) -> Foreseen:
 
 
 class _UnplayableError(Exception):
-    """A prediction that the calls of the run cannot be arranged to."""
+    """Raised if the calls of the run cannot be arranged as the prediction requires."""
 
 
 class _Player:
@@ -300,7 +310,7 @@ class _Player:
         self._level = getattr(psycopg.IsolationLevel, stage.level.upper().replace(" ", "_"))
 
     def _call_of(self, txn: int) -> AppCall | None:
-        """Return the call that made a transaction of the candidate; the setup made the others."""
+        """Return the call that made a transaction of the candidate; ``None`` if the setup did."""
         run = self._predictions.run
         found = self._stage.calls.get(run.numbers[self._prediction.who[txn]])
         if isinstance(found, str):
@@ -310,7 +320,7 @@ class _Player:
         return found
 
     def play(self, folder: Path) -> PlayedPrediction:
-        """Play the prediction, and judge what was recorded."""
+        """Play the prediction, and judge the recorded history."""
         from isolang.foresee.predicted import schedule
 
         one, candidate = self._prediction, self._prediction.candidate
@@ -335,7 +345,7 @@ class _Player:
             if (call := made[i]) is not None:
                 try:
                     call.again()
-                except Exception as error:  # of the application
+                except Exception as error:  # an error of the application
                     why = f"{call} failed before ({_brief(error)})"
                     return PlayedPrediction(prediction=one, calls=shown, confirmed=False, why=why)
         folder.mkdir(parents=True, exist_ok=True)
@@ -345,7 +355,7 @@ class _Player:
         return self._judged(folder, shown, scheduled, events)
 
     def _statements(self, t: int, call: AppCall | None, steps: int) -> int:
-        """Return how many statements made the first steps of a transaction."""
+        """Return how many statements execute the first ``steps`` steps of a transaction."""
         run = self._predictions.run
         if call is not None and call.sent:
             return call.sent[steps - 1]
@@ -366,7 +376,7 @@ class _Player:
         split: int,
         between: Sequence[int],
     ) -> list[str]:
-        """Run the schedule, record it in a folder, and return what went otherwise."""
+        """Run and record the schedule, and return messages about calls that waited or failed."""
         from isolang.testing.paced import Paced, PacedCall
 
         def started(i: int) -> PacedCall:
@@ -433,7 +443,7 @@ class _Player:
         )
 
     def _diverged(self, history: History, made: Mapping[int, AppCall | None]) -> Iterator[AppCall]:
-        """Yield the calls that executed other statements than in the run.
+        """Yield the calls whose transactions had different operations in the run.
 
         Args:
             history: the played history.

@@ -44,9 +44,9 @@ class Isolation(Watches):
     def call(self, function: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
         """Call a function of the application, and remember the call for :meth:`foresee`.
 
-        The transactions of the call are labelled with it: ``pay(1, 30)``. If the function is a
-        coroutine function, its result is awaited in a new event loop; in a test that runs in an
-        event loop, the result must be awaited.
+        The label of the call's transactions is the text of the call, such as ``pay(1, 30)``. If the
+        function is a coroutine function, its result is awaited in a new event loop; in a test that
+        runs in an event loop, the result must be awaited.
         """
         if inspect.iscoroutinefunction(function) and _has_loop():
             return self._call_later(function, args, kwargs)  # type: ignore[return-value]

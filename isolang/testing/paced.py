@@ -150,7 +150,8 @@ def _statement(original: Any, cursor: Any, query: Any, *args: Any, **options: An
 def _prepares(connection: Any, query: Any) -> bool:
     """Return whether a statement outside of transactions concerns the connection and no table.
 
-    Django sends such statements on a new connection, of which each played call has one of its own.
+    Django sends such statements on each new connection, and each played call has a separate
+    connection.
     """
     idle = connection.autocommit and connection.info.transaction_status.name == "IDLE"
     if not idle or not isinstance(query, str):
@@ -160,12 +161,13 @@ def _prepares(connection: Any, query: Any) -> bool:
 
 
 def _other(cursor: Any, *_: object, **__: object) -> None:
-    """Wait before a statement whose answer comes in parts."""
+    """Wait before a statement whose result arrives in parts."""
     call = getattr(_HERE, "call", None)
     if call is not None and not call.inside:
         call.wait()
         if not cursor.connection.autocommit and not hasattr(cursor.connection, "__aenter__"):
-            list(_set_level(cursor.connection, call))  # it yields only for asynchronous connections
+            # The generator yields only for asynchronous connections.
+            list(_set_level(cursor.connection, call))
 
 
 def _commit(original: Any, connection: Any) -> Steps:

@@ -1,8 +1,9 @@
-"""Plays the predictions of a recorded run, by functions of the application or by its statements.
+"""Plays the predictions for a recorded run, with an application's functions or its statements.
 
-Each label of the run may name a call of the application: ``pay(1, 30)``. Where no functions are at
-hand, the recorded statements themselves are executed on rows of their own, with their locks. Then
-everybody executes the same statements, whatever he reads, as a prediction assumes.
+Each label of the run may name a call of the application, such as ``pay(1, 30)``. If the functions
+are not available, the recorded statements are executed on separate rows, with the recorded locks.
+In this case, each transaction executes the same statements whatever it reads, as predictions
+assume.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ if TYPE_CHECKING:
     from isolang.testing.isolation import Isolation
 
 STATEMENTS: Final = "statements"
-"""What ``--play`` gets for the recorded statements, in place of an application."""
+"""The value of ``--play`` that plays the recorded statements instead of an application."""
 
 LEVELS: Final = {
     "postgresql-read-committed": "read committed",
     "postgresql-repeatable-read": "repeatable read",
     "si": "repeatable read",
 }
-"""The level of PostgreSQL at which predictions at a level are played."""
+"""For each level of a prediction, the level of PostgreSQL at which the prediction is played."""
 
 _SCHEMA: Final = "isocheck_foresee"
 _TABLE: Final = f"{_SCHEMA}.recorded"
@@ -47,7 +48,7 @@ class Application(Struct, frozen=True, kw_only=True):
     """The functions of an application.
 
     Attributes:
-        name: where they come from, for messages.
+        name: where the functions come from, for messages.
         functions: a module, or an object with the functions as attributes.
         setup: the function that puts the database into the state before the run.
     """
@@ -57,7 +58,7 @@ class Application(Struct, frozen=True, kw_only=True):
     setup: Callable[[], object]
 
     def call_of(self, labels: Sequence[str]) -> AppCall | str:
-        """Return the call that the labels of a transaction name, or why they name none."""
+        """Return the call that a transaction's labels name; if they name none, the reason."""
         why = "it has no label"
         for label in labels:
             found = self._call(label)
@@ -87,11 +88,11 @@ class Application(Struct, frozen=True, kw_only=True):
         except TypeError as error:
             return f"the label {label!r} does not give the arguments of {path}: {error}"
         except ValueError:
-            pass  # a function without a signature
+            pass  # the function has no signature that could be checked
         return AppCall(function, args, kwargs)
 
     def _named(self, path: str) -> Any:
-        """Return the function with a dotted name, or with its last part."""
+        """Return the function to which a dotted name or its last part refers; else ``None``."""
         found = self.functions
         for part in path.split("."):
             found = getattr(found, part, None)
@@ -103,12 +104,12 @@ def application(text: str, setup: str) -> Application:
     """Import the application that a user names.
 
     Args:
-        text: a module or a file, with the name of an object in it if that has the functions:
+        text: a module or a file; if an object in it has the functions, also the name of the object:
             ``bank``, ``bank.py`` or ``bank.py:service``.
         setup: the name of the function that prepares the database.
 
     Raises:
-        IsolangError: it cannot be imported, or has no such object or function.
+        IsolangError: the module cannot be imported, or has no such object or function.
     """
     where, _, name = text.partition(":")
     path = Path(where)
@@ -121,7 +122,7 @@ def application(text: str, setup: str) -> Application:
         sys.path.insert(0, folder)
     try:
         found: Any = import_module(where)
-    except Exception as error:  # of the user's file
+    except Exception as error:  # an error in the user's file
         raise IsolangError(
             f"{text}: cannot be imported ({type(error).__name__}: {error}); "
             "hint: --play FILE.py, MODULE, or FILE.py:OBJECT"
@@ -158,16 +159,17 @@ def require_level(at: str) -> str:
 def play_run(
     predictions: Predictions, app: str, *, setup: str, database: str, folder: Path
 ) -> Foreseen:
-    """Play the predictions of a run on PostgreSQL.
+    """Play the predictions for a run on PostgreSQL.
 
-    The application finds the database by the variables of its environment that libpq reads
-    (``PGHOST`` and others) and ``DATABASE_URL``. They are set before it is imported.
+    The application finds the database through the environment variables of libpq (``PGHOST`` and
+    others) and through ``DATABASE_URL``. These variables are set before the application is
+    imported.
 
     Args:
         predictions: the predictions, at a level of ``LEVELS``.
-        app: the application, as :func:`application` takes it; or ``STATEMENTS``.
+        app: the application in the form that :func:`application` takes, or ``STATEMENTS``.
         setup: the name of the function of the application that prepares the database.
-        database: ``postgres`` for a server of its own, or the URL of a database.
+        database: ``postgres`` to start a new server, or the URL of a database.
         folder: the folder for the recordings.
 
     Raises:
@@ -196,7 +198,7 @@ def play_run(
 
 @contextmanager
 def _environment(url: str) -> Iterator[None]:
-    """Set the variables by which an application finds a database."""
+    """Set the environment variables through which an application finds a database."""
     from psycopg import conninfo
 
     names = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD",
@@ -234,7 +236,7 @@ def _of_application(run: PassedRun, app: Application, url: str, level: str) -> S
 
 
 class _Recorded:
-    """Executes the statements of a recorded transaction on rows of their own."""
+    """Executes the statements of a recorded transaction on separate rows."""
 
     def __init__(self, run: PassedRun, txn: int, url: str) -> None:
         self._url = url
@@ -258,9 +260,10 @@ class _Recorded:
 def _sql(run: PassedRun, steps: Sequence[Access]) -> Iterator[tuple[str, list[object]]]:
     """Yield the SQL that does what one recorded statement did.
 
-    SOUND BECAUSE: a statement that reads and writes a row locks it, and reads its newest version.
-    ``SELECT … FOR UPDATE`` with the write right behind it does the same: nobody writes the row
-    between them, and both wait, or fail, where the one statement does.
+    SOUND BECAUSE: a statement that reads and writes a row locks it, and reads its newest version. A
+    ``SELECT … FOR UPDATE`` that is directly followed by the write has the same effect: no other
+    transaction writes the row between the two statements, and they wait or fail in the same cases
+    as the one statement.
     """
     key = run.history.key
     writes = {key(step.key): step.op for step in steps if step.kind in (c.WRITE, c.APPEND)}
@@ -280,7 +283,7 @@ def _sql(run: PassedRun, steps: Sequence[Access]) -> Iterator[tuple[str, list[ob
 
 
 def _of_statements(run: PassedRun, url: str, level: str) -> Stage:
-    """Return the stage on which the recorded statements play, in a schema of their own."""
+    """Return the stage for playing the recorded statements, in a separate schema."""
     import psycopg
 
     history = run.history
@@ -296,7 +299,7 @@ def _of_statements(run: PassedRun, url: str, level: str) -> Stage:
             recorded, shown=f"{name} {labels}".strip(), sent=tuple(recorded.sent)
         )
 
-    made = False  # whether the schema is there, and is ours
+    made = False  # whether ``setup`` has created the schema
 
     def setup() -> None:
         nonlocal made

@@ -173,7 +173,8 @@ def _judge(one: Isolation) -> None:
         message = str(error)
     else:
         return
-    pytest.fail(message, pytrace=False)  # after the handler, or pytest would print the cause too
+    # Outside of the handler, because otherwise pytest would also print the cause.
+    pytest.fail(message, pytrace=False)
 
 
 def _foreseen(item: pytest.Item) -> str:

@@ -26,7 +26,7 @@ class Refused:
         self._reads: set[tuple[Hashable, str, str]] = set()
 
     def ended(self, session: Hashable, outcome: Outcome, operations: Sequence[Recorded]) -> None:
-        """Store the reads of a transaction that was rolled back, or the writes of any other one."""
+        """Store the reads of a rolled-back transaction, or the writes of any other transaction."""
         for name, key, value in operations:
             if outcome == "aborted" and name == "r":
                 self._reads |= {(session, repr(key), one) for one in _parts(value)}

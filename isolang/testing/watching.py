@@ -26,8 +26,8 @@ class Watches(Recordings):
         """Record an application's transactions through SQLAlchemy, until the test ends.
 
         Args:
-            engine: the engine of the application, for PostgreSQL with psycopg or asyncpg; of an
-                asynchronous engine ``engine.sync_engine``.
+            engine: the engine of the application, for PostgreSQL with psycopg or asyncpg; for an
+                asynchronous engine, its ``sync_engine``.
             mapped: the registry of the application's classes, such as ``Base.registry``.
 
         Returns:
@@ -60,8 +60,8 @@ class Watches(Recordings):
 
         Args:
             conninfo: the PostgreSQL database, as a connection string for ``psycopg.connect``.
-            names: for each table that has another name in the history, that name by the name of the
-                table in the database.
+            names: maps the names of tables in the database to their names in the history, if the
+                two names differ.
             versions: whether to read the log of the database. The log contains the order of
                 versions and the writes of clients that are not watched. docs/versions.md states the
                 privileges that this needs.
