@@ -1,5 +1,6 @@
-// AWDIT's `test` text: `r key value` lines; any run of '-' separates transactions, any run of '=' separates sessions.
-// Nothing is implicit: T0 wrote no number, so a number that no transaction wrote is a thin-air read.
+// AWDIT's `test` text: lines of the form `r key value`. Any run of '-' separates transactions, and any run of '='
+// separates sessions. Nothing is implicit: T0 wrote no number, so a number that no transaction wrote is a thin-air
+// read.
 #include <charconv>
 
 #include "readers/common.hpp"
@@ -46,7 +47,7 @@ class Awdit {
       fail_line(name_, line_, "no operations (got an empty history, expected `r key value` or `w key value`)");
     remarks.emplace_back("lines", line_);
     remarks.emplace_back("separators", separators);
-    // Separators with nothing between them make neither a transaction nor a session.
+    // Separators without an operation between them make neither a transaction nor a session.
     remarks.emplace_back("idle_separators", separators - (h_.transactions() - 1));
   }
 

@@ -70,11 +70,11 @@ class Written {
   std::vector<std::uint64_t> all_;
 };
 
-// What the reads of one key say about its value before the history.
+// The evidence from the reads of one key about its value before the history.
 struct Told {
   std::int64_t op = kNothing;     // the read that decides
   std::int64_t other = kNothing;  // a read of another value, if both reads are of unknown outcome
-  std::int64_t nil = kNothing;    // a read of nil, which a delete may explain, too
+  std::int64_t nil = kNothing;    // a read of nil, which a delete may also explain
   bool certain = false;
 };
 
@@ -100,14 +100,16 @@ class Search {
     }
   }
 
-  // Returns the elements of a list read before the first element that some transaction appended.
+  // Returns the elements of a list read that come before the first element that some transaction
+  // appended.
   std::span<const std::int32_t> beginning(std::int64_t op) const {
     const auto list = elements(h_, op);
     std::size_t size = 0;
     while (size < list.size() && !written_.has(h_.op_key[op], list[size])) ++size;
     return list.first(size);
   }
-  // Returns whether a read shows a value of T0, because no transaction wrote the value or because the read says so.
+  // Returns whether a read shows a value of T0, either because no transaction wrote the value or because the read names
+  // T0.
   bool of_initial(std::int64_t op) const {
     if (h_.kind(op) != OpKind::read || h_.op_value[op] == kUnknownValue) return false;
     const std::int64_t source = h_.op_source[op];
@@ -189,14 +191,14 @@ class Beginnings {
 }  // namespace
 
 Before take_unwritten_for_initial(History& h) {
-  unname_sources(h);  // the sources are named once it is known what T0 wrote
+  unname_sources(h);  // sources are named again once the writes of T0 are known
   Search search(h);
   search.run();
   Before before;
   before.open = search.open();
   if (!before.open.empty()) return before;
   std::unordered_map<std::int32_t, std::vector<std::int32_t>> lists;
-  std::vector<std::int64_t> others;  // reads of another value that T0 would have had to write, too
+  std::vector<std::int64_t> others;  // reads of other values that T0 would also have had to write
   for (std::int64_t op = 0; op < h.operations(); ++op) {
     const std::int32_t key = h.op_key[op];
     const std::int64_t told = search.told(key).op;

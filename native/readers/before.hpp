@@ -1,14 +1,15 @@
-// What was there before a history begins: rows and lists that nobody in the history wrote.
+// The values that existed before a history begins: rows and lists that no transaction of the history wrote.
 //
-// THE RULE. A key holds at most one value that nobody in the history wrote. T0 wrote this value, so it is the first in
-// the key's version order. nil, and the empty list, are also such a value, unless somebody deleted the row. The first
-// committed read that shows such a value determines which one it is; if no committed read does, a read of unknown
-// outcome. For a list, it is the part before the first element that a transaction appended. A read of a different such
-// value reads a version of T0 that does not exist.
+// THE RULE. A key holds at most one value that no transaction of the history wrote. T0 wrote this value, so it is the
+// first in the key's version order. nil, and the empty list, are also such a value, unless some transaction deleted the
+// row. The first committed read that shows such a value decides which one it is. If no committed read shows one, a read
+// of unknown outcome decides. For a list, the value is the part before the first element that a transaction appended. A
+// read of a different such value reads a version of T0 that does not exist.
 //
-// A value that somebody wrote belongs to that write, even if the write failed or was aborted.
+// A value that some transaction wrote belongs to that write, even if the write failed or was aborted.
 //
-// A stream that is joined in the middle is read by the same rule, and what its last cut left takes the place of T0.
+// A stream that is joined in the middle is read by the same rule, with the values that its last cut left in place of
+// T0.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -22,17 +23,17 @@ namespace isolang {
 inline constexpr std::string_view kWithoutBeginning = "#without-what-was-there";
 
 struct Before {
-  std::int64_t registers = 0, lists = 0;  // how many held something
-  // Two reads of a key that are both of unknown outcome, so nothing decides between them. The history is then
-  // unchanged.
+  std::int64_t registers = 0, lists = 0;  // numbers of keys that held a value
+  // Empty, or two reads of one key with different values, if no committed read decides between them. In the latter
+  // case, the history is unchanged.
   std::vector<std::int64_t> open;
 };
 // Makes T0 write what no transaction wrote, instead of nil. Keys whose initial value is declared keep that value.
 // Predicates must be lowered after this.
 Before take_unwritten_for_initial(History& history);
 
-// Removes these first elements from all reads of the list. A read of a list that begins otherwise gets an element that
-// nobody appended.
+// Removes these first elements from all reads of the list. If a read of the list does not begin with them, it gets an
+// element that no transaction appended.
 void begin_list_with(History& history, std::int32_t key, std::span<const std::int32_t> atoms);
 
 }  // namespace isolang

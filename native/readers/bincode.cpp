@@ -1,4 +1,5 @@
-// The old dbcop's history.bincode: bincode 1.x of nested vectors, little-endian, every count a u64, no magic.
+// The history.bincode of the old dbcop: bincode 1.x of nested vectors, little-endian. Every count is a u64, and the
+// file has no magic number.
 #include <bit>
 #include <cstring>
 
@@ -32,8 +33,7 @@ class Bincode {
     return byte != 0;
   }
 
-  // Reads a count of things of at least `least` bytes each. A count that needs more than the remaining bytes is an
-  // error.
+  // Reads a count of items of at least `least` bytes each. Fails if that many items need more than the remaining bytes.
   std::uint64_t count(const char* what, std::uint64_t least) {
     const std::int64_t where = at();
     const std::uint64_t n = number(what);
@@ -52,7 +52,7 @@ class Bincode {
     return std::string(view);
   }
 
-  // The bytes of the events have already been counted, so this does not check the length again.
+  // The bytes of the events have already been counted, so the length is not checked again.
   std::uint64_t raw_number() {
     std::uint64_t n = 0;
     if constexpr (std::endian::native == std::endian::little) {
@@ -86,7 +86,7 @@ Reading read_bincode(std::string_view data, const std::string& name, Budget& bud
   History& h = out.history;
   for (const char* field :
        {"params.id", "params.n_node", "params.n_variable", "params.n_transaction", "params.n_event"})
-    // u64, kept as text because nothing is computed from it
+    // These are u64, and are kept as text because they are not used for computing.
     out.remarks.emplace_back(field, std::to_string(in.number(field)));
   for (const char* field : {"info", "start", "end"}) out.remarks.emplace_back(field, in.text(field));
 
@@ -143,7 +143,7 @@ Reading read_bincode(std::string_view data, const std::string& name, Budget& bud
   out.remarks.emplace_back("failed_transactions", failed_txns);
   out.remarks.emplace_back("empty_transactions", empty_txns);
   out.remarks.emplace_back("empty_sessions", empty_sessions);
-  // `dbcop generate` writes a plan in the same layout: in a plan nothing has succeeded, because nothing was tried.
+  // `dbcop generate` writes a plan in the same layout. In a plan, no event has succeeded, because none was tried.
   out.remarks.emplace_back("plan", h.transactions() > 0 && failed_txns == h.transactions() &&
                                        failed_events == h.operations());
   return out;

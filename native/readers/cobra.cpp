@@ -1,11 +1,10 @@
 // Cobra's client logs: big-endian records without separators, one file for each client. Write ids say which write a
 // read returned.
 //
-// Two kinds of logs share the layout. In *genuine* logs, each write has an id of its own, and a read names the
-// transaction and the write. That write is its source, which the value of the read must not contradict. In the
-// *duplicate-value variant*, every write has the id 0xabddefee and is only (key, value), so reads match by value. The
-// data shows which kind a log is. A history with both kinds is refused, because neither way of reading it would be
-// right.
+// Two kinds of logs share the layout. In *genuine* logs, each write has a unique id, and a read names the transaction
+// and the write. That write is its source, and the value of the read must not contradict it. In the *duplicate-value
+// variant*, every write has the id 0xabddefee and consists only of (key, value), so reads match by value. The data
+// shows which kind a log is. A history with both kinds is refused, because neither way of reading it would be right.
 
 #include "readers/common.hpp"
 
@@ -196,7 +195,7 @@ class Cobra {
     return h_.op_start[t] <= op && op < h_.op_start[t + 1];
   }
 
-  // Notes that a write, or a read of one, shows which kind of logs these are.
+  // Records that a write, or a read of one, shows which kind of logs these are.
   void told(bool universal, std::int64_t at) {
     bool& seen = universal ? universal_ : genuine_;
     if (!seen) (universal ? first_universal_ : first_genuine_) = {file_, at};
@@ -244,7 +243,7 @@ Reading read_cobra(const std::vector<NamedBytes>& files, bool timestamps, Budget
   try {
     Cobra(files, timestamps, out.history, budget).run(out.remarks);
   } catch (const ReadError& error) {
-    // The logs do not say whether they have timestamps. If they can be read the other way, say so in the message.
+    // The logs do not state whether they have timestamps. If they can be read in the other way, the message says so.
     bool other = true;
     try {
       Reading ignored;

@@ -1,4 +1,4 @@
-// What the readers share: messages, the size limit, and fast interning of numbers.
+// Helpers that all readers use: messages, the size limit, and fast interning of numbers.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,17 +9,19 @@
 
 namespace isolang {
 
-// Throw with a message "NAME: line 12: what", or without the name if the caller did not give one.
+// Throw an error with the message "NAME: line 12: what". Without a name, the message begins at
+// "line".
 [[noreturn]] void fail_line(const std::string& name, std::int64_t line, const std::string& what);
 [[noreturn]] void fail_byte(const std::string& name, std::int64_t byte, const std::string& what);
-// Throws with a message "NAME: WHERE: what", for a place that is more than a line or a byte.
+// Throw an error with the message "NAME: WHERE: what", for a place that is more than a line or a
+// byte.
 [[noreturn]] void fail_at(const std::string& name, const std::string& where, const std::string& what, std::int64_t line);
 [[noreturn]] void unsupported_line(const std::string& name, std::int64_t line, const std::string& what);
 [[noreturn]] void unsupported_byte(const std::string& name, std::int64_t byte, const std::string& what);
 
-// Returns input bytes as they may appear in a message: short, printable, in quotes.
+// Returns input bytes in the form that messages use: short, printable, in quotes.
 std::string quoted(std::string_view text);
-// Does the same for one byte of a binary file: 'S' (0x53) or 0xff.
+// Returns one byte of a binary file in the form that messages use, such as 'S' (0x53) or 0xff.
 std::string quoted_byte(unsigned char byte);
 
 // Below this size, every index that a reader makes (atoms, transactions, lists) fits 31 bits: a transaction takes at
@@ -27,8 +29,8 @@ std::string quoted_byte(unsigned char byte);
 inline constexpr std::uint64_t kMaxInput = std::uint64_t{16} << 30;
 void check_size(const std::string& name, std::uint64_t bytes);
 
-// The atoms of numbers. A small number, as nearly all are in practice, takes one array access; other numbers take one
-// probe of a hash table.
+// Interns numbers as atoms. A small number, as nearly all are in practice, takes one array access; any other number
+// takes one probe of a hash table.
 class Numbers {
  public:
   explicit Numbers(Atoms& atoms) : atoms_(&atoms), small_(1024, -1) {}

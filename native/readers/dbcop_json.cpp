@@ -44,7 +44,7 @@ class DbcopJson {
   }
 
  private:
-  // Marks the value at this place, for the message if the value turns out to be something else.
+  // Marks the value at this place. If the value turns out to be wrong, the message names the place.
   Forms::Mark start() {
     json_.blank();
     return json_.mark();
@@ -180,7 +180,7 @@ class DbcopJson {
     return n;
   }
 
-  void unknown() {  // call at the name of a field
+  void unknown() {  // call this at the name of a field
     std::string field(json_.word());
     if (std::ranges::find(unknown_fields_, field) == unknown_fields_.end()) unknown_fields_.push_back(std::move(field));
     json_.skip();

@@ -108,7 +108,7 @@ void Forms::expected(const std::string& what, const std::string& hint) const {
   fail("expected " + what + " (got " + here() + ")" + (hint.empty() ? "" : "; hint: " + hint));
 }
 
-// At ';' or '#': true if it was skipped.
+// Skips a comment or a discarded form at ';' or '#'. Returns whether there was one.
 bool Forms::slow_blank() {
   if (*p_ == ';') {
     const auto* newline = static_cast<const char*>(std::memchr(p_, '\n', static_cast<std::size_t>(end_ - p_)));
@@ -116,7 +116,8 @@ bool Forms::slow_blank() {
     return true;
   }
   if (end_ - p_ < 2 || p_[1] != '_') return false;
-  // `#_ #_ a b` discards both a and b. Counted rather than recursive: the input decides how many there are.
+  // `#_ #_ a b` discards both a and b. The discards are counted instead of handled by recursion, because the input
+  // decides how many there are.
   std::int64_t pending = 0;
   while (true) {
     while (p_ < end_ && (class_of(*p_) == Class::blank || class_of(*p_) == Class::newline))
@@ -200,7 +201,7 @@ void Forms::skip() {
   }
 }
 
-// Only what was already seen to be a string is called this way: p_ is after the opening quote.
+// Reads the rest of a string. It is called only at a string, with p_ after the opening quote.
 std::string_view Forms::string() {
   const char* const start = p_;
   const Mark quote{start - 1, line_};
@@ -316,7 +317,8 @@ bool Forms::integer(std::int64_t& n) {
   return true;
 }
 
-// A token that starts like a number. True: an integer of 64 bits, in `natural`, `negative`; false: `text` is canonical.
+// Parses a token that begins like a number. Returns true for an integer of 64 bits, which is then in `natural` and
+// `negative`. Otherwise, returns false, and `text` is the canonical text.
 bool Forms::number(std::string_view token, std::string& text, std::uint64_t& natural, bool& negative) const {
   negative = token[0] == '-';
   std::string_view digits = token;
@@ -346,7 +348,7 @@ bool Forms::number(std::string_view token, std::string& text, std::uint64_t& nat
   double value = 0;
   const auto [stop, error] = std::from_chars(body.data(), body.data() + body.size(), value);
   if (stop != body.data() + body.size() || error == std::errc::invalid_argument) bad("a malformed number");
-  if (decimal || error != std::errc{}) return false;  // arbitrary precision, or beyond a double: as written
+  if (decimal || error != std::errc{}) return false;  // arbitrary precision, or too large for a double: unchanged
   text = text_of(negative && value != 0 ? -value : value);  // -0.0 equals 0.0
   return false;
 }
@@ -385,8 +387,8 @@ std::int32_t Forms::slow_atom(Atoms& atoms, Numbers& numbers) {
   return atoms.intern_text(AtomKind::other, text);
 }
 
-// Appends the canonical text. Two forms that EDN calls equal get the same text: one blank separates elements, lists
-// become vectors (Clojure's =), and the elements of sets and maps are in the order of their texts.
+// Appends the canonical text. Two forms that are equal in EDN get the same text: one blank separates elements, lists
+// become vectors (Clojure's =), and the elements of sets and maps are sorted by their texts.
 void Forms::canonical(std::string& out, int depth) {
   if (depth > kDeepest) fail("a value nested more than 64 deep");
   blank();

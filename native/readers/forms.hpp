@@ -1,7 +1,7 @@
-// A hand-written reader of EDN forms over bytes in memory, and of JSON as a dialect of EDN.
+// A hand-written reader of EDN forms over bytes in memory. It also reads JSON, as a dialect of EDN.
 //
 // JSON is read as EDN in which ':' is a blank and map keys are strings. So `{"type":"ok","value":[["w","x",1]]}` is the
-// same sequence of forms as `{"type" "ok" "value" [["w" "x" 1]]}`, and only `null` needs a word of its own. Whether the
+// same sequence of forms as `{"type" "ok" "value" [["w" "x" 1]]}`, and only `null` needs special treatment. Whether the
 // text is JSON, including its commas and colons, is checked beforehand (json_syntax.cpp).
 #pragma once
 #include <array>
@@ -43,9 +43,9 @@ class Forms {
   // Returns the bytes from a mark to here.
   std::string_view since(Mark mark) const { return {mark.p, static_cast<std::size_t>(p_ - mark.p)}; }
 
-  // Skips what separates forms: blanks, commas, `;` comments, and `#_` with the form that it discards. Then peek() is
-  // the first character of a form or a closing bracket, or 0 at the end (see at_end(), because a NUL byte is not a form
-  // either).
+  // Skips everything that separates forms: blanks, commas, `;` comments, and `#_` with the form that it discards.
+  // Afterwards, peek() returns the first character of a form, a closing bracket, or 0 at the end. To tell the end from
+  // a NUL byte, which is not a form either, call at_end().
   void blank() {
     while (p_ < end_) {
       const Class c = class_of(*p_);
@@ -64,7 +64,8 @@ class Forms {
   void next() { ++p_; }  // passes a bracket that peek() showed
   bool at_tag() const { return end_ - p_ >= 2 && p_[0] == '#' && is_letter(p_[1]); }
 
-  // Reads the characters up to the next blank, bracket, quote or `;`: a keyword with its colon, a symbol, or a number.
+  // Reads the characters up to the next blank, bracket, quote or `;`. They are a keyword with its colon, a symbol, or a
+  // number.
   std::string_view token() {
     const char* const start = p_;
     while (p_ < end_ && in_token(*p_)) ++p_;
@@ -74,8 +75,8 @@ class Forms {
   // the form is none of these.
   std::string_view word();
 
-  // Interns the form here as one scalar: 1, "a", :k and nil as such, any other form (true, 1.5, [1 2], #inst "…") by
-  // its canonical text.
+  // Interns the form here as one scalar. 1, "a", :k and nil are interned as such, and any other form (true, 1.5, [1 2],
+  // #inst "…") by its canonical text.
   std::int32_t atom(Atoms& atoms, Numbers& numbers) {
     const char* q = p_;
     const bool negative = q < end_ && *q == '-';
@@ -93,7 +94,7 @@ class Forms {
   void text_of_form(std::string& out) { canonical(out, 0); }
   // Reads the integer here, if there is one that fits 64 bits. Returns whether it did.
   bool integer(std::int64_t& n);
-  // These do the same for unsigned numbers and for the words of JSON.
+  // These functions do the same for unsigned numbers and for the words of JSON.
   bool natural(std::uint64_t& n) {
     const auto [stop, error] = std::from_chars(p_, end_, n);
     if (error != std::errc{} || (*p_ == '0' && stop - p_ > 1) || (stop < end_ && in_token(*stop))) return false;
@@ -105,17 +106,16 @@ class Forms {
     return take(value ? std::string_view("true") : std::string_view("false"));
   }
   bool null() { return take("null"); }
-  // Reads the name of a field, or another word in quotes, if it is this word. Returns whether it did.
+  // Reads the name of a field, or another word in quotes, if it is the given word. Returns whether it was.
   template <std::size_t size>
   bool name(const char (&word)[size]) {
     if (static_cast<std::size_t>(end_ - p_) <= size || *p_ != '"' || p_[size] != '"') return false;
-    // of constant size, which makes it one or two comparisons
+    // The size is constant, so this becomes one or two comparisons.
     if (std::memcmp(p_ + 1, word, size - 1) != 0) return false;
     p_ += size + 1;
     return true;
   }
-  // Read [ element, … ] and { "field": value, … } of JSON. The given function reads one element, or one name and its
-  // value.
+  // Read [ element, … ] and { "field": value, … } of JSON. The function reads one element, or one name and its value.
   template <typename Element>
   void array(Element&& element) {
     next();
@@ -135,11 +135,11 @@ class Forms {
     }
     next();
   }
-  // Skips the form here, however deep.
+  // Skips the form here, however deeply it is nested.
   void skip();
 
   [[noreturn]] void fail(const std::string& what) const { fail_line(name_, line_, what); }
-  // "expected X (got Y at column N)" about the text at this place.
+  // Fails with "expected X (got Y at column N)", where Y is the text at this place.
   [[noreturn]] void expected(const std::string& what, const std::string& hint = "") const;
   std::string shown();  // the form at this place, quoted and passed over, for a message
   std::string here() const;  // the token or bracket at this place, quoted, and its column, from 1, in bytes

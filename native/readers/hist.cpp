@@ -1,4 +1,5 @@
-// dbcop's .hist text: `[x:=1 y==2] [x==?]!`, comments after `//`, lines of dashes between sessions.
+// dbcop's .hist text: `[x:=1 y==2] [x==?]!`. Comments follow `//`, and lines of dashes separate
+// sessions.
 #include <charconv>
 
 #include "readers/common.hpp"

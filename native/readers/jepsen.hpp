@@ -1,4 +1,5 @@
-// Jepsen's operation maps, one record for each, before invocations are paired with completions.
+// The operation maps of Jepsen, one record for each map, before invocations are paired with
+// completions.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -77,15 +78,15 @@ struct Operations {
   std::int64_t unlike_lines = 0;    // the line of the first map that does not have a line of its own; 0 if all have
 };
 
-// The state for a block of a file that is read piece by piece. The maps of invocations that are open from earlier
-// blocks are put in front of the block again, each on its own line, in their order.
+// The state of the reader before a block of a file that is read piece by piece. The maps of invocations that earlier
+// blocks left open are put in front of the block again, in their order, each on a line of its own.
 struct Following {
   std::int32_t file = 0;
   std::int64_t carried_bytes = 0;  // length of the maps in front
-  // For each map in front: the file and byte where it was read, when it was, and the number of its transaction.
+  // For each map in front: the file and byte where it was read, its moment, and the number of its transaction.
   std::vector<std::int64_t> carried_file, carried_offset, carried_moment, carried_number;
-  // What comes before the block itself: the lines and bytes of its file, the bytes of all files, and the transactions
-  // begun.
+  // Counts before the block itself: the lines and bytes of its file, the bytes of all files, and the transactions that
+  // have begun.
   std::int64_t lines = 0, bytes = 0, moment = 0, begun = 0;
   bool by_time = false;   // begins and ends are :time, which all maps must have
   bool by_index = false;  // transactions are numbered by :index
@@ -93,17 +94,17 @@ struct Following {
   std::int64_t front = kTimeUnknownBegin;  // the latest :time of the earlier maps
   bool json = false;      // whether the earlier maps were JSON
   int has_process = -1;   // whether the earlier maps had a :process; -1 if there were none
-  // Results for each transaction: the places of its invocation and of its completion, and when it was completed,
-  // whatever the outcome; or -1.
+  // Results, one for each transaction: the places of its invocation and of its completion, and the moment when it was
+  // completed, with whatever outcome. -1 if there is none.
   std::vector<std::int64_t> invoked_at, completed_at, completed_when;
 };
 
-// Pass 1: bytes → operation maps. The atoms go to `history`.
+// Pass 1 turns bytes into operation maps. It interns the atoms in `history`.
 Operations parse(std::string_view data, const std::string& name, History& history, Budget& budget,
                  std::int64_t first_line = 1, bool json = false);
 
-// Pass 2: operation maps → transactions of `history`. In a block of a file, places are bytes, times are bytes of all
-// files (or :time), and predicate reads are not lowered, because other blocks have other rows.
+// Pass 2 turns operation maps into transactions of `history`. In a block of a file, places are bytes, and times are
+// bytes of all files (or :time). Predicate reads are then not lowered, because other blocks have other rows.
 void pair(const Operations& operations, const std::string& name, History& history, Remarks& remarks, Budget& budget,
           Following* following = nullptr);
 

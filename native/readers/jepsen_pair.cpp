@@ -2,21 +2,20 @@
 //
 // The history claims the following, and does *not* claim more where less is known:
 // - :ok is committed, with the completion's micro-operations. :fail is aborted, with the invocation's micro-operations:
-//   its writes are the aborted writes, and what its reads returned is not known. :info, or no completion, is
+//   its writes are the aborted writes, and the results of its reads are unknown. :info, or no completion, is
 //   indeterminate.
 // - Real time is the order of the maps, or of :index if every map has one and no two are equal. A transaction begins at
 //   its invocation and ends at its :ok or :fail. A completion without an invocation begins at an unknown time, and an
 //   indeterminate transaction ends at an unknown time. Without any :invoke, the history has no real time.
 // - A process has one open operation at a time, as in Jepsen. If a process has several, each of its transactions is a
-//   session of its own, and a completion belongs to the invocation with the same micro-operations; it is an error if
+//   separate session, and a completion belongs to the invocation with the same micro-operations. It is an error if
 //   there is not exactly one.
-// - After :info, a process continues as a new session, because the transaction may take effect later than what follows
-//   it.
+// - After :info, a process continues as a new session, because the transaction may take effect later than the
+//   operations that follow it.
 // - Operations of clients with another :f are skipped and counted, if there are also transactions.
-// - A :fail or :info without an invocation and without micro-operations says nothing. It is counted and makes no
+// - A :fail or :info without an invocation and without micro-operations has no meaning. It is counted and makes no
 //   transaction.
-// - Without any :process, each transaction is a session of its own, and a completion belongs to the only open
-//   invocation.
+// - Without any :process, each transaction is a separate session, and a completion belongs to the only open invocation.
 #include <algorithm>
 #include <numeric>
 
@@ -34,7 +33,8 @@ struct Transaction {
   std::int32_t process = 0;  // dense number
 };
 
-// Returns which reads and writes express most of what an operation on a whole object does.
+// Returns advice on which reads and writes express most of the effect of an operation on a whole
+// object.
 std::string nearest_model(std::string function) {
   std::erase_if(function, [](char c) { return c == ':' || c == '"'; });  // of EDN, of JSON
   if (function == "enqueue" || function == "dequeue" || function == "drain")
@@ -89,7 +89,8 @@ class Pairing {
   }
 
  private:
-  // Sorts by :index if every map has one and they differ; else keeps the order of the file.
+  // Sorts by :index if every map has one and they all differ. Otherwise, keeps the order of the
+  // file.
   void in_order() {
     order_.resize(ops_.size());
     std::iota(order_.begin(), order_.end(), std::size_t{0});
@@ -117,7 +118,7 @@ class Pairing {
     by_index_ = true;
   }
 
-  // What the blocks together say of :index is for their reader to judge.
+  // Adds remarks on :index in this block. The reader of the blocks judges them together.
   void follow_index(std::size_t indexed) {
     const std::size_t first = f_->carried_offset.size();
     bool increasing = true, contiguous = true;
@@ -151,7 +152,8 @@ class Pairing {
     by_index_ = f_->by_index && indexed == ops_.size();
   }
 
-  // A block of a file can be read by itself only if each map has a line, and all agree on what a session is.
+  // Checks that the block can be read by itself. For this, each map needs a line of its own, and either all maps or
+  // none must have a :process.
   void check_block() {
     const auto carried = f_->carried_offset.size();
     if (in_.enclosed)
@@ -176,7 +178,8 @@ class Pairing {
     if (ops_.size() < carried) throw std::logic_error("fewer maps than were carried");
   }
 
-  // Where an operation stands, for the columns: its line, or its byte in a file that is followed.
+  // Returns the place of an operation for the columns: its line, or its byte in a file that is
+  // followed.
   std::int64_t place(std::int64_t number) const {
     const Operation& op = ops_[idx(number)];
     if (f_ == nullptr) return op.line;
@@ -188,7 +191,7 @@ class Pairing {
     if (f_ == nullptr) return 0;
     return idx(number) < f_->carried_file.size() ? static_cast<std::int32_t>(f_->carried_file[idx(number)]) : f_->file;
   }
-  // When an operation was, in the order of the file: its number, or its byte in a file that is followed.
+  // Returns the moment of an operation in the order of the file: its position, or its byte in a file that is followed.
   std::int64_t moment(std::int64_t number, std::int64_t position) const {
     if (f_ == nullptr) return position;
     return idx(number) < f_->carried_moment.size() ? f_->carried_moment[idx(number)]
@@ -223,7 +226,7 @@ class Pairing {
       return;
     }
     if (open.empty()) {
-      if (op.value_kind != Value::micro_ops) {  // :fail or :info of nothing
+      if (op.value_kind != Value::micro_ops) {  // a :fail or :info without an invocation
         ++strays_;
         return;
       }
@@ -240,7 +243,8 @@ class Pairing {
     if (op.value_kind == Value::other) ++odd_values_;
   }
 
-  // What an :init wrote is there before all else; without one, the initial state is unknown.
+  // Checks that an :init succeeded and precedes all other transactions. Its writes are the initial
+  // state; without an :init, the initial state is unknown.
   void become_initial(const Operation& op) const {
     if (op.type != Type::ok)
       fail_line(name_, op.line, "an :init whose outcome is not :ok (expected the state that was there at first)");
@@ -257,7 +261,7 @@ class Pairing {
     return static_cast<std::int64_t>(transactions_.size()) - 1;
   }
 
-  // Which of the open transactions of a process an operation completes.
+  // Finds the open transaction of a process that an operation completes.
   std::ptrdiff_t which(const std::vector<std::int64_t>& open, const Operation& op) const {
     if (open.size() == 1) return 0;
     std::ptrdiff_t found = -1;
@@ -283,7 +287,7 @@ class Pairing {
                   "hint: one operation at a time per :process");
   }
 
-  // The completion counts; but a client whose :ok is about other keys than its :invoke deserves a remark.
+  // Counts a client whose :ok has other keys than its :invoke. The completion is used, but this deserves a remark.
   void compare(const Operation& invoked, const Operation& done) {
     if (alike(invoked, done)) return;
     if (differing_ == 0) first_differing_ = done.line;
@@ -314,7 +318,7 @@ class Pairing {
                                                : Status::indeterminate;
     ++counts_[static_cast<std::size_t>(completion == nullptr ? Type::missing : type)];
 
-    // Whose micro-operations count.
+    // Chooses the map whose micro-operations are used.
     const Operation* from = completion;
     if (status == Status::aborted && invocation != nullptr) from = invocation;
     if (status == Status::indeterminate && invocation != nullptr &&
@@ -360,7 +364,8 @@ class Pairing {
       }
       OpKind kind = op.kind;
       std::int32_t value = op.value;
-      // An :invoke does not know what its reads will return, whatever it says; nil in :info and :fail is "not known".
+      // An :invoke cannot know the results of its reads, whatever it states. nil in :info and :fail means that a result
+      // is not known.
       const bool unknown = !is_write(kind) && status != Status::committed &&
                            (from->type == Type::invoke || (kind == OpKind::read && value == kNil));
       if (unknown) {
@@ -385,8 +390,8 @@ class Pairing {
     versions(*from, completion, status);
   }
 
-  // Of the transaction begun last, whose operations are those of `from`. One that did not commit may
-  // have done fewer.
+  // Sets the versions of the last begun transaction, whose operations are those of `from`. A transaction that did not
+  // commit may state fewer of them.
   void versions(const Operation& from, const Operation* completion, Status status) {
     const auto count = [](const Operation& op) { return op.versions_last - op.versions_first; };
     const Operation& said = completion != nullptr && count(*completion) > 0 ? *completion : from;
@@ -417,7 +422,8 @@ class Pairing {
     h_.versions_ordered = in_.ordered_line > 0;
   }
 
-  // Transactions are counted from 1, as they begin.
+  // Returns the number of the next transaction. Transactions are numbered from 1, in the order in
+  // which they begin.
   std::int64_t ordinal_number() const {
     const std::int64_t t = h_.transactions();
     if (f_ == nullptr) return t + 1;
@@ -425,7 +431,8 @@ class Pairing {
     return t < carried ? f_->carried_number[idx(t)] : f_->begun + t - carried + 1;
   }
 
-  // What one of the two maps of a transaction says, or both.
+  // Returns a field that one or both maps of a transaction state. If both state it, they must
+  // agree.
   std::int32_t said(const Operation* invocation, const Operation* completion, std::int32_t Operation::*what,
                     const char* field) const {
     std::int32_t found = 0;
@@ -438,14 +445,15 @@ class Pairing {
     return found;
   }
 
-  // Of the transaction begun last: what one of its two maps says, or both.
+  // Sets the group of the last begun transaction, if one of its maps states one.
   void group(const Operation* invocation, const Operation* completion) {
     const std::int32_t found = said(invocation, completion, &Operation::group, ":group");
     if (found == kNil) ++groupless_;
     if (found != kNil) h_.set_group(h_.transactions() - 1, found);
   }
 
-  // Of the transaction begun last. One that is indeterminate may say more than it knows to be sent.
+  // Sets the times of the operations of the last begun transaction and of its COMMIT. A transaction
+  // that did not commit may state times for fewer operations.
   void times_of_operations(const Operation& op, Status status) {
     const std::size_t given = op.times_last - op.times_first, asked = op.last - op.first;
     if (given == 0 && !op.has_commit) return;
@@ -471,8 +479,8 @@ class Pairing {
     ++timed_;
   }
 
-  // Where operations have times, they and the transactions have them by one clock, :time, if every map
-  // has it.
+  // If operations have times, also takes the times of transactions from :time, so that all use one clock. This is
+  // possible only if every map has a :time.
   void take_times() {
     by_time_ = f_ != nullptr ? f_->by_time : timed_ > 0 && h_.has_time;
     for (const Transaction& t : transactions_)
@@ -500,7 +508,7 @@ class Pairing {
     h_.end_statement();
   }
 
-  // By how much :time is behind what it was before, at most.
+  // Returns by how much :time is at most behind an earlier :time.
   std::int64_t behind() const {
     std::int64_t front = f_->front, most = 0;
     for (std::size_t i = f_->carried_offset.size(); i < ops_.size(); ++i) {
@@ -515,7 +523,8 @@ class Pairing {
     return most;
   }
 
-  // :time is not used for the order; whether it agrees with it is worth knowing.
+  // Adds remarks on :time. It does not determine the order, but it is useful to know whether it
+  // agrees with the order.
   void time_remarks() {
     std::int64_t with_time = 0, least = 0, most = 0, previous = 0, back = 0, first_back = 0;
     for (const std::size_t i : order_) {

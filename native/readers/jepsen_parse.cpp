@@ -1,4 +1,4 @@
-// Pass 1 over Jepsen's EDN and JSON: one record for each operation map, with micro-operations in flat arrays.
+// Pass 1 over Jepsen's EDN and JSON. It makes one record for each operation map, with micro-operations in flat arrays.
 #include <algorithm>
 
 #include "readers/jepsen.hpp"
@@ -92,7 +92,7 @@ class Parser {
         if (forms_.at_end())
           forms_.fail("the file ends inside the operation map of line " + std::to_string(op.line) +
                       " (expected '}'); hint: truncated");
-        forms_.skip();  // this reader knows no keys of another type
+        forms_.skip();  // keys of other types have no meaning here
         forms_.blank();
         forms_.skip();
         continue;
@@ -188,7 +188,8 @@ class Parser {
     forms_.skip();
     const std::string_view text = forms_.since(start);
     if (text == "nil" || (forms_.json() && text == "null")) return;
-    // A client written in another way (1.0, "3") must not pass for a nemesis: its operations would vanish.
+    // A client with a number in another form (1.0, "3") must not be taken for a nemesis, because its operations would
+    // vanish.
     const std::size_t digit = text.find_first_not_of("\"-+");
     if (digit != std::string_view::npos && text[digit] >= '0' && text[digit] <= '9') {
       forms_.back_to(start);
@@ -262,7 +263,7 @@ class Parser {
     op.times_last = out_.times.size();
   }
 
-  // Reads one version or nil for each operation; or :ordered, which describes the whole history.
+  // Reads one version or nil for each operation, or :ordered, which applies to the whole history.
   bool versions(Operation& op) {
     op.versions_first = op.versions_last = out_.versions.size();
     const char c = forms_.peek();
@@ -287,8 +288,8 @@ class Parser {
     return false;
   }
 
-  // :value comes before :process often enough, and that of a process that is not a client may hold anything: so this
-  // only remembers that it is not a list of micro-operations; accept() decides.
+  // Reads :value. It often precedes :process, and a process that is not a client may have anything as its :value.
+  // Therefore a :value that is not a list of micro-operations is only recorded here, and accept() decides.
   void value(Operation& op) {
     const auto start = forms_.mark();
     const std::size_t ops = out_.micro_ops.size(), lists = out_.list_start.size(), elements = out_.list_values.size();
@@ -319,7 +320,8 @@ class Parser {
     if (wrong_.what == nullptr) wrong("a :value that is not a vector of micro-operations", start);
   }
 
-  // [key [[:r …] …]] of jepsen.independent: keys of this history are then pairs of both keys.
+  // Reads [key [[:r …] …]] of jepsen.independent. The keys of this history are then pairs of both
+  // keys.
   bool independent(char close) {
     forms_.next();
     forms_.blank();
@@ -348,7 +350,8 @@ class Parser {
     return history_.key_atoms.intern_text(AtomKind::other, pair_);
   }
 
-  // Returns false, with the reason in wrong_, when the form here is something else.
+  // Reads micro-operations. If the form here is something else, returns false and puts the reason
+  // into wrong_.
   bool micro_ops(char close) {
     forms_.next();
     for (forms_.blank(); forms_.peek() != close; forms_.blank()) {
@@ -537,7 +540,7 @@ class Parser {
     op.last = out_.micro_ops.size();
   }
 
-  // Counts an operation that is not a transaction. Such operations are never judged.
+  // Counts an operation that is not a transaction. Such operations are never judged, only reported.
   void skip_function(const Operation& op) {
     constexpr std::size_t kMaxFunctions = 8;
     if (out_.skipped++ == 0) out_.skipped_line = op.line;
@@ -560,7 +563,7 @@ class Parser {
     const char* what = nullptr;
     Forms::Mark at{};
     std::string_view got;
-  } wrong_;  // why the :value of the present map is not a list of micro-operations
+  } wrong_;  // the reason why the present :value is not a list of micro-operations
   std::string f_;      // :f of the present map, if that is not :txn
   std::vector<std::string> transactions_;  // other values of :f under which there were micro-operations
   Forms::Mark map_{};         // :value of the present map, if that is a map

@@ -1,8 +1,8 @@
-// Checks whether a text is JSON (RFC 8259), in one pass and without storing what it passes.
+// Checks whether a text is JSON (RFC 8259), in one pass and without storing it.
 //
-// The reader of forms takes commas and colons for blanks, as EDN does with commas. In JSON they are not blanks, and a
-// log that lost a character would become another history. Therefore the whole text is checked before it is read. If
-// there are several values, each must begin on a line of its own.
+// The reader of forms treats commas and colons as blanks, as EDN does with commas. In JSON they are not blanks, and a
+// log that lost a character would become a different history. Therefore the whole text is checked before it is read. If
+// there are several values, each must begin on a separate line.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kDeepest = 10'000;
 
-// Whether a character may stand for itself between the quotes of a string.
+// For each character, whether it may appear without an escape between the quotes of a string.
 constexpr std::array<bool, 256> kPlain = [] {
   std::array<bool, 256> table{};
   for (std::size_t c = 0x20; c < 256; ++c) table[c] = c != '"' && c != '\\';
@@ -44,7 +44,7 @@ class Forms::JsonSyntax {
   }
 
  private:
-  // One value, with all that is in it.
+  // Checks one value, with everything that it contains.
   void value() {
     while (true) {
       if (p_ == end_) ends();
@@ -105,7 +105,8 @@ class Forms::JsonSyntax {
     while (p_ < end_ && is_blank(*p_)) ++p_;
   }
 
-  // At a quote. What an escape says is seen where the text is read.
+  // Checks a string, from its opening quote. The meaning of an escape is checked only when the text
+  // is read.
   void string() {
     for (++p_; p_ < end_ && *p_ != '"'; ++p_) {
       if (kPlain[static_cast<unsigned char>(*p_)]) continue;
@@ -117,7 +118,7 @@ class Forms::JsonSyntax {
     ++p_;
   }
 
-  // Parses a number, or one of three words.
+  // Checks a number, or one of three words.
   void scalar() {
     const char* const start = p_;
     const bool fine = *p_ == '-' || is_digit(*p_) ? number() : word("true") || word("false") || word("null");
@@ -165,7 +166,7 @@ class Forms::JsonSyntax {
     stand();
     forms_.expected(what, hint);
   }
-  // Moves the reader to this place. Lines are counted only here.
+  // Moves the reader of forms to this place. Lines are counted only here.
   void stand() {
     forms_.line_ += std::count(forms_.p_, p_, '\n');
     forms_.p_ = p_;

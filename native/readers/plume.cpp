@@ -1,8 +1,9 @@
-// Plume/PolySI/IsoVista text: one operation a line, `r(key,value,session,txn)`; txn -1 is aborted.
+// Text of Plume, PolySI and IsoVista. It has one operation on each line, `r(key,value,session,txn)`, and txn -1 means
+// aborted.
 //
-// A transaction is all the lines with its id, in their order, even if lines of other transactions of its session are
-// between them. Its place in the session is that of its first line. Aborted lines carry no id, so each maximal run of
-// them in a session is one aborted transaction.
+// A transaction consists of all lines with its id, in their order, even if lines of other transactions of its session
+// are between them. Its place in the session is that of its first line. Aborted lines carry no id, so each maximal run
+// of them in a session is one aborted transaction.
 #include <charconv>
 
 #include "readers/common.hpp"

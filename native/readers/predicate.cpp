@@ -71,7 +71,7 @@ std::vector<std::string_view> elements(std::string_view form) {
 
 namespace {
 
-// The name that a keyword or a string says; JSON has strings only.
+// Returns the name in a keyword or in a string. JSON has only strings.
 std::string_view name_of(std::string_view form) {
   if (form.size() > 1 && form[0] == ':') return form.substr(1);
   if (form.size() > 2 && form[0] == '"') return form.substr(1, form.size() - 2);
@@ -365,7 +365,7 @@ const Cell* column(const Row& row, const Cell& key, std::string_view name) {
 
 namespace {
 
-// Bounds for the truth of a predicate on a row. They differ if some part cannot be decided (`why` says which); that
+// Bounds of the truth of a predicate on a row. They differ if some part cannot be decided (`why` has the reason). This
 // does no harm if the other parts decide the predicate.
 struct Judged {
   Truth least, most;

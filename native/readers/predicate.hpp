@@ -1,5 +1,5 @@
-// The predicates of predicate reads, and the rows that they match. Both are parsed from their texts, and a row is
-// judged exactly or not at all (docs/predicates.md).
+// The predicates of predicate reads, and the rows that they match. Both are parsed from their texts. A row is judged
+// exactly or not at all (docs/predicates.md).
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -14,7 +14,7 @@
 
 namespace isolang::predicates {
 
-// Throws std::invalid_argument, as all functions here do for something that cannot be judged.
+// Throws std::invalid_argument, like all functions here, for anything that cannot be judged.
 [[noreturn]] void wrong(const std::string& what);
 std::string in_quotes(std::string_view text);  // the beginning of the text, in quotes
 // Returns the elements of a vector or a map in canonical text.
@@ -25,7 +25,7 @@ std::string text_of(AtomKind kind, std::int64_t number, std::string_view text);
 std::optional<std::string_view> key_in_table(std::string_view key, std::string_view table);
 
 struct Cell {
-  // odd: a number that cannot be represented exactly here
+  // `odd` is a number that cannot be represented exactly here.
   enum class Kind : std::uint8_t { null, number, text, odd } kind = Kind::null;
   bool whole = false;      // whether it is a 64-bit integer, or a float that equals one
   bool real = false;       // whether it is a float
@@ -78,8 +78,8 @@ const Cell* column(const Row& row, const Cell& key, std::string_view name);
 
 bool matches(const Node& n, const Row& row, const Cell& key);
 
-// What a matching row must have in one column, for use with an index. The bounds are floats, perhaps rounded, like the
-// numbers in the index. Rounding keeps the order, so no match is missed.
+// A necessary condition on one column of each matching row, for use with an index. The bounds are floats, perhaps
+// rounded, like the numbers in the index. Rounding keeps the order, so no match is missed.
 struct Bounds {
   std::string_view column;
   double low = -std::numeric_limits<double>::infinity(), high = -low;

@@ -274,7 +274,7 @@ class Lowering {
   const Predicate& predicate_of(std::size_t s) { return *predicates_.at(h_.statement_predicate[s]); }
   Table& table_of(std::size_t s) { return table(predicate_of(s).table); }
 
-  // How predicates use a column, and which numbers they compare with it.
+  // How predicates use a column, and with which numbers they compare it.
   struct Asked {
     bool order = false, rest = false, real = false, large = false;
     void meet(const Cell& cell) {
@@ -335,7 +335,8 @@ class Lowering {
     return of;
   }
 
-  // Collects every row that may have been there. A value that is never a last write excludes only itself.
+  // Collects every row that may have existed. A value that is never a last write does no harm, because it excludes only
+  // itself.
   void collect_versions() {
     std::vector<std::pair<std::int32_t, std::int32_t>> found;
     for (std::int32_t t = 0; t < h_.transactions(); ++t)
@@ -366,7 +367,7 @@ class Lowering {
     return *table;
   }
 
-  // Turns a returned row that does not match into a read that nothing explains.
+  // Turns a returned row that does not match into a read that no write explains.
   void judge_returned(std::size_t s) {
     const Predicate& p = predicate_of(s);
     const Table& of = table_of(s);
@@ -402,7 +403,7 @@ class Lowering {
     std::ranges::sort(keys);
     return keys;
   }
-  // Returns the keys for which another operation says what the predicate read saw.
+  // Returns the keys for which another operation states what the predicate read saw.
   std::vector<std::int32_t> spoken_of(std::size_t s) const {
     std::vector<std::int32_t> keys;
     for (std::int64_t op = h_.statement_start[s]; op < h_.statement_end[s]; ++op) keys.push_back(h_.op_key[op]);
@@ -438,7 +439,7 @@ class Lowering {
       values.clear();
     }
   }
-  // Adds the set-reads that an own write decides.
+  // Adds the set-reads that a write of the same transaction decides.
   void miss_own(std::size_t s) {
     const auto own = own_writes(s);
     if (own.empty()) return;
@@ -463,7 +464,7 @@ class Lowering {
     add(s, key, values);
   }
 
-  // Rebuilds the columns from the operations that are kept and the new ones, which come at the ends of their
+  // Rebuilds the columns from the operations that are kept and the new ones. New operations come at the ends of their
   // statements.
   template <typename Keep>
   void rebuild(const Keep& keep) {

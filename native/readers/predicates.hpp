@@ -1,9 +1,9 @@
-// Lowers predicate reads: from what they returned follows for which other keys they found no matching row.
+// Lowers predicate reads: derives from the rows that they returned for which other keys they found no matching row.
 //
 // A predicate read becomes operations of one statement: a read of each returned row, and a set-read of each other key
 // that ever held a matching row. For levels whose reads see a snapshot, or the version from which an anti-dependency
-// starts, these operations say everything (docs/predicates.md has the argument). If there are too many set-reads, they
-// are left implicit: see core/implicit.hpp.
+// starts, these operations express everything (docs/predicates.md has the argument). If there are too many set-reads,
+// they are left implicit: see core/implicit.hpp.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -15,16 +15,16 @@
 
 namespace isolang {
 
-// Returns a predicate in its canonical text, from the canonical text of a form: of `{:table T :where P}`, of P alone,
-// or of Elle's `:true`, `[:= v]` and `[:mod m r]`. Throws std::invalid_argument, with the reason, for a form that is no
+// Returns a predicate in its canonical text, from the canonical text of a form: `{:table T :where P}`, P alone, or
+// Elle's `:true`, `[:= v]` and `[:mod m r]`. Throws std::invalid_argument, with the reason, for a form that is not a
 // predicate or cannot be evaluated here.
 std::string canonical_predicate(std::string_view form);
 
 // Returns the table of a predicate in canonical text, as the first part of its keys; empty for all keys.
 std::string table_of_predicate(std::string_view predicate);
 
-// Why a predicate read cannot be understood: its predicate cannot be evaluated on some row, or on a row that it
-// returned.
+// Thrown if a predicate read cannot be understood, because its predicate cannot be evaluated on some row, or on a row
+// that it returned.
 struct PredicateError {
   std::int64_t txn, position;
   std::string what;
@@ -32,9 +32,9 @@ struct PredicateError {
 
 // Up to this number, set-reads of predicate reads are always written out.
 inline constexpr std::int64_t kWrittenOut = 1'000;
-// Puts the set-reads of all predicate reads into the history, in place of those that it has. If there are more than
-// `most`, and each predicate can be judged for every row, adds only those that an own write decides. Throws
-// PredicateError.
+// Puts the set-reads of all predicate reads into the history, in place of its present ones. If there are more than
+// `most`, and each predicate can be judged for every row, adds only those that the transaction's own write decides.
+// Throws PredicateError.
 void lower_predicates(History& history, std::int64_t most = kWrittenOut);
 
 // A predicate read, by its number, and a key that it did not return.
@@ -42,26 +42,29 @@ struct Missed {
   std::int32_t statement, key;
   auto operator<=>(const Missed&) const = default;
 };
-// Write set-reads of an implicit history out as operations: these (ascending, none of them present), or all.
+// Write set-reads of an implicit history out as operations. These are either the given ones (ascending, none of them
+// present yet) or all.
 void write_out(History& history, std::span<const Missed> missed);
 void write_out_all(History& history);
 // Returns all implicit set-reads of these predicate reads (ascending), but no more than the first `most`.
 std::vector<Missed> missed_by(const History& history, std::span<const std::int32_t> statements, std::int64_t most);
 // Returns the implicit set-reads that at most one version of their key satisfies, but no more than the first `most`.
 std::vector<Missed> nearly_decided(const History& history, std::int64_t most);
-// Undoes writing out. Returns false and changes nothing if some predicate cannot be judged for some row.
+// Makes the set-reads implicit again that were written out. If some predicate cannot be judged for some row, returns
+// false and changes nothing.
 bool leave_implicit(History& history);
 
-// What predicate reads of an implicit history see if transactions take effect in a given order.
+// What predicate reads of an implicit history return if transactions take effect in a certain
+// order.
 struct Replay {
   // The set-reads that a matching row contradicts, and the rows that were returned although the key has another row
   // then; both ascending.
   std::vector<Missed> missed, returned;
   std::vector<std::int32_t> source;  // the sources of the given rows; -1 for those of `returned`
 };
-// Replays a history: the writes of `commits` take effect in this order, and a predicate read sees the first `seen` of
-// them, or is skipped if that is -1. `rows` has returned rows as operations, ascending, none of them behind an own
-// write of its key.
+// Replays a history. The writes of `commits` take effect in this order, and each predicate read sees the first `seen`
+// of them, or is skipped if its `seen` is -1. `rows` are returned rows, as ascending operations; none of them comes
+// after a write of its key by the same transaction.
 Replay replay(const History& history, std::span<const std::int32_t> commits, std::span<const std::int64_t> seen,
               std::span<const std::int64_t> rows);
 

@@ -1,8 +1,8 @@
-// The native readers: bytes in memory → columns, and remarks on how the bytes were understood.
+// The native readers. They turn bytes in memory into columns, with remarks on how the bytes were understood.
 //
 // A reader returns a History for which validate() passes, or throws ReadError / UnsupportedInput with a message for the
-// user. It never allocates more than a small multiple of its input: counts found in a file are compared with the
-// remaining bytes before anything is sized by them.
+// user. It never allocates more than a small multiple of its input: before anything is sized by a count from a file,
+// the count is compared with the number of remaining bytes.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -30,7 +30,8 @@ struct UnsupportedInput : std::runtime_error {
   std::int64_t offset;
 };
 
-// How the input was understood, and what was read but has no influence: name → count, flag, text or list.
+// How the input was understood, and which parts of it have no influence. Each name has a count, a flag, a text or a
+// list.
 using Remark = std::variant<std::int64_t, bool, std::string, std::vector<std::int64_t>, std::vector<std::string>>;
 using Remarks = std::vector<std::pair<std::string, Remark>>;
 
@@ -51,10 +52,10 @@ struct Following;
 }
 // Reads a block of such a file, preceded by the invocations whose completions have not come yet.
 Reading follow_edn(std::string_view data, const std::string& name, jepsen::Following& following, Budget& budget);
-// How to read a comparison (a :cas, an :acquire, a :release) that failed without a reason: as one that ran and saw
-// something else (`compared`) or, as Jepsen defines :fail, as one that did not happen. By default, the lines of a log
-// are read the first way, like Porcupine's, and maps the second way. `nothing` also applies to a failure whose error
-// names the comparison.
+// How to read a comparison (a :cas, an :acquire, a :release) that failed without a reason. `compared` means that it ran
+// and saw something else. `nothing` means that it did not happen, even if its error names the comparison. `by_format`,
+// the default, chooses the first for the lines of a log, like Porcupine, and for maps the second, as Jepsen defines
+// :fail.
 enum class FailedCas : std::uint8_t { by_format, compared, nothing };
 
 // Reads logs of single operations on registers, locks and stores of texts: Jepsen's and Knossos's maps, the lines of

@@ -3,17 +3,17 @@
 //
 // Each operation is a transaction. The history claims the following, and claims less where less is known:
 // - :ok is committed. A :read saw its value; a :cas [a b] saw a and wrote b.
-// - If the :error of a failed :cas says that a comparison failed, the :cas ran and saw something other than a: it is
-//   committed, and that is its read. A :cas with another :error may have been refused and says nothing. For a :cas
+// - If the :error of a failed :cas says that a comparison failed, the :cas ran and saw something other than a. It is
+//   committed, and that is its read. A :cas with another :error may have been refused, so it says nothing. For a :cas
 //   without :error, FailedCas decides.
 // - Other operations that failed are aborted. An operation with :info, or without completion, is indeterminate. For
-//   both, the invocation counts, because the completion may say anything.
-// - A lock is a register that is free or locked; who holds it does not matter. :acquire is a :cas [free locked], and
+//   both, the invocation is used, because the completion may contain anything.
+// - A lock is a register that is free or locked; its holder does not matter. :acquire is a :cas [free locked], and
 //   :release is a :cas [locked free].
-// - In a log with :append, a value is the text of the last :put and of all appends since. A :get shows who wrote each
-//   part, and each append read the text before it. An append that no :get shows may follow anything, so it is only a
-//   write.
-// - Real time is the order of the lines, or of :index if every operation has one of its own.
+// - In a log with :append, a value is the text of the last :put and of all appends since. A :get shows which operation
+//   wrote each part, and each append read the text before it. An append that no :get shows may follow anything, so it
+//   is only a write.
+// - Real time is the order of the lines, or of :index if every operation has a unique one.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -291,12 +291,13 @@ class Parser {
   bool independent_ = false, decided_ = false;
 };
 
-// The values of a key that :put and :append make, as the parts from which each was joined.
+// The versions of a key that :put and :append make. Each is represented by the parts from which its text was joined.
 //
 // A version is its last part and the version before it, so a :get shows a chain of versions. If several operations
-// wrote the same text, impossible makers are excluded: an operation did not make a version that was seen before the
-// operation began; it did not follow one that had not been invoked yet; and it did not follow the empty text once
-// something had been written. An :append makes one version; a :put makes only one that has no version before it.
+// wrote the same text, the impossible makers of a version are excluded. An operation did not make a version that was
+// seen before the operation began. It did not follow an operation that had not been invoked yet. It did not follow the
+// empty text after a write had completed. An :append makes one version; a :put makes only one that has no version
+// before it.
 class Texts {
  public:
   static constexpr std::int32_t kNone = -1;
@@ -318,7 +319,7 @@ class Texts {
     return of.writes.size() - 1;
   }
 
-  // Call after all writes. Throws for texts that could not be told apart where they are joined.
+  // Must be called after all writes. Throws if texts could not be told apart where they are joined.
   void close() {
     for (auto& [key, of] : keys_) {
       for (std::size_t w = 0; w < of.writes.size(); ++w) {
@@ -341,8 +342,8 @@ class Texts {
     }
   }
 
-  // Returns the version that a :get shows which ended at `end`, or kNone if the key has no :append or the writes cannot
-  // make the value.
+  // Returns the version that a :get with this value shows. `end` is the time at which the :get ended. Returns kNone if
+  // the key has no :append or if the writes cannot make the value.
   std::int32_t see(std::int32_t key, std::int32_t value, std::int64_t end) {
     const auto found = keys_.find(key);
     if (found == keys_.end() || !found->second.appends) return kNone;
@@ -366,7 +367,8 @@ class Texts {
     return version;
   }
 
-  // Call after all reads. Finds who made each version, and throws if that stays open.
+  // Must be called after all reads. Finds the operation that made each version, and throws if it
+  // cannot be determined.
   void assign() {
     for (auto& [key, of] : keys_) assign(of);
   }
@@ -374,7 +376,8 @@ class Texts {
   std::int32_t atom(std::int32_t key, std::int32_t version) const {
     return keys_.at(key).versions[idx(version)].atom;
   }
-  // The atom that a write wrote and, for an :append that was seen, the atom before it or kNone.
+  // The atom that a write wrote. For an :append that a :get shows, `before` is the atom before it,
+  // or kNone.
   struct Made {
     std::int32_t atom, before = kNone;
     bool follows = false;
@@ -478,7 +481,7 @@ class Texts {
       text.insert(0, of.versions[idx(v)].part->first);
     return text;
   }
-  // Returns a value that equals no other, because its kind does not occur in files.
+  // Returns a value that equals no other value, because its kind does not occur in files.
   std::int32_t nobodys(const std::string& text) {
     return h_.values.intern_text(AtomKind::other, "text " + quoted(text));
   }
@@ -589,7 +592,8 @@ class Pairing {
     if (operation.done != nullptr && operation.done->key >= 0) return operation.done->key;
     return first.key;
   }
-  // Returns the event that states the request: the invocation or, if it states none, the completion.
+  // Returns the event that states the request. This is the invocation or, if the invocation states nothing, the
+  // completion.
   const Event& asked(const Operation& operation) const {
     const bool tells = operation.invoked != nullptr && operation.invoked->has_value;
     return tells || operation.done == nullptr ? operation.first() : *operation.done;
@@ -732,8 +736,8 @@ class Pairing {
 
 }  // namespace
 
-// Returns the lines of jepsen.util as maps, one on each line: `process :type :f value`. Other lines become empty, so
-// the number of lines stays the same.
+// Returns the lines of jepsen.util as maps, each on its own line: `process :type :f value`. Other lines become empty,
+// so that the number of lines is unchanged.
 std::string maps_of_log(std::string_view data, std::int64_t& others) {
   constexpr std::string_view kLogger = "jepsen.util - ";
   constexpr std::string_view kBlank = " \t\r";

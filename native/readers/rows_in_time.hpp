@@ -1,4 +1,4 @@
-// The rows of a table as they are at one moment, indexed for predicates.
+// The rows of a table at one moment, indexed for predicates.
 #pragma once
 #include <cstdint>
 #include <limits>

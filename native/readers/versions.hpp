@@ -1,14 +1,14 @@
-// What dbcop's two newer formats share: nil is the initial state, and so is 0 for a key to which no transaction wrote
-// 0.
+// Functions for dbcop's two newer formats. In both, nil is the initial state, and so is 0 for a key to which no
+// transaction wrote 0.
 #pragma once
 #include "readers/readers.hpp"
 
 namespace isolang {
 
-// Turns reads of version 0 into reads of nil, for the keys to which no transaction wrote 0. A remark says how many
-// ("zero_reads").
+// Turns reads of version 0 into reads of nil, for the keys to which no transaction wrote 0. A remark contains their
+// number ("zero_reads").
 //
-// A write of 0 by an uncommitted transaction counts: a read of that 0 is an aborted read, not an initial one.
+// A write of 0 by an uncommitted transaction counts: a read of that 0 is an aborted read and not an initial one.
 void nil_for_unwritten_zeros(Reading& reading);
 
 }  // namespace isolang

@@ -1,14 +1,14 @@
-// Viper's JSON logs: one file is one session, one line is one committed transaction.
+// Viper's JSON logs. One file is one session, and one line is one committed transaction.
 //
-// `i` (insert) and `d` (delete) first read the old state (a value, a tombstone or nothing) and then write; a delete
-// leaves a tombstone with a value of its own. So here each is a read and a write, and a read of a tombstone is matched
-// by its value like any other read. The flags *is_dead* and *ready* add no information.
+// `i` (insert) and `d` (delete) first read the old state (a value, a tombstone or nothing) and then write. A delete
+// leaves a tombstone with a unique value. So each of the two is a read and a write here, and a read of a tombstone is
+// matched by its value like any other read. The flags *is_dead* and *ready* add no information.
 //
 // A `range` is a predicate read of the keys between two bounds. It returned the rows in its fourth slot and the
 // tombstones in its fifth; all other keys between the bounds had never been written. So it is a read of those rows,
-// live and dead, and says for every other key that no version of the key was there.
+// live and dead, and shows for every other key that no version of the key existed.
 //
-// The fourth slot of `r` is *is_dead* in Viper's own logs and the transaction's outcome in IsoVista's. If nobody
+// The fourth slot of `r` is *is_dead* in Viper's own logs and the transaction's outcome in IsoVista's. If no operation
 // deletes, nothing can be dead, so a `true` there shows that the slots are outcomes.
 #include <algorithm>
 #include <stdexcept>
@@ -54,7 +54,7 @@ class Viper {
   }
 
  private:
-  // Marks the value at this place, for the message if the value turns out to be something else.
+  // Marks the value at this place. If the value turns out to be wrong, the message names the place.
   Forms::Mark start() {
     json_->blank();
     return json_->mark();
@@ -108,7 +108,7 @@ class Viper {
     }
   }
 
-  // Turns the rows that a range over everything returned into writes of the initial transaction.
+  // Turns the rows that an unbounded range returned into writes of the initial transaction.
   void become_writes(std::int32_t txn) {
     for (std::int64_t op = h_.op_start[txn]; op < h_.operations(); ++op)
       if (h_.in_statement(op)) h_.op_kind[static_cast<std::size_t>(op)] = static_cast<std::uint8_t>(OpKind::write);
@@ -251,8 +251,8 @@ class Viper {
 
   bool is_read(std::size_t op) const { return h_.op_kind[op] == static_cast<std::uint8_t>(OpKind::read); }
 
-  // The fourth slots as outcomes: a transaction whose slots are false throughout was aborted; in a mix, the slot of a
-  // write is still its own.
+  // Uses the fourth slots as outcomes. A transaction in which all slots are false was aborted. In any other
+  // transaction, the slot of a write applies only to that write.
   void apply_outcomes() {
     for (std::size_t t = 0; t < h_.txn_status.size(); ++t) {
       const auto first = static_cast<std::size_t>(h_.op_start[t]), last = static_cast<std::size_t>(h_.op_start[t + 1]);
@@ -266,9 +266,9 @@ class Viper {
     }
   }
 
-  // A value that no transaction wrote to the key was there before. With a declared initial state only 0 may be unexplained; any
-  // other value stays a thin-air read. 0 says, as nil does, that no row was there: it is not a second value of
-  // the initial version.
+  // Marks reads of values that no transaction wrote as initial, and returns their number. If the initial state is
+  // declared, only 0 may be unexplained, and any other value stays a thin-air read. 0 means, as nil does, that the row
+  // did not exist; it is not a second value of the initial version.
   std::int64_t mark_initial_reads() {
     std::int64_t found = 0;
     each_unwritten([&](std::size_t op) {
@@ -281,7 +281,7 @@ class Viper {
     return found;
   }
 
-  // A row that was there at first matches ranges. Which ones were, thin-air reads say; 0 is not a row.
+  // Finds the initial rows, which match ranges. Thin-air reads show which rows there were. 0 is not a row.
   void find_initial_rows() {
     if (initial_ >= 0) return;
     each_unwritten([&](std::size_t op) {
@@ -295,7 +295,7 @@ class Viper {
            (h_.values.kind(value) == AtomKind::string && h_.values.text(value) == "0");
   }
 
-  // Visits reads of a value, not of nil, that no transaction wrote to the key.
+  // Visits the reads of a value other than nil that no transaction wrote to the key.
   template <typename Visit>
   void each_unwritten(const Visit& visit) const {
     const std::size_t m = h_.op_kind.size();
@@ -323,13 +323,13 @@ class Viper {
   History& h_;
   Numbers keys_, values_;
   Budget& budget_;
-  Forms* json_ = nullptr;  // of the file here
+  Forms* json_ = nullptr;  // the reader of the present file
   const std::string* name_ = nullptr;
-  std::int64_t line_ = 0, operation_ = 0;  // where we are, from 1
-  std::int64_t ordinal_ = 0;               // transactions, the initial one left out
-  Atoms bounds_;                           // of ranges
+  std::int64_t line_ = 0, operation_ = 0;  // the present place, from 1
+  std::int64_t ordinal_ = 0;               // the number of transactions, without the initial one
+  Atoms bounds_;                           // the bounds of ranges
   Numbers bound_numbers_{bounds_};
-  std::vector<Flag> flags_;                // per operation: its fourth slot
+  std::vector<Flag> flags_;                // the fourth slot of each operation
   std::vector<std::string> unknown_fields_;
   std::int64_t initial_ = -1;  // the "isInitial" transaction
   bool deletes_ = false, dead_reads_ = false;
