@@ -1,4 +1,4 @@
-// The thin layer between the native core and Python: one register function per file.
+// The thin layer between the native core and Python. Each file has one register function.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -23,12 +23,12 @@ void register_simulator(nanobind::module_& m);
 void register_recording(nanobind::module_& m);
 void register_watch(nanobind::module_& m);
 
-// Rows of predicate reads: the number of a predicate read and a key for each.
+// Rows of predicate reads, each as the number of a predicate read and a key.
 using PredicateRows = nanobind::ndarray<const std::int32_t, nanobind::shape<-1, 2>, nanobind::c_contig,
                                      nanobind::device::cpu>;
 
-// The elements of a tuple or of a list, borrowed. The class uses functions, because the macros that access them
-// directly are not part of the limited API, with which the wheel for Python 3.12 and later is compiled.
+// The elements of a tuple or of a list, as borrowed references. The class calls functions, because the macros for
+// direct access are not part of the limited API, with which the wheel for Python 3.12 and later is compiled.
 class Items {
  public:
   explicit Items(nanobind::handle sequence)
@@ -55,7 +55,7 @@ nanobind::ndarray<nanobind::numpy, const T, nanobind::ndim<1>> view(const std::v
   return {column.data(), {column.size()}, owner};
 }
 
-// Returns a budget that also notices Ctrl-C and reports to `progress`, unless it is None, what is being done. Create it
+// Returns a budget that also notices Ctrl-C and reports the current phase to `progress`, unless that is None. Create it
 // while holding the GIL, and poll it without the GIL.
 inline Budget interruptible_budget(double seconds, nanobind::handle progress = nanobind::none()) {
   return Budget(seconds, [progress](const Budget& budget) {

@@ -63,7 +63,7 @@ std::string verdict(F&& check) {
   throw Rejected{"step " + std::to_string(step) + ": malformed"};
 }
 
-// Reads a refutation step from tuples or lists, as they come from the engine or from a file.
+// Reads a refutation step from tuples or lists, which come from the engine or from a file.
 class StepReader {
  public:
   StepReader(nb::handle step, std::size_t number) : number_(number), parts_(sequence(step, 1)) {}

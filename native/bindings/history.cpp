@@ -149,7 +149,7 @@ void restore(History& h, const nb::tuple& state) {
   h.levels.texts = nb::cast<std::vector<std::string>>(state[9]);
   h.predicates = nb::cast<std::vector<std::string>>(state[10]);
   h.deleted = nb::cast<std::int32_t>(state[11]);
-  // States pickled before this field existed: in them, times of operations bounded no begin and no end.
+  // In states that were pickled before this field existed, times of operations bounded no begin and no end.
   h.two_clocks = nb::len(state) > 12 ? nb::cast<bool>(state[12]) : h.has_operation_times();
   // Numbers the keys again in the same order; each atom of a key occurs once.
   const std::vector<std::int32_t> atoms = std::move(h.key_atom), initial = std::move(h.initial_value);
@@ -293,7 +293,7 @@ void register_history(nb::module_& m) {
   c.def("value_numbers", [numbers](const History& h) { return numbers(h.values); });
   c.def("n_values", [](const History& h) { return h.values.size(); });
 
-  // Functions that build a history, for readers that need not be fast and for people with their own data.
+  // Functions that build a history, for readers that need not be fast and for users with their own data.
   const auto intern = [](Atoms& atoms, int kind, nb::handle payload) -> std::int32_t {
     switch (static_cast<AtomKind>(kind)) {
       case AtomKind::nil:
@@ -372,7 +372,7 @@ void register_history(nb::module_& m) {
           if (h.statement_txn[s] == txn) h.statement_known[s] = 0;
       },
       "txn"_a, "What the predicate reads of a transaction returned is not known.");
-  // Turns a PredicateError into an exception whose message is the transaction, the position, and what is wrong.
+  // Turns a PredicateError into an exception whose message consists of the transaction, the position and the fault.
   const auto told = [](auto&& body) {
     try {
       nb::gil_scoped_release released;

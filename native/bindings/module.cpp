@@ -4,7 +4,7 @@ NB_MODULE(_native, m) {
   m.doc() =
       "The native core of isolang: history columns, readers, the neutral problem, the engine, the "
       "certificate checker.";
-  // A history in a global variable lives until the interpreter ends. That is not a leak that users should see reported.
+  // A history in a global variable lives until the interpreter ends. Users should not see this as a leak.
   nanobind::set_leak_warnings(false);
   isolang::register_history(m);
   isolang::register_plain(m);

@@ -1,5 +1,5 @@
-// Adds plain operations given as Python objects directly to the columns. Anything that is not plain (a value of another
-// type, a mistake) is left to isolang/history/build.py, which explains what is wrong with it.
+// Adds plain operations, which are Python objects, directly to the columns. Anything that is not plain (a value of
+// another type, a mistake) is left to isolang/history/build.py, which explains the fault.
 #include <Python.h>
 
 #include <optional>

@@ -90,8 +90,8 @@ nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>> as_array(std::vector<std::int6
   return {data, {size}, owner};
 }
 
-// Reads a block of a file of operation maps. `before` has the fields of jepsen::Following, which say what came before
-// the block.
+// Reads a block of a file of operation maps. `before` has the fields of jepsen::Following, which describe everything
+// before the block.
 nb::tuple follow(nb::object data, const std::string& file_name, const nb::dict& before, double timeout) {
   const Buffer buffer(data);
   jepsen::Following following;

@@ -1,4 +1,5 @@
-// Writes the lines of a recorder. A client of a database waits for each of them.
+// Writes the lines of a recorder. This must be fast, because a client of a database waits for each
+// line.
 #include <nanobind/stl/string_view.h>
 
 #include <charconv>
@@ -36,7 +37,8 @@ bool plain(std::string_view text) {
   return true;
 }
 
-// Integers, nil and texts without escapes are spelt here, all else by `spell`.
+// Appends a value as text. Integers, nil and texts without escapes are written here, and everything
+// else by `spell`.
 void add(std::string& line, nb::handle value, const nb::callable& spell) {
   PyObject* const object = value.ptr();
   if (object == Py_None) {

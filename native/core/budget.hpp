@@ -48,7 +48,7 @@ class Budget {
     if (polls > 0) most_calls_ = static_cast<std::uint64_t>(polls);
   }
   std::int64_t work() const { return static_cast<std::int64_t>(calls_); }
-  // The current phase of the work, for progress and for the reason of a timeout.
+  // The current phase of the work. Progress reports and the reason of a timeout name it.
   const char* phase = "";
   // Inner loops can afford this call, because it reads the clock only once in 1,024 calls.
   void poll() {

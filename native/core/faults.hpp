@@ -9,7 +9,7 @@ namespace isolang::faults {
 
 inline std::atomic<bool> armed{false};
 inline std::atomic<std::int64_t> allocations{0}, polls{0};             // counted since `arm`
-// Counted from 1; 0 means no fault.
+// Both are counted from 1, and 0 means no fault.
 inline std::atomic<std::int64_t> failing_allocation{0}, last_poll{0};
 
 inline void arm(std::int64_t allocation, std::int64_t poll) {

@@ -89,7 +89,8 @@ class Atoms {
   AtomKind kind(std::int32_t atom) const { return kind_[atom]; }
   std::int64_t number(std::int32_t atom) const { return number_[atom]; }
   std::string_view text(std::int32_t atom) const;  // for a string, keyword or other atom
-  // Returns how a specification names the atom: its text, or its number; a keyword has no colon.
+  // Returns the name of the atom in a specification: its text or its number. A keyword has no colon
+  // there.
   std::string name(std::int32_t atom) const;
 
  private:
@@ -150,7 +151,8 @@ struct History {
   std::vector<std::uint8_t> txn_status;   // Status
   std::vector<std::int64_t> txn_begin;    // real time in any unit; kTimeUnknownBegin if unknown
   std::vector<std::int64_t> txn_end;      // kTimeUnknownEnd if unknown or unfinished
-  // The transaction's number in the file, or else its ordinal, from 1; shown as T<number>.
+  // The transaction's number in the file or, if the file has none, its ordinal, from 1. It is shown
+  // as T<number>.
   std::vector<std::int64_t> txn_number;
   std::vector<std::int64_t> txn_position;  // line (text formats, from 1) or byte offset (binary)
   std::vector<std::int32_t> txn_file;      // index into the history's list of files
@@ -176,18 +178,18 @@ struct History {
   std::vector<std::int32_t> op_version;
   // Versions are integers that ascend in the version order of each key.
   bool versions_ordered = false;
-  // When each operation and each COMMIT was sent and answered, by one clock. All four are empty if
-  // no such time is known. A predicate read has times of its own, because it may have no
+  // The moments when each operation and each COMMIT was sent and answered, by one clock. All four
+  // are empty if no such time is known. A predicate read has separate times, because it may have no
   // operations; its operations have the same times.
   std::vector<std::int64_t> op_begin, op_end, commit_begin, commit_end;
   std::vector<std::int64_t> statement_sent, statement_answered;
-  bool two_clocks = false;  // that clock is another clock than the one of txn_begin and txn_end
-  // Per session, the sum of how much its begins and its ends were widened; empty if no time was
-  // widened. A comparison of two moments of one session, which has one clock, subtracts this sum
+  bool two_clocks = false;  // whether that clock differs from the one of txn_begin and txn_end
+  // For each session, the sum of how much its begins and its ends were widened; empty if no time
+  // was widened. A session has one clock, so a comparison of two of its moments subtracts this sum
   // again.
   std::vector<std::int64_t> slack;
-  // When each transaction ended by the clock of its own session, where slack is not in the unit of
-  // the times (certify/one_key.cpp); otherwise empty.
+  // The moments when transactions ended by the clocks of their own sessions, if slack is not in the
+  // unit of the times (certify/one_key.cpp); otherwise empty.
   std::vector<std::int64_t> txn_own_end;
   // Lists.
   std::vector<std::int64_t> list_start{0};
@@ -199,8 +201,9 @@ struct History {
   std::vector<std::int64_t> statement_start, statement_end;
   std::vector<std::int32_t> statement_txn;
   std::vector<std::int32_t> statement_predicate;  // index into `predicates`, or kJudged
-  // 0: the result is unknown. kPart: other operations of the statement were left out, and so the
-  // rows count as the whole history judged them. See also kImplicit.
+  // 1 if the result is known, and 0 if it is unknown. kPart means that other operations of the
+  // statement were left out, so the rows count as the whole history judged them. See also
+  // kImplicit.
   std::vector<std::uint8_t> statement_known;
   std::vector<std::int64_t> statement_position;   // line or byte offset
   std::vector<std::string> predicates;            // canonical texts: {:table T :where P}
@@ -257,7 +260,7 @@ struct History {
   std::int32_t deleted_atom();
   // Sets the value that T0 wrote to a key. With `alone`, nil does not also name this value.
   void set_initial_value(std::int32_t key, std::int32_t value, bool alone = false);
-  // Starts a predicate read: the next operations, up to `end_statement`, belong to it. Without a
+  // Starts a predicate read, to which the next operations up to `end_statement` belong. Without a
   // text, the recorder has judged the rows.
   void begin_statement(std::string_view predicate, std::int64_t position, std::uint8_t known);
   void end_statement() { statement_end.back() = operations(); }

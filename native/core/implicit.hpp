@@ -1,4 +1,5 @@
-// Predicate reads that leave out some set-reads as operations. These set-reads hold nevertheless.
+// Predicate reads in which some set-reads are not present as operations. These set-reads hold
+// nevertheless.
 #pragma once
 #include <algorithm>
 

@@ -59,8 +59,8 @@ void trim_heap() {
 #endif
 #endif
 
-// All large blocks of this library: columns, edges, clock rows. The address sanitizer has an
-// allocator of its own.
+// Allocates all large blocks of this library: columns, edges, clock rows. The address sanitizer has
+// a separate allocator.
 #if defined(__linux__) && !defined(__SANITIZE_ADDRESS__)
 
 void* operator new(std::size_t bytes) {

@@ -96,7 +96,7 @@ std::size_t first_to_answer(std::span<const std::function<bool()>> ways,
       }
       lock.lock();
       // mutant: stopped-way-fails, failed-way-ignored
-      if (failure && !stop[way]) fail(failure);  // otherwise the procedure was asked to stop
+      if (failure && !stop[way]) fail(failure);  // otherwise, the procedure was stopped
       if (!answers || way >= first) continue;
       first = way;
       for (std::size_t later = way + 1; later < ways.size(); ++later) stop[later] = true;

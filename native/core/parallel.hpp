@@ -36,11 +36,12 @@ std::vector<std::size_t> cut_into_parts(std::size_t count, std::size_t least, We
   return cuts;
 }
 
-// Tries several procedures for one answer, in turn, or in parallel if there are threads. The result
-// is the first procedure *in their order* that answers (true), whichever ends sooner, because the
-// result must not depend on the number of threads. The procedures after it are then asked to stop:
-// the budget of each must be a part of `budget` with its entry of `stop`. Returns the number of the
-// procedure that answered, or ways.size(). An exception ends all procedures and is rethrown here.
+// Tries several procedures for one answer, one after another, or in parallel if there are threads.
+// The result is the first procedure *in their order* that answers (returns true), whichever ends
+// sooner, because the result must not depend on the number of threads. The procedures after it are
+// then requested to stop: the budget of each must be a part of `budget` with its entry of `stop`.
+// Returns the number of the procedure that answered, or ways.size(). An exception ends all
+// procedures and is rethrown here.
 std::size_t first_to_answer(std::span<const std::function<bool()>> ways,
                             std::span<std::atomic<bool>> stop, std::size_t threads, Budget& budget);
 

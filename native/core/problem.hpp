@@ -51,7 +51,7 @@ struct Anomaly {
   std::int64_t other_op;   // the operation that it contradicts, or -1
 };
 
-// A row that a predicate read returned, or with key -1 all of them.
+// A row that a predicate read returned. Key -1 means all rows that it returned.
 struct ReturnedRow {
   std::int32_t statement, key;
 };
@@ -68,9 +68,10 @@ struct Problem {
   bool has_time = false;
   std::vector<std::int64_t> begin, end;  // [n+1] real time, see History
 
-  // The moments that done, late and locked compare; all are empty if the history has no times. For
-  // each transaction: when its first statement was answered, and when COMMIT was sent and answered.
-  // For each writer of a key: when its first write of the key was answered.
+  // The moments that done, late and locked compare. All of them are empty if the history has no
+  // times. Each transaction has the moments when its first statement was answered and when COMMIT
+  // was sent and answered. Each writer of a key has the moment when its first write of the key was
+  // answered.
   std::vector<std::int64_t> first_answer, commit_begin, commit_end;  // [n+1]
   std::vector<std::int64_t> write_answer;                            // parallel to writer_txn
   std::vector<std::int64_t> slack;  // [sessions], see History::slack; may be empty
@@ -97,30 +98,31 @@ struct Problem {
   // such read.
   std::vector<std::uint8_t> read_predicate;
   bool each_read = false;  // see build_problem
-  // When the read's statement was sent and answered; empty unless each_read is set and the history
-  // has times.
+  // The moments when the statement of each read was sent and answered. They are empty unless
+  // each_read is set and the history has times.
   std::vector<std::int64_t> read_sent, read_answered;
   std::vector<std::int64_t> candidate_start;  // [reads+1] into candidate
   std::vector<std::int32_t> candidate;  // indices into writer_*; never a write of the reader itself
-  // The rows that build_problem omits: operations, ascending.
+  // The returned rows that build_problem omits, as ascending operations.
   std::vector<std::int64_t> omitted;
   // Operations that were merged into an earlier read, and the number of that read.
   std::vector<std::int64_t> merged_op;
   std::vector<std::int32_t> merged_into;
 
-  // Two kinds of known version order: writer vo_before[i] precedes writer vo_after[i]. List reads
-  // give the immediate pairs of the longest prefix, and its last element precedes every writer of
-  // the key that no read shows. Stated versions give a pair for each committed writer that states a
-  // version and the next such writer.
+  // The known pairs of the version order: writer vo_before[i] precedes writer vo_after[i]. There
+  // are two kinds. List reads give the immediate pairs of the longest prefix, and the pairs of its
+  // last element with each writer of the key that no read shows. Stated versions give a pair of
+  // each committed writer that states a version and the next such writer.
   std::vector<std::int32_t> vo_before, vo_after;  // indices into writer_*
   // The list read that shows the pair; -1 if stated versions give it.
   std::vector<std::int64_t> vo_op;
 
   std::vector<Anomaly> anomalies;  // of included transactions, in transaction order
-  // If not empty, why the problem is incomplete. Only the presence of its anomalies can then be
-  // trusted.
+  // If this is not empty, it is the reason why the problem is incomplete. Only the presence of its
+  // anomalies can then be trusted.
   std::string refusal;
-  // Optional transactions whose own reads contradict each other, and which cannot be included.
+  // The optional transactions that cannot be included because their own reads contradict each
+  // other.
   std::vector<std::int32_t> impossible;    // ascending; includes transactions with an empty read
   std::vector<Anomaly> impossible_reason;  // per impossible transaction, its first contradiction
   std::int64_t ignored_failed_ops = 0, ignored_unknown_reads = 0;
@@ -140,11 +142,13 @@ struct Problem {
   }
 };
 
-// Throws std::domain_error, with a message for the user, for histories that it cannot express (a
-// key with both register writes and appends; an ambiguous list element). With `unread`, no
-// indeterminate transaction is out. This is for specifications that a history may satisfy only if
-// it includes a transaction that no other transaction reads from. The version order then lacks what
-// only list reads of such transactions show.
+// Builds the problem of a history. Throws std::domain_error, with a message for the user, for
+// histories that a problem cannot express (a key with both register writes and appends; an
+// ambiguous list element).
+//
+// With `unread`, no indeterminate transaction is out. This is for specifications that a history may
+// satisfy only if it includes a transaction that no other transaction reads from. The version order
+// then lacks the pairs that only list reads of such transactions show.
 //
 // With `each_read`, no reads are merged, for checks that depend on the order of operations inside a
 // transaction.

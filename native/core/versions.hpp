@@ -8,7 +8,7 @@ namespace isolang {
 // Call it once all operations are present, and again after other transactions have become initial.
 void name_sources(History& history);
 
-// Makes each read that states a version be identified by its value again.
+// Reverses name_sources: each read that states a version is identified by its value again.
 void unname_sources(History& history);
 
 // Removes all stated versions from the history.

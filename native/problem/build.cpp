@@ -39,23 +39,23 @@ void put_transactions(const History& h, Problem& p) {
     }
 }
 
-// For each operation, the latest known time before it was sent and the earliest known time by which it was answered.
-// Empty if no operation has a time.
+// For each operation, the latest known time before it was sent, and the earliest known time by which it was answered.
+// Both are empty if no operation has a time.
 struct OperationMoments {
   std::vector<std::int64_t> sent, answered;
 };
 
 // Sets the times of the transaction `t` and of its operations. Its predicate reads are those from `statement` on. SOUND
-// BECAUSE operations are done one after the other, in their order, between begin and end, and COMMIT is last. So an
-// operation without a time of its own was sent no earlier than anything before it, and answered no later than anything
-// behind it. An indeterminate transaction precedes nothing: it may be out, and then it is last in every order.
+// BECAUSE operations run one after another, in their order, between begin and end, and COMMIT is last. So an operation
+// without a stated time was sent no earlier than everything before it, and answered no later than everything after it.
+// An indeterminate transaction precedes nothing: it may be out, and then it is last in every order.
 void put_moments_of(const History& h, std::int32_t t, std::size_t& statement, OperationMoments& of, Problem& p) {
   const bool finished = p.unfinished[t] == 0;
   const auto earlier = [&](std::int64_t& answered, std::int64_t time) {
     // mutant: indeterminate-answers
     if (finished) answered = std::min(answered, time);
   };
-  // A predicate read without rows has no operations; it comes before the operations behind it.
+  // A predicate read without rows has no operations; it comes before the operations that follow it.
   const auto begins_by = [&](std::size_t s, std::int64_t op) {
     return s < h.statement_txn.size() && h.statement_txn[s] == t && h.statement_start[s] <= op;
   };
@@ -132,7 +132,7 @@ OperationMoments put_moments(const History& h, Problem& p) {
   return of;
 }
 
-// Nothing that an indeterminate transaction did precedes anything.
+// Sets the times of reads. No operation of an indeterminate transaction precedes anything.
 void put_times_of_reads(const OperationMoments& of, Problem& p) {
   if (p.commit_begin.empty()) return;
   for (std::int32_t r = 0; r < p.reads(); ++r) {
@@ -191,7 +191,7 @@ std::vector<std::uint8_t> rows_to_omit(const History& h, const prepass::Scan& s,
       open[idx(op)] = h.kind(op) == OpKind::read && h.op_source[idx(op)] == kSourceByValue && h.op_value[idx(op)] != kNil &&
                       !std::ranges::binary_search(first, next, h.op_key[idx(op)], {}, &ReturnedRow::key);
   }
-  // Reads of one version by one transaction share their source.
+  // Two reads of one version by one transaction share their source.
   for (const auto& [read, before] : c.repeated) open[idx(s.read_op[read])] = open[idx(s.read_op[before])] = 0;
   return open;
 }

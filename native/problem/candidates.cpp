@@ -1,7 +1,7 @@
-// Groups the writers by key and value, so the candidates of a read are a range.
+// Groups the writers by key and value, so that the candidates of a read are a range.
 //
-// It handles one key at a time: a counting sort brings the writers and the reads of the key together, and a small hash
-// table of its values stays in the cache. The time is linear in the number of operations.
+// This handles one key at a time: a counting sort brings the writers and the reads of the key together, and a small
+// hash table of its values stays in the cache. The time is linear in the number of operations.
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
@@ -87,12 +87,12 @@ struct Read {
   std::int32_t value, txn, read;
 };
 
-// For one version: the transaction that read it most recently in the scan, and that transaction's first read of it.
+// The latest transaction of the scan that read a version, and its first read of that version.
 struct FirstRead {
   std::int32_t txn = -1, read = -1;
 };
-// Marks a read as repeated if its transaction has already read the version. A transaction reads each version once;
-// later reads are kept with the first one.
+// Marks a read as repeated if its transaction has already read the version. A transaction reads each version once, and
+// later reads are merged into the first one.
 void merge(FirstRead& first, std::int32_t txn, std::int32_t read, Candidates& c) {
   // mutant: repeated-reads-kept
   if (first.txn == txn) {
@@ -186,7 +186,7 @@ Candidates find_candidates(const History& h, const Scan& s) {
     c.op[position] = w.op;
   };
 
-  // Without set-reads, the reads of a key, which may lie anywhere in the history, need not be looked up again.
+  // Without set-reads, the reads of a key need not be looked up again. They may be anywhere in the history.
   const bool set_reads = std::ranges::any_of(
       h.op_kind, [](std::uint8_t kind) { return is_set_read(static_cast<OpKind>(kind)); });
   ValueGroups groups;

@@ -1,4 +1,4 @@
-// Decides why a read has no candidate, and how messages name what the file says.
+// Decides why a read has no candidate, and forms the names that messages use.
 #include <algorithm>
 #include <cctype>
 #include <compare>
@@ -83,7 +83,7 @@ Anomaly classify_broken(const History& h, const Scan::BrokenRead& r, const OwnWr
   if (source == r.last_own) return {AnomalyKind::two_values, r.txn, r.op, r.txn, r.last_own};
   std::int64_t older = -1, later = -1;
   if (source == kSourceByValue) {
-    // The value may be that of the last own write, while the version of that write is not the one that the read states.
+    // The read may return the value of the last own write, but state another version than that write.
     if (r.value != h.as_read(h.op_value[r.last_own])) {
       older = own.before(r.op, key, r.value);
       later = own.after(r.op, key, r.value);
@@ -161,9 +161,9 @@ std::string op_text(const History& h, std::int64_t op) {
       .append(")");
 }
 
-// The sources are tried in this order: a later write of the transaction itself, a write that was overwritten inside its
-// transaction, an aborted write, no write. The first is certainly meant, because no other client can have sent the
-// value back through this transaction. Of the next two, the transaction that did commit is the likelier source.
+// Tries the possible sources in this order: a later write of the transaction itself, a write that was overwritten
+// inside its transaction, an aborted write, no write. The first is certain, because no other client can have sent the
+// value back through this transaction. Of the next two, the transaction that did commit is the more likely source.
 std::vector<Anomaly> classify_reads(const History& h, const Scan& s,
                                     const std::vector<std::int32_t>& reads) {
   std::vector<Anomaly> out;

@@ -1,5 +1,5 @@
-// Who appended each list element: an index over (key, element), and the part of a list that the reading transaction
-// itself appended.
+// An index of the appends of each list element, over (key, element), and the part of a list that the reading
+// transaction itself appended.
 #include "core/index.hpp"
 #include "problem/prepass.hpp"
 
@@ -71,8 +71,8 @@ Elements::Elements(const History& h, const Scan& s) {
   }
 }
 
-// If not all own appends are at the end: finds the longest tail that some of them make, beginning with the first one.
-// The read then saw an own append that a later own append had already extended.
+// If not all own appends are at the end of the list, this finds the longest tail that consists of the first few of
+// them. The read then saw an own append that a later own append had already extended.
 OwnTail own_tail(const History& h, const Scan& s, const ListRead& l) {
   OwnTail tail;
   if (l.own_last < 0) return tail;

@@ -5,7 +5,7 @@
 namespace isolang::prepass {
 namespace {
 
-// The transactions that included (or possible) readers reach through candidates, and through the elements of the lists
+// The transactions that included (or possible) readers reach through candidates and through the elements of the lists
 // that they read. SOUND BECAUSE an indeterminate transaction is in iff an included one reads from it
 // (docs/language.md). A list read includes the writers of all its elements that are not the reader's own, whichever of
 // them is the source in `rf`.
@@ -23,8 +23,8 @@ class Reach {
     }
   }
 
-  // Returns 1 for committed transactions and for all that they reach. With `sole`, they reach others only through reads
-  // that have one candidate.
+  // Returns 1 for committed transactions and for all that they reach. With `sole`, a transaction reaches others only
+  // through reads that have exactly one candidate.
   std::vector<std::uint8_t> from_committed(bool sole) const {
     std::vector<std::uint8_t> reached(idx(h_.transactions()), 0);
     std::vector<std::int32_t> open;

@@ -1,13 +1,13 @@
-// Finds the version order that list reads show, and what contradicts it.
+// Finds the version order that list reads show, and contradictions to it.
 //
 // A list read is an exact prefix of the key's final list (docs/language.md). So the longest list that an included
-// transaction read stands for all of them, and every other list has to be a prefix of it. The longest list is examined
+// transaction read represents all of them, and every other list must be a prefix of it. The longest list is examined
 // element by element; a prefix of its clean part need not be examined again.
 //
 // If reads contradict each other, the longest list may show fewer writers than another list, because it has elements
-// that nobody appended, or an element twice. A specification that judges no reads still uses the order that the lists
-// show. It is the order of the list with the most writers: either this list begins with the writers of every other
-// list, or no order contains both.
+// that no transaction appended, or an element twice. A specification that does not judge reads still uses the order
+// that the lists show. It is the order of the list with the most writers: either this list begins with the writers of
+// every other list, or no order contains both.
 #include <algorithm>
 #include <cstring>
 
@@ -107,7 +107,8 @@ class ListOrders {
   void add(AnomalyKind kind, const ListRead& l, std::int32_t other_txn, std::int64_t other_op) {
     out_.anomalies.push_back({kind, l.txn, l.op, other_txn, other_op});
   }
-  // Adds an anomaly for the first element that shows it: each kind occurs at most once per read.
+  // Adds an anomaly for the first element that shows it. Each kind is added at most once for each
+  // read.
   void add_once(AnomalyKind kind, const ListRead& l, std::int32_t other_txn,
                 std::int64_t other_op) {
     const auto bit = std::uint32_t{1} << static_cast<unsigned>(kind);
@@ -144,9 +145,9 @@ class ListOrders {
     return ++seen_count_[element];
   }
 
-  // Checks that the list consists of blocks: all elements of a transaction are adjacent, in its program order, and none
-  // is missing. If it is not known who appended an element, the read is refused, and only the anomalies that its own
-  // transaction's appends prove are kept, because other names would be guesses.
+  // Checks that the list consists of blocks: all elements of a transaction are adjacent, in its program order, and
+  // complete. If it is not known which transaction appended an element, the read is refused, and only the anomalies
+  // that its own transaction's appends prove are kept, because other names would be guesses.
   void examine(const ListRead& l, bool longest) {
     ++epoch_;
     reported_ = 0;
@@ -168,7 +169,7 @@ class ListOrders {
       }
       if (append < 0) {
         clean = false;
-        // the element should not have been read, but the list shows its writer all the same
+        // the element should not have been read, but the list still shows its writer
         if (is_own(id, l)) show(l.writer);
         unexplained(l, id, !own.complete);
         ++i;

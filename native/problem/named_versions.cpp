@@ -1,8 +1,8 @@
-// Finds reads that name the version that they saw and give it another value than it has.
+// Finds reads that name the version that they saw but return another value than it has.
 //
-// A version has one value: that of its write or, for the initial version, what T0 is declared to have written. If
-// nothing declares what T0 wrote, the first read that names the initial version determines its value. nil may name the
-// initial version whatever it holds, unless that value replaces nil.
+// A version has one value. It is the value of its write or, for the initial version, the declared value of T0. Without
+// a declaration, the first read that names the initial version determines its value. nil may name the initial version
+// whatever its value is, unless that value replaces nil.
 #include "core/index.hpp"
 #include "problem/prepass.hpp"
 
@@ -46,8 +46,8 @@ class NamedReads {
     }
   }
 
-  // Compares the reads of one key that name an initial version whose value nothing else determines. The first read by a
-  // transaction that is certainly in determines the value or, without one, the first read of all.
+  // Compares the reads of one key that name an initial version whose value is not determined otherwise. The first read
+  // by a transaction that is certainly in determines the value. If there is none, the first read of all does.
   void compare_with_each_other() {
     std::vector<std::int64_t> first(undeclared_.empty() ? 0 : idx(h_.n_keys()), -1);
     for (const bool optional : {false, true})
@@ -80,7 +80,7 @@ class NamedReads {
                               other_op < 0 ? -1 : txn_of_op(h_, other_op), other_op});
   }
 
-  // Refuses the history, because it is open which of the two transactions took place, and `Problem` cannot express "not
+  // Refuses the history, because either of the two transactions may have taken place, and `Problem` cannot express "not
   // both".
   void refuse(std::size_t r, std::size_t other) {
     const std::string message =

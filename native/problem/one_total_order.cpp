@@ -1,5 +1,5 @@
-// Runs each transaction as soon as possible. SOUND and COMPLETE BECAUSE no transaction that has run ever prevents
-// another one: if some total order has all transactions, the first one in it that never runs here could have run.
+// Runs each transaction as soon as possible. SOUND and COMPLETE BECAUSE a transaction that has run never prevents
+// another one: if some total order contains all transactions, the first one in it that never runs here could have run.
 #include "problem/one_total_order.hpp"
 #include "core/index.hpp"
 
@@ -38,7 +38,7 @@ class Run {
       ready_.pop_back();
       ran_[t] = 1;
       feed_readers(t);
-      // Wake the next transactions in the session, up to the next one that is not indeterminate, because nothing waits
+      // Wake the next transactions in the session, up to the next one that is not indeterminate. No transaction waits
       // for indeterminate ones.
       if (p_.unfinished[t] == 0)
         for (std::int32_t s = next_.empty() ? -1 : next_[t]; s >= 0; s = next_[s]) {
@@ -127,7 +127,7 @@ class Run {
 }  // namespace
 
 bool fits_one_total_order(const Problem& problem, bool sessions, bool real_time) {
-  if (real_time && !problem.slack.empty()) return false;  // sessions have no clocks of their own here
+  if (real_time && !problem.slack.empty()) return false;  // the sessions have no separate clocks here
   return Run(problem, sessions, real_time).all();
 }
 

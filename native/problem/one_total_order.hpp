@@ -1,4 +1,5 @@
-// Decides whether all that a history says without version orders fits in one total order.
+// Decides whether one total order satisfies everything that a history states except its version
+// orders.
 #pragma once
 #include "core/problem.hpp"
 

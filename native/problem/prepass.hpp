@@ -26,8 +26,7 @@ struct ListRead {
   std::int64_t op;
 };
 
-// Everything here concerns transactions that may be included (committed or indeterminate), in the order of the
-// operations.
+// All of these concern transactions that may be included (committed or indeterminate), in the order of the operations.
 struct Scan {
   std::int64_t ignored_failed_ops = 0, ignored_unknown_reads = 0;
   bool any_indeterminate = false, any_source = false;
@@ -62,7 +61,7 @@ struct Scan {
 };
 Scan scan(const History& h);
 
-// --- set_reads.cpp: what a set-read says of a version ---
+// --- set_reads.cpp: which versions a set-read allows ---
 
 class SetRead {
  public:
@@ -121,7 +120,7 @@ struct Element {
       -1;  // the first append by another such transaction; readers cannot tell the two apart
   std::int32_t count = 0, second_count = 0;  // how often each of the two transactions appended the element
   bool third = false;                        // whether a third transaction appended it, too
-  std::int64_t dead_op = -1;                 // the first aborted or failed append
+  std::int64_t dead_op = -1;                 // the first append that was aborted or failed
 };
 
 class Elements {
@@ -146,20 +145,21 @@ OwnTail own_tail(const History& h, const Scan& s, const ListRead& l);
 
 // --- inclusion.cpp ---
 
-// Returns the Inclusion of each transaction and T0 ([n+1]): the least fixpoint of "some candidate of an included or
-// possible reader" and of "the only candidate of an included reader". With `unread`, an indeterminate transaction that
-// nothing reaches is optional instead of out.
+// Returns the Inclusion of each transaction and T0 ([n+1]). It is the least fixpoint of two rules: a transaction is
+// optional if it is some candidate of an included or possible reader, and in if it is the only candidate of an included
+// reader. With `unread`, an indeterminate transaction that no reader reaches is optional instead of out.
 std::vector<std::uint8_t> find_inclusion(const History& h, const Scan& s, const Candidates& c,
                                          const Elements& elements, bool unread);
 
-// Something that cannot be expressed, unless its (optional) reader turns out to be impossible.
+// A part of the history that cannot be expressed, unless its (optional) reader turns out to be
+// impossible.
 struct Refusal {
   std::int32_t txn;
   bool conditional;  // the order holds only if `txn` is included, which `Problem` cannot express
   std::string message;
 };
 
-// --- named_versions.cpp: reads that name a version and give it another value than it has ---
+// --- named_versions.cpp: reads that name a version but return another value than it has ---
 
 struct NamedVersions {
   std::vector<Anomaly> anomalies;  // of transactions that are in or optional
@@ -168,9 +168,10 @@ struct NamedVersions {
 NamedVersions compare_named_versions(const History& h, const Scan& s, const Candidates& c,
                                      const std::vector<std::uint8_t>& inclusion);
 
-// --- versions.cpp: what the stated versions say besides the sources of reads ---
+// --- versions.cpp: the consequences of stated versions besides the sources of reads ---
 
-// Returns where versions that committed transactions state contradict each other, or the values.
+// Returns the places where versions that committed transactions state contradict each other or the
+// values.
 std::vector<Anomaly> contradicting_versions(const History& h);
 
 // Two entries of Candidates that are neighbours in the stated order.
@@ -179,11 +180,11 @@ struct StatedOrder {
 };
 std::vector<StatedOrder> order_by_versions(const History& h, const Candidates& c);
 
-// --- lists.cpp: the order that list reads show, and what contradicts it ---
+// --- lists.cpp: the order that list reads show, and contradictions to it ---
 
 struct ListOrder {
-  // For a key: the list with the most writers among those that included transactions read. Its writers are in list
-  // order, as Scan writer entries.
+  // The list of a key with the most writers among those that included transactions read. Its writers are Scan writer
+  // entries, in list order.
   struct Shown {
     std::int32_t key;
     std::int64_t op;
@@ -197,7 +198,7 @@ struct ListOrder {
 ListOrder order_lists(const History& h, const Scan& s, const Elements& elements,
                       const std::vector<std::uint8_t>& inclusion);
 
-// --- classify.cpp: why a read has no candidate; words for messages ---
+// --- classify.cpp: the reason why a read has no candidate, and words for messages ---
 
 // Returns the anomalies of `reads` (entries of Scan::read_* without candidates, ascending) and of Scan::broken_reads.
 std::vector<Anomaly> classify_reads(const History& h, const Scan& s,

@@ -1,7 +1,7 @@
 // Decides which versions of its key a set-read may have seen.
 //
 // In a predicate read, a "none of" lists the rows that match, and the predicate read returned none of them. A "one of"
-// names a row that the predicate read returned although it does not match, which nothing explains.
+// names a row that the predicate read returned although it does not match; no write explains such a row.
 #include <algorithm>
 
 #include "problem/prepass.hpp"
@@ -29,8 +29,9 @@ bool SetRead::allows(std::int32_t value) const {
   return lists(h_.as_read(value)) == one_of_;
 }
 
-// A declared initial value is what T0 wrote. An item read may see that version as nil, and a set-read may, too, where
-// an item read may. In a predicate read, nil is a row that was never there, which no predicate matches.
+// Returns whether the set-read may see the version of T0. A declared initial value is the value that T0 wrote. An item
+// read may see that version as nil, and where it may, a set-read may, too. In a predicate read, nil is a row that never
+// existed, which no predicate matches.
 bool SetRead::allows_initial() const {
   // mutant: unborn-row-matches
   if ((one_of_ || h_.initial_value[h_.op_key[op_]] == kNil) && h_.in_statement(op_))

@@ -1,4 +1,4 @@
-// Finds what the stated versions say about the order of writers, and where they contradict each other or the values
+// Finds the order of writers that stated versions imply, and the places where they contradict each other or the values
 // (docs/versions.md).
 #include <algorithm>
 #include <unordered_map>
@@ -77,7 +77,8 @@ class Contradictions {
       initial_reads_.push_back({AnomalyKind::contradicting_versions, t, op, -1, -1});
   }
 
-  // T0 wrote one version of each key, and no write precedes that version.
+  // Reports contradictions with a read of the initial version. T0 wrote one version of each key,
+  // and no write precedes that version.
   void beside_initial(const Anomaly& a) {
     const auto [first, fresh] = initial_.try_emplace(key(a.op), a.op);
     // mutant: two-initial-versions
@@ -117,7 +118,7 @@ std::vector<StatedOrder> order_by_versions(const History& h, const Candidates& c
         stated.emplace_back(h.versions.number(h.version(c.op[idx(e)])), e);
     std::ranges::sort(stated);
     for (std::size_t i = 1; i < stated.size(); ++i)
-      // A version that two writers state is a contradiction, and orders nothing.
+      // If two writers state one version, this is a contradiction, and it orders nothing.
       if (stated[i - 1].first < stated[i].first)
         found.push_back({stated[i - 1].second, stated[i].second});
   }

@@ -1,4 +1,4 @@
-// What transactions try to do: the kinds and keys of their operations, and the values that they write.
+// The programs of transactions: the kinds and keys of their operations, and the values that they write.
 #pragma once
 #include <cstdint>
 #include <vector>

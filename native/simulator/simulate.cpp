@@ -1,4 +1,4 @@
-// The scheduler: the clients, the three instants of their transactions, and what is read and written at the middle one.
+// The scheduler: the clients, the three instants of their transactions, and the reads and writes at the middle one.
 #include <algorithm>
 #include <numeric>
 #include <stdexcept>
@@ -18,7 +18,7 @@ struct Client {
   bool applied = true;        // whether the current transaction takes effect
   std::int32_t session = -1;  // -1 before the first transaction
   std::int32_t transaction = -1;
-  std::int64_t since = 0;  // when the last transaction of the session took effect
+  std::int64_t since = 0;  // the instant at which the last transaction of the session took effect
 };
 
 void check(const Options& o) {
@@ -275,8 +275,8 @@ void Simulator::take_effect(Client& client) {
   client.state = Client::State::answered;
 }
 
-// Gives a read its result: the own writes before it or, without any, the value of `version`. A list has the elements of
-// `version` followed by the own appends.
+// Sets the result of a read: the value of the last own write before it or, if there is none, that of `version`. A list
+// has the elements of `version` and after them the own appends.
 void Simulator::read(std::int64_t op, std::int64_t txn_first, std::int32_t version, bool known) {
   auto& value = history_.op_value[op];
   if (!known) {

@@ -47,8 +47,8 @@ class Store {
 };
 
 // Replicas that each know a set of whole transactions and show the newest version of each key among them. A transaction
-// is known at its own replica at once, and at other replicas later: in any order, or causally, i.e. only after all
-// transactions that its own replica knew when it took effect.
+// is known at its own replica at once, and at other replicas later. It arrives in any order or, if delivery is causal,
+// only after all transactions that its own replica knew when it took effect.
 class Replicas {
  public:
   Replicas(const Store& store, std::int32_t replicas, bool causal, std::int64_t lag)

@@ -1,10 +1,10 @@
 // An in-memory multi-version database that runs random transactions of concurrent clients, and the history that the
 // clients see.
 //
-// Time is a counter of events. Each transaction begins, takes effect and is answered at three instants of its own, in
-// this order, which a random scheduler draws; the history records begin and answer. When a transaction takes effect,
-// the versions that the store keeps with their instants decide what it reads. This code knows only mechanisms and no
-// levels; isolang/simulator/rules.py says which mechanism gives which level, and why.
+// Time is a counter of events. Each transaction begins, takes effect and is answered at three separate instants, in
+// this order, which a random scheduler draws; the history records the begin and the answer. When a transaction takes
+// effect, the versions that the store keeps with their instants decide what it reads. This code knows only mechanisms
+// and no levels; isolang/simulator/rules.py says which mechanism provides which level, and why.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -18,8 +18,8 @@ namespace isolang::simulator {
 enum class Reads : std::uint8_t {
   instant,   // all reads at the instant at which the transaction takes effect
   snapshot,  // all reads at an earlier instant, the snapshot
-  moving,    // each read at an instant of its own, in program order
-  replica,   // reads from the client's replica, which learns of other replicas' transactions later
+  moving,    // each read at a separate instant, in program order
+  replica,   // reads from the client's replica, which receives other replicas' transactions later
 };
 
 struct Mechanism {
@@ -66,7 +66,7 @@ struct Options {
   double theta = 0.99;      // for zipfian keys
   double hot_keys = 0.2;    // for hotspot keys: this share of the keys …
   double hot_share = 0.8;   // … gets this share of the operations
-  std::int64_t values = 0;  // how many values each key has; 0: each write of a key writes a number of its own, from 1
+  std::int64_t values = 0;  // the number of values of each key; 0: each write of a key writes a unique number, from 1
   double value_theta = 0;   // if values > 0: the written values are zipfian over 1 … values
   double read_modify_write =
       0;               // the share of writes before which the same transaction reads the key
@@ -76,7 +76,7 @@ struct Options {
   // the share of transactions whose outcome the client does not learn; half of them take effect
   double info_rate = 0;
   double abort_rate = 0;
-  bool session_each = false;  // every transaction is in a session of its own
+  bool session_each = false;  // every transaction is in a separate session
   std::int64_t lag =
       0;  // the number of events by which a snapshot or a replica may lag behind; 0: 8 for each session
   std::int32_t replicas = 3;

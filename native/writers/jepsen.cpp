@@ -1,4 +1,4 @@
-// Jepsen's operation maps, in EDN or JSON: one map a line, with a process for each session.
+// Jepsen's operation maps, in EDN or JSON. Each line is one map, and each session has a process.
 #include <algorithm>
 #include <tuple>
 

@@ -1,4 +1,4 @@
-// A buffered writer for a sink, with the numbers that the formats consist of.
+// A buffered writer for a sink, with the encodings of numbers that the formats use.
 #pragma once
 #include <charconv>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The native writers. Python decides what to write (isolang/history/writers/outline.py, naming.py), and they spell it.
+// The native writers. Python decides what they write (isolang/history/writers/outline.py, naming.py).
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -15,8 +15,7 @@
 
 namespace isolang {
 
-// The part of a history that is written: transactions in the order of the history, each with the operations that are
-// kept.
+// The part of a history that is written: transactions in the order of the history, each with its kept operations.
 struct Outline {
   const History& history;
   std::span<const std::int32_t> txns;
@@ -24,10 +23,11 @@ struct Outline {
   std::span<const std::int64_t> ops;    // numbers of operations
 };
 
-// A function that takes the text in pieces.
+// A function that takes the text piece by piece.
 using Sink = std::function<void(std::string_view)>;
 
-// Write dbcop's bincode and Plume's text, whose keys and values are numbers: one of each for every kept operation.
+// Write dbcop's bincode and Plume's text, in which keys and values are numbers. There is one key and one value for each
+// kept operation.
 void write_bincode(const Outline& outline, std::span<const std::uint64_t> keys, std::span<const std::uint64_t> values,
                    const Sink& sink, Budget& budget);
 void write_plume(const Outline& outline, std::span<const std::uint64_t> keys, std::span<const std::uint64_t> values,
@@ -40,7 +40,7 @@ inline constexpr std::int64_t kNameUnknown = -1, kNameInitial = -2, kFirstNumber
 // The texts of atoms that are not numbers.
 using Texts = std::unordered_map<std::int32_t, std::string>;
 
-// How to spell Jepsen's operation maps.
+// The options and texts with which Jepsen's operation maps are written.
 struct JepsenSpelling {
   bool json = false;
   bool times = false;                   // whether to write times of operations and of COMMIT
