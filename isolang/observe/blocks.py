@@ -1,12 +1,13 @@
-"""Finds the query blocks of a SELECT whose rows it does not return one by one.
+"""Finds the query blocks of a SELECT that does not return their rows one by one.
 
 DISTINCT, UNION, WITH and subqueries hide which rows a statement read. A query block is one SELECT
-with its FROM and WHERE, at any depth. The same condition in a column of its own, in the same
-statement and thus in the same snapshot, returns the rows that the block read.
+with its FROM and WHERE, at any depth. If the statement repeats the condition of a block in an
+additional column, this column returns the rows that the block read, because the whole statement has
+one snapshot.
 
-SOUND BECAUSE: a block's condition is repeated only if it consists of comparisons of columns of its
-only table with constants. So it reads no other row, calls no function, and raises no error that
-the block does not raise.
+SOUND BECAUSE: a block's condition is repeated only if it consists of comparisons between columns of
+its only table and constants. Therefore, the repeated condition reads no other row, calls no
+function, and raises no error that the block does not raise.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _REFUSED: Final = frozenset({
     "insert", "update", "delete", "merge", "table", "tablesample", "lateral", "recursive", "into",
     "for", "offset", "fetch", "ordinality",
 })  # fmt: skip
-# Words behind which a statement is not complete, so that an error of syntax names its end.
+# Words after which a statement is incomplete, so that a syntax error refers to its end.
 _OPEN: Final = frozenset({
     "all", "and", "any", "as", "between", "by", "case", "cross", "distinct", "else", "except",
     "exists", "from", "full", "group", "having", "in", "inner", "intersect", "is", "join", "left",
@@ -47,11 +48,11 @@ _OPEN: Final = frozenset({
 def blocks(
     part: Sequence[Token], made: StatementPlan, aggregates: Collection[str]
 ) -> StatementPlan | None:
-    """Return a plan that also reports the rows of the query blocks; ``None`` if it cannot.
+    """Return a plan that also reports the rows of the query blocks; ``None`` if none can.
 
     Args:
         part: the tokens of a statement.
-        made: its plan, in which these rows are unseen.
+        made: the plan of the statement, in which these rows are unseen.
         aggregates: the names of all aggregate functions of the database.
     """
     if made.locks or made.kind not in ("other", "select") or not OF_OTHER_SHAPE & {*made.unseen}:
@@ -76,7 +77,7 @@ def blocks(
 
 
 def _is_single(reader: Reader, aggregates: Collection[str]) -> bool:
-    """Return whether the last SELECT outside of parentheses aggregates all rows to one."""
+    """Return whether the last SELECT outside of parentheses aggregates all rows into one row."""
     outer = [
         n for n in range(len(reader.part)) if reader.word(n) == "select" and not reader.depth[n]
     ]
@@ -89,26 +90,26 @@ class _Blocks:
     def __init__(self, reader: Reader, *, own: bool) -> None:
         self._reader, self._own = reader, own
         self._end = len(reader.part)
-        self._names: dict[str, tuple[int, int]] = {}  # WITH: the range of each body
+        self._names: dict[str, tuple[int, int]] = {}  # for each WITH query, the range of its body
         self._used: set[str] = set()
 
     def found(self) -> tuple[StatementTable, ...]:
         """Return the tables of all blocks, each with the range of its condition.
 
         Raises:
-            RefusedError: some block has another form.
+            RefusedError: a block has a form that is not supported.
         """
         reader = self._reader
         self._check()
         if reader.word(0) == "with":
             self._with()
         made = [self._block(n) for n in range(self._end) if reader.word(n) == "select"]
-        if self._used != self._names.keys():  # the server does not run what nobody uses
+        if self._used != self._names.keys():  # the server does not run unused WITH queries
             raise RefusedError("WITH")
         return tuple(one for one in made if one is not None)
 
     def _check(self) -> None:
-        """Refuse words that change rows, lock them, or leave some of them out."""
+        """Reject statements with words that change rows, lock rows, or leave rows out."""
         reader = self._reader
         last = reader.part[-1]
         depth = sum((one.text == "(") - (one.text == ")") for one in reader.part)
@@ -119,7 +120,7 @@ class _Blocks:
         for n in range(self._end):
             word = reader.word(n)
             inner = word == "with" and n and reader.text(n - 1) == "("
-            # A block with OFFSET reads the rows that it leaves out, too.
+            # A block with OFFSET also reads the rows that it leaves out.
             skipped = word == "offset" and reader.depth[n] > 0
             if inner or (word in _REFUSED and not skipped):
                 raise RefusedError(SHAPES)
@@ -162,7 +163,7 @@ class _Blocks:
             raise RefusedError("WITH")
 
     def _block(self, begin: int) -> StatementTable | None:
-        """Return the only table of a block; ``None`` if it has none."""
+        """Return the only table of a block; ``None`` if the block reads no table."""
         reader = self._reader
         depth = reader.depth[begin]
         end = begin + 1
@@ -171,7 +172,7 @@ class _Blocks:
                 break
             end += 1
         if self._own and not begin:
-            return None  # each row of its answer has a column for it
+            return None  # each row of the result has a column for this block
         place = reader.find({"from"}, begin, end, depth)
         while place < end and reader.word(place - 1) == "distinct":  # IS DISTINCT FROM
             place = reader.find({"from"}, place + 1, end, depth)
@@ -203,7 +204,7 @@ class _Blocks:
         return StatementTable(name=name, alias=alias, how="all", where=where, text=(place, behind))
 
     def _next(self, at: int, stop: int, depth: int) -> int:
-        """Return the position behind the next comma or JOIN of a FROM."""
+        """Return the position after the next comma or JOIN of a FROM."""
         reader = self._reader
         while at < stop:
             if reader.depth[at] == depth and (reader.text(at) == "," or reader.word(at) in _JOINED):
@@ -215,10 +216,10 @@ class _Blocks:
         return at
 
     def _is_of_with(self, name: str, at: int) -> bool:
-        """Return whether a name means a query of WITH, which all names behind it may mean."""
+        """Return whether a name at a position refers to a WITH query, and note the use."""
         if name not in self._names:
             return False
-        if at < self._names[name][1]:  # a table, or the query of an outer WITH
+        if at < self._names[name][1]:  # the name refers to a table, or to a query of an outer WITH
             raise RefusedError("WITH")
         self._used.add(name)
         return True

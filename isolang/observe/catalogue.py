@@ -1,7 +1,8 @@
 """Describes tables by the database's catalogue, as the session of the application sees it.
 
-Names mean what the session says: temporary tables, ``search_path`` and roles differ between
-sessions. So each session asks for itself, and forgets the answer when a statement may change it.
+The meaning of a name depends on the session, because temporary tables, ``search_path`` and roles
+differ between sessions. Therefore, each session queries the catalogue itself, and forgets the
+result when a statement may change it.
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ ALL_TABLES: Final = f"""SELECT {_DESCRIBED} FROM pg_catalog.pg_class c
  WHERE c.relkind IN ('r', 'p') AND c.relpersistence <> 't'
   AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')"""
 
-# SOUND BECAUSE: the results of these functions depend on their arguments alone, and functions of an
-# extension in C do not query tables of the application.
+# SOUND BECAUSE: the query leaves out functions whose results depend only on their arguments, and
+# functions of an extension in C, which do not query tables of the application.
 FUNCTIONS: Final = """SELECT DISTINCT p.proname FROM pg_catalog.pg_proc p
  JOIN pg_catalog.pg_language l ON l.oid = p.prolang
  WHERE p.pronamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
@@ -82,7 +83,7 @@ VOLATILE: Final = "SELECT DISTINCT proname FROM pg_catalog.pg_proc WHERE provola
 
 
 def lookup(names: Iterable[str]) -> str:
-    """Return the query that describes tables, by their names as a statement has them."""
+    """Return the query that describes tables, given the names that a statement uses."""
     values = ", ".join("('" + one.replace("'", "''") + "')" for one in names)
     return (
         f"SELECT {_DESCRIBED} FROM (VALUES {values}) w(name) "
@@ -92,25 +93,26 @@ def lookup(names: Iterable[str]) -> str:
 
 
 class Table(Struct, kw_only=True):
-    """A table, as one description of the catalogue has it.
+    """A table, as the catalogue describes it.
 
     Attributes:
-        oid: its number.
-        where: its name with the schema, as it is written in SQL.
-        name: its name in the history.
-        why: the kind of what is not seen of it; empty if its rows can be identified.
-        partitioned: whether its rows are in partitions, which excludes RETURNING of versions.
-        triggers: whether triggers of the application run at writes.
-        cascades: whether a foreign key changes rows of other tables at writes.
-        columns: the columns whose values a history holds, by name.
-        quoted: the names of these columns, as they are written in SQL.
+        oid: the number of the table.
+        where: the name with the schema, as SQL writes it.
+        name: the name in the history.
+        why: the kind under which accesses to the table are unseen; empty if its rows can be
+            identified.
+        partitioned: whether the rows are in partitions, so writes cannot return versions.
+        triggers: whether writes run triggers of the application.
+        cascades: whether writes may change rows of other tables through foreign keys.
+        columns: the columns whose values the history contains, by name.
+        quoted: the names of these columns, as SQL writes them.
         key: the names of the columns of the primary key, in the order of its index.
-        others: the names of the other columns, as they are written in SQL.
+        others: the names of all other columns, as SQL writes them.
         unique: the sets of columns that identify a row.
-        rows_known: whether every row of the table is known as a whole, so that conditions on any
-            column can be evaluated; if not, on the primary key.
-        altered: whether the table has another form now.
-        database: the name of its database.
+        rows_known: whether every row of the table is completely known. If so, conditions on any
+            column can be evaluated; otherwise only conditions on the primary key.
+        altered: whether the table was altered after this description.
+        database: the name of the table's database.
     """
 
     oid: int
@@ -130,33 +132,33 @@ class Table(Struct, kw_only=True):
     database: str = ""
 
     def identity(self, alias: str) -> str:
-        """Return the expression of the version and the key of a row."""
+        """Return the SQL expression for the version and the key of a row."""
         return (
             f"pg_catalog.concat_ws(' ', {alias}.tableoid, {alias}.xmin, {alias}.ctid, "
             f"{self.key_of(alias)})"
         )
 
     def key_of(self, alias: str) -> str:
-        """Return the expression of the primary key."""
+        """Return the SQL expression for the primary key."""
         columns = ", ".join(f"{alias}.{self.quoted[one]}" for one in self.key)
         return f"pg_catalog.json_build_array({columns})"
 
     def whole(self, alias: str) -> str:
-        """Return the expression of all columns that a history holds."""
+        """Return the SQL expression for all columns that a history contains."""
         return whole_row(f"{alias}.{self.quoted[one]}" for one in self.columns)
 
     def written(self, alias: str, how: str, *, old: bool, same_key: bool = False) -> str:
-        """Return the expression by which a write tells its transaction, and both versions.
+        """Return the SQL expression with which a write returns its transaction and both versions.
 
-        SOUND BECAUSE: from REPEATABLE READ on, an UPDATE replaces the version that its snapshot
-        has, or fails. A subquery of its RETURNING reads this snapshot, so that it returns this
-        version by the key, which the statement does not change.
+        SOUND BECAUSE: at REPEATABLE READ and above, an UPDATE replaces the version in its snapshot,
+        or fails. A subquery in its RETURNING clause reads the same snapshot. Therefore, the
+        subquery returns this version by the key, which the statement does not change.
 
         Args:
             alias: the name of the table in the statement.
             how: ``write`` or ``delete``.
-            old: whether the server knows ``old`` and ``new`` (PostgreSQL 18).
-            same_key: whether it is an UPDATE that does not change the key.
+            old: whether the server supports ``old`` and ``new`` (PostgreSQL 18).
+            same_key: whether the statement is an UPDATE that does not change the key.
         """
         nothing = "NULL, NULL, NULL, NULL"
         more = ""
@@ -188,11 +190,11 @@ class Table(Struct, kw_only=True):
         return key_text(values)
 
     def row(self, reported: Sequence[Sequence[Any]]) -> dict[str, Any]:
-        """Return what a history holds of a row that :meth:`whole` tells."""
+        """Return the row that a history contains for a result of :meth:`whole`."""
         return recorded_row(self.columns, reported)
 
     def key_row(self, values: Sequence[Any]) -> dict[str, Any]:
-        """Return what a history holds of a row of which only the primary key is known."""
+        """Return the row that a history contains if only the primary key is known."""
         return {
             name: self.columns[name].recorded(value)
             for name, value in zip(self.key, values, strict=True)
@@ -200,17 +202,18 @@ class Table(Struct, kw_only=True):
         }
 
     def may_change_others(self, kind: str, assigned: Collection[str]) -> bool:
-        """Return whether foreign keys may change rows of other tables at a statement.
+        """Return whether a statement may change rows of other tables through foreign keys.
 
         Args:
             kind: the kind of the statement, such as ``delete``.
-            assigned: the columns to which it assigns; foreign keys refer to unique ones.
+            assigned: the columns to which the statement assigns; foreign keys refer to unique
+                columns.
         """
         columns = {*self.key}.union(*self.unique)
         return self.cascades and (kind == "delete" or not columns.isdisjoint(assigned))
 
     def same_form(self, other: Table) -> bool:
-        """Return whether the two descriptions name the same columns and key."""
+        """Return whether two descriptions have the same columns and the same key."""
         return (self.columns, self.quoted, self.key) == (other.columns, other.quoted, other.key)
 
 
@@ -225,7 +228,10 @@ def key_text(values: Sequence[Any]) -> str:
 
 
 def whole_row(columns: Iterable[str]) -> str:
-    """Return the expression of the values of columns, of which a function takes at most 100."""
+    """Return the SQL expression for the values of columns.
+
+    The columns are divided into groups, because a function takes at most 100 arguments.
+    """
     named = list(columns)
     groups = [named[n : n + _NESTED] for n in range(0, len(named), _NESTED)]
     made = [f"pg_catalog.json_build_array({', '.join(one)})" for one in groups]
@@ -235,7 +241,7 @@ def whole_row(columns: Iterable[str]) -> str:
 def recorded_row(
     columns: Mapping[str, RecordedColumn], reported: Sequence[Sequence[Any]]
 ) -> dict[str, Any]:
-    """Return what a history holds of the values that :func:`whole_row` tells."""
+    """Return the row that a history contains for a result of :func:`whole_row`."""
     values = [value for group in reported for value in group]
     return {
         name: column.recorded(value)
@@ -244,7 +250,7 @@ def recorded_row(
 
 
 def _columns(reported: Sequence[Any]) -> Iterator[tuple[RecordedColumn, str, int]]:
-    """Yield each column, its name as it is written in SQL, and its number."""
+    """Yield each column, its name as SQL writes it, and its number."""
     for name, written, number, oid, enum, modifier, deterministic, required in reported:
         scale = (modifier - 4) & 0x7FF if oid == NUMERIC and modifier >= 4 else -1
         made = RecordedColumn(
@@ -254,7 +260,7 @@ def _columns(reported: Sequence[Any]) -> Iterator[tuple[RecordedColumn, str, int
 
 
 def exact_json(text: str | bytes) -> Any:
-    """Return a value in JSON, in which decimals keep their digits."""
+    """Return a value in JSON, in which decimals keep all their digits."""
     return _EXACT.decode(text if isinstance(text, str) else text.decode())
 
 
@@ -269,7 +275,7 @@ def _text(value: Any) -> str:
 
 
 def described(text: str) -> tuple[str, Table | None]:
-    """Return the name in a row of :func:`lookup`, and its table; ``None`` if there is none."""
+    """Return the name in a row of :func:`lookup`, and its table; ``None`` for a missing table."""
     (name, oid, schema, relation, kind, persistence, rules, children, partition, may, triggers,
      cascades, columns, indexes) = json.loads(text)  # fmt: skip
     if oid is None:
@@ -321,14 +327,14 @@ def described(text: str) -> tuple[str, Table | None]:
 
 
 class Tables:
-    """The tables of the database that sessions have asked about, by their number."""
+    """The tables of a database that sessions have used, by number."""
 
     def __init__(self, database: str = "", *, prefix: str = "") -> None:
-        """Begin without tables.
+        """Create a collection without tables.
 
         Args:
             database: the name of the database.
-            prefix: the beginning of the names of its tables in the history.
+            prefix: the text with which the names of these tables begin in the history.
         """
         self._database, self._prefix = database, prefix
         self._known: dict[int, Table] = {}
@@ -337,19 +343,20 @@ class Tables:
     def meet(self, table: Table, *, rows_known: bool = True) -> Table:
         """Return the table with this number and form, which all sessions share.
 
-        A table that was altered, emptied, or made again under its name is another one in the
-        history.
+        If a table was altered, truncated, or created again under its name, it is a different table
+        in the history.
 
         Args:
-            table: the description.
-            rows_known: whether all rows that it may have from before the observation are known.
+            table: the description of the table by the catalogue.
+            rows_known: whether all rows are known that the table may have had before the
+                observation.
         """
         known = self._known.get(table.oid)
         if known is not None and not known.altered and known.same_form(table):
             known.triggers, known.cascades = table.triggers, table.cascades
             if known.why == table.why:
                 return known
-            # The role of this session may do less than others.
+            # The role of this session may have fewer privileges than other roles.
             table.name = known.name
             return table
         if known is not None:
@@ -364,11 +371,11 @@ class Tables:
         return table
 
     def current(self) -> list[Table]:
-        """Return the tables in their present form."""
+        """Return the tables in their current form."""
         return [one for one in self._known.values() if not one.altered]
 
     def emptied(self, table: Table) -> None:
-        """Note that a table was truncated: its rows from now on are rows of another table."""
+        """Note that a table was truncated, so its later rows belong to a different table."""
         table.altered = True
         known = self._known.get(table.oid)
         if known is not None:

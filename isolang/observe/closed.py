@@ -1,19 +1,21 @@
-"""Makes predicate reads of the conditions of observed statements, and whole rows of versions.
+"""Turns the conditions of observed statements into predicate reads, and versions into whole rows.
 
-During a recording, a read names the version of a row (``xmin``), and a condition is kept with the
-versions that it met. A predicate read also says that no other row matched. This claim needs all
-versions of the table, with their columns. Afterwards they are known, or it is known that some are
-missing: each recorded write states the version that it replaced (``RETURNING old.xmin``, from
-PostgreSQL 18 on), and the table itself has the last versions.
+During a recording, a read names the version of a row (``xmin``), and a condition is kept together
+with the versions that satisfied it. A predicate read also states that no other row matched. This
+claim needs all versions of the table, with their columns. After the recording, either all versions
+are known, or it is known that some are missing. The reason is that each recorded write states the
+version that it replaced (``RETURNING old.xmin``, from PostgreSQL 18 on), and that the table itself
+contains the last versions.
 
 SOUND BECAUSE: suppose that a writer was not recorded. The versions of a key form one path, from its
-first version to its last one or to no row. A maximal stretch of unrecorded steps on this path ends
-at the last version, which then is neither initial nor recorded; or at a recorded write, whose old
-version is neither; or at no row. In the third case, if it began at a recorded or initial version,
-no recorded write replaced that version, and it is not the last. If it began and ended at no row, it
-made no version that a recorded read saw, and the key has no row before and after. So a table is
-closed if each committed or initial version is replaced by exactly one recorded write or is the last
-one, and each replaced or last version is committed or initial.
+first version to its last version or to no row. A maximal stretch of unrecorded steps on this path
+ends in one of three ways. First, if it ends at the last version, that version is neither initial
+nor recorded. Second, if it ends at a recorded write, the version that this write replaced is
+neither initial nor recorded. Third, it ends at no row. If it then began at a recorded or initial
+version, no recorded write replaced that version, and that version is not the last. If it both began
+and ended at no row, it made no version that a recorded read saw, and the key has no row before and
+after. Therefore, a table is closed if each committed or initial version is replaced by exactly one
+recorded write or is the last version, and each replaced or last version is committed or initial.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ class KnownVersion(Struct, frozen=True):
 
     Attributes:
         key: the key of the row in the history, which begins with the table.
-        number: the number of the transaction that wrote it.
+        number: the number of the transaction that wrote the version.
         cells: the comparable columns.
     """
 
@@ -92,14 +94,14 @@ class Wrote(Struct, frozen=True, kw_only=True):
 
 
 class MetCondition(Struct, frozen=True, kw_only=True):
-    """A condition of a statement, with all rows that met it.
+    """A condition of a statement, with all rows that satisfied it.
 
     Attributes:
         rows: the key and the number of each version.
-        covers: how many of the steps before it are reads of these rows.
-        kind: the kind of unseen thing that it is if it cannot be recorded.
+        covers: how many of the preceding steps are reads of these rows.
+        kind: the kind under which the condition counts as unseen if it cannot be recorded.
         text: the text of the statement.
-        shown: its text with values.
+        shown: the text of the statement with values.
     """
 
     table: str
@@ -117,13 +119,13 @@ Step: TypeAlias = Found | Wrote | MetCondition
 
 
 class Trace(Struct, frozen=True):
-    """A recorded transaction, in more detail than its lines.
+    """A recorded transaction, in more detail than its lines in the history.
 
     Attributes:
-        begin: the index of its invocation.
-        end: the index of its completion.
-        outcome: its outcome.
-        steps: what it read and wrote.
+        begin: the index of the invocation.
+        end: the index of the completion.
+        outcome: the outcome.
+        steps: what the transaction read and wrote.
     """
 
     begin: int
@@ -144,8 +146,8 @@ class _Table:
     ) -> None:
         self.name = name
         self.initial: dict[tuple[str, int], Cells] = {}
-        self._made: dict[tuple[str, int], Wrote] = {}  # the last write of a number
-        self._names: dict[int, str] = {}  # the row of each write, by its identity
+        self._made: dict[tuple[str, int], Wrote] = {}  # the last write of each version
+        self._names: dict[int, str] = {}  # maps the identity of each write to the name of its row
         self._traces = traces
         self._last = last
         self._is_initial = is_initial
@@ -199,13 +201,13 @@ class _Table:
             self.initial[version.key, version.number] = version.cells
 
     def _name_rows(self) -> None:
-        """Name the row of each write; a key that is inserted again is another row.
+        """Name the row of each write; a key that is inserted again names a different row.
 
-        SOUND BECAUSE: PostgreSQL lets an INSERT pass a DELETE of the same key that its snapshot
-        does not contain, at REPEATABLE READ too. The two rows do not replace each other.
+        SOUND BECAUSE: PostgreSQL lets an INSERT pass a DELETE of the same key that is not in its
+        snapshot, even at REPEATABLE READ. The two rows do not replace each other.
         """
         rows: Counter[str] = Counter(key for key, _ in self.initial)
-        first: dict[int, Wrote] = {}  # the transaction's first write of the row, for each write
+        first: dict[int, Wrote] = {}  # for each write, the transaction's first write of the row
         for trace in self._traces:
             own: dict[str, Wrote] = {}
             for step in trace.steps:
@@ -236,7 +238,7 @@ class _Table:
         return self._names[id(write)]
 
     def version(self, key: str, number: int, own: Mapping[str, Wrote]) -> tuple[str, Wrote | None]:
-        """Return the name of the row of a version that was read, and its write."""
+        """Return the row's name for a version that was read, and the write of the version."""
         previous = own.get(key)
         if previous is not None and previous.number == number:
             return self.row_of(previous), previous
@@ -264,20 +266,20 @@ def close(
     is_initial: Callable[[int], bool],
     into: Path,
 ) -> Closed:
-    """Write a history with predicate reads, of the tables whose versions are all known.
+    """Write a history with predicate reads of those tables whose versions are all known.
 
     Args:
         path: the recorded history.
-        traces: its observed transactions.
-        last_versions: a function that returns the versions in a table now, by key; ``None`` if they
-            are not known.
+        traces: the observed transactions of the history.
+        last_versions: a function that returns the current versions in a table, by key; ``None`` if
+            they are not known.
         is_initial: a function that returns whether a transaction ended before the recording began.
         into: the file to write.
     """
     conditions = [
         step
         for trace in traces
-        if trace.outcome != "aborted"  # no level restricts what it read
+        if trace.outcome != "aborted"  # no level restricts the reads of aborted transactions
         for step in trace.steps
         if isinstance(step, MetCondition)
     ]
@@ -285,7 +287,7 @@ def close(
     tables = {
         name: _Table(name, traces, last_versions(name), is_initial)
         for name in sorted({one.table for one in conditions})
-        # Others that record rows of the table give them other keys and values.
+        # If other recorders record rows of the table, these rows have other keys and values.
         if lines.spell(f"{name}/")[:-1].encode() not in others
     }
     recorded = {id(one) for one in conditions if one.table in tables and tables[one.table].closed}
@@ -361,7 +363,7 @@ class _Rewriting:
         )
 
     def _operations(self, trace: Trace, *, known: bool) -> Iterator[tuple[str, Step]]:
-        """Yield each operation in EDN, with what was observed.
+        """Yield each operation in EDN, together with the observed step.
 
         Args:
             trace: the transaction.
@@ -385,7 +387,7 @@ class _Rewriting:
             elif isinstance(step, Wrote):
                 own[step.key] = step
                 text = self._write(step, table)
-                if written.get(step.key) != text:  # the same version again
+                if written.get(step.key) != text:  # otherwise, the same version is written again
                     yield text, step
                 written[step.key] = text
             elif n not in covered:
@@ -435,7 +437,7 @@ class _Rewriting:
 
 
 def _row_shown(step: Step) -> str:
-    """Return the row of an operation as text."""
+    """Return the text for the row of an operation."""
     if isinstance(step, MetCondition):
         return f"{NOT_FOUND}{shortened(step.shown)}"
     return step.shown

@@ -35,7 +35,7 @@ def column_edn(name: str) -> str:
 
 
 def predicate_edn(predicate: Any) -> str:
-    """Return a predicate in EDN, as isolang writes it, so that it finds remarks on its read.
+    """Return a predicate in EDN, in the form by which isolang finds remarks on its read.
 
     >>> predicate_edn(("and", ("in", "room", (1, 2)), ("not", ("null", "odd name"))))
     '[:and [:or [:= :room 1] [:= :room 2]] [:not [:null "odd name"]]]'
@@ -52,7 +52,7 @@ def predicate_edn(predicate: Any) -> str:
 
 
 def end_of(text: str, begin: int) -> int:
-    r"""Return the position behind the bracket that closes the one at a position.
+    r"""Return the position after the bracket that closes the bracket at a position.
 
     >>> end_of('[1 "]\\"" [2]] 3', 0)
     13

@@ -30,11 +30,11 @@ class ExecutedStatement(Struct, kw_only=True):
     Attributes:
         statement: the statement.
         ticket: the position and the time at which it was sent.
-        parameters: its parameters.
-        rows: the number of rows of the application's answer.
-        reported: for each reported table, what the server returned of its rows.
+        parameters: the parameters of the execution.
+        rows: the number of rows that the application received.
+        reported: for each reported table, the row versions that the server returned.
         empty: whether the server returned a row only for the query blocks.
-        cut: whether the application did not ask for more rows, of which there may be some.
+        cut: whether the application requested no more rows although there may be more.
     """
 
     statement: PreparedStatement
@@ -54,18 +54,19 @@ def predicate_of(
     *,
     committed: bool,
 ) -> tuple[str, Predicate, tuple[str, bool] | None]:
-    """Return the predicate of a predicate read, or why there is none.
+    """Return the predicate of a predicate read; if there is none, return the reason.
 
     Args:
         done: the execution of a statement.
-        table: the table of its condition.
-        found: the number of the rows that it found.
-        partial: why the condition does not decide alone which rows it finds; empty if it does.
+        table: the table of the statement's condition.
+        found: the number of rows that the condition found.
+        partial: why the condition alone does not determine which rows are found; empty if it does.
         committed: whether the transaction is at READ COMMITTED.
 
     Returns:
-        The kind of what is not seen, or an empty text; the predicate, or an empty text if nothing
-        was lost without it; and the column by which LIMIT chose the rows, if it did.
+        The kind of what is unseen, empty if nothing is; the predicate, empty if there is none or if
+        nothing is lost without it; and the column by which LIMIT chose the rows and whether the
+        order descends, ``None`` if no LIMIT did.
     """
     statement = done.statement
     made, condition = statement.plan, statement.condition
@@ -76,11 +77,12 @@ def predicate_of(
     if looked is not None and found >= looked:
         return "", "", None
     if made.skips and not partial:
-        return "", "", None  # it leaves out rows whatever its condition says
+        return "", "", None  # the statement skips locked rows, whatever its condition is
     if partial or condition.why:
         return CONDITIONS, "", None
     if made.skips or (writes and table.triggers):
-        return "", "", None  # a trigger may have kept a row that matched; it is counted already
+        # A trigger may have kept a matching row unchanged, which is already counted as unseen.
+        return "", "", None
     kind, order = _limited(done, table, found)
     if kind is not None:
         return kind, "", None
@@ -117,7 +119,7 @@ def _predicate(
     used: Collection[str],
     done: ExecutedStatement,
 ) -> tuple[str, Predicate]:
-    """Return the kind of what is not seen, or an empty text; and the predicate."""
+    """Return the kind of what is unseen (empty if nothing is), and the predicate."""
     if not table.rows_known and not (used and set(used) <= set(table.key)):
         return LARGE_TABLES, ""
     try:
@@ -130,11 +132,12 @@ def _predicate(
 def _limited(
     done: ExecutedStatement, table: Table, found: int
 ) -> tuple[str | None, tuple[str, bool] | None]:
-    """Return what LIMIT and OFFSET left out.
+    """Return the kind under which the rows that LIMIT and OFFSET left out are unseen.
 
     Returns:
-        The kind of what is not seen, empty if nothing was lost, and ``None`` if the rows that
-        were returned are all; or all up to the last one in the order of a column.
+        The kind, empty if no predicate is needed, and ``None`` if all rows were returned; or
+        ``None`` and the column by which LIMIT ordered the rows, of which all rows before the last
+        one were returned.
     """
     statement = done.statement
     made = statement.plan
@@ -154,7 +157,7 @@ def _limited(
 
 
 def looked_up(condition: ParsedCondition, table: Table, done: ExecutedStatement) -> int | None:
-    """Return how many rows a condition selects by a whole key; ``None`` for others."""
+    """Return how many rows a condition selects by a whole key; ``None`` for other conditions."""
     if any(key <= condition.equal.keys() for key in table.unique):
         return 1
     for name, node in condition.among.items():
@@ -172,7 +175,7 @@ def _order(statement: PreparedStatement, table: Table) -> tuple[str, bool] | Non
     """Return the first column of ORDER BY, and whether it descends.
 
     Returns:
-        ``None`` if it is not a column of numbers without NULL.
+        ``None`` if this is not a column of numbers without NULL.
     """
     begin, end = statement.plan.order
     words = [t.text for t in statement.part[begin:end]]
@@ -184,8 +187,8 @@ def _order(statement: PreparedStatement, table: Table) -> tuple[str, bool] | Non
         len(first) == 3 and first[1] == "." and first[0] == statement.plan.sources[0].alias
     )
     column = table.columns.get(raw(first[-1])) if alone else None
-    # SOUND BECAUSE: a name alone means a column of the result first, so that it must not occur
-    # there as the name of another expression.
+    # SOUND BECAUSE: an unqualified name first refers to a column of the result, so it must not
+    # occur in the result as the name of another expression.
     place = statement.plan.place
     listed = zip(statement.part[:place], statement.part[1:place], strict=False)
     if any(b.text == first[-1] and a.text not in ("select", ",", ".") for a, b in listed):
@@ -196,7 +199,7 @@ def _order(statement: PreparedStatement, table: Table) -> tuple[str, bool] | Non
 
 
 def joined_by_key(part: Sequence[Token], source: StatementTable, table: Table) -> bool:
-    """Return whether a JOIN adds at most one row of its table, by a whole key of it.
+    """Return whether a JOIN adds at most one row, because it equates a whole key of its table.
 
     Args:
         part: the tokens of the statement.

@@ -1,12 +1,13 @@
-"""Adds the writes of sessions that nobody observed to a history, from the server's log.
+"""Adds the writes of unobserved sessions to a history, from the server's log.
 
-The log has the changes of each committed transaction, those of each row in the order of its
-versions, but not where a version is. A reader and the table itself name a version by its place,
-too. So a version of the log gets the name under which somebody saw it, if anybody did.
+The log contains the changes of each committed transaction, and orders the changes of each row by
+its versions, but does not contain the places of versions. Readers and the table itself also name a
+version by its place. Therefore, if a session has seen a version, the version in the log gets the
+name under which it was seen.
 
-SOUND BECAUSE: a transaction that is added has no reads, a session of its own, and claims nothing
-about its time. It is none of the recorded transactions: either these state their numbers, or they
-wrote nothing.
+SOUND BECAUSE: an added transaction has no reads, has a separate session, and claims nothing about
+its time. It is none of the recorded transactions, because these either state their numbers or wrote
+nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class KnownPlaces(Struct, frozen=True):
     names: dict[tuple[str, str, int], RowVersion]
 
     def note(self, table: Table, version: RowVersion) -> None:
-        """Remember a version that somebody saw."""
+        """Remember a version that a session has seen."""
         self.names[table.name, version.key, int(version.number.partition("(")[0])] = version
 
 
@@ -48,15 +49,16 @@ def add_foreign(
 
     Args:
         history: the history, of which no line is written yet.
-        changes: the log.
-        tables: the tables in their present form, by schema and name.
-        places: the versions that somebody saw.
-        is_initial: whether the rows at the start have the writes of a transaction.
+        changes: the changes in the log.
+        tables: the tables in their current form, by schema and name.
+        places: the versions that sessions have seen.
+        is_initial: a function that returns whether the rows at the start include a transaction's
+            writes.
     """
     recorded = {one.number for one in history.recorded() if one.number}
     unnamed = [one for one in history.recorded() if one.unclear and not one.number]
     if history.unclear or any(one.operations for one in unnamed):
-        # What such a transaction wrote unseen would look like the write of somebody else.
+        # The unseen writes of such a transaction would look like those of an unobserved session.
         return 0
     last = dict(history.initial)
     for name, version in _final_versions(history):
@@ -90,10 +92,10 @@ class _Followed(Struct, frozen=True):
     Attributes:
         history: the history.
         number: the number of the transaction.
-        tables: the tables in their present form, by schema and name.
-        places: the versions that somebody saw.
+        tables: the tables in their current form, by schema and name.
+        places: the versions that sessions have seen.
         last: the last version of each row before the transaction.
-        foreign: whether the history lacks it.
+        foreign: whether the history lacks the transaction.
     """
 
     history: ObservedHistory
@@ -104,7 +106,7 @@ class _Followed(Struct, frozen=True):
     foreign: bool
 
     def writes(self, changes: list[LoggedChange]) -> Iterator[WrittenRow]:
-        """Yield what the transaction wrote, and follow the last version of each row."""
+        """Yield what the transaction wrote, and track the last version of each row."""
         found = []
         for change in changes:
             table = self.tables.get(change.table)
@@ -131,14 +133,14 @@ class _Followed(Struct, frozen=True):
                 yield WrittenRow(table, new, row, old, _SHOWN, inserts=old is None)
 
     def _doubt(self, table: Table, key: str) -> None:
-        """Note a write of which the log does not say enough."""
+        """Note a write that the log does not describe completely."""
         if self.foreign:
             self.history.unseen.note(FOREIGN, f"{table.name}/{key}, in the log")
             self.history.doubtful.setdefault(table.name, f"{table.name}/{key}")
 
 
 def _keys(table: Table, change: LoggedChange) -> tuple[str | None, str | None]:
-    """Return the keys of the row before and after a change; ``None`` without a row."""
+    """Return the keys of the row before and after a change; ``None`` for a missing row."""
 
     def key(row: Mapping[str, str | None]) -> str:
         return table.key_text([_plain(table, one, row.get(one)) for one in table.key])
@@ -151,7 +153,7 @@ def _keys(table: Table, change: LoggedChange) -> tuple[str | None, str | None]:
 
 
 def _plain(table: Table, name: str, value: str | None) -> Any:
-    """Return a value of the log as JSON has it."""
+    """Return a value of the log in its JSON form."""
     column = table.columns.get(name)
     if value is None or column is None or column.oid != BOOL:
         return value
@@ -159,11 +161,11 @@ def _plain(table: Table, name: str, value: str | None) -> Any:
 
 
 def _values(table: Table, change: LoggedChange) -> dict[str, Any] | None:
-    """Return what a history holds of a row; ``None`` if the log lacks a column."""
+    """Return the row that a history contains; ``None`` if the log lacks a column."""
     try:
         return {
             name: column.recorded(_plain(table, name, change.row[name]))
             for name, column in table.columns.items()
         }
-    except KeyError:  # stored out of line, and not changed
+    except KeyError:  # the column is stored out of line, and did not change
         return None

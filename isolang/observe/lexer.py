@@ -34,10 +34,10 @@ class Token(Struct, frozen=True):
     """A token of a text.
 
     Attributes:
-        kind: ``text`` is a string, ``mark`` a punctuation character or ``::``.
+        kind: the kind, where ``text`` is a string, and ``mark`` a punctuation character or ``::``.
         text: the token; lower case if it is a word.
         start: the position of the first character.
-        end: the position behind the last character.
+        end: the position after the last character.
     """
 
     kind: TokenKind
@@ -47,7 +47,7 @@ class Token(Struct, frozen=True):
 
 
 class UnclearTextError(ValueError):
-    """The text contains something that this module does not split with certainty."""
+    """Raised if a text contains something that this module cannot split with certainty."""
 
 
 def tokens(text: str) -> Iterator[Token]:
@@ -77,15 +77,15 @@ def tokens(text: str) -> Iterator[Token]:
         if kind == "other" or part in _UNENDED:
             raise UnclearTextError(part)
         if kind != "space":
-            # SOUND BECAUSE: PostgreSQL, too, changes only ASCII letters of a word to lower case in
-            # a database in UTF-8; other letters make the word stay as it is.
+            # SOUND BECAUSE: in a UTF-8 database, PostgreSQL also changes only the ASCII letters of
+            # a word to lower case. A word with other letters is left unchanged.
             shown = part.lower() if kind == "word" and part.isascii() else part
             yield Token(kind, shown, at, end)  # type: ignore[arg-type]
         at = end
 
 
 def _comment_end(text: str, at: int) -> int:
-    """Return the position behind a comment, which may contain others."""
+    """Return the position after a comment, which may contain other comments."""
     depth, begin = 0, at
     for found in re.compile(r"/\*|\*/").finditer(text, at):
         depth += 1 if found.group() == "/*" else -1
@@ -133,7 +133,7 @@ def shape(part: Sequence[Token]) -> str:
 
 
 def raw(name: str) -> str:
-    """Return a name as the catalogue has it.
+    """Return a name as the catalogue stores it.
 
     >>> raw("Account"), raw('"Odd name"')
     ('account', 'Odd name')
@@ -144,7 +144,7 @@ def raw(name: str) -> str:
 
 
 def string_value(literal: str) -> str | None:
-    r"""Return the value of a string; ``None`` if it has escapes that this module does not know.
+    r"""Return the value of a string; ``None`` if it has escapes that this module does not support.
 
     >>> string_value("'it''s'"), string_value("$a$x$a$"), string_value(r"E'\n'")
     ("it's", 'x', None)

@@ -1,6 +1,7 @@
 """Parses the condition of a statement as a predicate that ``isocheck`` can evaluate on rows.
 
-The predicate has the logic of SQL. What it cannot express exactly raises ``CannotEvaluateError``.
+The predicate has the logic of SQL. A condition that it cannot express exactly raises
+``CannotEvaluateError``.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from isolang.observe.values import (
     oid_of_cast,
 )
 
-_FIRST_OF_USERS: Final = 16384  # the numbers of types that users define begin here
+_FIRST_OF_USERS: Final = 16384  # the smallest number of a user-defined type
 _COMPARISONS: Final = {"=": "=", "<>": "!=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NOT_NAMES: Final = frozenset({
@@ -37,14 +38,14 @@ _NOT_NAMES: Final = frozenset({
     "session_user", "user", "current_role", "current_catalog", "current_schema",
 })  # fmt: skip
 _TYPED: Final = frozenset({"date", "timestamp", "timestamptz"})
-_DEEPEST: Final = 50  # parentheses, signs and NOTs inside each other
+_DEEPEST: Final = 50  # the largest depth of nested parentheses, signs and NOTs
 
 Predicate: TypeAlias = tuple[Any, ...] | str
-"""A predicate as ``isolang.history`` has it; ``"true"`` for every row."""
+"""A predicate in the form of ``isolang.history``; ``"true"`` for every row."""
 
 
 class CannotEvaluateError(ValueError):
-    """The condition cannot be expressed; the message says why."""
+    """Raised if the condition cannot be expressed; the message states the reason."""
 
 
 class Constant(Struct, frozen=True):
@@ -52,9 +53,9 @@ class Constant(Struct, frozen=True):
 
     Attributes:
         place: the position of its token in the statement, or -1 for a parameter.
-        parameter: the number of the parameter, from 1; 0 for a literal.
-        negative: whether it has a minus sign.
-        oid: the type of a cast; 0 without one.
+        parameter: the number of the parameter, counted from 1; 0 for a literal.
+        negative: whether the constant has a minus sign.
+        oid: the number of the type to which the constant is cast; 0 without a cast.
     """
 
     place: int
@@ -77,7 +78,10 @@ class Parameters(Struct, frozen=True):
 
 Node: TypeAlias = tuple[Any, ...]
 Names: TypeAlias = Callable[[Sequence[str]], str | None]
-"""Return the column that a name means, by its parts, or ``None`` if it is of another table."""
+"""A function that returns the column to which a name refers, given the parts of the name.
+
+It returns ``None`` if the column belongs to another table.
+"""
 
 
 class ParsedCondition(Struct, frozen=True, kw_only=True):
@@ -85,9 +89,10 @@ class ParsedCondition(Struct, frozen=True, kw_only=True):
 
     Attributes:
         node: the tree, in which constants are not evaluated.
-        columns: the names of the columns that it uses.
-        equal: the constant to which the condition equates a column, by column.
-        among: the lists of constants to one of which a column must be equal, by column.
+        columns: the names of the columns that the condition uses.
+        equal: for each column that the condition equates with a constant, this constant.
+        among: for each column that must equal one of several constants, the list of these
+            constants.
         why: why the condition has no predicate; empty if it has one.
     """
 
@@ -112,7 +117,7 @@ class ParsedCondition(Struct, frozen=True, kw_only=True):
     def parameters(self) -> dict[int, tuple[str, int]]:
         """Return, for each parameter that is a constant, its column and the type of its cast.
 
-        A parameter that is an array is not among them.
+        Parameters that are arrays are left out.
         """
         return dict(_parameters_in(self.node))
 
@@ -139,10 +144,10 @@ def columns_in(predicate: Predicate) -> set[str]:
 
 
 def parse(part: Sequence[Token], begin: int, end: int, column: Names) -> ParsedCondition:
-    """Parse a condition between two positions of a statement; an empty one is true.
+    """Parse a condition between two positions of a statement; an empty condition is true.
 
     Raises:
-        CannotEvaluateError: isolang's predicates cannot express it.
+        CannotEvaluateError: isolang's predicates cannot express the condition.
     """
     if begin >= end:
         return ParsedCondition(node=("true",))
@@ -154,7 +159,7 @@ def parse(part: Sequence[Token], begin: int, end: int, column: Names) -> ParsedC
     return ParsedCondition(
         node=node,
         columns=frozenset(parser.columns),
-        # SOUND BECAUSE: equality of a type of users may hold for several values of the column.
+        # SOUND BECAUSE: a constant of a user-defined type may equal several values of the column.
         equal={
             one[1]: one[2]
             for one in parts
@@ -165,9 +170,9 @@ def parse(part: Sequence[Token], begin: int, end: int, column: Names) -> ParsedC
 
 
 def parse_partly(part: Sequence[Token], begin: int, end: int, column: Names) -> ParsedCondition:
-    """Parse a condition; if it has no predicate, say why, and which columns it pins all the same.
+    """Parse a condition; if it has no predicate, return the reason and the columns that it fixes.
 
-    SOUND BECAUSE: a row matches only if each part matches that AND connects.
+    SOUND BECAUSE: a row matches only if it matches each of the parts that AND connects.
     """
     try:
         return parse(part, begin, end, column)
@@ -186,7 +191,7 @@ def parse_partly(part: Sequence[Token], begin: int, end: int, column: Names) -> 
 
 
 def _conjuncts(part: Sequence[Token], begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield where each part of a condition begins and ends that AND connects.
+    """Yield the begin and the end of each of the parts of a condition that AND connects.
 
     Yield nothing if OR or CASE occurs outside parentheses, because then a part need not hold.
     """
@@ -228,7 +233,7 @@ class _Parser:
 
     @contextmanager
     def _inside(self) -> Iterator[None]:
-        """Count how deep the parser is."""
+        """Count the depth of nesting, and limit it."""
         self._depth += 1
         if self._depth > _DEEPEST:
             raise CannotEvaluateError("a deep condition")
@@ -242,7 +247,7 @@ class _Parser:
         return " ".join(t.text for t in self.part[self.at : min(self.end, self.at + 6)])
 
     def word(self, *words: str) -> bool:
-        """Consume words if they are next."""
+        """Consume words if they come next, and return whether they did."""
         following = self.part[self.at : min(self.at + len(words), self.end)]
         found = [t.text for t in following if t.kind in ("word", "mark", "operator")]
         if found != list(words):
@@ -336,7 +341,7 @@ class _Parser:
         if isinstance(left, Constant) and isinstance(right, str):
             return (_MIRRORED[sign], right, left)
         if self._is_integer(left) and self._is_integer(right) and sign == "=":
-            return ("same", left, right)  # 1=1 and 1=0, which libraries write
+            return ("same", left, right)  # such as 1=1 and 1=0, which libraries generate
         raise CannotEvaluateError(
             "a comparison of two columns" if isinstance(left, str) else "a comparison of constants"
         )
@@ -356,7 +361,7 @@ class _Parser:
         return found
 
     def operand(self, *, array: bool = False) -> str | Constant:
-        """Parse a column, whose name is returned, or a constant."""
+        """Parse a column or a constant; a column is returned as its name."""
         with self._inside():
             return self._operand(array=array)
 
@@ -375,7 +380,7 @@ class _Parser:
         if token.text in ("-", "+"):
             self.at += 1
             inside = self.operand()
-            # A sign binds less than a cast.
+            # A sign binds less tightly than a cast.
             if isinstance(inside, str) or not (
                 inside.oid in (0, NUMERIC) or inside.oid in INTEGERS
             ):
@@ -463,7 +468,8 @@ def _evaluated(
         return (name, *(_evaluated(one, columns, part, parameters) for one in node[1:]))
     if name == "same":
         numbers = [part[one.place].text for one in node[1:]]
-        if not all(map(str.isdigit, numbers)):  # a statement of the same shape
+        # A statement of the same shape may have other constants.
+        if not all(map(str.isdigit, numbers)):
             raise CannotEvaluateError("a comparison of constants")
         return "true" if len({*map(int, numbers)}) == 1 else ("not", "true")
     column = columns.get(node[1])
@@ -490,7 +496,7 @@ def _evaluated(
 def _value(
     one: Constant, column: RecordedColumn, part: Sequence[Token], parameters: Parameters
 ) -> Any:
-    """Return the value of a constant, as a history holds it."""
+    """Return the value of a constant in the form that histories contain."""
     value, oid = _text(one, part, parameters)
     found = column.constant(value, oid)
     if one.negative:

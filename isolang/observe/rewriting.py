@@ -1,4 +1,4 @@
-"""Rewrites the statements of one session, with what the catalogue says of their tables."""
+"""Rewrites the statements of one session, using the catalogue's descriptions of their tables."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from isolang.observe.unseen import (
 )
 
 _MODERN: Final = 180000  # the first version of the server with RETURNING old
-_LONG: Final = 4096  # characters of the longest text that is kept
-_MOST: Final = 5000  # the most texts that are kept
+_LONG: Final = 4096  # the largest number of characters in a cached text
+_MOST: Final = 5000  # the largest number of cached texts
 
 
 class ReportedTable(Struct, frozen=True):
-    """A table of a statement whose rows the rewritten statement tells.
+    """A table of a statement whose row versions the rewritten statement returns.
 
     Attributes:
         source: the table in the statement.
-        table: the table.
+        table: the table in the database.
     """
 
     source: StatementTable
@@ -41,11 +41,11 @@ class ReportedTable(Struct, frozen=True):
 
 
 class ReportedBlock(Struct, frozen=True):
-    """A query block of a statement, whose rows a statement around it tells.
+    """A query block of a statement, whose row versions an enclosing statement returns.
 
     Attributes:
-        reported: its only table.
-        condition: the condition on it.
+        reported: the only table of the block.
+        condition: the condition on this table.
     """
 
     reported: ReportedTable
@@ -56,16 +56,18 @@ class PreparedStatement(Struct, kw_only=True):
     """A statement of the application, as it was sent to the server.
 
     Attributes:
-        plan: what it does.
-        text: the text of the application.
-        part: its tokens.
-        reported: the tables whose rows it reports, one column each, behind the application's.
-        hidden: whether the server returns rows that the application must not get.
-        condition: the condition on its only table, or on the first of those that it joins.
-        unseen: kinds of reads and writes that are not seen.
-        blocks: the query blocks, one column each behind a column that says whether there is a row:
-            without rows, the statement around this one returns one that the application must not
-            get.
+        plan: the plan of the statement.
+        text: the application's text.
+        part: the tokens of the statement.
+        reported: the tables whose row versions the statement returns, each in a column after the
+            application's columns.
+        hidden: whether the server returns rows that the application must not receive.
+        condition: the condition on the statement's only table, or on the first of its joined
+            tables.
+        unseen: the kinds of reads and writes that are not seen.
+        blocks: the query blocks, each in a column after a column that states whether there is a
+            row. If the statement returns no rows, the enclosing statement returns one row that the
+            application must not receive.
     """
 
     plan: StatementPlan
@@ -79,18 +81,19 @@ class PreparedStatement(Struct, kw_only=True):
 
     @property
     def added(self) -> int:
-        """Return the number of columns behind those of the application."""
+        """Return the number of columns after the application's columns."""
         return len(self.reported) + (1 + len(self.blocks) if self.blocks else 0)
 
 
 class Prepared(Struct, kw_only=True):
-    """A text of the application, prepared to be sent.
+    """A text from the application, prepared to be sent.
 
     Attributes:
         sent: the text to send.
         statements: the statements of the text.
         shifts: the position and the length of each added text, in the text that is sent.
-        asks: the names of tables to look up in the catalogue first; then nothing else is set.
+        asks: the names of tables to look up in the catalogue first. If there are any, no other
+            attribute is set.
     """
 
     sent: str
@@ -103,8 +106,8 @@ class DatabaseFacts(Struct, kw_only=True):
     """The facts about the database that all sessions share.
 
     Attributes:
-        version: the version of the server: 180006.
-        aggregates: the names of its aggregate functions.
+        version: the version of the server, such as 180006.
+        aggregates: the names of the database's aggregate functions.
         functions: the names of functions that may read or write rows.
         volatile: the names of functions whose result may differ from one call to the next.
         shapes: the plans of statements by their shape, which depend on the aggregate functions.
@@ -117,7 +120,7 @@ class DatabaseFacts(Struct, kw_only=True):
     shapes: dict[str, Shape] = field(default_factory=dict)
 
     def ask(self, answer: Callable[[str], Iterable[Sequence[Any]]]) -> None:
-        """Learn the names of functions, from a function that returns the answer to a query."""
+        """Read the names of functions from the database; ``answer`` returns the rows of a query."""
         self.aggregates = frozenset(row[0] for row in answer(AGGREGATES))
         self.functions = frozenset(row[0] for row in answer(FUNCTIONS))
         self.volatile = frozenset(row[0] for row in answer(VOLATILE))
@@ -125,12 +128,12 @@ class DatabaseFacts(Struct, kw_only=True):
 
     @property
     def changing(self) -> frozenset[str]:
-        """The functions of which a second call is not the same as the first."""
+        """The functions whose second call may differ from the first call."""
         return self.functions | self.volatile
 
     @property
     def modern(self) -> bool:
-        """Return whether RETURNING knows ``old`` and ``new``."""
+        """Return whether the server supports ``old`` and ``new`` in RETURNING."""
         return self.version >= _MODERN
 
 
@@ -139,8 +142,9 @@ class Shape(Struct, frozen=True):
 
     Attributes:
         plan: the plan.
-        condition: the condition on its only table, or why it cannot be evaluated.
-        wrapped: the plan that also tells the rows of query blocks, if there is one.
+        condition: the condition on the statement's only table, or why it cannot be evaluated.
+        wrapped: the plan that also returns the row versions of query blocks; ``None`` if there is
+            none.
         conditions: the conditions of these blocks.
     """
 
@@ -154,7 +158,8 @@ class Rewriter:
     """Rewrites the statements of a session.
 
     Attributes:
-        tables: the tables that the session has asked about, by name; ``None`` if there is none.
+        tables: the tables that the session has used, by name; ``None`` for a table that does not
+            exist.
     """
 
     def __init__(self, database: DatabaseFacts) -> None:
@@ -164,17 +169,17 @@ class Rewriter:
         self._edits: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 
     def forget(self) -> None:
-        """Forget what names mean."""
+        """Forget the meaning of all names."""
         self.tables.clear()
         self._texts.clear()
         self._edits.clear()
 
     def prepare(self, text: str, *, may_ask: bool) -> Prepared:
-        """Return a text as it is sent to the server.
+        """Return a text in the form in which it is sent to the server.
 
         Args:
-            text: the text of the application.
-            may_ask: whether the catalogue can be asked first; if not, unknown tables are unseen.
+            text: the application's text.
+            may_ask: whether the catalogue can be queried first; if not, unknown tables are unseen.
         """
         cached = self._texts.get(text)
         if cached is not None:
@@ -242,7 +247,7 @@ class Rewriter:
         return made
 
     def shaped(self, part: Sequence[Token]) -> Shape:
-        """Return the plan and the condition of a statement, which its shape decides."""
+        """Return the plan and the condition of a statement, which depend only on its shape."""
         name = shape(part)
         shapes = self._database.shapes
         found = shapes.get(name)
@@ -256,13 +261,13 @@ class Rewriter:
         return found
 
     def _blocks(self, found: Shape) -> tuple[ReportedBlock, ...]:
-        """Return the query blocks of a statement whose rows all can be seen."""
+        """Return the query blocks of a statement if the rows of all blocks can be seen."""
         seen: list[ReportedBlock] = []
         if found.wrapped is None:
             return ()
         for one, condition in zip(found.wrapped.wrapped, found.conditions, strict=True):
             table = self.tables.get(one.name)
-            # Another name may be a column of the statement around the block.
+            # Another name may refer to a column of the enclosing statement.
             if table is None or table.why or not condition.columns <= table.columns.keys():
                 return ()
             seen.append(ReportedBlock(ReportedTable(one, table), condition))
@@ -271,7 +276,7 @@ class Rewriter:
     def _edited(
         self, part: Sequence[Token], planned: StatementPlan
     ) -> tuple[tuple[ReportedTable, ...], str, tuple[str, ...]]:
-        """Return the reported tables, the text to add, and the kinds of what is not seen."""
+        """Return the reported tables, the text to add, and the kinds of what cannot be seen."""
         unseen = [*planned.unseen]
         if planned.names & self._database.functions:
             unseen.append(CALLED)
@@ -306,7 +311,7 @@ class Rewriter:
     def _column(
         self, one: StatementTable, table: Table, number: int, planned: StatementPlan
     ) -> str:
-        """Return the text of the column that tells the rows of a table."""
+        """Return the text of the column that returns the row versions of a table."""
         name = f"isolang_{number}"
         if one.how == "row":
             return f", {table.identity(one.alias)} AS {name} "
@@ -322,26 +327,26 @@ class Rewriter:
 
 
 def keeps_key(planned: StatementPlan, table: Table) -> bool:
-    """Return whether a write leaves the primary keys of rows that it updates as they are."""
+    """Return whether a write leaves the primary keys of the rows that it updates unchanged."""
     return not (planned.assigned & set(table.key) or table.triggers)
 
 
 def _braced(text: str) -> str:
-    """Return a text that ``format`` leaves as it is."""
+    """Escape the braces in a text, so that ``format`` returns the text itself."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
 def _text_of(one: ReportedTable, part: Sequence[Token], text: str) -> str:
-    """Return the FROM and WHERE of a query block, as they are written."""
+    """Return the text of a query block's FROM and WHERE."""
     begin, end = one.source.text
     return text[part[begin].start : part[end - 1].end]
 
 
 def _around(seen: Sequence[ReportedBlock], part: Sequence[Token], text: str) -> tuple[str, str]:
-    """Return the texts before and behind a statement that make another statement around it.
+    """Return the texts before and after a statement that enclose it in another statement.
 
-    The outer one returns the same rows in the same order, or one row if there are none. The first
-    row also has the rows of the blocks.
+    The enclosing statement returns the same rows in the same order, or one row if the inner
+    statement returns no rows. Its first row also contains the rows of the blocks.
     """
     columns = []
     for number, one in enumerate(seen):
@@ -359,7 +364,7 @@ def _around(seen: Sequence[ReportedBlock], part: Sequence[Token], text: str) -> 
 def _wrapped(
     part: Sequence[Token], made: StatementPlan, aggregates: Collection[str]
 ) -> tuple[StatementPlan | None, tuple[ParsedCondition, ...]]:
-    """Return the plan that also tells the rows of query blocks, and their conditions."""
+    """Return the plan that also returns the rows of query blocks, and the blocks' conditions."""
     found = blocks(part, made, aggregates)
     conditions: list[ParsedCondition] = []
     for one in found.wrapped if found else ():

@@ -1,8 +1,8 @@
 """Counts what an observer of an application could not record, by kind.
 
-A history with fewer operations accuses no database wrongly, but it may hide a violation. So a
-verdict on such a history is unknown instead of valid, unless the user accepts the kind, or the kind
-is harmless. :data:`KINDS` is the only list of the kinds.
+A history that lacks operations never accuses a database wrongly, but it may hide a violation.
+Therefore, a verdict on such a history is unknown instead of valid, unless the user accepts the
+kind, or the kind is harmless. :data:`KINDS` is the only list of the kinds.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ class Kind(Struct, frozen=True):
 
     Attributes:
         meaning: the things, as a plural.
-        details: what an observer counts apart within the kind, in the words of the output.
-        harmless: whether a verdict may be valid in spite of them.
+        details: the things that an observer counts separately within the kind, in the words of the
+            output.
+        harmless: whether a verdict may be valid despite these things.
     """
 
     meaning: str
@@ -145,8 +146,8 @@ KINDS: Final[Mapping[str, Kind]] = {
 }  # fmt: skip
 """All kinds, by the name that ``allow_unseen`` and ``--allow-unseen`` take.
 
-Harmless: other sessions do not see temporary tables, and rows of a table that was altered are rows
-of another table in the history.
+Temporary tables are harmless because other sessions do not see them. Definitions are harmless
+because the rows of an altered table are rows of another table in the history.
 """
 
 LOUD: Final = frozenset(name for name, kind in KINDS.items() if not kind.harmless)
@@ -156,7 +157,7 @@ _KIND_OF: Final = {one: name for name, kind in KINDS.items() for one in (name, *
 
 
 def kind_of(what: str) -> str:
-    """Return the name of the kind of a thing: a name, or one of the details of a kind.
+    """Return the name of the kind to which a thing belongs: a kind, or one of a kind's details.
 
     >>> kind_of("views"), kind_of("tables")
     ('tables', 'tables')
@@ -165,14 +166,14 @@ def kind_of(what: str) -> str:
 
 
 def wording(what: str) -> str:
-    """Return what the output calls a thing: the meaning of a kind, or one of its details."""
+    """Return the output's words for a thing: the meaning of a kind, or the detail itself."""
     return KINDS[what].meaning if what in KINDS else what
 
 
-_LONGEST: Final = 120  # the most characters of an example
+_LONGEST: Final = 120  # the largest number of characters in an example
 _LISTED: Final = re.compile(r"\bselect\b.{10,}?\bfrom\b", re.IGNORECASE)
-# SOUND BECAUSE: an INSERT of values, and a COPY into a table, read no row. With a conflict clause
-# or a subquery they may.
+# SOUND BECAUSE: an INSERT of values, and a COPY into a table, read no rows. With a conflict clause
+# or a subquery, they may read rows.
 _ADDS: Final = re.compile(
     r'\s*(?:insert\s+into|copy)\s+((?:(?:\w+|"[^"]+")\s*\.\s*)?(?:\w+|"[^"]+"))(.*)', re.I | re.S
 )
@@ -180,7 +181,7 @@ _READS: Final = re.compile(r"\b(?:select|conflict|with|table|to)\b", re.IGNORECA
 
 
 def added_to(text: str) -> str:
-    """Return the table to which a statement adds rows without reading any; empty for others.
+    """Return the table to which a statement adds rows without reading any rows; else empty.
 
     >>> added_to("INSERT INTO public.log VALUES (1)"), added_to("COPY log FROM STDIN")
     ('log', 'log')
@@ -192,7 +193,7 @@ def added_to(text: str) -> str:
 
 
 def base_name(table: str) -> str:
-    """Return a table's name without its schema and quotes, as the catalogue has it.
+    """Return a table's name without its schema and quotes, as the catalogue stores it.
 
     >>> base_name('public."Log"'), base_name("Log")
     ('Log', 'log')
@@ -221,26 +222,26 @@ class Unseen(Counter[str]):
         """Create the counts.
 
         Args:
-            caller: a function that returns the ``file:line`` of the application, or nothing.
+            caller: a function that returns the ``file:line`` of the application, or an empty text.
         """
         super().__init__()
         self.examples: dict[str, str] = {}
         self.read: set[str] = set()
         self._caller = caller
-        self._added: Counter[tuple[str, str]] = Counter()  # by kind and table
-        self._first: dict[tuple[str, str], str] = {}  # the first example of these
+        self._added: Counter[tuple[str, str]] = Counter()  # the counts by kind and table
+        self._first: dict[tuple[str, str], str] = {}  # the first example for each kind and table
 
     def note(
         self, what: str, example: str = "", where: str = "", *, number: int = 1, table: str = ""
     ) -> None:
-        """Count something; keep the first example, with the caller's position.
+        """Count something unseen, and keep the first example with the caller's position.
 
         Args:
-            what: the name of a kind, or a detail of one.
+            what: the name of a kind, or one of its details.
             example: the statement or row.
             where: the ``file:line`` of the application, if it is not that of the current call.
-            number: how often it occurred.
-            table: the table to which it adds rows, if it does nothing else.
+            number: how often the thing occurred.
+            table: the table to which the statement adds rows, if it does nothing else.
         """
         assert what in _KIND_OF, what
         self[what] += number
@@ -260,7 +261,7 @@ class Unseen(Counter[str]):
         self._first = other._first | self._first
 
     def settled(self) -> Unseen:
-        """Return the counts in which writes to tables that nothing reads are of that kind."""
+        """Return the counts, in which writes to tables that are never read have their own kind."""
         found = Unseen()
         found.update(self)
         found.read = set(self.read)
@@ -284,13 +285,13 @@ class Unseen(Counter[str]):
 
 
 def accepted_kinds(allow_unseen: bool | Collection[str]) -> frozenset[str]:
-    """Return the kinds in spite of which a verdict may be valid.
+    """Return the kinds of unseen things despite which a verdict may be valid.
 
     Args:
         allow_unseen: the names of kinds to accept; ``True`` for all of them.
 
     Raises:
-        IsolangError: a name is not one of a kind.
+        IsolangError: a name is not the name of a kind.
     """
     if isinstance(allow_unseen, bool):
         return frozenset(KINDS) if allow_unseen else frozenset(KINDS) - LOUD
@@ -305,7 +306,7 @@ def accepted_kinds(allow_unseen: bool | Collection[str]) -> frozenset[str]:
 def missed(unseen: Unseen, accepted: Collection[str]) -> tuple[str, list[str]]:
     """Return the reason why a valid verdict is unknown, and the kinds that were not accepted.
 
-    Both are empty if nothing was unseen, or only what is accepted.
+    Both are empty if nothing was unseen, or only things of accepted kinds.
     """
     lines = [
         (what, detail) for what, detail in unseen.settled().lines() if kind_of(what) not in accepted
@@ -319,7 +320,7 @@ def missed(unseen: Unseen, accepted: Collection[str]) -> tuple[str, list[str]]:
 
 
 def loud(verdict: Valid, unseen: Unseen, accepted: Collection[str]) -> Valid | Unknown:
-    """Return a valid verdict, or unknown if something was unseen that is not accepted."""
+    """Return a valid verdict, or unknown if a thing was unseen that is not accepted."""
     from msgspec.structs import asdict
 
     from isolang.verdict import Unknown

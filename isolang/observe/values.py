@@ -1,7 +1,7 @@
-"""Converts values of columns, literals and parameters to the numbers and texts that histories hold.
+"""Converts values of columns, literals and parameters to numbers and texts for histories.
 
-Dates and timestamps become microseconds since 1970, and decimals of a fixed scale integers. A value
-that another session or setting may read differently is refused.
+Dates and timestamps become microseconds since 1970, and decimals of a fixed scale become integers.
+A value that another session or setting may read differently is rejected.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from uuid import UUID
 
 from msgspec import Struct
 
-# The types of PostgreSQL by their number.
+# The types of PostgreSQL by their numbers.
 BOOL, TEXT, VARCHAR, NAME, UNKNOWN, UUID_OID = 16, 25, 1043, 19, 705, 2950
 INT8 = 20
 INTEGERS: Final = {21: "!h", 23: "!i", 20: "!q"}
@@ -31,13 +31,13 @@ _OIDS: Final = {
     "timestamp without time zone": TIMESTAMP, "timestamp with time zone": TIMESTAMPTZ,
 }  # fmt: skip
 USER_TYPE: Final = -1
-"""In place of the number of a type that only its name in a cast tells."""
+"""Replaces the number of a type of which only the name in a cast is known."""
 CAST_NAMES: Final = {
     BOOL: "bool", TEXT: "text", VARCHAR: "text", UUID_OID: "uuid", 21: "int2", 23: "int4",
     20: "int8", DATE: "date", TIMESTAMP: "timestamp", TIMESTAMPTZ: "timestamptz",
     NUMERIC: "numeric", FLOAT8: "float8",
 }  # fmt: skip
-"""The names by which a value is cast to a type, by the type's number."""
+"""For each type, by its number, the name with which a value is cast to the type."""
 
 _ARRAYS: Final = {1000: BOOL, 1005: 21, 1007: 23, 1016: 20, 1009: TEXT, 1015: VARCHAR,
                   2951: UUID_OID, 1182: DATE, 1115: TIMESTAMP, 1185: TIMESTAMPTZ,
@@ -51,9 +51,9 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SINCE_2000: Final = 946_684_800_000_000
 _DAY: Final = 86_400_000_000
 _LARGEST: Final = 2**63 - 1
-_EXACT: Final = 2**53  # databases differ in comparisons of floats with larger integers
-_LONG: Final = 64  # a longer text is kept as its hash
-_SCALE: Final = 6  # the most digits behind the point of a decimal
+_EXACT: Final = 2**53  # from this number on, databases compare floats and integers differently
+_LONG: Final = 64  # a longer text is replaced by its hash
+_SCALE: Final = 6  # the largest number of digits after the decimal point
 _INTEGER: Final = re.compile(r"[+-]?\d+")
 _FLOAT: Final = re.compile(r"[+-]?\d+(?:\.\d*)?(?:e[+-]?\d+)?", re.ASCII)
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
@@ -62,19 +62,19 @@ _OFFSET: Final = re.compile(r"[+-]\d\d(?::?\d\d)?|Z|z|\+00")
 
 
 class UnknownValueError(ValueError):
-    """The value cannot be converted with certainty."""
+    """Raised if a value cannot be converted with certainty."""
 
 
 class RecordedColumn(Struct, frozen=True, kw_only=True):
     """A column of a table.
 
     Attributes:
-        name: the name, as the catalogue has it.
-        oid: the number of its type.
-        enum: whether its type is an enumeration.
-        scale: for a decimal, the digits behind the point; -1 if they are not fixed.
-        equal: whether two texts are equal only if their bytes are, and for other types true.
-        required: whether it is declared NOT NULL.
+        name: the name, as the catalogue stores it.
+        oid: the number of the column's type.
+        enum: whether the type is an enumeration.
+        scale: for a decimal, the number of digits after the point; -1 if it is not fixed.
+        equal: whether two texts are equal only if their bytes are equal; true for other types.
+        required: whether the column is declared NOT NULL.
     """
 
     name: str
@@ -95,12 +95,12 @@ class RecordedColumn(Struct, frozen=True, kw_only=True):
 
     @property
     def ordered(self) -> bool:
-        """Return whether its values are numbers in a history."""
+        """Return whether the values of the column are numbers in a history."""
         fixed = self.oid == NUMERIC and 0 <= self.scale <= _SCALE
         return fixed or self.oid in INTEGERS or self.oid in (DATE, TIMESTAMP, TIMESTAMPTZ)
 
     def recorded(self, value: Any) -> Any:
-        """Return what a history holds for a value in JSON, as ``to_json`` writes it."""
+        """Return the value that a history contains for a result of ``to_json``."""
         if value is None or self.oid == BOOL:
             return value
         if self.oid in INTEGERS:
@@ -112,12 +112,12 @@ class RecordedColumn(Struct, frozen=True, kw_only=True):
             try:
                 return _microseconds(str(value))
             except (UnknownValueError, ValueError, OverflowError):
-                # infinity, or a year that no constant of a condition has here
+                # infinity, or a year that no constant in a parsed condition has
                 return -_LARGEST if value == "-infinity" or "BC" in str(value) else _LARGEST
         return short_text(str(value))
 
     def constant(self, value: Any, oid: int) -> Any:
-        """Return what a history holds for a constant that is compared with this column.
+        """Return the value that a history contains for a constant compared with this column.
 
         Args:
             value: the text, or the bytes in binary format.
@@ -127,7 +127,7 @@ class RecordedColumn(Struct, frozen=True, kw_only=True):
             UnknownValueError: the comparison cannot be repeated with certainty.
         """
         own = TEXT if self.enum else self.oid
-        # SOUND BECAUSE: an enumeration is comparable only with values of its own type.
+        # SOUND BECAUSE: an enumeration can be compared only with values of its own type.
         if oid in (0, UNKNOWN) or (oid == USER_TYPE and self.enum):
             oid = own
         elif oid != own and not any({oid, own} <= one for one in _CLASSES):
@@ -150,7 +150,7 @@ def oid_of_cast(name: str) -> int:
     """Return the number of a type by its name in a cast.
 
     Raises:
-        UnknownValueError: the type is not one of those whose values are compared here.
+        UnknownValueError: values of the type cannot be compared.
     """
     try:
         return _OIDS[name]
@@ -173,17 +173,17 @@ def keeps_value(oid: int, cast: int) -> bool:
 
 
 def short_text(text: str) -> str:
-    """Return a text, or a hash of a long one; two texts are equal if and only if these are."""
+    """Return a text, or the hash of a long text; results are equal iff the texts are."""
     if len(text) <= _LONG:
         return text
     return "sha256:" + hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 def array_items(value: Any, oid: int) -> tuple[list[Any], int]:
-    """Return the members of an array, and the number of their type.
+    """Return the elements of an array, and the number of their type.
 
     Raises:
-        UnknownValueError: the array has NULL, several dimensions, or quoted members.
+        UnknownValueError: the array has NULL, several dimensions, or quoted elements.
     """
     item = _ARRAYS.get(oid, 0)
     if oid and not item:
@@ -214,7 +214,7 @@ def binary(value: bytes, oid: int) -> Any:
     """Return the value of a parameter in binary format.
 
     Raises:
-        UnknownValueError: the type is not known here.
+        UnknownValueError: the type is not supported.
     """
     try:
         if oid in INTEGERS:
@@ -256,7 +256,7 @@ def _decimal(value: bytes) -> Decimal:
 
 
 def _parsed(text: str, oid: int) -> Any:
-    """Return the value of a constant, as PostgreSQL reads its text under every setting."""
+    """Return the value that PostgreSQL reads from a constant's text under every setting."""
     if oid in INTEGERS:
         plain = text.strip()
         if _INTEGER.fullmatch(plain):

@@ -1,6 +1,6 @@
 """Speaks PostgreSQL's protocol between an application and its server.
 
-Statements are rewritten on the way to the server; the added columns are taken away on the way back.
+Statements are rewritten on the way to the server; the added columns are removed on the way back.
 All other messages pass unchanged. The formats of messages are those of protocol 3.
 """
 
@@ -33,14 +33,16 @@ _I32, _I16 = Format("!i"), Format("!h")
 _u32, _u16 = _I32.unpack_from, _I16.unpack_from
 _SSL, _GSS, _CANCEL = 80877103, 80877104, 80877102
 _OWN: Final = b"isolang_catalogue"
-_MESSAGES: Final = frozenset(b"QPBDECSHFXdcfp")  # of applications
-_SHORT: Final = frozenset(b"DECSHX")  # those that the server takes only if they are short
-_MOST_SHORT, _MOST = 10_000, 1 << 30  # bytes of a message
+_MESSAGES: Final = frozenset(b"QPBDECSHFXdcfp")  # the letters of messages from applications
+# The letters of messages that the server accepts only if they are short.
+_SHORT: Final = frozenset(b"DECSHX")
+# The largest number of bytes in a short message, and in any message.
+_MOST_SHORT, _MOST = 10_000, 1 << 30
 _POSITION: Final = re.compile(rb"P(\d+)")
 
 
 class _Portal(Struct):
-    """A bound statement, and what the application has got of it so far."""
+    """A bound statement, and the results that the application has received from it so far."""
 
     statement: PreparedStatement | None
     parameters: Parameters = Parameters()
@@ -50,14 +52,14 @@ class _Portal(Struct):
 
 
 class _Entry(Struct):
-    """A message of the application that the server will answer.
+    """A message from the application to which the server will respond.
 
     Attributes:
-        kind: the letter of the message; ``L`` and ``l`` are questions to the catalogue.
-        prepared: the text of a ``Q`` or ``P``.
-        executed: the executions that are expected, in order.
-        at: the number of executions that are answered.
-        statement: the statement that is described.
+        kind: the letter of the message; ``L`` and ``l`` are queries of the catalogue by the proxy.
+        prepared: the prepared text of a ``Q`` or ``P``.
+        executed: the executions that the server will complete, in order.
+        at: how many of these executions the server has completed.
+        statement: the statement that the server will describe.
     """
 
     kind: str
@@ -70,10 +72,10 @@ class _Entry(Struct):
 
 
 class _Received:
-    """The bytes of one direction that are not passed on yet: a part of a message, as it is long.
+    """The bytes of one direction that are not forwarded yet, because a message is incomplete.
 
     Attributes:
-        rest: these bytes, as far as they were looked at.
+        rest: those of the bytes that have already been examined.
     """
 
     def __init__(self) -> None:
@@ -82,7 +84,7 @@ class _Received:
         self._missing = 0
 
     def take(self, data: bytes) -> bytes | None:
-        """Return all bytes with new ones; ``None`` if the first message is not complete."""
+        """Return the kept bytes and new bytes; ``None`` if their first message is incomplete."""
         self._missing -= len(data)
         if self._missing > 0:
             self._more.append(data)
@@ -90,11 +92,11 @@ class _Received:
         return b"".join((self.rest, *self._more, data)) if self.rest or self._more else data
 
     def keep(self, rest: bytes) -> None:
-        """Keep bytes that begin with a message which is not complete."""
+        """Keep bytes that begin with an incomplete message."""
         self.rest, self._more, self._missing = rest, [], 0
 
     def wait(self, length: int) -> None:
-        """Wait for all bytes of the message with which the kept bytes begin."""
+        """Wait until the message with which the kept bytes begin is complete."""
         self._missing = length - len(self.rest)
 
 
@@ -102,7 +104,7 @@ class Wire:
     """One connection of an application: its messages in both directions.
 
     Attributes:
-        cancels: whether the connection only asks to cancel a statement.
+        cancels: whether the connection only requests the cancellation of a statement.
         broken: whether the server's messages cannot be understood any more.
     """
 
@@ -117,7 +119,7 @@ class Wire:
         self._history, self._observe = history, observe
         self._session: Session | None = None
         self.cancels = self.broken = False
-        self._passes = False  # the messages of the application, without a look at them
+        self._passes = False  # whether the application's messages are forwarded unexamined
         self._to_client, self._to_server = to_client, to_server
         self._started = self._ready = False
         self._from_client, self._from_server = _Received(), _Received()
@@ -135,29 +137,29 @@ class Wire:
 
     @property
     def session(self) -> Session:
-        """Return the transactions of the connection, once it has begun."""
+        """Return the session of the connection, which must have begun."""
         assert self._session is not None
         return self._session
 
     def oldest(self) -> int | None:
-        """Return the position of the first event of this connection that is not written."""
+        """Return the position of this connection's first event that has not been written."""
         tickets = [e.executed[e.at].ticket[0] for e in self._queue if e.at < len(e.executed)][:1]
         begun = None if self._session is None else self._session.begun()
         return min([*tickets, *([] if begun is None else [begun])], default=None)
 
     def waiting_bytes(self) -> int:
-        """Return how many bytes of the application wait for an answer of the catalogue."""
+        """Return how many bytes from the application wait for a result from the catalogue."""
         return len(self._from_client.rest) if self._waits else 0
 
     @property
     def waits(self) -> bool:
-        """Return whether the application's messages wait for an answer of the catalogue."""
+        """Return whether the application's messages wait for a result from the catalogue."""
         return self._waits
 
     # --- from the application ---
 
     def from_client(self, data: bytes) -> None:
-        """Take bytes of the application."""
+        """Handle bytes from the application."""
         buffer = self._from_client.take(data)
         if buffer is None:
             return
@@ -187,7 +189,7 @@ class Wire:
                 self._note(error)
                 at = self._gives_up(size)
                 break
-            if self._waits:  # the message is taken again after the answer
+            if self._waits:  # the message is handled again after the result has arrived
                 out.append(buffer[begin:at])
                 if new:
                     out.append(new)
@@ -207,22 +209,22 @@ class Wire:
             self._to_server(sent)
 
     def _note(self, error: Exception) -> None:
-        """Count an error that is not one of the message's form."""
+        """Count an error, unless the form of a message caused it."""
         if not isinstance(error, (ValueError, IndexError, struct.error)):
             self._history.unseen.note(ERRORS, repr(error))
 
     def _gives_up(self, size: int) -> int:
-        """Pass on what follows as it is; return the end of the present bytes."""
+        """Forward all further messages unchanged, and return the end of the current bytes."""
         self._passes = True
         self.session.broken()
         return size
 
     def _start(self, buffer: bytes, out: list[bytes]) -> int:
-        """Take the messages before the session begins; return the position behind them."""
+        """Handle the messages before the session begins, and return the position after them."""
         at = 0
         while len(buffer) - at >= 8:
             length, code = _u32(buffer, at)[0], _u32(buffer, at + 4)[0]
-            if not 8 <= length <= _MOST_SHORT:  # which the server refuses
+            if not 8 <= length <= _MOST_SHORT:  # the server will reject this message
                 self._started = self._passes = True
                 out.append(buffer[at:])
                 return len(buffer)
@@ -254,7 +256,7 @@ class Wire:
         self._session.label = "" if name in ("psql", "pgbench") else name
 
     def _request(self, tag: int, body: bytes) -> bytes | None:
-        """Return the body to send instead of a message; ``None`` if it stays."""
+        """Return the body to send instead of a message's body; ``None`` to send it unchanged."""
         if tag == 0x51:
             return self._query(body)
         if tag == 0x50:
@@ -285,7 +287,7 @@ class Wire:
         return None
 
     def _text(self, raw: bytes, *, simple: bool) -> Prepared | bytes:
-        """Return a prepared text, or the message by which the catalogue is asked first."""
+        """Return a prepared text; if the catalogue must be queried first, return that query."""
         text = raw.decode("utf-8", "surrogateescape")
         batch = bool(self._queue) and self._queue[-1].kind not in ("Q", "S", "F", "L")
         unknown, self._unknown = self._unknown, ()
@@ -322,7 +324,7 @@ class Wire:
         )
 
     def _audited(self, made: Prepared) -> Prepared | bytes:
-        """Return the text, or an empty message if an audit is necessary first."""
+        """Return the text; if an audit is necessary first, return an empty message."""
         audit, history = self.session.observation.audit, self._history
         changes = any(one.plan.kind in ("ddl", "truncate") for one in made.statements)
         done, self._audits = self._audits, False
@@ -407,14 +409,14 @@ class Wire:
             )
         ]
         if portal.statement.hidden and rest != b"\0\0\0\0":
-            # A limit would suspend the portal at the rows that the application does not get.
+            # With a limit, the portal could be suspended at rows that the application must not get.
             return name + b"\0\0\0\0\0"
         return None
 
     # --- from the server ---
 
     def from_server(self, data: bytes) -> None:
-        """Take bytes of the server."""
+        """Handle bytes from the server."""
         if self._session is None:
             self._to_client(data)
             return
@@ -459,7 +461,7 @@ class Wire:
             self.from_client(b"")
 
     def _answer(self, tag: int, buffer: bytes, at: int, end: int) -> bytes | None:
-        """Return the message to pass on instead: empty to drop it, ``None`` if it stays."""
+        """Return the message to forward instead: empty to drop it, ``None`` to keep it."""
         if tag == 0x53:  # ParameterStatus
             name, value = buffer[at : end - 1].split(b"\0", 1)
             if name == b"standard_conforming_strings" and value != b"on":
@@ -472,7 +474,8 @@ class Wire:
         queue = self._queue
         if tag in (0x4E, 0x41):  # notices, notifications
             return None
-        if not self._ready:  # of the authentication; the application may have sent more already
+        # A message of the authentication; the application may have sent more already.
+        if not self._ready:
             self._ready = tag == 0x5A
             return None
         head = queue[0] if queue else None
@@ -506,7 +509,7 @@ class Wire:
             queue.popleft()
         elif tag == 0x73:  # PortalSuspended
             done = self._current(head)
-            if done is not None and done.empty:  # the portal has no row of the application
+            if done is not None and done.empty:  # the portal has no row for the application
                 return self._completed(head, "SELECT 1")
             queue.popleft()
             self._suspended(head)
@@ -515,14 +518,15 @@ class Wire:
         return None
 
     def _catalogue(self, head: _Entry, tag: int, buffer: bytes, at: int, end: int) -> bytes | None:
-        """Take an answer of the catalogue."""
+        """Handle a message with the result of a query of the catalogue."""
         if tag == 0x44:
             (size,) = _u32(buffer, at + 2)
             self._answers.append(buffer[at + 6 : at + 6 + size])
         elif tag == 0x33:
             head.at += 1
         if tag == 0x45 and head.kind == "l":
-            # The server now ignores the messages of the application, too, which gets the error.
+            # The server now ignores the application's messages, too, so the application gets the
+            # error.
             self._error(head, buffer[at:end])
             return None
         if tag == 0x5A or head.at == 2:
@@ -531,7 +535,7 @@ class Wire:
         return b""
 
     def _resume(self) -> None:
-        """Go on with the messages of the application."""
+        """Continue with the application's messages, with the result from the catalogue."""
         self.session.describe(self._answers, self._unknown)
         self._answers = []
         self._waits = False
@@ -591,7 +595,7 @@ class Wire:
         return b"T" + _I32.pack(place - at + 4) + _I16.pack(keep) + buffer[at + 2 : place]
 
     def _completed(self, head: _Entry, tag: str) -> bytes | None:
-        """Note the end of an execution; return another message if it counts a row too many."""
+        """Note the end of an execution; return a corrected message if it counts an added row."""
         done = self._current(head)
         if head.kind == "E":
             self._queue.popleft()
@@ -603,7 +607,7 @@ class Wire:
                 self._history.unclear = True
             return None
         if head.portal is not None:
-            if head.portal.complete:  # executed again, which gives no row
+            if head.portal.complete:  # the portal was executed again, which returns no row
                 return None
             done.rows += head.portal.rows
             head.portal.reported += done.reported
@@ -613,7 +617,7 @@ class Wire:
         return b"C" + _I32.pack(13) + b"SELECT 0\0" if done.empty else None
 
     def _suspended(self, head: _Entry) -> None:
-        """Note that the application has got a part of the rows of a portal."""
+        """Note that the application has received a part of the rows of a portal."""
         done = self._current(head)
         if done is None or head.portal is None:
             return
@@ -640,7 +644,7 @@ class Wire:
         return moved
 
     def _moved(self, made: Prepared | None, body: bytes) -> bytes | None:
-        """Return an error whose position is one of the application's text."""
+        """Return an error whose position refers to the application's text."""
         if made is None or not made.shifts:
             return None
         fields = body.split(b"\0")
