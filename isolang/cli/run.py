@@ -488,7 +488,6 @@ def _summary_lines(report: RunReport, ran: Run, smallest: str = "") -> Iterator[
         f"{state.aborted:,} aborted, {state.maybe:,} maybe"
         + (" (interrupted)" if ran.interrupted else ""),
         "history": str(ran.path),
-        "certificate": str(report.certificate or "none"),
     }
     if ran.settings.level_mix:
         rows["levels"] = ", ".join(f"{name} ×{n:,}" for name, n in sorted(state.ran_at.items()))

@@ -20,10 +20,18 @@ _WORD: Final = re.compile(r"\s*\S+\s*")
 
 
 class Styled(NamedTuple):
-    """A text with a style: ``bold``, ``dim``, the name of a colour, or several of these."""
+    """A text with a style.
+
+    Attributes:
+        text: the text.
+        style: ``bold``, ``dim``, the name of a colour, or several of these.
+        whole: whether words stay whole that are longer than the cell is wide, as a path should that
+            users copy; only for the last cell of a row.
+    """
 
     text: str
     style: str = ""
+    whole: bool = False
 
 
 Cell: TypeAlias = Styled | str
@@ -76,7 +84,8 @@ class Sheet(Struct, frozen=True, kw_only=True):
         widths = _widths([[cell.text for cell in row] for row in rows], grid, self.width)
         for row in rows:
             cells = [
-                list(wrapped(cell.text, width)) for cell, width in zip(row, widths, strict=False)
+                list(wrapped(cell.text, width, whole=cell.whole))
+                for cell, width in zip(row, widths, strict=False)
             ]
             for texts in zip_longest(*cells, fillvalue=""):
                 line = " " * grid.indent
@@ -144,11 +153,19 @@ def _cells(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def wrapped(text: str, width: int) -> Iterator[str]:
-    """Yield the lines of a text, which is broken between words; longer words are broken inside.
+def wrapped(text: str, width: int, *, whole: bool = False) -> Iterator[str]:
+    """Yield the lines of a text, which is broken between words.
+
+    Args:
+        text: the text; its own line breaks stay.
+        width: how many cells of a terminal a line may occupy.
+        whole: whether a longer word stays whole on a line of its own; otherwise it is broken
+            inside.
 
     >>> list(wrapped("one two  three", 8)), list(wrapped("abcdef gh", 4)), list(wrapped("", 4))
     (['one two', 'three'], ['abcd', 'ef', 'gh'], [''])
+    >>> list(wrapped("abcdef gh", 4, whole=True))
+    ['abcdef', 'gh']
     """
     for line in text.split("\n"):
         if cells_of(line) <= width:
@@ -160,7 +177,7 @@ def wrapped(text: str, width: int) -> Iterator[str]:
                 yield taken.rstrip()
                 taken, length = "", 0
             rest = word
-            while cells_of(rest.rstrip()) > width:
+            while not whole and cells_of(rest.rstrip()) > width:
                 part = _fitting(rest, width)
                 yield part
                 rest = rest[len(part) :]

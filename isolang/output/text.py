@@ -367,7 +367,7 @@ def _facts(report: Report, *, again: bool) -> Grid:
     grid = Grid(indent=2)
     for name, value in rows:
         if value and (name != "certified" or report.certified_reason):
-            grid.add(Styled(name, "dim"), value)
+            grid.add(Styled(name, "dim"), Styled(value, whole=True))
     return grid
 
 

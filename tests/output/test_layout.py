@@ -43,3 +43,13 @@ def test_styles_change_no_width():
     Sheet(file=coloured, coloured=True).show(grid)
     assert plain.getvalue() == "  T1  reads\n      writes\n"
     assert coloured.getvalue() == "  \x1b[1mT1\x1b[0m  reads\n      writes\n"
+
+
+def test_a_path_stays_whole_on_a_line_of_its_own():
+    """Users copy paths, so these are not broken where nothing is to their right."""
+    path = "saved/" + "x" * 40
+    file = io.StringIO()
+    grid = Grid(indent=2)
+    grid.add("page", Styled(f"in {path}", whole=True))
+    Sheet(file=file, width=20).show(grid)
+    assert file.getvalue() == f"  page  in\n        {path}\n"

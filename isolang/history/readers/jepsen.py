@@ -97,7 +97,7 @@ def read(files: Files, *, timeout: float) -> Reading:
             f":time goes back {counted(report['time_goes_back'], 'time')}, first in line "
             f"{report['time_goes_back_first_line']}"
         )
-    if report["index"] == "reorders lines":
+    if report["index"] == "reorders lines" and not report["by_time"]:
         notes.append(":index orders the operations, and the lines are in another order")
     elif report["index"] == "repeated":
         notes.append(":index repeats, so the order of lines counts")
