@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -53,6 +54,7 @@ def try_spec(
         if once:
             return EXIT_VALID if good else EXIT_INVALID
         print_lines("", f"waiting for the next save of {escaped(file)} …")
+        sys.stdout.flush()
         while _changed(path, histories) == seen:
             time.sleep(_POLL)
 
@@ -64,9 +66,12 @@ def _changed(path: Path, histories: Sequence[str]) -> list[int]:
 
 
 def _files(histories: Sequence[str]) -> list[Path]:
+    """Return the histories, with each folder replaced by the histories in it."""
+    from isolang.history.load import histories_in
+
     found: list[Path] = []
     for one in map(Path, histories):
-        found += sorted(p for p in one.iterdir() if p.is_file()) if one.is_dir() else [one]
+        found += histories_in(one)[0] if one.is_dir() else [one]
     return found
 
 

@@ -46,12 +46,14 @@ class StopPoint(Struct, frozen=True):
         got: the unexpected token.
         keywords: the words that cannot be names.
         rest: the text that follows this point.
+        on_new_line: whether the unexpected token is the first token of its line.
     """
 
     before: Sequence[Token]
     got: Got
     keywords: frozenset[str]
     rest: str
+    on_new_line: bool
 
     @property
     def last(self) -> str:
@@ -295,7 +297,7 @@ def _quotes(place: StopPoint) -> _Diagnosis | None:
     if place.last in ("label", "level") and got.type == "NAME":
         return "a name without its quotes", f'write `{place.last} "{got.text}"`'
     in_header = len(place.before) == 2 and place.before[0] == "spec"
-    if in_header and got.type == "NAME" and not _close(got.text, ITEM):
+    if in_header and got.type == "NAME" and not place.on_new_line and not _close(got.text, ITEM):
         name = place.before[1]
         hint = f'write `spec {name}-{got.text}`, or `spec {name} "{got.text} …"`'
         return "a name is one word, and a title is in double quotes", hint
@@ -341,7 +343,7 @@ def _misspelt(place: StopPoint) -> _Diagnosis | None:
         what = "two expressions without an operator between them"
         return what, "union is `|`, intersection `&`, composition `;`"
     if "include" in got.accepts:
-        if len(place.before) > 1 and place.before[-2] == "as":
+        if len(place.before) > 1 and place.before[-2] == "as" and not place.on_new_line:
             return "a name is one word", f"write `as {place.last}-{got.text}`"
         return "unknown word", _ITEMS
     if "order" in got.accepts:
@@ -412,10 +414,11 @@ def explain(
         keywords: the words that cannot be names.
         rest: the text from the unexpected token on.
     """
-    place = StopPoint(before, got, keywords, rest)
+    on_new_line = not before or before[-1].end_line != span.line
+    place = StopPoint(before, got, keywords, rest, on_new_line)
     what, hint = next((one for rule in RULES if (one := rule(place))), ("syntax error", ""))
     moved = place.ends_item and got.text != "spec"
-    if moved and before and before[-1].end_line != span.line:
+    if moved and before and on_new_line:
         # The mistake is at the end of the last item, and not at the beginning of the next item.
         last = before[-1]
         line, column = last.end_line or 1, last.end_column or 1
