@@ -174,14 +174,14 @@ def observe(
             )  # fmt: skip
             made: list[Report] = []
             run_job(job, made.append, lambda _: None)
-            reports = [_counted(one, unseen, accepted, seen, code) for one in made]
+            counted = [_counted(one, unseen, accepted, seen, code) for one in made]
+            reports = [_located(one, observer, command or (), env, into) for one in counted]
         _print(reports, seen, output.form, observer, path if into else None)
     if code:
         warn(f"the command ended with the exit code {code}")
     if not specs:
         return code or EXIT_VALID
-    found = exit_code({code_of(one) for one in reports})
-    return EXIT_UNKNOWN if found == EXIT_VALID and code else found
+    return exit_code({code_of(one) for one in reports})
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -320,7 +320,11 @@ def _counted(
     seen: Sequence[NotSeen],
     code: int | None,
 ) -> ObserveReport:
-    """Return the report with what was not seen; a valid verdict is unknown if that may matter."""
+    """Return the report with what was not seen, and with the exit code of the command.
+
+    A valid verdict becomes unknown if what was not seen may matter, or if the command has failed,
+    because it has then not done all that it should.
+    """
     from isolang.observe.unseen import missed
 
     fields: Mapping[str, object] = {
@@ -328,16 +332,36 @@ def _counted(
     }
     found = ObserveReport(**fields, unseen=tuple(seen), command_code=code)  # type: ignore[arg-type]
     reason, kinds = missed(unseen, accepted)
-    if found.verdict != "valid" or not kinds:
+    if found.verdict != "valid" or not (kinds or code):
         return found
     hint = " ".join(f"--allow-unseen {kind}" for kind in kinds)
+    reasons = [f"{reason}; hint: {hint} accepts that"] if kinds else []
+    if code:
+        reasons.append(f"what was observed is valid, but the command ended with exit code {code}")
     return replace(
-        found,
-        verdict="unknown",
-        reason=f"{reason}; hint: {hint} accepts that",
-        certified=False,
-        certified_reason="",
+        found, verdict="unknown", reason="\n".join(reasons), certified=False, certified_reason=""
     )
+
+
+def _located(
+    report: ObserveReport, observer: Observer, command: Sequence[str], env: str, into: str | None
+) -> ObserveReport:
+    """Return the report without the path of a history that is not kept.
+
+    If no transaction was observed, the reason becomes advice on how to connect.
+    """
+    if not observer.history.outcomes.total():
+        where = f"$PGHOST and $PGPORT, or ${env}," if command else f"port {observer.port}"
+        reason = (
+            f"no transaction was observed; hint: the application must connect to {where} and "
+            "read or write a table there"
+        )
+        report = replace(report, reason=reason)
+    if into:
+        return report
+    standing = report.standing
+    known = standing if standing is not None and standing.looked_for else None
+    return replace(report, history="observed.edn", standing=known)
 
 
 def _print(
@@ -368,5 +392,6 @@ def _print(
     )
     if not seen:
         print_lines("not seen   nothing")
-    if kept is not None:
-        print_lines(f"history    {escaped(str(kept))}")
+    print_lines(
+        f"history    {'not kept; --into FILE keeps it' if kept is None else escaped(str(kept))}"
+    )

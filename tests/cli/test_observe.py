@@ -93,8 +93,18 @@ def test_what_is_not_seen_is_loud(application):
     assert "the command ended with the exit code 5" in run.err
     assert "--allow-unseen shapes accepts that" in " ".join(run.out.split())
     run = run_there("observe", "postgres", "--spec", "ser", "--allow-unseen", "shapes", *command)
-    assert run.out.startswith("VALID")
-    assert run.code == 3  # the command has failed
+    assert run.out.startswith("UNKNOWN")
+    assert "valid, but the command ended with exit code 5" in " ".join(run.out.split())
+    assert run.code == 3
+
+
+def test_a_command_that_does_not_connect():
+    """The report says how the application finds the proxy, and names no file that is gone."""
+    run = run_there("observe", "postgres", "--spec", "ser", "--", "true")
+    assert run.code == 3
+    assert "no transaction was observed; hint:" in " ".join(run.out.split())
+    assert "$DATABASE_URL" in run.out
+    assert "/isocheck-" not in run.out
 
 
 @pytest.mark.parametrize(
