@@ -1,6 +1,7 @@
 """Records what an unchanged application does through a library of PostgreSQL.
 
-:mod:`isolang.observe.drivers.recording` says how, and why it accuses no database wrongly.
+:mod:`isolang.observe.drivers.recording` explains how, and why this never accuses a correct
+database.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class DriverWatch:
         self._names = names or {}
         self._versions = WrittenVersions(all_known=versions)
         self._reads_log = versions
-        self._others = others  # of the same recording
+        self._others = others  # the other watches of the same recording
         self._database = (conninfo, parameters)
         self._log: VersionsLog | None = None
         self._hooks = Hooks()
@@ -101,13 +102,13 @@ class DriverWatch:
         if self._log is not None:
             self._log.end()
 
-    # --- what the database tells ---
+    # --- versions from the database's log ---
 
     def account(self, path: Path, into: Path) -> RewrittenHistory:
-        """Write the history recorded so far with the versions of the database's log.
+        """Write the history recorded so far with the versions from the database's log.
 
-        The written history also has transactions of clients that are not watched, and what watched
-        transactions wrote by statements that are not recognised.
+        The written history also contains the transactions of clients that are not watched, and the
+        writes of watched transactions in statements that are not recognised.
 
         Args:
             path: the file of the recorded history.
@@ -119,16 +120,16 @@ class DriverWatch:
         return log_of(self._log, self.library.name).account(path, into)
 
     def _join(self, others: Sequence[DriverWatch]) -> bool:
-        """Share what is known of the versions with the other watches of the same database.
+        """Share the known versions with the other watches of the same database.
 
-        SOUND BECAUSE: a version that another watch has recorded is not initial for this one. Two
+        SOUND BECAUSE: a version that another watch has recorded is not initial for this watch. Two
         watches of one library would record each transaction twice.
 
         Returns:
             Whether another watch of the database exists, which also reads its log if this one does.
 
         Raises:
-            IsolangError: the other watch records the same transactions, or has other versions.
+            IsolangError: another watch records the same transactions, or has other versions.
         """
         here = self.transactions.where
         shares = False
@@ -163,8 +164,8 @@ class DriverWatch:
 
         Args:
             path: the file of the recorded history.
-            into: the file to write if there is a predicate read; ``None`` if another watch
-                records, too, so that there can be none.
+            into: the file to write if there is a predicate read; ``None`` if another watch records,
+                too, because then predicate reads are impossible.
         """
         return self._conditions.close(path, into, self._versions.before or 0)
 
@@ -203,7 +204,7 @@ class DriverWatch:
             each: the statement with each row of values.
             send: the call of the application.
             hidden: a function that sends the statement with a RETURNING clause of the given
-                columns, and returns the rows of each.
+                columns, and returns the rows of each execution.
         """
         connection, text = each[0].connection, each[0].text
         one = self.transactions.arrive(connection)
@@ -250,7 +251,7 @@ class DriverWatch:
         found = self._planner.parse(literal or sent.text)
         if literal or not sent.text:
             return found
-        # A value that cannot be written as a literal hides what the condition is.
+        # If a value cannot be written as a literal, the statement's condition is not known.
         return replace(found, plan=StatementPlan(kind="other", unseen=(SHAPES,)))
 
     def _outside(self, sent: Sent, statement: Statement) -> Steps:
@@ -263,7 +264,7 @@ class DriverWatch:
             self.unseen.note(OUTSIDE, text, table=added_to(text))
             return (yield sent.send)
         one = self.transactions.begin(connection)
-        assert one is not None  # it is the watched database
+        assert one is not None  # the connection is to the watched database
         one.alone = True
         self.unseen.note(AUTOCOMMIT, text)
         try:

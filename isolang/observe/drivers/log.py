@@ -1,4 +1,4 @@
-"""Reads what the log of the watched database says about versions, and their writers."""
+"""Reads versions and their writers from the log of the watched database."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class VersionsLog:
     """The changes that the database logs while a watch runs."""
 
     def __init__(self, connect: Callable[[], Any], name: str, names: Mapping[str, str]) -> None:
-        """Begin to read.
+        """Start to read the log.
 
         Args:
-            connect: a function that returns a connection of the watch's own.
+            connect: a function that opens a separate connection for the watch.
             name: the name of the watch, for messages.
             names: the names of tables in the history, if they differ from those in the database.
 
@@ -44,7 +44,7 @@ class VersionsLog:
         self._ended = True
 
     def account(self, path: Path, into: Path) -> RewrittenHistory:
-        """Write a recorded history with the versions of the log."""
+        """Write a recorded history with the versions from the log."""
         if not self._ended:
             self._changes += self._log.changes()
         before = self._log.before % 2**32

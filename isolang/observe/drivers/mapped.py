@@ -1,8 +1,8 @@
 """Watches the database of a SQLAlchemy engine, and names the lines that assign values.
 
-The watch is that of the engine's driver. An ORM sends a write later than the application assigns
-the value, so that the statement comes from the line of the flush. The watch therefore remembers the
-line of each assignment, and gives it to the write.
+The statements are recorded by the watch of the engine's driver. An ORM sends a write later than the
+application assigns the value, so the statement comes from the line of the flush. Therefore, this
+watch remembers the line of each assignment, and names it for the write.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class SqlAlchemyWatch(DriverWatch):
         super().__exit__()
 
     def _written(self, mapper: Mapper[Any], connection: Connection, target: Any) -> None:
-        """Name the line that assigned what a flush has written."""
+        """Name the line of the assignment for a write that a flush has sent."""
         from sqlalchemy import inspect
 
         where = inspect(target).info.pop(_ASSIGNED, "")
@@ -110,7 +110,7 @@ def _assigned(target: Any, value: Any, old: Any, initiator: Any) -> None:
 
 
 class _Connecting(Exception):  # noqa: N818 - it ends an attempt to connect
-    """The parameters of a connection are known."""
+    """Raised when the parameters of a connection are known."""
 
 
 def parameters_of(engine: Engine) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Keeps the conditions that statements of an application met, until it is known what they missed.
+"""Keeps the conditions of an application's statements until it is known which rows they missed.
 
 A condition becomes a predicate read if all versions of its table turn out to be known
 (:mod:`isolang.observe.closed`). If not, it is counted as unseen.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LEVEL: Final = "SELECT current_setting('transaction_isolation')"
-_MOST: Final = 100_000  # rows of a table whose versions are compared
+_MOST: Final = 100_000  # the largest number of rows of a table whose versions are compared
 
 
 class ConditionRecorder:
@@ -45,11 +45,11 @@ class ConditionRecorder:
     """
 
     def __init__(self, unseen: Unseen, connect: Callable[[], Any]) -> None:
-        """Begin without conditions.
+        """Create a recorder without conditions.
 
         Args:
-            unseen: the counts of the watch.
-            connect: a function that returns a connection of the watch's own.
+            unseen: the watch's counts of unseen things.
+            connect: a function that opens a separate connection for the watch.
         """
         self.possible = False
         self.unresolved = Unseen()
@@ -81,17 +81,18 @@ class ConditionRecorder:
         partial: str | None = None,
         covers: int = 0,
     ) -> Steps:
-        """Keep or count a condition that may have missed rows; a key that was found misses none.
+        """Keep or count a condition, unless it looked up a key that was found.
 
         Args:
             one: the transaction.
             sent: the statement as it was sent.
             statement: the statement.
-            table: the table of its condition.
-            found: the number of the rows that it found.
-            met: the version of each row that met the condition; ``None`` if not all are known.
-            partial: why the condition does not decide alone which rows are found; empty if it does.
-                By default the plan says so.
+            table: the table of the statement's condition.
+            found: the number of rows that the condition found.
+            met: the version of each row that satisfied the condition; ``None`` if not all are
+                known.
+            partial: why the condition alone does not determine which rows are found; empty if it
+                does. The default is the plan's ``partial``.
             covers: how many of the transaction's last steps are reads of these rows.
         """
         plan, condition = statement.plan, statement.condition
@@ -142,7 +143,7 @@ class ConditionRecorder:
         )
 
     def _committed(self, one: OpenTransaction, sent: Sent, plan: StatementPlan) -> Steps:
-        """Return whether a statement that locks or writes checks the newest versions again."""
+        """Return whether a locking or writing statement checks the newest versions again."""
         if not self.possible or not (plan.locks or plan.kind != "select"):
             return False
         if not one.level:
@@ -150,10 +151,10 @@ class ConditionRecorder:
         return one.level not in ("repeatable read", "serializable")
 
     def _values(self, sent: Sent, statement: Statement, table: Table) -> Steps:
-        """Return the values that only the database knows, as the server reads them.
+        """Return the values that only the database knows, in the form that the server reads.
 
         Raises:
-            CannotEvaluateError: a value has a type that is not compared.
+            CannotEvaluateError: a value has a type whose values are not compared.
         """
         types = {}
         for number, (name, cast) in statement.condition.parameters().items():
@@ -202,7 +203,8 @@ class ConditionRecorder:
     def _last(self, name: str) -> dict[str, KnownVersion] | None:
         """Return the last versions of a table by key; ``None`` if they are not known."""
         if name in self._altered:
-            # SOUND BECAUSE: versions that were recorded before have other columns, or other types.
+            # SOUND BECAUSE: versions that were recorded before the change have other columns or
+            # types.
             return None
         table = self._tables[name]
         query = (
@@ -214,7 +216,7 @@ class ConditionRecorder:
         try:
             with self._connect() as connection:
                 answer = connection.execute(query).fetchall()
-        except psycopg.Error:  # the server has stopped, or the table is gone
+        except psycopg.Error:  # the server has stopped, or the table no longer exists
             return None
         (found,) = rows.versions(answer, [table])
         if len(answer) > _MOST or None in found.values():
@@ -229,7 +231,7 @@ class ConditionRecorder:
 def _before_the_last(
     predicate: Predicate, found: list[tuple[str, rows.Version]], column: str, descends: bool
 ) -> tuple[Predicate, list[tuple[str, rows.Version]]]:
-    """Return what LIMIT said of the rows before the last one in the order of a column."""
+    """Return a predicate for the rows before the last row in a column's order, and these rows."""
     values = [version.cells[column] for _, version in found]
     end = min(values) if descends else max(values)
     order = (">" if descends else "<", column, end)
@@ -238,9 +240,9 @@ def _before_the_last(
 
 
 def _unknown(table: str) -> None:
-    """Return no versions of a table."""
+    """Return ``None``, because the last versions of the table are not known."""
 
 
 def _plain(value: Any) -> str:
-    """Return the text of a value in JSON, as PostgreSQL reads it."""
+    """Return the text of a JSON value in the form that PostgreSQL reads."""
     return str(value).lower() if isinstance(value, bool) else str(value)

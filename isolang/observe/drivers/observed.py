@@ -89,17 +89,17 @@ class ObservedTransaction:
         self.failed = False
         self._own: dict[str, Any] = {}  # the last written value of each row
         self._remarks: list[tuple[str, SeenRow | None]] = []  # caller and row of each operation
-        self._statements: list[str] = []  # of each operation
+        self._statements: list[str] = []  # the statement of each operation
         self._current = SentStatement(0)
         self._where = ""
-        self.steps: list[Step] = []  # what it did, in more detail
+        self.steps: list[Step] = []  # what the transaction did, in more detail
         self._savepoints: list[tuple[str, int, int]] = []
         driver = Driver(commit=_nothing, rollback=_nothing, classify=self._classify)
         self._t = recorder.transaction(session, driver=driver).__enter__()
         self._begun = self._t.index
 
     def sent(self, lock: Lock = "") -> None:
-        """Note that the application has sent a statement, with its lock."""
+        """Note that the application has sent a statement, and how the statement locks rows."""
         self._current = SentStatement(self._current.number + 1, lock)
         self._where = ""
 
@@ -195,7 +195,7 @@ class ObservedTransaction:
         self._statements.append(self.statement)
 
     def locate(self, key: str, where: str) -> None:
-        """Name the ``file:line`` of the application that caused the last write of a row."""
+        """Set the ``file:line`` of the application that caused the last write of a row."""
         for n, (name, one, _) in reversed(list(enumerate(self.operations))):
             if (name, one) == ("w", key):
                 self._remarks[n] = where, self._remarks[n][1]

@@ -34,15 +34,15 @@ from isolang.observe.unseen import (
     Unseen,
 )
 
-_ATTEMPTS: Final = 5  # how often a SELECT is executed whose rows change meanwhile
+_ATTEMPTS: Final = 5  # how often a SELECT is executed if its rows change meanwhile
 
 
 class Matched(Struct):
     """The rows of a SELECT that a query of the watch found.
 
     Attributes:
-        tables: for each table of each body, its versions.
-        size: the number of rows of the answer.
+        tables: for each table of each body, the versions of its rows.
+        size: the number of rows in the query's result.
         lacks: whether an outer join did not find a row.
     """
 
@@ -66,13 +66,13 @@ class ReadRecorder:
         conditions: ConditionRecorder,
         unseen: Unseen,
     ) -> None:
-        """Begin to record.
+        """Create a recorder for a watch.
 
         Args:
-            planner: what parses the statements.
+            planner: the planner, which parses the statements.
             versions: the versions that watched transactions have written.
-            conditions: what records conditions.
-            unseen: the counts of the watch.
+            conditions: the recorder of conditions.
+            unseen: the watch's counts of unseen things.
         """
         self._database = planner.database
         self._versions, self._conditions, self._unseen = versions, conditions, unseen
@@ -90,11 +90,13 @@ class ReadRecorder:
             one: the transaction.
             sent: the statement as it was sent.
             statement: the statement.
-            tables: its tables; ``None`` for one whose rows cannot be identified.
+            tables: the tables of the statement; ``None`` for a table whose rows cannot be
+                identified.
         """
         bodies = statement.bodies(tables)
         if any(body.calls & self._database.changing for body in bodies):
-            self._unseen.note(SHAPES, sent.text)  # a query of the watch would call it again
+            # A query of the watch would call the function again.
+            self._unseen.note(SHAPES, sent.text)
             bodies = []
         if not bodies:
             return (yield sent.send)
@@ -103,7 +105,7 @@ class ReadRecorder:
     def _matching(
         self, one: OpenTransaction, sent: Sent, bodies: Sequence[Body], *, row: bool = False
     ) -> Steps:
-        """Return the rows that match the condition of a SELECT, as a query of the watch sees it."""
+        """Return the rows that match the condition of a SELECT, found by queries of the watch."""
         found = Matched()
         for body in bodies:
             answer = yield from sent.ask(rows.matching(body, row=row))
@@ -122,9 +124,10 @@ class ReadRecorder:
         bodies: Sequence[Body],
     ) -> Steps:
         plan = statement.plan
-        # A function that is volatile may have another result, or change something, next time.
+        # A volatile function may return another result, or change something, when it is called
+        # again.
         pure = not plan.names & self._database.changing
-        locks = bool(plan.lock) and not one.alone  # in autocommit, its locks end with it
+        locks = bool(plan.lock) and not one.alone  # in autocommit, the locks end with the statement
         alone = len(plan.sources) == 1 and all(tables)
         sums = plan.sources[0].how == "all"
         single = bool(plan.limit) and limit_value(statement.part, plan.limit, Parameters()) == 1
@@ -155,8 +158,8 @@ class ReadRecorder:
             if not locks and query is not None:
                 before.tables = [{k: v for k, v in before.first.items() if k in after.first}]
                 before.size = len(before.first)
-            # SOUND BECAUSE: a SELECT without volatile functions changes nothing. Executed again,
-            # it is as if the application had sent it later.
+            # SOUND BECAUSE: a SELECT without volatile functions changes nothing. If it is executed
+            # again, the result is the same as if the application had sent it later.
             known = None if sums or (query is None and (limited or first)) else count
             if not pure or attempt == _ATTEMPTS or not _changed(before, after, known):
                 break
@@ -203,14 +206,14 @@ class ReadRecorder:
     ) -> Steps:
         """Record the condition of a SELECT of several tables, if keys join all but the first."""
         sources = statement.plan.sources
-        # SOUND BECAUSE: with subqueries, functions, HAVING or DISTINCT ON, more than the joins
-        # decides which rows are returned.
+        # SOUND BECAUSE: if there are subqueries, functions, HAVING or DISTINCT ON, the joins are
+        # not the only reason why rows are not returned.
         joined = statement.plan.partial == JOINS and all(
             table is not None and (not n or joined_by_key(statement.part, sources[n], table))
             for n, table in enumerate(tables)
         )
         if not (joined and complete) or after.lacks:
-            # A row that LEFT JOIN did not find is the absence of a key.
+            # If LEFT JOIN finds no row, the statement has read that a row is missing.
             self._unseen.note(CONDITIONS, sent.text)
         if joined and tables[0] is not None and complete:
             outer = all(source.join == "left" for source in sources[1:])
@@ -227,7 +230,7 @@ class ReadRecorder:
         before: rows.Versions,
         after: rows.Versions,
     ) -> int:
-        """Record the rows that a SELECT did not see change; return the number of all its rows."""
+        """Record the rows that did not change during a SELECT; return the number of all rows."""
         keys = sorted(before.keys() | after.keys())
         twice = {key for key in keys if None in (before.get(key, 0), after.get(key, 0))}
         for key in keys:
@@ -249,8 +252,9 @@ def _changed(before: Matched, after: Matched, count: int | None) -> bool:
 
     Args:
         before: the rows before the statement.
-        after: the rows after it.
-        count: the number of rows that the application received; ``None`` if it need not be equal.
+        after: the rows after the statement.
+        count: the number of rows that the application received; ``None`` if this number need not
+            agree.
     """
     if before.size != after.size or count not in (None, after.size):
         return True

@@ -1,17 +1,19 @@
-"""Records what each statement of an application read and wrote, by queries around it.
+"""Records what each statement of an application read and wrote, using queries before and after it.
 
 The ``xmin`` of a row's version names the transaction that wrote the version. The watch makes a
 write that returns nothing return the keys and ``xmin`` of its rows, which the application does not
 see. For a SELECT, it selects the keys and ``xmin`` of the rows that match its condition, before and
 after the SELECT.
 
-A condition that finds no row leaves no version to record. Unless it names a key that was found, it
-is kept with the rows that met it, and becomes a predicate read if all versions of its table turn
-out to be known (:mod:`isolang.observe.closed`). If not, it is counted as unseen.
+Rows that a condition does not find leave no version to record. Therefore, a condition is kept
+together with the rows that satisfied it, unless it names a key that was found. It becomes a
+predicate read if all versions of its table turn out to be known (:mod:`isolang.observe.closed`). If
+not, it is counted as unseen.
 
 SOUND BECAUSE: the queries of the watch are statements of the transaction, too, and each of them has
-one snapshot. At READ COMMITTED, UPDATE, DELETE and a SELECT that locks check the newest version of
-each row again, so they see no snapshot: only if they look up one key, they see one version.
+one snapshot. At READ COMMITTED, an UPDATE, a DELETE or a locking SELECT checks the newest version
+of each row again, so it does not see one snapshot. It sees a single version only if it looks up one
+key.
 """
 
 from __future__ import annotations
@@ -52,8 +54,8 @@ class StatementRecorder:
     """Records the statements of one watch, within their transactions.
 
     Attributes:
-        planner: what parses the statements.
-        writes: what records writes.
+        planner: the planner, which parses the statements.
+        writes: the recorder of writes.
     """
 
     def __init__(  # noqa: PLR0917 - the parts of one watch
@@ -65,14 +67,14 @@ class StatementRecorder:
         unseen: Unseen,
         names: Mapping[str, str],
     ) -> None:
-        """Begin to record.
+        """Create a recorder for a watch.
 
         Args:
-            planner: what parses the statements.
+            planner: the planner, which parses the statements.
             transactions: the transactions of the watch.
             versions: the versions that watched transactions have written.
-            conditions: what records conditions.
-            unseen: the counts of the watch.
+            conditions: the recorder of conditions.
+            unseen: the watch's counts of unseen things.
             names: the names of tables in the history, if they differ from those in the database.
         """
         self.planner = planner
@@ -114,7 +116,7 @@ class StatementRecorder:
         return (yield from self.writes.record(one, sent, statement, table))
 
     def _ask_for_facts(self, sent: Sent) -> Steps:
-        """Ask which functions the database has, if a statement may have defined some."""
+        """Read the names of the database's functions, if a statement may have defined some."""
         if self._facts_known:
             return
         self._facts_known = True
@@ -151,9 +153,9 @@ class StatementRecorder:
         return result
 
     def tables(self, one: OpenTransaction, sent: Sent, statement: Statement) -> Steps:
-        """Return the table of each source, ``None`` if its rows cannot be identified.
+        """Return the table of each source; ``None`` if the rows of the table cannot be identified.
 
-        What is unseen of the statement is counted, whatever its rows are.
+        The unseen reads and writes of the statement are counted, too.
         """
         plan = statement.plan
         if plan.kind != "insert":
@@ -179,7 +181,7 @@ class StatementRecorder:
         return tables
 
     def _table(self, one: OpenTransaction, sent: Sent, name: str) -> Steps:
-        """Return a table by its name in a statement, or why its rows cannot be identified."""
+        """Return a table by its name; if its rows cannot be identified, return the reason."""
         if name not in one.tables:
             found = rows.table_of((yield from sent.ask(lookup([name]))), self._names)
             one.tables[name] = found

@@ -54,14 +54,15 @@ def key_of(table: str, values: Sequence[object]) -> str:
 
 
 def table_of(answer: Sequence[Sequence[Any]], names: Mapping[str, str]) -> Table | str:
-    """Return the table in the answer to a lookup, or why its rows cannot be identified.
+    """Return the table in the result of a lookup; if its rows cannot be identified, the reason.
 
     SOUND BECAUSE: with rules, row security, child tables or without the right to select, the
     results of RETURNING and of a second SELECT could differ from what the application's statement
     did, or the queries could fail.
 
     Args:
-        answer: the rows of the answer to :func:`isolang.observe.catalogue.lookup` of one name.
+        answer: the rows that the query of :func:`isolang.observe.catalogue.lookup` returned for one
+            name.
         names: the names of tables in the history, if they differ from those in the database.
     """
     table = described(answer[0][0])[1] if answer else None
@@ -136,7 +137,7 @@ def versions(
 
 
 def lacks(rows: Sequence[Sequence[Any]], body: Body, *, row: bool) -> bool:
-    """Return whether a result of :func:`matching` has no row of some table."""
+    """Return whether a result of :func:`matching` lacks a row of some table."""
     at = 1
     for _, table in body.tables:
         if any(one[at] is None for one in rows):
@@ -146,7 +147,7 @@ def lacks(rows: Sequence[Sequence[Any]], body: Body, *, row: bool) -> bool:
 
 
 def _width(table: Table, *, row: bool, old: bool) -> int:
-    """Return the number of the columns that :func:`selected` selects of a table."""
+    """Return the number of columns that :func:`selected` selects for a table."""
     return 1 + len(table.key) + (len(table.others) + 1 if row else 0) + 2 * old
 
 

@@ -31,7 +31,7 @@ def own_connection(conninfo: str, parameters: dict[str, Any]) -> Any:
 
     Args:
         conninfo: the connection string for ``psycopg.connect``.
-        parameters: further arguments for ``psycopg.connect``, as the application has them.
+        parameters: the application's further arguments for ``psycopg.connect``.
 
     Raises:
         psycopg.Error: the database cannot be reached.

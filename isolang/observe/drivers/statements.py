@@ -1,4 +1,4 @@
-"""Parses the statements of an application, by the plans that the proxy has for them."""
+"""Parses the statements of an application, using the same plans as the proxy."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ class Statement(Struct, frozen=True, kw_only=True):
     """A statement of the application.
 
     Attributes:
-        text: its text, in which values are literals or parameters.
-        part: its tokens.
-        plan: what it does.
-        condition: the condition on its only table, or on the first of those that it joins.
-        whole: whether it is the only statement of its text.
+        text: the text, in which values are literals or parameters.
+        part: the tokens of the statement.
+        plan: the plan of the statement.
+        condition: the condition on the statement's only table, or on the first of its joined
+            tables.
+        whole: whether the text contains only this statement.
     """
 
     text: str
@@ -33,7 +34,7 @@ class Statement(Struct, frozen=True, kw_only=True):
     whole: bool = True
 
     def between(self, begin: int, end: int) -> str:
-        """Return the text of a range of tokens, as it is written."""
+        """Return the text of a range of tokens."""
         return self.text[self.part[begin].start : self.part[end - 1].end]
 
     def output(self) -> tuple[str, ...]:
@@ -44,7 +45,7 @@ class Statement(Struct, frozen=True, kw_only=True):
         return tuple(self.between(first, last) for first, last in self._listed(begin, end))
 
     def counts(self) -> bool:
-        """Return whether the result is nothing but the number of the rows that match."""
+        """Return whether the result is only the number of the rows that match."""
         listed = [one.text for one in self.part[1 : self.plan.place]]
         named = len(listed) == 4 or (len(listed) == 6 and listed[4] == "as")
         grouped = self._find("group") < len(self.part)
@@ -81,7 +82,7 @@ class Statement(Struct, frozen=True, kw_only=True):
         return len(self.part)
 
     def _listed(self, begin: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield where each member of a list begins and ends that commas separate."""
+        """Yield the begin and the end of each element of a list, whose elements commas separate."""
         depth = 0
         for n in range(begin, end):
             text = self.part[n].text
@@ -97,9 +98,9 @@ class Body(Struct, frozen=True, kw_only=True):
     """A FROM with its WHERE, whose rows the watch can query.
 
     Attributes:
-        text: its text.
-        tables: its tables whose rows can be identified.
-        calls: the names of the functions that it calls.
+        text: the text.
+        tables: those of the tables whose rows can be identified.
+        calls: the names of the functions that are called.
     """
 
     text: str
@@ -111,7 +112,7 @@ class Planner:
     """Parses the statements of one database.
 
     Attributes:
-        database: what is known of the database.
+        database: the known facts about the database.
     """
 
     def __init__(self, database: DatabaseFacts) -> None:

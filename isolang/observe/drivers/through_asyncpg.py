@@ -31,7 +31,7 @@ _CALLS: Final = ("execute", "fetch", *_ONE)
 _COPY: Final = ("copy_from_query", "copy_from_table", "copy_records_to_table", "copy_to_table")
 _PASSED: Final = {"fetchmany": "executemany", "cursor": "cursors"}
 _PARAMETER: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\d+)", re.ASCII)
-# The types of key values whose text is what PostgreSQL reads.
+# The types whose values have a text that PostgreSQL reads as the same value.
 _SPELT: Final = (int, str, UUID, Decimal, date)
 
 
@@ -225,14 +225,14 @@ class _Sent(Struct):
         return result
 
     def literal(self) -> str:
-        """Return the statement with the numbers of its values; empty if one has no value."""
+        """Return the statement with its numbered parameters; empty if a parameter has no value."""
         numbers = {int(n) for n in _PARAMETER.findall(self.text) if n}
         if not numbers <= set(range(1, len(self.values) + 1)):
             return ""
         return self.text
 
     def ask(self, query: str, *values: object) -> Steps:
-        """Send a query with the values that it names by the statement's numbers."""
+        """Send a query whose parameters have the same numbers as in the statement."""
         numbers = list(dict.fromkeys(n for n in _PARAMETER.findall(query) if n))
         text = _PARAMETER.sub(
             lambda found: f"${numbers.index(found[1]) + 1}" if found[1] else found[0], query

@@ -59,7 +59,7 @@ class Psycopg:
         return _STATES.get(connection.info.transaction_status.name, "unknown")
 
     def begins(self, connection: Any) -> bool:
-        """Return whether a statement begins a transaction, which it does without autocommit."""
+        """Return whether a statement begins a transaction, as it does unless autocommit is on."""
         return not connection.autocommit
 
     def pipelined(self, connection: Any) -> bool:
@@ -256,7 +256,8 @@ def _spell_floats(cursor: Any) -> None:
     """Make a cursor write a float as a literal of its type.
 
     SOUND BECAUSE: psycopg sends a float as a float8, and a literal without a type is a numeric. A
-    comparison with a column of decimals rounds the one, but not the other.
+    comparison with a column of decimals rounds if the constant is a float8, but not if it is a
+    numeric.
     """
     from psycopg.adapt import PyFormat
     from psycopg.types.numeric import FloatDumper

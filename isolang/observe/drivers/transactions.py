@@ -25,15 +25,16 @@ CONTROLS: Final = ("begin", "commit", "rollback", "savepoint", "release", "back"
 
 
 class Lost(Exception):  # noqa: N818 - an end that was not seen, not a fault
-    """The watch did not see the end of the transaction, so its outcome is not known."""
+    """Raised if the watch did not see the end of a transaction, so its outcome is not known."""
 
 
 class OpenTransaction(ObservedTransaction):
     """A transaction of the application.
 
     Attributes:
-        tables: the tables that it has looked up, by name, or why their rows cannot be identified.
-        level: its isolation level, once it is known.
+        tables: for each table name that was looked up, the table, or the reason why its rows cannot
+            be identified.
+        level: the isolation level; empty until it is known.
     """
 
     def __init__(self, session: Hashable, recorder: Recorder, *, versions: bool) -> None:
@@ -59,14 +60,14 @@ class Transactions:
         *,
         versions: bool,
     ) -> None:
-        """Begin without transactions.
+        """Create a collection without transactions.
 
         Args:
             library: the library of the connections.
-            recorder: where transactions are recorded.
-            unseen: the counts of the watch.
-            ended: a function that takes each transaction that has ended.
-            versions: whether the history will also get the versions of the database's log.
+            recorder: the recorder of the transactions.
+            unseen: the watch's counts of unseen things.
+            ended: a function that is called with each transaction that has ended.
+            versions: whether the history will also get the versions from the database's log.
         """
         self.library = library
         self.where: tuple[Any, ...] = ()
@@ -81,7 +82,7 @@ class Transactions:
         return self.library.place(connection) == self.where
 
     def arrive(self, connection: Any) -> OpenTransaction | None:
-        """Return the transaction of a statement; begin a transaction if the library does so."""
+        """Return the transaction of a statement; if the library begins transactions, begin one."""
         one = self.current(connection)
         begins = one is None and self.library.begins(connection)
         if begins and self.library.state(connection) == "idle":
@@ -97,7 +98,7 @@ class Transactions:
         return self._open.get(connection)
 
     def current(self, connection: Any) -> OpenTransaction | None:
-        """Return the transaction of a connection; end it if it has ended without the watch."""
+        """Return the transaction of a connection; if it has ended unnoticed, end it."""
         one = self._open.get(connection)
         if one is not None and not one.alone and self.library.state(connection) == "idle":
             self.end(connection, Lost())
@@ -105,7 +106,7 @@ class Transactions:
         return one
 
     def begin(self, connection: Any) -> OpenTransaction | None:
-        """Begin a transaction; return ``None`` if the database is another one."""
+        """Begin a transaction; return ``None`` if the connection is to another database."""
         if not self.here(connection):
             self._unseen.note("databases", str(self.library.place(connection)))
             return None
@@ -124,7 +125,7 @@ class Transactions:
         self._ended(one.end(error))
 
     def interrupted(self, connection: Any) -> None:
-        """End the transaction if an exception has ended it, or the connection."""
+        """End the transaction if an exception has ended the transaction or the connection."""
         one = self._open.get(connection)
         going_on = one is None or one.alone or self.library.state(connection) in ("open", "failed")
         if not going_on:
@@ -193,7 +194,7 @@ class Transactions:
         return result
 
     def closed(self, connection: Any) -> None:
-        """Note that a connection is closed at once; a pending COMMIT has an unknown outcome."""
+        """Note that a connection is closed; a COMMIT that is pending has an unknown outcome."""
         one = self._open.get(connection)
         if one is not None:
             self.end(connection, Lost() if one.committing else RolledBack())

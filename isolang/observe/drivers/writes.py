@@ -36,13 +36,13 @@ class WriteRecorder:
         conditions: ConditionRecorder,
         unseen: Unseen,
     ) -> None:
-        """Begin to record.
+        """Create a recorder for a watch.
 
         Args:
             transactions: the transactions of the watch.
             versions: the versions that watched transactions have written.
-            conditions: what records conditions.
-            unseen: the counts of the watch.
+            conditions: the recorder of conditions.
+            unseen: the watch's counts of unseen things.
         """
         self._transactions = transactions
         self._versions, self._conditions, self._unseen = versions, conditions, unseen
@@ -56,7 +56,7 @@ class WriteRecorder:
         return result
 
     def selected(self, statement: Statement, table: Table) -> str:
-        """Return the columns by which a write tells the watch its rows."""
+        """Return the columns with which a write returns its rows to the watch."""
         ((source,)) = statement.plan.sources
         return rows.selected([(source.alias, table)], row=True, old=self._returns_old(statement))
 
@@ -72,7 +72,7 @@ class WriteRecorder:
         table: Table,
         found: Sequence[Sequence[Any]],
     ) -> Steps:
-        """Record a write by the columns of :meth:`selected`."""
+        """Record a write from the returned columns of :meth:`selected`."""
         one.number = rows.transaction_of(found) or one.number
         old = self._returns_old(statement)
         (versions,) = rows.versions(found, [table], old=old)
@@ -83,7 +83,8 @@ class WriteRecorder:
     ) -> Steps:
         """Send a write that returns rows to the application, and query their versions after it.
 
-        In autocommit both statements need a transaction, so that no other version is between them.
+        In autocommit mode, both statements need a transaction, because otherwise another version
+        could come between them.
         """
         if one.alone:
             yield from sent.ask("BEGIN")
@@ -138,9 +139,9 @@ class WriteRecorder:
             one: the transaction.
             sent: the statement as it was sent.
             statement: the statement.
-            table: its table.
-            versions: the new version of each row; the last one of a deleted row.
-            old: whether the versions name those that they replaced.
+            table: the table of the statement.
+            versions: the new version of each row; for a deleted row, its last version.
+            old: whether each version names the version that it replaced.
         """
         kind, assigned = statement.plan.kind, statement.plan.assigned
         moved = bool(assigned & set(table.key))
@@ -176,7 +177,7 @@ class WriteRecorder:
 def _step(
     statement: Statement, table: Table, key: str, version: rows.Version | None, *, old: bool
 ) -> Wrote:
-    """Return a write of a row in detail; ``old`` says whether the version names its old one."""
+    """Return a write of a row in detail; ``old`` is true if it names the replaced version."""
     plain = statement.plan.kind == "insert" and not statement.plan.upserts
     replaced = None
     if version is not None and version.old is not None:
