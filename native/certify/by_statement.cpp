@@ -9,8 +9,8 @@
 namespace isolang::certify {
 namespace {
 
-// Returns, for each writer in each version order, the first statement of its transaction behind its last write of the
-// key, or -1. `start` has the first operation of each statement.
+// Returns, for each writer in each version order, the first statement of its transaction after its last write of the
+// key, or -1 if there is none. `start` has the first operation of each statement.
 std::vector<std::int32_t> behind_writes(const History& h, const Choice& c,
                                         const std::vector<std::int64_t>& start) {
   std::vector<std::pair<std::int32_t, std::int64_t>> writes;  // (transaction, index in the version orders)

@@ -17,7 +17,8 @@
 
 namespace isolang::certify {
 
-// What a check forbids: a cycle whose steps are words of its expression, or one word that leads back to where it began.
+// The form of a check, which determines what it forbids: a cycle whose steps are words of its expression, or one word
+// that leads back to where it began.
 enum class CheckKind : std::uint8_t {
   acyclic,
   irreflexive,
@@ -50,8 +51,8 @@ struct NotCertified {
 // The relations, with the names of core/relations.def. to_write is ww to the write itself, which only po can follow.
 // X_of_key and the three relations after it are the pairs of X between transactions that access one key. The last
 // relations are tests: each relates a transaction that writes, that has an external read, or that has a name, to
-// itself. No edge of a refutation is a test. No edge is one of iwr to prw either, by which an expression distinguishes
-// item reads from predicate reads, because the operation of a wr or rw edge shows the kind of its read.
+// itself. An edge of a refutation is never a test. Nor is it an edge of iwr to prw, with which an expression
+// distinguishes item reads from predicate reads, because the operation of a wr or rw edge shows the kind of its read.
 enum class Relation : std::uint8_t {
 #define RELATION(id, name) id,
 #include "core/relations.def"

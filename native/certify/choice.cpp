@@ -1,7 +1,7 @@
-// Reads a witness against the history. It checks which transactions are included, whether each external read may have
-// its source, whether reads agree with their own transaction, and whether the version orders are orders of the included
-// writers and contain what list reads show. It makes one pass over the included transactions and never enumerates the
-// candidates of a read.
+// Reads a witness and checks it against the history: which transactions are included, whether each external read may
+// have its source, whether reads agree with their own transaction, and whether the version orders are orders of the
+// included writers and contain the orders that list reads show. It makes one pass over the included transactions and
+// never enumerates the candidates of a read.
 #include "certify/choice.hpp"
 
 #include <algorithm>
@@ -178,7 +178,7 @@ class ChoiceReader {
   void read_own(std::int64_t op, std::int64_t last) const {
     if (!judges_reads_) return;
     const std::int64_t named =
-        h_.op_source[op];  // if the read names its source, the write itself counts and not its value
+        h_.op_source[op];  // if the read names its source, it must be the write itself, not just its value
     const bool fits = is_set_read(writes_.kind(op)) ? SetRead(h_, op).allows(h_.op_value[last])
                       : named == kSourceByValue     ? h_.op_value[op] == h_.as_read(h_.op_value[last])
                                                     : named == last && !reads_otherwise(op, h_.op_value[last]);

@@ -1,5 +1,5 @@
-// What a witness chooses: the included transactions, the sources of reads and the version orders, all checked against
-// the history.
+// The choice that a witness makes: the included transactions, the sources of reads and the version orders, all checked
+// against the history.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -18,14 +18,15 @@ struct ExternalRead {
   bool of_predicate = false;  // the read records that a predicate read found no matching row of this key
 };
 
-// The statements that read. Each is a place of its own in walks, numbered after the transactions (see
-// by_statement.hpp). Only a choice by statement has any.
+// The statements that read. In walks, each of them is a separate place, and these places are numbered after the
+// transactions (see by_statement.hpp). Only a choice by statement has such places.
 struct Statements {
   std::int32_t first = 0;           // the place of the first statement
   std::vector<std::int32_t> owner;  // the transaction of each statement
-  std::vector<char> several;        // whether the statement stands for several statements, with po between them
+  std::vector<char> several;        // whether the place represents several statements, with po between them
   std::vector<std::int64_t> sent, answered;
-  // For each writer in each version order: the first statement behind its write, or -1.
+  // For each writer in each version order: the first statement after its write, or -1 if there is
+  // none.
   std::vector<std::int32_t> behind;
 
   std::size_t count() const { return owner.size(); }

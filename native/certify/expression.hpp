@@ -23,8 +23,8 @@ inline bool is_test(int letter) {
   return relation >= static_cast<int>(Relation::writes) && relation <= static_cast<int>(Relation::level);
 }
 
-// Returns whether the relation is rw, irw or prw; reads_from() returns whether it is wr, iwr or pwr. The relation has
-// no name.
+// Returns whether the relation is rw, irw or prw; reads_from() returns whether it is wr, iwr or pwr. Both take a
+// relation without a name.
 bool overwrites(int relation);
 bool reads_from(int relation);
 // Returns whether a read of this kind has pairs in the relation.

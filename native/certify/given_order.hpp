@@ -12,9 +12,9 @@ namespace isolang::certify {
 inline constexpr Relation kOrdersOfTime[] = {Relation::rt, Relation::group_rt};
 inline constexpr Relation kGivenOrders[] = {Relation::rt, Relation::group_rt, Relation::so};
 
-// Returns whether some transaction returns to itself by one word that has a step of these orders. Only positions that a
-// word passes at most once count. Afterwards `words` has only the words without such a step. All places must be
-// transactions. Throws NotCertified if there are too many groups or sessions.
+// Returns whether some transaction returns to itself by one word that has a step of these orders. Only steps at
+// positions that a word passes at most once are considered. Afterwards `words` has only the words without such a step.
+// All places must be transactions. Throws NotCertified if there are too many groups or sessions.
 bool returns_by_order(const History& history, const Choice& choice, Positions& words,
                       std::span<const Relation> orders, Budget& budget);
 

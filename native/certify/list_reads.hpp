@@ -1,5 +1,5 @@
-// What the list reads of a witness show: the elements of each key, who appended each element, and therefore how the
-// version order begins.
+// The elements that the list reads of a witness show for each key, with the writer of each element. They determine how
+// the version order begins.
 //
 // All list reads of a key are prefixes of the longest one, so each element is visited once.
 #pragma once
@@ -16,7 +16,7 @@ class ListReads {
  public:
   struct Element {
     std::int32_t writer;  // T0, or a transaction that may be included
-    std::int32_t index;   // which of the writer's own appends to the key it is, from 0
+    std::int32_t index;   // the number of this append among the writer's appends to the key, from 0
   };
 
   ListReads(const History& history, WriteIndex& writes, Budget& budget);
@@ -26,8 +26,8 @@ class ListReads {
   // Adds the elements that the list read shows and that no earlier list read showed, and returns them. Throws Rejected
   // if the read is an anomaly.
   std::span<const Element> show(std::int64_t op);
-  // Checks how a list read of `t` ends after `own` appends of its own transaction: it must end with these appends or,
-  // if there are none, at the end of another transaction's appends. Throws Rejected.
+  // Checks the end of a list read of `t` that follows `own` appends of its own transaction. The list must end with
+  // these appends or, if there are none, at the end of another transaction's appends. Throws Rejected.
   void check_end(std::int32_t t, std::int64_t op, std::int32_t own) const;
   // Keeps a list read for the order although the specification does not judge what the read shows.
   void keep(std::int64_t op) { unjudged_.push_back(op); }

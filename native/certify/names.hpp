@@ -1,5 +1,5 @@
-// What the names in quotes of a specification select in a history: keys by their names, and transactions by their
-// labels or by the level that they requested.
+// The keys and transactions that names in quotes of a specification select in a history. Keys are selected by their
+// names, and transactions by their labels or by the level that they requested.
 #pragma once
 #include <cstdint>
 #include <memory>

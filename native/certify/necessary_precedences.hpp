@@ -1,5 +1,5 @@
-// Refutations without steps: the checker itself shows that no total order of the transactions can exist, from what must
-// precede what.
+// Refutations without steps: the checker itself derives which events must precede which others, and shows that no total
+// order of the transactions can exist.
 #pragma once
 #include <vector>
 

@@ -25,7 +25,7 @@ using Node = std::int32_t;
 using Step = std::pair<int, int>;
 constexpr Relation kReadsFrom[] = {Relation::wr, Relation::iwr, Relation::pwr};
 constexpr Relation kOverwriting[] = {Relation::rw, Relation::irw, Relation::prw};
-constexpr double kVisitLimit = 4e8;  // visits of edges, if every transaction starts a search of its own
+constexpr double kVisitLimit = 4e8;  // visits of edges, if every transaction starts a separate search
 
 class Product {
  public:
@@ -468,9 +468,9 @@ class Product {
     chains({Relation::rw, Relation::prw}, out_of_snapshots_);
   }
 
-  // In the chain of wr, the i-th node stands for "sees the first i transactions that commit"; in the chain of rw, it
-  // stands for "does not see the transactions from the i-th on". If the first transaction that a reader does not see is
-  // the reader itself, its edge starts behind the reader.
+  // In the chain of wr, the i-th node represents "sees the first i transactions that commit"; in the chain of rw, it
+  // represents "does not see the transactions from the i-th on". If the first transaction that a reader does not see is
+  // the reader itself, its edge starts after the reader.
   template <typename F>
   void snapshots(F&& edge) {
     if (snapshots_ == nullptr) return;
@@ -707,7 +707,7 @@ class Product {
     }
   }
 
-  // Adds edges to each later writer of a key, and from there by po to the statements behind its write.
+  // Adds edges to each later writer of a key, and from there by po to the statements after its write.
   template <typename F>
   void to_writes(const Step& s, F&& edge) {
     const Node chain = write_tail_[s.second];
@@ -767,7 +767,7 @@ class Product {
       });
       const auto same = [&] { return at != heads.end() && group(*at) == group(from); };
       // A transaction precedes the sending of its own COMMIT, which is not a pair. Up to that place, each transaction
-      // has an edge of its own.
+      // has a separate edge.
       if (relation == Relation::late)
         for (const std::int64_t own = commit_sent_[t]; same() && at->time <= own; ++at)
           if (at->txn != t) edge(node(t, one.step.first), node(at->txn, one.step.second));

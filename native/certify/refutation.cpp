@@ -447,8 +447,8 @@ class Checker {
     return value;
   }
 
-  // Adds what the literal `holds` (a before b) means if indeterminate transactions are included, and if they are
-  // excluded.
+  // Adds the meaning of the literal `holds` (a before b), both for included and for excluded indeterminate
+  // transactions.
   void conditional_order(Lit holds, std::int32_t key, std::int32_t a, std::int32_t b) {
     clauses_.add({holds ^ 1, included(a),
                   included(b) ^ 1});  // an excluded transaction is last in every order

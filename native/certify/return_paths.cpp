@@ -38,7 +38,7 @@ namespace {
 // instead.
 constexpr std::int64_t kWritesPerRead = 4;
 constexpr std::int64_t kVisitLimit =
-    400'000'000;  // visits of edges, if every writer starts a search of its own
+    400'000'000;  // visits of edges, if every writer starts a separate search
 constexpr std::size_t kPairLimit = std::size_t{1} << 25;  // pairs of keys that one transaction writes
 constexpr std::size_t kRowLimit = std::size_t{1} << 27;  // entries of clock rows at a time
 constexpr std::int32_t kDenseColumns = 1024;
@@ -853,7 +853,7 @@ bool closes_return_path(const History& history, const Choice& choice, Relation c
     const auto leads_to_start = [](const auto& steps) {
       return std::any_of(steps.begin(), steps.end(), [](const auto& s) { return s.second == 0; });
     };
-    // Where walks lead from start to start, the starts form chains.
+    // If walks lead from start to start, the starts form chains.
     if (std::any_of(once.steps.begin(), once.steps.end(), leads_to_start)) {
       const auto& ww = once.of(Relation::ww);
       const bool by_next = std::find(ww.begin(), ww.end(), std::pair(0, 0)) != ww.end();

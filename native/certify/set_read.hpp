@@ -1,4 +1,4 @@
-// What a set-read says about the version that its transaction saw, computed by the checker's own code.
+// The condition that a set-read imposes on the version that its transaction saw, computed by the checker's own code.
 #pragma once
 #include <cstdint>
 #include <span>

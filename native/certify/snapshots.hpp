@@ -1,5 +1,5 @@
-// What predicate reads saw if their set-reads are implicit: an order in which the included transactions commit, and for
-// each predicate read the number of transactions in that order whose writes it saw.
+// The snapshots of predicate reads whose set-reads are implicit: an order in which the included transactions commit,
+// and for each predicate read the number of transactions in that order whose writes it saw.
 //
 // An implicit set-read of key x then takes the last version of x among the transactions seen. With an order that
 // contains the version orders, the set-read has wr pairs only from transactions seen and rw pairs only to others.

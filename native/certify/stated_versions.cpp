@@ -96,7 +96,7 @@ bool stated_before(const History& h, std::int32_t key, std::int32_t a, std::int3
 void check_versions(const History& h, Budget& budget) {
   if (!h.has_versions()) return;
   const Stated s(h);
-  // Compare neighbours of one version first, then what concerns a key as a whole.
+  // Compare neighbours of one version first, and then the operations of each key as a whole.
   std::vector<std::tuple<std::int32_t, std::int32_t, std::int64_t>> by_version;
   for (std::int32_t t = 0; t < h.transactions(); ++t) {
     if (!s.committed(t)) continue;

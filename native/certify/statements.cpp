@@ -510,8 +510,8 @@ class StatementChecker {
     }
   }
 
-  // Returns whether an operation of the predicate read, or an earlier write of its transaction, says what the predicate
-  // read saw of the key.
+  // Returns whether an operation of the predicate read, or an earlier write of its transaction, shows which version of
+  // the key the predicate read saw.
   bool is_told(std::size_t s, std::int32_t key) const {
     for (std::int64_t op = h_.op_start[h_.statement_txn[s]]; op < h_.statement_end[s]; ++op)
       if (h_.op_key[op] == key && (op >= h_.statement_start[s] || (h_.kind(op) == OpKind::write && h_.op_ok[op] != 0)))
@@ -527,7 +527,7 @@ class StatementChecker {
     };
     Predicate& p = predicate(h_.statement_predicate[s]);
     std::vector<std::int32_t> returned;
-    std::vector<Held> missed;  // the versions that the set-reads say were not there
+    std::vector<Held> missed;  // the versions that, according to the set-reads, were not there
     std::ptrdiff_t set_reads = 0;
     for (std::int64_t op = start; op < end; ++op) {
       const std::int32_t key = h_.op_key[op];

@@ -1,8 +1,8 @@
-// What the transactions of a history wrote, indexed for reading a witness: the last writes, the writes of T0, and the
+// The writes of a history's transactions, indexed for reading a witness: the last writes, the writes of T0, and the
 // appends by value.
 //
 // Each read of a witness names its source. So the index needs only the last write of a transaction to a key and, for
-// list reads, who appended an element.
+// list reads, the transaction that appended an element.
 #pragma once
 #include <algorithm>
 #include <compare>

@@ -16,7 +16,7 @@ struct Witness {
 };
 
 struct Limits {
-  std::span<const std::uint8_t> open;      // the log has not yet shown every transaction that may overlap this one
+  std::span<const std::uint8_t> open;      // whether the log has not yet shown all transactions that may overlap it
   std::span<const std::uint8_t> in_flight;
   std::span<const std::uint8_t> young;     // so new that a later read may show another order of it
   bool timed = false;      // whether the stream has real time

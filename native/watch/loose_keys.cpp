@@ -13,7 +13,7 @@
 namespace isolang::watch {
 namespace {
 
-constexpr std::size_t kMostLooseKeys = 200'000;  // if more keys are loose, all are forgotten, and cuts are put back instead
+constexpr std::size_t kMostLooseKeys = 200'000;  // with more loose keys, all are forgotten, and cuts are put back
 constexpr std::size_t kMostPartsOfList = 8;        // the most parts over which an order of a list is exchanged
 
 // Returns one byte for the kind of a scalar, then its bytes.
@@ -159,7 +159,7 @@ LooseKeys::Reads LooseKeys::unexplained(const History& window, const LastValues&
   struct Key {
     const std::vector<std::int64_t>* parts;
     Last last;
-    std::string value;  // the name of its single value; without one, of nil
+    std::string value;  // the name of its single value, or of nil if it has none
   };
   Filter filter;
   for (const auto& [name, parts] : parts_of_) filter.take(name);

@@ -185,8 +185,8 @@ bool Cdcl::decide() {
   return false;
 }
 
-// Assigns the assumptions, each at a level of its own. Returns false if one of them contradicts
-// those before it.
+// Assigns the assumptions, each at a separate level. Returns false if one of them contradicts those
+// before it.
 bool Cdcl::assume(const std::vector<Lit>& assumptions) {
   while (idx(level()) < assumptions.size()) {
     const Lit l = assumptions[level()];

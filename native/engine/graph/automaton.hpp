@@ -68,13 +68,13 @@ enum class Sites : std::uint8_t {
   // A walk stays with one key. Its nodes are the accesses of transactions to keys, and every step
   // connects accesses of one key. A test passes a transaction only if it writes, or reads, that key.
   accesses,
-  // Each statement that reads is a place of its own. wr and committed_before lead to a statement;
-  // rw, committed_after and own_commit leave a statement; answered_before and po lead from one
+  // Each statement that reads is a separate place. wr and committed_before lead to a statement; rw,
+  // committed_after and own_commit leave a statement; answered_before and po lead from one
   // statement to another. All other steps lead from COMMIT to COMMIT.
   statements,
   // Statements, and the positions at which a transaction writes. ww leads to the first statement at
-  // or behind the last write of the key, or behind all statements if there is none, and po leads on
-  // from that position. All walks leave by rw or own_commit.
+  // or after the last write of the key, or to the position after all statements if there is none,
+  // and po leads on from that position. All walks leave by rw or own_commit.
   operations
 };
 

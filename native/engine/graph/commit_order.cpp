@@ -202,7 +202,7 @@ class CommitGraph {
     for (std::int32_t key = 0; key < p_.keys; ++key) {
       budget_.poll();
       const std::int64_t first = order_start_[idx(key)], last = order_start_[idx(key) + 1];
-      next_.assign(idx(last - first) + 1, -1);  // per place, the next fixed version behind it
+      next_.assign(idx(last - first) + 1, -1);  // per place, the next fixed version after it
       for (std::int64_t i = last, next = -1; i-- > first;) {
         next_[idx(i - first) + 1] = next;
         if (fixed_[idx(i)] == 0) continue;

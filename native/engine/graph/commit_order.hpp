@@ -20,7 +20,7 @@ struct Kept {
   bool serial = false, versions_only = false;
   // Only the rw of item reads is kept.
   bool item_rw = false;
-  // With `by_statement`, no rw is kept, and each predicate read has a view of its own. With
+  // With `by_statement`, no rw is kept, and each predicate read has a separate view. With
   // `as_modelled`, versions are ordered as in the model, and reads keep their sources.
   bool by_statement = false, as_modelled = false;
 };

@@ -60,15 +60,15 @@ struct Places {
   // another group.
   std::vector<std::int32_t> group_start;
   std::vector<std::int32_t> own;  // storage of the three spans, unless they refer to the problem
-  std::int32_t first_end = 0;     // the first place behind all statements of a transaction
+  std::int32_t first_end = 0;     // the first place after all statements of a transaction
 
   std::int32_t count() const { return static_cast<std::int32_t>(transaction.size()); }
 };
 Places transactions_of(const Problem& problem);
 Places accesses_of(const Problem& problem);  // one place for each access, grouped by key
 // Returns the transactions, followed, after T0 and in no group, by each statement that reads. With
-// `writes`, of_write is the first statement behind the write, or a place behind all statements of
-// its transaction.
+// `writes`, of_write is the first statement after the write, or a place after all statements of its
+// transaction.
 Places statements_of(const Problem& problem, bool writes, bool together = false);
 // Returns true if the previous read was sent and answered together with this read, and there is no
 // operation between them. Recorders that record each row of a statement's result produce such

@@ -49,7 +49,7 @@ void Chains::set_chains(std::vector<std::vector<Node>>& nodes) const {
 }
 
 // Numbers the values. Writers of one class write one value. If a key has reads that make finer
-// distinctions than classes, each of its writers has a value of its own.
+// distinctions than classes, each of its writers has a separate value.
 bool Chains::set_values() {
   const Problem& p = total_order.problem;
   fine.assign(idx(p.keys), 0);

@@ -53,7 +53,7 @@ class HardSearch {
   struct Offer {
     bool soon = false;              // no order exists yet, but one will in a turn or two
     std::span<const Node> order{};  // of all nodes of transactions
-    // How many reads and locks contradict the order.
+    // The number of reads and locks that contradict the order.
     std::int64_t wrong = std::numeric_limits<std::int64_t>::max();
   };
   virtual Offer offer() const { return {}; }

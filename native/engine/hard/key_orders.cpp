@@ -138,7 +138,7 @@ std::int32_t KeyOrders::change(Node v, double to) const {
 }
 
 // Counts how many more reads miss their value if the touch moves. Goes over the passed entries, and
-// over the reads behind them, with the write before each entry now (`before`) and after the move
+// over the reads after them, with the write before each entry now (`before`) and after the move
 // (`after`).
 std::int32_t KeyOrders::later(const Touch& touch, const Entry* own, double to) const {
   const Entry* e = own + 1;

@@ -1,10 +1,10 @@
 // The total order of an annealing run, for each key: the reads and writes of the key, by position.
 //
 // The cost of a total order is the number of reads that do not see their value, plus the number of
-// broken locks. When a node moves, only what lies between its old and its new place changes on each
-// of its keys, and the reads up to the next write. Most moves are short. Each key therefore keeps
+// broken locks. When a node moves, the only changes on each of its keys are between its old and its
+// new place, and in the reads up to the next write. Most moves are short. Each key therefore keeps
 // its entries in one sorted array, each node knows the places of its entries, and each entry knows
-// the value that it finds. A move that passes nothing on a key costs two comparisons.
+// the value that it finds. A move that passes no entries of a key costs two comparisons.
 #pragma once
 #include <cstdint>
 #include <limits>

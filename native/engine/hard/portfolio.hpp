@@ -1,16 +1,16 @@
-// Decides what pruning and a short search leave open. This is the only file of this folder that
-// code outside the folder includes.
+// Decides the histories that pruning and a short search leave open. This is the only file of this
+// folder that code outside the folder includes.
 //
 // CDCL runs first and alone, because this decides most histories. If it does not decide a history
-// soon, the history may lie in the hard region (few values, few keys, much concurrency), where the
+// soon, the history may be in the hard region (few values, few keys, much concurrency), where the
 // other searches of this folder (hard_search.hpp) are better. All searches then take turns, and the
-// first answer counts. Turns are measured in work, never in time, because equal seeds must give
+// first answer is taken. Turns are measured in work, never in time, because equal seeds must give
 // equal runs. With several threads, a turn of CDCL and the next turns of the other searches run in
 // parallel, because none depends on another. The answer is still the one that would have come first
 // in turn.
 //
-// A search that has found a total order near a model offers it to CDCL as a start. Only the
-// contradictions in this order become variables, and then what prevents their repair. The search
+// A search that has found a total order near a model offers it to CDCL as a start. Only the choices
+// that contradict this order become variables, and later those that prevent a repair. The search
 // for a contradiction of a few transactions thus does not visit all transactions. In a large
 // history, the offered order is repaired first (repair.hpp).
 //

@@ -16,7 +16,7 @@ class Relaxation {
  public:
   using Cell = Chains::Cell;
 
-  // What has happened so far.
+  // The steps, facts and counts that have been reached so far.
   struct Extent {
     std::vector<std::uint8_t> seen;     // 1 for each fact that holds
     std::vector<Cell> reached;          // per chain, the number of steps that have happened

@@ -7,7 +7,7 @@
 namespace isolang {
 namespace {
 
-// State 0 is before a pair, and state 1 is behind a pair that is not rw.
+// State 0 is before a pair, and state 1 is after a pair that is not rw.
 Automaton nonadjacent(const Automaton& all) {
   Automaton result;
   result.states = 2;

@@ -26,9 +26,9 @@
 
 namespace isolang {
 
-// Why a choice is impossible: its edge `closing` would close a cycle with a path closing.to →
-// closing.from of edges that were known before edge number `epoch`. In a direct check the path is
-// one pair in Pruner::backs.
+// The reason why a choice is impossible: its edge `closing` would close a cycle with a path
+// closing.to → closing.from of edges that were known before edge number `epoch`. In a direct check
+// the path is one pair in Pruner::backs.
 struct Impossible {
   Edge closing;
   std::uint32_t epoch;

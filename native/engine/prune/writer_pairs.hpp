@@ -1,7 +1,7 @@
-// What pruning knows about each pair of writers of a key: which writer comes first, and whether all
-// consequences of this order are among the known edges. For a key with many writers, it stores only
-// whether this is known for all pairs, because such keys are pruned by chains (see key_pruner.hpp)
-// instead of rows of bits.
+// The knowledge of pruning about each pair of writers of a key: which writer comes first, and
+// whether all consequences of this order are among the known edges. For a key with many writers, it
+// stores only whether this is known for all pairs, because such keys are pruned by chains (see
+// key_pruner.hpp) instead of rows of bits.
 //
 // Different keys share no data in this class, so different threads may change different keys.
 #pragma once

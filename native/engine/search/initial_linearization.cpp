@@ -32,7 +32,7 @@ std::vector<std::int32_t> rank_along(std::span<const Node> linearization,
   return rank;
 }
 
-// Places each transaction that becomes ready as late as possible: a reader comes right behind its
+// Places each transaction that becomes ready as late as possible: a reader comes right after its
 // source, before another writer overwrites the version.
 std::vector<std::int32_t> rank_behind_sources(const Adjacency& successors, Budget& budget) {
   const std::size_t nodes = successors.start.size() - 1;

@@ -20,7 +20,7 @@ std::vector<std::int32_t> rank_along(std::span<const Node> linearization,
 // Returns true if the sessions are too short to show the times of their transactions.
 bool has_short_sessions(const Problem& problem);
 
-// Returns for each node its place in a topological order in which readers come right behind their
+// Returns for each node its place in a topological order in which readers come right after their
 // sources.
 std::vector<std::int32_t> rank_behind_sources(const Adjacency& successors, Budget& budget);
 

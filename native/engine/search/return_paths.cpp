@@ -181,7 +181,8 @@ void ReturnPaths::note_lowest(const Choice& choice, std::int32_t key) {
   }
 }
 
-// Adapts the product, and says which reads must be looked at.
+// Builds the product for the choice, unless every choice has the same product, and marks the keys
+// whose reads must be examined.
 void ReturnPaths::renew(const Choice& choice) {
   const Problem& p = graph_.problem;
   if (!fixed_ || looked_at_.empty()) {
@@ -247,7 +248,7 @@ Adjacency ReturnPaths::wishes(const Choice& choice) const {
 
 // Finds the reads that may close a return path. For a key with very many suspects, one pass over
 // the product finds the latest writer that leads to each node. A read is not a suspect if no writer
-// behind its source leads to it.
+// after its source leads to it.
 void ReturnPaths::find_suspects(const Choice& choice) {
   const Problem& p = graph_.problem;
   suspect_.assign(idx(p.reads()), 1);
@@ -435,7 +436,7 @@ void ReturnPaths::direct(const Choice& choice, std::int32_t r,
   }
 }
 
-// Visits the walks that must not be and that the order does not exclude.
+// Visits the walks that are forbidden and that the order does not exclude.
 template <typename Visit>
 void ReturnPaths::each_suspect(const Choice& choice, std::int32_t r, Visit visit) const {
   const Problem& p = graph_.problem;

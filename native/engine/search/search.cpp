@@ -27,8 +27,8 @@ constexpr std::size_t kLeastPart = 4000;  // writers, or reads: enough work to p
 // If the first order contradicts more than one choice for this many transactions, the search starts
 // anew.
 constexpr std::size_t kMovedPerChoice = 4;
-// How many wanted orders a part lists for each of its reads. If there are more, not all need to be
-// listed.
+// The number of wanted orders that a part lists for each of its reads. If there are more, some of
+// them may be omitted.
 constexpr std::size_t kWantedPerRead = 16;
 constexpr std::size_t kPrefetchedReads = 8;    // how many reads ahead to prefetch sources
 constexpr std::size_t kMaxSources = 8;  // sources of one read to prefetch
@@ -433,7 +433,7 @@ std::int32_t Search::current_source(std::int32_t r) const {
   return -1;  // only if its transaction is out
 }
 
-// Marks what has moved since the last final check.
+// Marks the transactions and keys with nodes that have moved since the last final check.
 void Search::note_moved() {
   for (const Node v : order_.moved) {
     const std::int32_t t = graph_.transaction_of(v);
