@@ -21,7 +21,7 @@ from isolang.cli.choices import number
 from isolang.cli.parameters import Include, Mistake, Only, Specs
 from isolang.errors import HistoryError, IsolangError
 from isolang.options import Options, OutputOptions, ReadOptions
-from isolang.output.records import EXIT_UNKNOWN, EXIT_VALID, Report, code_of, exit_code, json_text
+from isolang.output.records import EXIT_VALID, Report, code_of, exit_code, json_text
 from isolang.output.terminal import console, escaped, print_data, print_lines, warn
 
 if TYPE_CHECKING:
