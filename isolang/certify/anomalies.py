@@ -141,8 +141,8 @@ def shows_anomaly(facts: Facts, op: int, kind: int) -> bool:
     because they do not depend on which transactions appended the other elements.
 
     Raises:
-        NotCertifiedError: the answer depends on which transaction appended an element, and several
-            transactions appended that element.
+        NotCertifiedError: if the answer depends on which transaction appended an element, and
+            several transactions appended that element.
     """
     if facts.is_read(op) and facts.is_list(op) and kind in _against_own_appends(facts, op):
         return True

@@ -100,7 +100,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
         """Return the history with the set-reads that the certificate names as operations.
 
         Raises:
-            CertificateRejected: the history lacks one of these set-reads.
+            CertificateRejected: if the history lacks one of these set-reads.
         """
         import numpy as np
 
@@ -170,7 +170,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
         and the specification. If a different certificate already has that name, a number is added.
 
         Raises:
-            CertificateError: the file cannot be written.
+            CertificateError: if the file cannot be written.
         """
         folder = Path(directory)
         stem = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{Path(self.history_name).name}.{self.spec_name}")
@@ -198,8 +198,8 @@ class Certificate(Struct, frozen=True, kw_only=True):
         """Read a certificate from a file.
 
         Raises:
-            CertificateError: the file cannot be read, is not a certificate, or has another format
-                version.
+            CertificateError: if the file cannot be read, is not a certificate, or has another
+                format version.
         """
         try:
             text = Path(path).read_text(encoding="utf-8")
@@ -212,7 +212,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
         """Parse the text of a certificate file; error messages call the file ``where``.
 
         Raises:
-            CertificateError: the text is not a certificate, or has another format version.
+            CertificateError: if the text is not a certificate, or has another format version.
         """
         try:
             data = json.loads(text)
@@ -246,9 +246,10 @@ def verify(certificate: Certificate, history: History, spec: Spec) -> Acceptance
         A record of how much of the proof each checker accepts.
 
     Raises:
-        CertificateError: the certificate belongs to another history or specification.
-        CertificateRejected: the proof does not hold.
-        NotCertifiedError: the checkers cannot decide the proof for this specification or history.
+        CertificateError: if the certificate belongs to another history or specification.
+        CertificateRejected: if the proof does not hold.
+        NotCertifiedError: if the checkers cannot decide the proof for this specification or
+            history.
     """
     from isolang.certify.verification import accept
 
@@ -280,7 +281,7 @@ def _parsed(data: dict[str, Any], where: str) -> Certificate:
     """Return the certificate that a JSON object describes.
 
     Raises:
-        CertificateError: a field is missing, unknown or of the wrong type.
+        CertificateError: if a field is missing, unknown or of the wrong type.
     """
 
     def of(raw: Any, path: str, read: Callable[[Any], _T]) -> _T:

@@ -23,8 +23,8 @@ class Cycles:
         spec: the specification as the user wrote it.
 
     Raises:
-        NotCertifiedError: the specification does not determine what the version orders of a proof
-            mean.
+        NotCertifiedError: if the specification does not determine what the version orders of a
+            proof mean.
     """
 
     def __init__(self, facts: Facts, spec: Spec) -> None:
@@ -44,9 +44,9 @@ class Cycles:
             edges: the edges of the walk; each edge is a pair of its relation if its literals hold.
 
         Raises:
-            CertificateRejected: the walk does not violate the check.
-            NotCertifiedError: a walk that violates the check on a part of a choice need not violate
-                the check on the whole choice.
+            CertificateRejected: if the walk does not violate the check.
+            NotCertifiedError: if a walk that violates the check on a part of a choice need not
+                violate the check on the whole choice.
         """
         if name not in self._names:
             raise CertificateRejected(f"cycle: the spec has no check {name}")

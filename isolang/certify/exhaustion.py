@@ -63,9 +63,9 @@ def check_exhaustion(
         seconds: the time after which to give up; ``None`` for no limit.
 
     Raises:
-        CertificateRejected: some choice satisfies every check.
-        NotCertifiedError: the spec is not closed under sub-histories and the transactions are only
-            a part of the history; or there are too many choices to try.
+        CertificateRejected: if some choice satisfies every check.
+        NotCertifiedError: if the spec is not closed under sub-histories and the transactions are
+            only a part of the history; or if there are too many choices to try.
     """
     if len(set(transactions)) > LARGEST:
         raise NotCertifiedError(

@@ -285,7 +285,7 @@ class Facts(SourceFacts):
         """Require that the history has the times and groups that these relations compare.
 
         Raises:
-            NotCertifiedError: the history has no such times or groups.
+            NotCertifiedError: if the history has no such times or groups.
         """
         relations = {relation.partition("[")[0] for relation in relations}
         moments = not {*MOMENTS, *OF_STATEMENTS}.isdisjoint(relations)
@@ -304,7 +304,8 @@ class Facts(SourceFacts):
         """Require that the history has times and no committed transaction ends before it begins.
 
         Raises:
-            NotCertifiedError: the history has no times, or a transaction ends before it begins.
+            NotCertifiedError: if the history has no times, or if a transaction ends before it
+                begins.
         """
         if not self.has_time:
             raise NotCertifiedError("not certified: the spec uses rt, but the history has no times")

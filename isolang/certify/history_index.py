@@ -210,7 +210,7 @@ class HistoryIndex:
         """Return whether ``op`` is a read with a known result that may be included.
 
         Raises:
-            NotCertifiedError: the key is used both as a register and as a list.
+            NotCertifiedError: if the key is used both as a register and as a list.
         """
         if (
             not 0 <= op < self.operations
@@ -296,7 +296,7 @@ class HistoryIndex:
         """Require that ``t`` may be included and writes ``key``.
 
         Raises:
-            CertificateRejected: ``t`` may not be included or does not write ``key``.
+            CertificateRejected: if ``t`` may not be included or does not write ``key``.
         """
         if not 0 <= key < self.keys:
             raise CertificateRejected(f"there is no key {key}")

@@ -97,7 +97,7 @@ def rules_of(spec: Spec) -> Rules | None:
     Return ``None`` if the specification chooses no relations besides sources and version orders.
 
     Raises:
-        NotCertifiedError: the chosen relations do not determine what a version order means.
+        NotCertifiedError: if the chosen relations do not determine what a version order means.
     """
     chosen = [e for e in spec.exists if e.name not in ("rf", "ww")]
     if not chosen:

@@ -33,7 +33,7 @@ def native_checks(spec: Spec) -> list[tuple[str, CheckKind, str, tuple[NameOf, .
     names in quotes. The letters of the expression refer to this list by number.
 
     Raises:
-        NotCertifiedError: a check cannot be expressed as an event graph.
+        NotCertifiedError: if a check cannot be expressed as an event graph.
     """
     return [_as_taken(check) for check in judged(spec)]
 
@@ -58,9 +58,9 @@ def check_natively(
         seconds: the time after which the checker gives up; 0 for no limit.
 
     Raises:
-        CertificateRejected: the proof does not hold.
-        NotCertifiedError: the checker cannot decide the proof for this specification or history,
-            or the time ran out.
+        CertificateRejected: if the proof does not hold.
+        NotCertifiedError: if the checker cannot decide the proof for this specification or history,
+            or if the time runs out.
     """
     from isolang._native import verify_refutation, verify_witness
 

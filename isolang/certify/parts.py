@@ -39,9 +39,9 @@ def check_in_parts(
         seconds: the time after which the native checker gives up; 0 for no limit.
 
     Raises:
-        CertificateRejected: the proof does not hold.
-        NotCertifiedError: neither checker can decide the proof for this specification or history,
-            or the time ran out.
+        CertificateRejected: if the proof does not hold.
+        NotCertifiedError: if neither checker can decide the proof for this specification or
+            history, or if the time runs out.
     """
     if not parts.is_all and isinstance(proof, Witness):
         check_remaining_checks(history, spec, parts, proof)
@@ -57,9 +57,9 @@ def check_remaining_checks(
         The relations that the witness determines.
 
     Raises:
-        CertificateRejected: the witness violates one of these checks.
-        NotCertifiedError: the checks use relations that a witness does not contain, or the history
-            is too large.
+        CertificateRejected: if the witness violates one of these checks.
+        NotCertifiedError: if the checks use relations that a witness does not contain, or if the
+            history is too large.
     """
     if parts.unchosen:
         raise NotCertifiedError(

@@ -105,7 +105,7 @@ def plain(expr: Core) -> Core:
     are replaced by the unions of their parts.
 
     Raises:
-        NotCertifiedError: a ``for`` requires two relations to have the same key.
+        NotCertifiedError: if a ``for`` requires two relations to have the same key.
     """
     expr = _plain(expr)
     split = any(isinstance(e, Rel) and _whole(e.name)[0] in parts for e in walk(expr)
@@ -227,7 +227,7 @@ def prefix_text(expr: Core) -> str:
     """Return the expression in the prefix form of the native checker.
 
     Raises:
-        NotCertifiedError: the prefix form cannot express this expression.
+        NotCertifiedError: if the prefix form cannot express this expression.
     """
 
     def text(e: Core) -> str:
@@ -251,7 +251,7 @@ def nullable(expr: Core) -> bool:
     """Return whether the empty word is one of the words that an expression describes.
 
     Raises:
-        NotCertifiedError: the prefix form cannot express this expression.
+        NotCertifiedError: if the prefix form cannot express this expression.
     """
 
     def empty(e: Core) -> bool:

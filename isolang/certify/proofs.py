@@ -53,7 +53,7 @@ class Witness(Struct, frozen=True, eq=False):
         """Make a witness from sequences of integers.
 
         Raises:
-            OverflowError: a number is too large for its column.
+            OverflowError: if a number is too large for its column.
         """
         import numpy as np
 
@@ -76,7 +76,7 @@ class Refutation(Struct, frozen=True):
         """Make a refutation from steps in their plain form, as certificate files store them.
 
         Raises:
-            CertificateRejected: an element of ``steps`` does not have the form of a step.
+            CertificateRejected: if an element of ``steps`` does not have the form of a step.
         """
         from isolang.certify.steps import parse_step
 
@@ -112,7 +112,7 @@ class Relations(Struct, frozen=True):
         """Make relations from the form that certificate files store.
 
         Raises:
-            KeyError, TypeError, ValueError: ``raw`` does not have this form.
+            KeyError, TypeError, ValueError: if ``raw`` does not have this form.
         """
         chosen = {
             text_of(name): {
@@ -147,8 +147,9 @@ def check_proof(history: History, spec: Spec, proof: Proof, seconds: float | Non
         seconds: the time after which the check of an exhaustion gives up; ``None`` for no limit.
 
     Raises:
-        CertificateRejected: the proof does not hold.
-        NotCertifiedError: the checkers cannot decide the proof for this specification or history.
+        CertificateRejected: if the proof does not hold.
+        NotCertifiedError: if the checkers cannot decide the proof for this specification or
+            history.
     """
     from isolang.certify.exhaustion import check_exhaustion
     from isolang.certify.refutation import check_refutation
@@ -177,7 +178,7 @@ def numbers_of(raw: Any) -> list[int]:
     """Return a value from a file, which must be a list of integers.
 
     Raises:
-        TypeError: the value is anything else.
+        TypeError: if the value is not a list of integers.
     """
     if not isinstance(raw, list) or any(type(i) is not int for i in raw):
         raise TypeError("expected a list of whole numbers")
@@ -193,7 +194,7 @@ def text_of(raw: Any) -> str:
     """Return a value from a file, which must be a string.
 
     Raises:
-        TypeError: the value is anything else.
+        TypeError: if the value is not a string.
     """
     if not isinstance(raw, str):
         raise TypeError(f"expected text, got {raw!r:.40}")

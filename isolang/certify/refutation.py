@@ -70,8 +70,8 @@ def check_refutation(history: History, spec: Spec, steps: Sequence[Any]) -> None
     The arguments are those of :func:`follow`.
 
     Raises:
-        CertificateRejected: a step does not follow; the message says which and why.
-        NotCertifiedError: this checker cannot decide the specification, the history or a step.
+        CertificateRejected: if a step does not follow; the message says which and why.
+        NotCertifiedError: if this checker cannot decide the specification, the history or a step.
     """
     followed = follow(history, spec, steps)
     if followed.outside:
@@ -92,8 +92,8 @@ def follow(history: History, spec: Spec, steps: Sequence[Any]) -> Followed:
         How many cycle steps hold by definition, and why some steps were not checked.
 
     Raises:
-        CertificateRejected: a step does not follow; the message says which and why.
-        NotCertifiedError: this checker cannot decide the specification or the history.
+        CertificateRejected: if a step does not follow; the message says which and why.
+        NotCertifiedError: if this checker cannot decide the specification or the history.
     """
     facts = Facts(history)
     check_statements(history, facts)
@@ -243,7 +243,7 @@ class _Checker:
         """Return the literals that together imply that an edge is a pair of its relation.
 
         Raises:
-            CertificateRejected: in no choice is the edge a pair of its relation.
+            CertificateRejected: if the edge is not a pair of its relation in any choice.
         """
         facts = self._facts
         of_statement = (edge.key, edge.writer)

@@ -44,9 +44,9 @@ def check_relations(
             and an operation that reads from this transaction.
 
     Raises:
-        CertificateRejected: a relation is not of its declared kind, or violates a check; the
+        CertificateRejected: if a relation is not of its declared kind, or violates a check; the
             message names the relation or the check.
-        NotCertifiedError: this checker cannot decide the history.
+        NotCertifiedError: if this checker cannot decide the history.
     """
     if len(included) > LARGEST:
         raise NotCertifiedError(
@@ -72,7 +72,7 @@ def world_of(
     """Return chosen relations as an assignment in which other expressions can be evaluated.
 
     Raises:
-        CertificateRejected: a relation is not of its declared kind.
+        CertificateRejected: if a relation is not of its declared kind.
     """
     return _world(Facts(history), spec, included, relations)
 

@@ -51,8 +51,8 @@ def see(  # noqa: PLR0917 - a witness, and what is known of the history
         sees.
 
     Raises:
-        CertificateRejected: the snapshots are not consistent, or a predicate read sees a version
-            that matches its predicate but did not return the row.
+        CertificateRejected: if the snapshots are not consistent, or if a predicate read sees a
+            version that matches its predicate but did not return the row.
     """
     columns = history.columns
     if commits is None or seen is None or len(seen) != len(columns.statement_start):

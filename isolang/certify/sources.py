@@ -85,7 +85,7 @@ class SourceFacts(HistoryIndex):
         """Return the transactions from which the external read ``op`` may read, in ascending order.
 
         Raises:
-            NotCertifiedError: several transactions appended the same list element.
+            NotCertifiedError: if several transactions appended the same list element.
         """
         reader, key = self.txn_of[op], self.key[op]
         if self.is_list(op):
@@ -156,7 +156,7 @@ class SourceFacts(HistoryIndex):
         Only appends that succeeded and transactions that may be included are considered.
 
         Raises:
-            NotCertifiedError: several transactions appended the value.
+            NotCertifiedError: if several transactions appended the value.
         """
         writers = {
             self.txn_of[w]

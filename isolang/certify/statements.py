@@ -185,8 +185,8 @@ def check_statements(history: History, facts: Facts) -> Rows | None:
         The rows of the history; ``None`` if the history has no predicate reads.
 
     Raises:
-        NotCertifiedError: a predicate read has other operations than required, or its predicate
-            cannot be evaluated.
+        NotCertifiedError: if a predicate read has other operations than required, or if its
+            predicate cannot be evaluated.
     """
     columns = history.columns
     if not len(columns.statement_start):
@@ -340,7 +340,7 @@ def _number(text: Form) -> int | float | None:
     """Return the number that a text represents; ``None`` if the text is not a number.
 
     Raises:
-        _OddError: the number is too large to be compared.
+        _OddError: if the number is too large to be compared.
     """
     return _number_of(text) if isinstance(text, str) else None
 

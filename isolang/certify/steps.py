@@ -161,7 +161,7 @@ def parse_step(raw: Any) -> Step:
         raw: a step in its plain form, or a record, which is returned unchanged.
 
     Raises:
-        CertificateRejected: ``raw`` does not have the form of a step.
+        CertificateRejected: if ``raw`` does not have the form of a step.
     """
     if isinstance(raw, (AnomalyStep, ChoiceStep, CycleStep, OrderStep, RupStep, ExhaustionStep)):
         return raw

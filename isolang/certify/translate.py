@@ -92,7 +92,8 @@ def judged(spec: Spec) -> tuple[Check, ...]:
     dependencies.
 
     Raises:
-        NotCertifiedError: a check is neither ``acyclic`` nor ``irreflexive``, or it is negated.
+        NotCertifiedError: if a check is neither ``acyclic`` nor ``irreflexive``, or if it is
+            negated.
     """
     if over_one_order(spec):
         return translated(spec)
@@ -258,7 +259,7 @@ def _without_key(e: Core, key: str) -> Core:
     """Return an expression whose names have lost their key, which must be ``key`` for all of them.
 
     Raises:
-        NotCertifiedError: a name in the expression has another key.
+        NotCertifiedError: if a name in the expression has another key.
     """
     keyed = (*OF_READS, "ww", *TESTS)
     for part in walk(e):
@@ -292,7 +293,7 @@ def translated(spec: Spec) -> tuple[Check, ...]:
     """Translate the axioms on an order of all transactions to checks over dependencies.
 
     Raises:
-        NotCertifiedError: the axioms do not have a form that can be translated.
+        NotCertifiedError: if the axioms do not have a form that can be translated.
     """
     order, vis = _chosen(spec)
     into_order: list[Core] = list(_summands(order.containing))

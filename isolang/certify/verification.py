@@ -79,8 +79,8 @@ def accept(
         seconds: the time after which a checker gives up; ``None`` for no limit.
 
     Raises:
-        CertificateRejected: a checker rejects the proof; the message says which checker.
-        NotCertifiedError: no checker can decide the whole proof.
+        CertificateRejected: if a checker rejects the proof; the message says which checker.
+        NotCertifiedError: if no checker can decide the whole proof.
     """
     beyond_native = _natively(history, spec, proof, seconds)
     try:

@@ -68,8 +68,8 @@ def check_witness(
         The relations that the witness determines.
 
     Raises:
-        CertificateRejected: the witness is wrong; the message says where.
-        NotCertifiedError: this checker cannot decide the specification or the history.
+        CertificateRejected: if the witness is wrong; the message says where.
+        NotCertifiedError: if this checker cannot decide the specification or the history.
     """
     facts = Facts(history)
     largest = LARGEST if only is None else LARGEST_IN_PARTS
@@ -210,7 +210,7 @@ def _orders(
     """Return, for each key, its included writers in version order.
 
     Raises:
-        CertificateRejected: an order is not a permutation of the included writers, or does not
+        CertificateRejected: if an order is not a permutation of the included writers, or does not
             contain ``vo``.
     """
     starts = [int(i) for i in order_start]
@@ -241,7 +241,7 @@ def _contains(facts: Facts, order: Sequence[int], op: int) -> None:
     """Require that an order begins with the writers that list read ``op`` shows, in this order.
 
     Raises:
-        CertificateRejected: the order begins with other writers.
+        CertificateRejected: if the order begins with other writers.
     """
     shown = facts.shown_order(op)
     if list(order[: len(shown)]) != shown:

@@ -123,7 +123,7 @@ def partners(chosen: Pair, which: str, route: Route | None = None) -> list[Pair]
             specification.
 
     Raises:
-        SolverError: the pair does not exist, or does not apply to the specification.
+        SolverError: if the pair does not exist, or does not apply to the specification.
     """
     if which not in ("auto", "all"):
         return [parse_pair(which, route)]
@@ -147,7 +147,7 @@ def parse_pair(text: str, route: Route | None = None) -> Pair:
     """Return the pair that a text of the form ``encoding/solver/prune`` names.
 
     Raises:
-        SolverError: the pair does not exist, is not installed, or does not apply to the
+        SolverError: if the pair does not exist, is not installed, or does not apply to the
             specification.
     """
     parts = text.split("/")

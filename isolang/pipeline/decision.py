@@ -85,9 +85,9 @@ def decide(
         work: the limit of work for deciding and explaining; ``None`` for no limit.
 
     Raises:
-        HistoryError: the specification needs real time or groups, which the history does not have;
-            or the columns do not fit together.
-        SolverError: the pair of an encoding and a solver does not exist, or cannot decide the
+        HistoryError: if the specification needs real time or groups, which the history does not
+            have; or if the columns do not fit together.
+        SolverError: if the pair of an encoding and a solver does not exist, or cannot decide the
             specification.
     """
     if route.uses_real_time and not history.columns.has_time:

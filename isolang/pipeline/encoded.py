@@ -28,10 +28,10 @@ def solve_encoded(run: PairRun) -> Answer:
     """Encode the problem of a run, solve the formula, and decode the model.
 
     Raises:
-        TimeoutError: the deadline has passed, or the limit of work is reached.
-        MemoryError: the process would need more memory than it may use.
-        SolverError: the solver does not support the encoding, or is not installed.
-        UnsupportedError: the encoding would be too large.
+        TimeoutError: if the deadline has passed, or if the limit of work is reached.
+        MemoryError: if the process would need more memory than it may use.
+        SolverError: if the solver does not support the encoding, or is not installed.
+        UnsupportedError: if the encoding would be too large.
     """
     from isolang.encodings.decode import NoOrderError
     from isolang.encodings.registry import ENCODINGS
@@ -103,7 +103,7 @@ def _relational_input(run: PairRun, problem: Problem) -> RelationalInput:
     """Return the input of a relational encoding, after subtracting its work from the limit.
 
     Raises:
-        UnsupportedError: the encoding would be too large.
+        UnsupportedError: if the encoding would be too large.
     """
     from isolang.encodings.relational.cost import affordable
     from isolang.encodings.relational.formula import RelationalInput
@@ -126,7 +126,7 @@ def model_of(problem: Problem, formula: Formula, values: NDArray[np.int8]) -> Wi
         values: the value of each variable, 0 or 1; entry 0 is unused.
 
     Raises:
-        NoOrderError: the assignment does not encode a model, because its edges form a cycle.
+        NoOrderError: if the assignment does not encode a model, because its edges form a cycle.
     """
     from isolang import _native
     from isolang.encodings.decode import decode

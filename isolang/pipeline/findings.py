@@ -78,7 +78,7 @@ def findings_of(
         progress: a function that is called with the name of each phase when the phase begins.
 
     Raises:
-        UnsupportedError: the history cannot be judged.
+        UnsupportedError: if the history cannot be judged.
 
     >>> from isolang import History, Transaction
     >>> history = History.from_transactions([

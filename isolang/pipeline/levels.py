@@ -139,8 +139,8 @@ def levels_of(
             share of the remaining work; if it needs more, the result for the level is unknown.
 
     Raises:
-        HistoryError: the columns of the history do not fit together.
-        UnsupportedError: no level can judge the history.
+        HistoryError: if the columns of the history do not fit together.
+        UnsupportedError: if no level can judge the history.
 
     >>> from isolang import History, Transaction
     >>> history = History.from_transactions([
@@ -240,7 +240,7 @@ def least_clock_error(
         The clock error; ``None`` if no clock error suffices, or if some verdict is unknown.
 
     Raises:
-        HistoryError: the times of the history do not come from a clock.
+        HistoryError: if the times of the history do not come from a clock.
     """
     from isolang.history.clock_error import with_clock_error
     from isolang.language.classify.route import route

@@ -216,10 +216,10 @@ class PairRun:
         """Solve the problem with the pair of an encoding and a solver that the run uses.
 
         Raises:
-            TimeoutError: the deadline has passed.
-            MemoryError: the process would need more memory than it may use.
-            SolverError: the solver does not support the encoding, or is not installed.
-            UnsupportedError: the encoding would be too large.
+            TimeoutError: if the deadline has passed.
+            MemoryError: if the process would need more memory than it may use.
+            SolverError: if the solver does not support the encoding, or is not installed.
+            UnsupportedError: if the encoding would be too large.
         """
         self.pair_used = True
         if self.pair.is_engine:
@@ -235,8 +235,8 @@ class PairRun:
         """Solve a problem with the native engine, even if another pair was chosen.
 
         Raises:
-            TimeoutError: the deadline has passed.
-            MemoryError: the process would need more memory than it may use.
+            TimeoutError: if the deadline has passed.
+            MemoryError: if the process would need more memory than it may use.
         """
         assert isinstance(self.route, Plan)
         allowed = 0 if self.work is None else self.work.take()
@@ -260,7 +260,7 @@ class PairRun:
         """Subtract the work of the next step from the remaining work.
 
         Raises:
-            TimeoutError: no work remains for further steps.
+            TimeoutError: if no work remains for further steps.
         """
         if self.work is not None:
             self.work.spend(amount)
@@ -360,7 +360,7 @@ def contradiction(problem: Problem, route: Route) -> Refutation | None:
     """Return the refutation that the pre-pass finds without a search; ``None`` if it finds none.
 
     Raises:
-        UnsupportedError: the problem cannot be judged.
+        UnsupportedError: if the problem cannot be judged.
     """
     # Contradicting stated versions violate every specification.
     anomaly = next(iter(problem.anomalies(AnomalyKind.CONTRADICTING_VERSIONS, 1)), None)

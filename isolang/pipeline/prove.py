@@ -38,7 +38,7 @@ def prove(run: PairRun, answer: Answer) -> Witness | Relations | Refutation | Un
         A refutation or an unsat core, which proves the claim; or a model, which disproves it.
 
     Raises:
-        TimeoutError: the deadline has passed.
+        TimeoutError: if the deadline has passed.
     """
     assert isinstance(answer.result, Unproved)
     run.progress("prove")

@@ -36,8 +36,8 @@ def generate(workload: Workload, *, timeout: float | None = None) -> SimulatedHi
         numbered from 0, and values from 1. A read of nil returned the initial state.
 
     Raises:
-        HistoryError: the options contradict each other.
-        TimeoutError: the simulation took longer than the timeout.
+        HistoryError: if the options contradict each other.
+        TimeoutError: if the simulation took longer than the timeout.
     """
     from isolang import _native
 
