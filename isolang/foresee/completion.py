@@ -3,7 +3,7 @@
 A question gives the operations and sessions of at most four transactions, and leaves the sources of
 some reads open. The SAT solver is that of ``isocheck spec compare``: it proposes sources that the
 weaker level allows, and excludes those that the stronger level allows too. What it has excluded for
-one question stays excluded for the next ones.
+one question remains excluded for later questions.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     from isolang.language.meaning.core import Spec
 
 MOST_KEYS: Final = 8
-"""The greatest number of keys in a question."""
+"""The largest number of keys in a question."""
 
-_CONFLICTS: Final = 20_000  # the effort for one question
-_READS: Final = 2  # the reads of one key by one transaction that may return different versions
+_CONFLICTS: Final = 20_000  # the largest number of the solver's conflicts for one question
+# The largest number of one transaction's reads of one key that may return different versions.
+_READS: Final = 2
 
 Step: TypeAlias = tuple[Literal["r", "w"], int]
-"""An operation of a question: whether it reads from outside or writes, and the key."""
+"""An operation of a question: whether it is an external read or a write, and its key."""
 
 
 class OpenReads(Struct, frozen=True, kw_only=True):
@@ -72,7 +73,7 @@ class Completion(Struct, frozen=True, kw_only=True):
     Attributes:
         sources: for each transaction, the sources of its reads, in the order of its steps.
         order: the transactions in an order in which each reads from earlier transactions; the last
-            one is the stranger.
+            transaction is the stranger.
     """
 
     sources: tuple[tuple[int, ...], ...]
@@ -161,7 +162,7 @@ def _matching(patterns: Sequence[str], name: str) -> frozenset[str]:
 
 
 class _Literals:
-    """A question as literals of a symbolic history, and an answer from a model of it."""
+    """Translates a question to literals of a symbolic history, and a model of it to an answer."""
 
     def __init__(self, question: OpenReads, separator: Separator) -> None:
         self.question = question
@@ -212,7 +213,7 @@ class _Literals:
                 own.append(source)
         for x, own in seen.items():
             if not self.of.scope.operations:
-                own.sort()  # the scope has only this order where the order of reads means nothing
+                own.sort()  # if the order of reads has no meaning, the scope has only this order
             for j in self.of.slots:
                 if j < len(own):
                     yield self.of.source[t, x, j, _number(own[j])]
@@ -241,7 +242,7 @@ class _Literals:
             else:
                 bears = matched == question.levels[t - 1]
             yield literal if bears else -literal
-        unused = dict(of.keys_matching)  # no two keys have one name
+        unused = dict(of.keys_matching)  # no two keys have the same name
         for x, matched in enumerate(question.keys if of.key_names else ()):
             name = next(name for name in unused if unused[name] == matched)
             del unused[name]
@@ -252,7 +253,7 @@ class _Literals:
     # --- answers ---
 
     def completion(self, model: Sequence[int]) -> Completion | None:
-        """Return the answer of a model; ``None`` if no order of the transactions follows it."""
+        """Return the answer in a model; ``None`` if the transactions cannot be ordered by it."""
         value = self.circuit.value
         found: dict[tuple[int, int, int], int] = {}
         for (t, x, j, source), literal in self.of.source.items():
@@ -294,7 +295,7 @@ def _member(number: int) -> int:
 
 
 def _line(before: Mapping[int, set[int]]) -> list[int] | None:
-    """Return the transactions so that each follows those before it, or ``None`` if they cannot."""
+    """Return the transactions in an order in which each follows those before it; else ``None``."""
     found: list[int] = []
     while len(found) < len(before):
         ready = [t for t in before if t not in found and before[t] <= {T0, t, *found}]

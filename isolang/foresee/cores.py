@@ -2,12 +2,12 @@
 
 A core consists of a stranger T and up to three more transactions. They are connected by conflicts
 or sessions. The transactions on which the core depends are its context. The context runs first, so
-that its versions are the initial versions for the core. A SAT solver decides what the core can
-read; the levels then judge the whole predicted history.
+its versions are the initial versions for the core. A SAT solver decides what the core can read; the
+levels then judge the whole predicted history.
 
-With *one stranger*, all but T read what was recorded, and the context contains all on which they
-and the session of T depend. With the *same statements*, all reads are open, and the context
-contains the predecessors in the sessions, one after the other.
+With *one stranger*, all transactions except T read what was recorded, and the context contains all
+transactions on which they and the session of T depend. With the *same statements*, all reads are
+open, and the context contains the predecessors in the sessions, one after the other.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from isolang.history import columns as c
 from isolang.limits import Work
 
 MOST: Final = 4
-"""The greatest number of transactions in a core, with the stranger."""
+"""The largest number of transactions in a core, including the stranger."""
 
-_CORE: Final = 10  # the units that one core costs, and one more for each
-_PER: Final = 100  # so many transactions of the run
+_CORE: Final = 10  # the units of work that one core costs, plus one unit for each ``_PER``
+_PER: Final = 100  # transactions of the run
 _QUESTION: Final = 500  # the units that a new question costs
 
 Take = Callable[[Candidate, Sequence[int]], bool]
@@ -40,9 +40,9 @@ class _Core(Struct, frozen=True):
     """A core that can be asked about.
 
     Attributes:
-        members: its transactions; with one stranger, T comes last.
-        keys: its keys, by the numbers of the question.
-        context: the transactions that it presupposes, as bits.
+        members: the transactions of the core; with one stranger, T comes last.
+        keys: the keys of the core, in the order in which the question numbers them.
+        context: the transactions that must run before the core, as bits.
     """
 
     members: tuple[int, ...]
@@ -58,7 +58,7 @@ class Cores:
 
         Args:
             run: the run.
-            completions: answers questions about the two levels.
+            completions: the object that answers questions about the two levels.
         """
         order = run.order
         self.run, self.order, self.completions = run, order, completions
@@ -84,11 +84,11 @@ class Cores:
     # --- which cores ---
 
     def neighbors(self, txn: int, near: int) -> tuple[int, ...]:
-        """Return who is in conflict with a transaction, or next to it in its session.
+        """Return the transactions that conflict with this one, or are next to it in its session.
 
         Args:
             txn: the transaction.
-            near: how many transactions on each side of it may be in conflict with it; 0 means all.
+            near: the number of conflicting transactions to return on each side of it; 0 means all.
         """
         found = self._neighbors.get((txn, near))
         if found is None:
@@ -102,7 +102,7 @@ class Cores:
         return found
 
     def _grown(self, cores: Sequence[int], allowed: int, near: int, work: Work) -> Iterator[int]:
-        """Yield the connected sets that have one transaction more than some connected sets."""
+        """Yield the connected sets that consist of a given set and one more transaction."""
         seen = set[int]()
         for core in cores:
             for member in bits(core):
@@ -123,8 +123,8 @@ class Cores:
             take: the function. If it returns true, cores that contain this core are not tried.
             work: the budget.
             one_stranger: whether only one transaction may read other versions than in the run.
-            near: how many transactions on each side of a transaction, that are in conflict with
-                it, are tried; 0 means all.
+            near: the number of conflicting transactions that are tried on each side of a
+                transaction; 0 means all.
 
         Returns:
             Whether every core was tried.
@@ -140,7 +140,8 @@ class Cores:
         for _ in range(1, MOST):
             following: dict[int, list[int]] = {}
             for first, cores in level.items():
-                # With one stranger it is the first member; otherwise the first one is the least.
+                # With one stranger, the first member is the stranger; otherwise, it has the
+                # smallest number.
                 allowed = ~self.descendants[first] if one_stranger else -(2 << first)
                 own, found = following.setdefault(first, []), done[first]
                 for core in self._grown(cores, allowed, near, work):
@@ -176,7 +177,7 @@ class Cores:
     # --- one core ---
 
     def _core(self, members: int, stranger: int | None) -> _Core | None:
-        """Return a core, or ``None`` if it has none or others than its own dependencies."""
+        """Return a core; ``None`` if no keys are shared, or if the context cannot run before it."""
         order = self.order
         every = tuple(i for i in bits(members) if i != stranger)
         if stranger is not None:
@@ -202,7 +203,11 @@ class Cores:
     def _keys(
         self, every: Sequence[int], members: int, stranger: int | None
     ) -> tuple[int, ...] | None:
-        """Return the keys that matter: two members access them, and one of them writes."""
+        """Return the keys that two members access and one of them writes; ``None`` for no core.
+
+        A member that accesses none of these keys has one more key, because every transaction of a
+        question needs an operation.
+        """
         order, shared = self.order, list[int]()
         written = dict.fromkeys(key for i in every for key in sorted(order.programs[i].writes))
         for key in written:
@@ -210,23 +215,23 @@ class Cores:
             if using & (using - 1):
                 shared.append(key)
         if stranger is not None and self._read[stranger].isdisjoint(shared):
-            return None  # T sees no version of the others
+            return None  # T reads no version of another member
         for i in every:
             own = order.programs[i].writes | self._read[i]
             if own.isdisjoint(shared):
                 if not own:
                     return None
-                shared.append(min(own))  # a transaction of a question has an operation
+                shared.append(min(own))  # each transaction of a question needs an operation
         if len(shared) > MOST_KEYS:
             self.complete = False
             return None
         return tuple(shared)
 
     def _convex(self, core: _Core, members: int, stranger: int | None) -> bool:
-        """Return whether the context may run before the core, and its versions be the initial ones.
+        """Return whether the context can run before the core, and create its initial versions.
 
-        Between two members, there may be others of their session whose versions the core does not
-        access.
+        Between two members of a session, other transactions of the session may run if the core does
+        not access their versions.
         """
         order = self.order
         late = 0
@@ -278,7 +283,8 @@ class Cores:
                     own.append((("w", x), INITIAL))
                 elif step.source is not None:
                     source = self._source(step, i, inside)
-                    # A read of a list shows what others appended, before or after its own append.
+                    # A read of a list shows the appends of other transactions, whether it comes
+                    # before or after an own append.
                     kinds = [kind for kind, _ in own]
                     at = kinds.index(("w", x)) if ("w", x) in kinds else len(own)
                     own.insert(at, (("r", x), place.get(source, INITIAL)))
@@ -366,7 +372,7 @@ class Cores:
             who.append(i)
         place = {i: n for n, i in enumerate(who)}
         opened = dict(zip(core.members, self._open_reads(core, answer), strict=True))
-        newest: dict[int, int] = {}  # of the context
+        newest: dict[int, int] = {}  # the last writer of each key in the context
         last: dict[int, int] = {}
         programs = []
         for n, i in enumerate(who):
@@ -401,7 +407,7 @@ class Cores:
 def _candidate(
     order: Arrangement, stranger: int, sources: Sequence[int], others: Sequence[int], members: int
 ) -> Candidate:
-    """Return a candidate; the overlooked version is the first one that a read misses."""
+    """Return a candidate; the overlooked version is the first version that a read misses."""
     program = order.programs[stranger]
     core = sum(1 << i for i in others)
     missed = [

@@ -42,7 +42,7 @@ class Mend(Struct, frozen=True, kw_only=True):
 
     Attributes:
         program: the name of the program.
-        step: the number of the read among the steps of the program, from 0.
+        step: the number of the read among the steps of the program, counted from 0.
         read: the text of the read.
         update: the text of the update that replaces it.
     """
@@ -186,10 +186,10 @@ class _Mends:
     def extend(self, some: frozenset[_Read], more: int) -> None:
         """Find the sufficient sets that have ``more`` reads besides ``some``.
 
-        SOUND BECAUSE: a split schedule stays one if only other programs change. So each set that
-        suffices has a further read of one of the programs of any remaining candidate, on a relation
-        that another of its transactions accesses, too: without a conflict, an update changes
-        nothing.
+        SOUND BECAUSE: a split schedule remains a split schedule if only other programs change.
+        Therefore, each sufficient set contains a further read in one of the programs of any
+        remaining candidate. This read is on a relation that another transaction of the candidate
+        also accesses, because without a conflict, an update changes nothing.
         """
         candidate = self._candidate(some)
         if candidate is None or not more:

@@ -4,17 +4,18 @@ All transactions with the same label are instances of one program. Transactions 
 instances of the same program if they execute the same sequence of statements. Each sequence that a
 program executed is a branch of the program. A row is identified by its table and the values of its
 primary key (``savings/7``). Within a transaction, the same row always becomes the same parameter.
-Rows of different tables share a parameter only by a foreign key, which a run does not show: the
-database's catalogue states it, or the argument ``same_keys``.
+Rows of different tables share a parameter only through a foreign key. A run does not show foreign
+keys, so the database's catalogue or the argument ``same_keys`` must state them.
 
 A read and a later write of its row are one update if the run says that one statement executed both,
 or that the read locked the row. Otherwise they remain a read and a write, and a read that locks a
-row that is not written remains a read: templates then allow more executions, so that "robust" stays
-right.
+row that is not written remains a read. The templates then allow more executions, so the answer
+"robust" remains correct.
 
-SOUND BECAUSE a lock that is held until the commit keeps others from writing the row between the
-read and the write, and a locking read returns the last committed version (or fails, where a
-snapshot is older): this is what an update in its place does. Neither keeps others from reading.
+SOUND BECAUSE a lock that is held until the commit prevents other transactions from writing the row
+between the read and the write, and a locking read returns the last committed version (or fails if
+its snapshot is older). An update in its place has the same effect. Neither prevents other
+transactions from reading.
 """
 
 from __future__ import annotations
@@ -176,7 +177,7 @@ def _numbered(
     Args:
         statements: the statements.
         callers: the ``file:line`` that executed each of them; empty if it is not known.
-        numbers: the numbers of the program's statements, to which new ones are added.
+        numbers: the numbers of the program's statements, to which new numbers are added.
     """
     seen: Counter[str] = Counter()
     for one, caller in zip(statements, callers, strict=True):
@@ -209,7 +210,8 @@ class _Words:
     """Chooses the names of relations and parameters in the extracted templates.
 
     Args:
-        domains: for each column of a primary key that shares its values with others, one of them.
+        domains: maps each column of a primary key that shares its values with other columns to one
+            of these columns.
 
     Attributes:
         tables: the tables of all rows so far.
@@ -235,12 +237,13 @@ class _Words:
     ) -> tuple[list[int], tuple[TemplateStatement, ...]]:
         """Return the statements of a transaction, with parameters in place of its rows' keys.
 
-        The first result has the operation of each statement, by its number in the transaction.
+        The first result contains, for each statement, the number of its operation in the
+        transaction.
 
         Args:
-            ops: its operations.
-            failed: those that failed.
-            sent: the statement of each; empty if they are not known.
+            ops: the operations of the transaction.
+            failed: the numbers of the operations that failed.
+            sent: the statement of each operation; empty if the statements are not known.
         """
         updates = _updates(ops, failed, sent)
         merged = set(updates.values())
@@ -293,10 +296,10 @@ class _Words:
 def _updates(
     ops: Sequence[tuple[Any, ...]], failed: Collection[int], sent: Statements
 ) -> dict[int, int | None]:
-    """Return the reads that are updates, each with the write that it includes.
+    """Return the reads that are updates in the templates, each with the write that it includes.
 
-    Such a read includes the write of its row by the same statement. A read that locks includes
-    none, because the write comes later.
+    A read includes the write of its row by the same statement. A locking read includes no write
+    (``None``), because the row is written by a later statement.
     """
     found: dict[int, int | None] = {}
     for number, statement in enumerate(sent):

@@ -1,8 +1,8 @@
 """Reads from a database's catalogue which primary keys of its tables are foreign keys.
 
-SOUND BECAUSE: only the catalogue says so. If a column of a primary key refers to a column of
-another primary key, both hold the same values, so that equal values of them in one transaction are
-one parameter.
+SOUND BECAUSE: only foreign keys in the catalogue are used. If a column of a primary key refers to a
+column of another primary key, both columns contain the same values. Therefore, equal values of
+these columns in one transaction are the same parameter.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ForeignKeys(Struct, frozen=True, kw_only=True):
 
     Attributes:
         columns: for each table, the columns of its primary key.
-        refers: pairs of such columns, the second of which is referred to.
+        refers: pairs of such columns, in which the first column refers to the second column.
     """
 
     columns: Mapping[str, tuple[str, ...]]
@@ -96,7 +96,7 @@ def foreign_keys(url: str) -> ForeignKeys:
 def domains(
     same_keys: Iterable[Collection[str]], found: ForeignKeys | None
 ) -> Mapping[KeyColumn, KeyColumn]:
-    """Return the domain of each column of a primary key that shares its values with another one.
+    """Return the domain of each column of a primary key that shares its values with another column.
 
     Args:
         same_keys: sets of tables that share their primary keys.
@@ -125,14 +125,14 @@ def domains(
     return {one: root(one) for one in group}
 
 
-_MOST_COLUMNS: Final = 32  # of a primary key, in PostgreSQL
+_MOST_COLUMNS: Final = 32  # the largest number of columns in a primary key of PostgreSQL
 
 
 def require_tables(history: History, tables: Collection[str], found: ForeignKeys) -> None:
     """Require that the catalogue has the tables of a run.
 
     Raises:
-        UnsupportedError: it has none of them, so that it is that of another database.
+        UnsupportedError: the catalogue has none of them, so it belongs to another database.
     """
     if not any(table in found.columns for table in tables):
         raise UnsupportedError(

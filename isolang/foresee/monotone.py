@@ -29,7 +29,7 @@ def require_monotone(spec: Spec) -> None:
     that it reads from. A sufficient condition is checked: the level has no check under ``not``, no
     flag, and no difference except one that subtracts ``id``; and the bound of each check is a name
     of a relation, or a union, an intersection or an inverse of such bounds, because these relate
-    two transactions whatever others there are.
+    two transactions whatever other transactions exist.
 
     Args:
         spec: the level.

@@ -1,14 +1,14 @@
-"""Predicts what a run could have done at a weaker level, though a stronger one forbids it.
+"""Predicts what a run could have done at a weaker level, although a stronger level forbids it.
 
-The two rules are those of docs/foresee.md. With *one stranger* (B1), a part of the run stays as it
-was recorded and one transaction reads other versions of it. With the *same statements* (B2), some
-transactions run in another order first; what they read follows from the order, and one stranger
-follows. Nothing is lost by the form "a correct run and one stranger": a least history that violates
-the stronger level has a transaction on which no other one depends, and without it, it satisfies the
-level.
+The two rules are those of docs/foresee.md. With *one stranger* (B1), a part of the run remains as
+it was recorded, and one transaction reads other versions of this part. With the *same statements*
+(B2), some transactions first run in another order, which determines what they read, and then one
+stranger follows. It suffices to search for a correct run with one stranger, because a smallest
+history that violates the stronger level has a transaction on which no other transaction depends,
+and without this transaction, it satisfies the level.
 
-The search proposes candidates that are valid by construction, or enumerates what a few transactions
-can read; in both cases two certified verdicts on the whole predicted history decide.
+The search either proposes candidates that are valid by construction, or enumerates what a few
+transactions can read. In both cases, two certified verdicts on the whole predicted history decide.
 """
 
 from __future__ import annotations
@@ -60,15 +60,19 @@ WORK: Final = 2_000_000
 """The budget of a search, in steps from one transaction to another."""
 
 _CHECK: Final = 1_000  # the units that a verdict on a few transactions costs
-_SMALL: Final = 100  # a history of so many transactions is judged as a whole at once
-_TRIES: Final = 8  # the candidates of one kind that may be rejected before it is given up
+_SMALL: Final = 100  # a history with at most this number of transactions is judged as a whole
+_TRIES: Final = 8  # the number of rejected candidates after which a kind is given up
 _FIRST: Final = Look(near=3, most=200, nodes=40, window=300)
 _ANY_ORDER: Final = Look(ordered=False)
-_COMBINATIONS: Final = 256  # of the sources of one transaction
-_NEAR: Final = 4  # the transactions on each side of one, in conflict with it, tried in cores first
+_COMBINATIONS: Final = 256  # the largest number of combinations of one transaction's sources
+_NEAR: Final = 4  # the number of conflicting transactions on each side that are tried first
 
 Kind: TypeAlias = tuple[Rule, str, str, str, str, bool]
-"""The rule, the stranger's program and the table that it reads, X's and Y's, whether X is not Y."""
+"""The kind of a prediction: its rule, programs and table.
+
+These are the rule, the stranger's program, the table that it reads, the programs of X and Y, and
+whether X is not Y.
+"""
 
 
 def predict(
@@ -86,18 +90,18 @@ def predict(
         history: the recorded run, which must satisfy ``against``.
         at: the weaker level: its name, a file, or a specification.
         against: the level that a predicted history violates.
-        most: the greatest number of kinds to certify and return.
+        most: the largest number of kinds to certify and return.
         work: the budget of the search, in steps from one transaction to another.
-        programs: the names of the programs of transactions, by number in the history; the others
-            are known by their labels, callers or operations.
+        programs: maps the numbers of transactions in the history to the names of their programs;
+            all other programs are named by labels, callers or operations.
 
     Returns:
-        The predictions, one of each kind. Each one is a history with a certified verdict of both
-        levels.
+        The predictions, one of each kind. Each prediction is a history with certified verdicts at
+        both levels.
 
     Raises:
         SpecError: a level is not monotone, or compares times.
-        HistoryError: the run does not satisfy ``against``, so that there is nothing to predict.
+        HistoryError: the run does not satisfy ``against``, so there is nothing to predict.
         UnsupportedError: the levels compare something that a prediction does not have, or
             ``against`` could not be decided.
 
@@ -140,7 +144,7 @@ class _Levels:
         self._completions = None if self.direct else Completions(at, against)
 
     def run(self, history: History) -> PassedRun:
-        """Return the run as a certified witness of the stronger level explains it."""
+        """Return the run, with the sources that a certified witness for the stronger level has."""
         name = self.against.spec.name
         verdict = check(history, self.against)
         if isinstance(verdict, Invalid):
@@ -171,7 +175,7 @@ class _Levels:
         )
 
     def certified(self, history: History) -> tuple[Valid, Invalid] | None:
-        """Return the certified verdicts of both levels, or ``None`` if they do not separate it."""
+        """Return the certified verdicts at both levels, or ``None`` if both are the same."""
         valid, invalid = check(history, self.at), check(history, self.against)
         if isinstance(valid, Valid) and isinstance(invalid, Invalid):
             return (valid, invalid) if valid.certified and invalid.certified else None
@@ -184,7 +188,7 @@ def _same(one: Spec, other: Spec) -> bool:
 
 
 def _cycle(kind: Kind) -> tuple[str, ...]:
-    """Return the programs of a kind, wherever its cycle begins."""
+    """Return the programs on the cycle of a kind, regardless of where the cycle begins."""
     _, stranger, _, overlooked, closes, several = kind
     return tuple(sorted((stranger, overlooked, closes) if several else (stranger, overlooked)))
 
@@ -197,7 +201,7 @@ class _Found:
 
 
 class _Search:
-    """The search of one run: what was found, and where it gave up."""
+    """The search in one run: what it has found, and where it gave up."""
 
     timed: Timed | None = None
     bound = ""
@@ -219,11 +223,11 @@ class _Search:
         ]
 
     def one_stranger(self) -> None:
-        """Search by rule B1."""
+        """Search for predictions by rule B1."""
         raise NotImplementedError
 
     def same_statements(self) -> None:
-        """Search by rule B2; cycles of programs that one stranger closes are not shown again."""
+        """Search by rule B2, without cycles of programs that one stranger already closes."""
         raise NotImplementedError
 
     def take(
@@ -289,7 +293,7 @@ class _Search:
         )
 
     def _rank(self, kind: Kind, found: _Found) -> tuple[object, ...]:
-        """Return what sorts first the kinds for which the least has to move."""
+        """Return a sort key by which kinds that need the fewest changes come first."""
         changed = len(changed_reads(self.run, found.candidate, found.who))
         return kind[0] != "one stranger", len(found.candidate.path), changed, -found.count, kind
 
@@ -332,12 +336,12 @@ class _DirectSearch(_Search):
         super().__init__(run, levels, work, programs)
         self.level = level
         self.timed = level if level in ("snapshots", "statements") else None
-        self._tried: set[tuple[int, ...]] = set()  # the orders of which all sources were tried
+        self._tried: set[tuple[int, ...]] = set()  # the orders for which all sources were tried
 
     # --- one stranger ---
 
     def one_stranger(self) -> None:
-        """Search with one stranger: near what was recorded first, then everywhere."""
+        """Search with one stranger, first near what was recorded, and then everywhere."""
         everywhere = range(len(self.run.order))
         on = Strangers(self.run.order, self.level)
         complete = self._all(everywhere, lambda t: self._near(on, t, _FIRST))
@@ -368,10 +372,10 @@ class _DirectSearch(_Search):
     # --- any sources: version orders other than the recorded one ---
 
     def _any_sources(self, rule: Rule, on: Strangers, stranger: int, who: Sequence[int]) -> bool:
-        """Try all sources of a stranger in each part of the run; return whether it was complete.
+        """Try all sources of a stranger in each part of the run; return whether all were tried.
 
-        This matters only if some versions overwrite others that nobody read, so that a level may
-        order them otherwise.
+        This matters only if some versions overwrite others that nobody read, so a level may order
+        them in another way.
         """
         if not on.can_have_blind_writes(stranger):
             return True
@@ -424,7 +428,7 @@ class _DirectSearch(_Search):
             self.gave_up.append("same statements: not every order of transactions was tried")
 
     def _rearranged(self, t: int, at: int, chain: tuple[int, ...]) -> bool | None:
-        """Try one chain; return whether its continuations were, or ``None`` to try them."""
+        """Try one chain; return whether its continuations were tried, or ``None`` to try them."""
         order = self.run.order
         rule: Rule = "same statements"
         program = order.programs[t]
@@ -467,7 +471,7 @@ class _DirectSearch(_Search):
         return on.within(place[t], at, path, (1 << place[t]) - 1)
 
     def _rearranged_any_sources(self, t: int, at: int, chain: tuple[int, ...]) -> bool | None:
-        """Try one chain with all sources of the stranger, where a level may order versions."""
+        """Try one chain with all sources of the stranger, if a level may order versions itself."""
         placed = _placed(self.run.order, chain, t)
         if placed is None:
             return None
@@ -482,9 +486,9 @@ class _DirectSearch(_Search):
         return True if self.found else None if complete else False
 
     def _may_have_blind_writes(self, who: Sequence[int]) -> bool:
-        """Return whether a version may come in another order if transactions run in this one.
+        """Return whether versions may be ordered differently if transactions run in this order.
 
-        The last one is the stranger. See :meth:`Strangers.has_blind_writes`.
+        The last transaction is the stranger. See :meth:`Strangers.has_blind_writes`.
         """
         order, stranger = self.run.order, who[-1]
         members = sum(1 << i for i in who[:-1])
@@ -519,12 +523,12 @@ class _CoreSearch(_Search):
         self._seen: set[tuple[int, int, int]] = set()
 
     def one_stranger(self) -> None:
-        """Search the cores in which all but the stranger read what was recorded."""
+        """Search the cores in which all transactions except the stranger read what was recorded."""
         with self.work.part(0.5) as work:
             self._search("one stranger", work)
 
     def same_statements(self) -> None:
-        """Search the cores in which everybody may read other versions."""
+        """Search the cores in which every transaction may read other versions."""
         self._shown = {_cycle(kind) for kind in self.found}
         self._search("same statements", self.work)
 
@@ -565,7 +569,10 @@ class _CoreSearch(_Search):
 
 
 def _written(history: History, name: str) -> tuple[bytes, History]:
-    """Return a history as the bytes of a file, and as read from it, so certificates are of it."""
+    """Return a history as the bytes of a file, and as read from these bytes.
+
+    Certificates for the history that was read are also certificates for the file.
+    """
     import io
 
     from isolang.api import load_history
@@ -583,10 +590,11 @@ def _written(history: History, name: str) -> tuple[bytes, History]:
 
 
 def _placed(order: Arrangement, chain: Sequence[int], t: int) -> tuple[int, tuple[int, ...]] | None:
-    """Return who runs before a chain, and the chain with the stranger, or ``None`` if impossible.
+    """Return the transactions before a chain, and the chain with the stranger; else ``None``.
 
-    The chain comes in its order. The predecessors of its transactions in their sessions come first;
-    those that must come between two transactions of the chain come right before the second.
+    The chain keeps its order. The predecessors of its transactions in their sessions come first.
+    Predecessors that must come between two transactions of the chain come directly before the
+    second transaction. ``None`` means that no such order exists.
     """
     before, core = 0, list[int]()
     for i in (*chain, t):

@@ -1,9 +1,10 @@
 """Finds chains of transactions that may run in another order before a stranger.
 
-A chain begins with X, whose version the stranger T overlooks, and each transaction is followed by
-one that is in conflict with it or later in its session. With the version orders of the chain, T is
-no stranger at the level if it overlooks somebody whom it must not overlook. If that is so for the
-beginning of a chain, it is so for the whole chain, which then is not continued.
+A chain begins with X, whose version the stranger T overlooks. Each transaction is followed by a
+transaction that conflicts with it or comes later in its session. With the version orders of the
+chain, T is not a stranger at the level if T overlooks a transaction that it must not overlook. If
+this holds for the beginning of a chain, it holds for the whole chain, so the chain is not
+continued.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from isolang.foresee.stranger import Direct
 from isolang.limits import Work
 
 MOST: Final = 3
-"""The greatest number of transactions in a chain; with the stranger, there are four."""
+"""The largest number of transactions in a chain; with the stranger, there are four."""
 
-_LINK: Final = 4  # the units that one more transaction in a chain costs, and one for each
-_PER: Final = 400  # so many transactions of the run, whose sets are longer then
+# The units of work for one more transaction in a chain, plus one unit for each ``_PER``.
+_LINK: Final = 4
+_PER: Final = 400  # transactions of the run, because sets are then longer
 
-_ALWAYS: Final = ("ra", "cc", "si", "snapshots")  # what T overlooks once, it never reads there
+# The rules by which T never reads from a transaction that it overlooks.
+_ALWAYS: Final = ("ra", "cc", "si", "snapshots")
 
 Attempt: TypeAlias = Callable[[int, int, tuple[int, ...]], bool | None]
 """A function that tries a chain. It gets T, the index of the read of T that overlooks X, and the
@@ -31,13 +34,13 @@ chain. It returns whether the continuations were tried, or ``None`` if they must
 
 
 class _Chain(Struct, frozen=True):
-    """A chain, and what T overlooks of it.
+    """A chain, and which of its transactions T overlooks.
 
     Attributes:
         members: the transactions, in their order.
-        missed: those that T overlooks, as bits.
-        reached: those of them to which a dependency leads from somebody whom T overlooks.
-        passed: who is in conflict with a member other than the last one, as bits.
+        missed: the transactions that T overlooks, as bits.
+        reached: those of them to which a dependency leads from a transaction that T overlooks.
+        passed: the transactions that conflict with a member other than the last member, as bits.
     """
 
     members: tuple[int, ...]
@@ -52,8 +55,8 @@ class _Start(Struct, frozen=True):
     Attributes:
         stranger: the number of T.
         at: the index of the read, among the external reads of T.
-        versions: who writes the key of the read.
-        kept: whom T must not overlook.
+        versions: the writers of the key of the read, as bits.
+        kept: the transactions that T must not overlook, as bits.
         attempt: the function that tries a chain.
         work: the budget.
         ordered: whether the version orders are those of the chain.
@@ -80,7 +83,8 @@ class Reorderings:
         """
         self.order, self.level = order, level
         readers, writers = order.readers, order.writers
-        # Who reads what a transaction writes; who writes what it reads; who writes what it writes.
+        # For each transaction: the readers of what it writes, the writers of what it reads, and the
+        # writers of what it writes.
         self._reading = [0] * len(order)
         self._written = [0] * len(order)
         self._writing = [0] * len(order)
@@ -98,9 +102,9 @@ class Reorderings:
         Args:
             attempt: the function.
             work: the budget.
-            ordered: whether the version orders must be those of the chain. Then chains are left out
-                that cannot be of use, because T would overlook somebody whom it must not overlook,
-                or because a shorter chain has the same ends.
+            ordered: whether the version orders must be those of the chain. If so, useless chains
+                are left out, in which T would overlook a transaction that it must not overlook, or
+                for which a shorter chain has the same ends.
 
         Returns:
             Whether all chains were tried.
@@ -119,7 +123,7 @@ class Reorderings:
         return complete
 
     def _kept(self, stranger: int) -> int:
-        """Return whom T must not overlook: its session, and at some levels who writes its keys."""
+        """Return what T must not overlook: its session, and at some levels its keys' writers."""
         kept = self.order.earlier[stranger] if self.level != "rc" else 0
         if self.level in ("si", "snapshots"):
             kept |= self._writing[stranger]
@@ -143,8 +147,9 @@ class Reorderings:
         for member in chain.members:
             follow &= ~(1 << member)
         if start.ordered:
-            # SOUND BECAUSE a chain without what lies between has the same ends, and T overlooks no
-            # more of it. Writers of one key that do not read are different: their order is open.
+            # SOUND BECAUSE the chain without the transactions in between has the same ends, and T
+            # overlooks no more of it. Writers of one key that do not read it are an exception,
+            # because their order is open.
             follow &= ~chain.passed
         passed = chain.passed | self._reading[last] | self._written[last] | self._session[last]
         for i in bits(follow):
@@ -156,7 +161,7 @@ class Reorderings:
         return complete
 
     def _overlooked(self, start: _Start, chain: _Chain, i: int) -> tuple[int, int]:
-        """Return whom T overlooks, and who of them is reached, with one more transaction."""
+        """Return ``missed`` and ``reached`` for a chain that is extended by one transaction."""
         missed, reached, level = chain.missed, chain.reached, self.level
         depends = self._written[i] | self._session[i]
         if level in ("si", "snapshots"):

@@ -522,7 +522,7 @@ class _Split:
                 yield values
 
     def _values(self, statement: TemplateStatement, values: Assignment) -> tuple[KeyValue, ...]:
-        """Return the values of a statement's keys; a parameter without a value gets its own one."""
+        """Return the values of a statement's keys, or -1 for a parameter without a value."""
         return tuple(
             values.get(key, -1) if isinstance(key, str) else (key or 0,) for key in statement.keys
         )
@@ -632,7 +632,7 @@ class _Split:
     def _inserted(self, one: _Chained) -> set[_Row]:
         """Return the rows that a transaction inserts and no transaction deletes.
 
-        Rows that contain values of the transaction's own are left out, because no other transaction
+        Rows that contain own values of the transaction are left out, because no other transaction
         inserts them.
         """
         values, found = dict(one.values), set[_Row]()

@@ -39,12 +39,12 @@ class Access(Struct, frozen=True):
     """An operation of a transaction in a run.
 
     Attributes:
-        op: its number in the history.
-        kind: its kind, a code of the columns: a read, a write, an append or a read of a list.
-        key: its key, by number.
+        op: the number of the operation in the history.
+        kind: the kind, as a code of the columns: a read, a write, an append or a read of a list.
+        key: the number of the key.
         source: for an external read the transaction that it reads from, or ``INITIAL``; ``None``
             for a write, an internal read, and a read whose result is unknown.
-        sent: the statement that executed it; ``None`` if the recording does not say.
+        sent: the statement that executed the operation; ``None`` if it was not recorded.
     """
 
     op: int
@@ -87,12 +87,12 @@ class Executed(Struct, frozen=True):
         return end
 
     def locked_keys(self, end: int | None = None) -> tuple[frozenset[int], frozenset[int]]:
-        """Return the keys that the first steps lock: against everybody, and against writers only.
+        """Return the keys that the first steps lock: against all others, and against writers only.
 
-        A step locks what it writes, and what it reads by a statement that locks.
+        A step locks a key that it writes, or that it reads in a locking statement.
 
         Args:
-            end: how many steps; by default all.
+            end: the number of steps; by default all steps.
         """
         alone = {step.key for step in self.steps[:end] if step.kind in _UPDATES}
         shared: set[int] = set()
@@ -111,7 +111,7 @@ def bits(numbers: int) -> Iterator[int]:
 
 
 class Arrangement:
-    """Transactions in an order in which each reads from earlier ones, with their relations.
+    """Transactions, each of which reads from earlier transactions, with their relations.
 
     A relation is a list that contains, for each transaction, the set of transactions to which the
     relation leads. The version order of each key is the order of the transactions.
@@ -123,12 +123,12 @@ class Arrangement:
         later: for each transaction, the later transactions of its session.
         writers: for each key, the transactions that write it.
         readers: for each key, the transactions that read it from outside.
-        blind: for each key with several writers, those that do not read it, if there are any.
-        locking: for each key, the transactions that lock it against everybody.
+        blind: for each key with several writers, the writers that do not read it, if there are any.
+        locking: for each key, the transactions that lock it against all other transactions.
         sharing: for each key, the transactions that lock it against writers only.
         depends: the later transactions of the session, and the readers of the versions (so | wr).
-        direct: these, and who overwrites the versions (so | wr | ww).
-        overwritten: who overwrites what the transaction read (rw).
+        direct: the same, and the transactions that overwrite the versions (so | wr | ww).
+        overwritten: the transactions that overwrite what the transaction read (rw).
     """
 
     def __init__(self, programs: Sequence[Executed], sessions: Sequence[int]) -> None:
@@ -256,8 +256,9 @@ class PassedRun(Struct, frozen=True, eq=False):
     def what(self, txn: int) -> str:
         """Return a name for the program of which a transaction is an instance.
 
-        This is its labels, in which a call (``pay(1, 30)``) names its function; if it has none,
-        the first recorded ``file:line``; otherwise its shape.
+        The name consists of the transaction's labels, in which a call such as ``pay(1, 30)`` is
+        replaced by the name of its function. Without labels, it is the first recorded
+        ``file:line``, or else the transaction's shape.
         """
         history, number = self.history, self.numbers[txn]
         if labels := history.labels_of(number):
@@ -382,7 +383,7 @@ def run_of(verdict: Valid, *, serial: bool) -> PassedRun:
 
 
 def _without(run: PassedRun, gone: int) -> PassedRun:
-    """Return the run without the transactions in ``gone``, on which no other may depend."""
+    """Return the run without the transactions in ``gone``, on which no others may depend."""
     kept = [i for i in range(len(run.order)) if not gone >> i & 1]
     new = {i: at for at, i in enumerate(kept)} | {INITIAL: INITIAL}
 

@@ -12,19 +12,20 @@ The level determines which other transactions T overlooks, and T reads the newes
 does not overlook. Each rule overlooks the smallest set of transactions for which the order that the
 level requires exists, with the version orders of the run:
 
-* rc: the versions from X's on, and only up to that read; later reads see everything.
-* ra: the versions from X's on. Who wrote them is not before T in its session.
-* cc: these and what depends on them by so and wr, so that no cause of T is among them.
-* si: these and what follows them by ``(so | wr | ww) ; rw?``, so that no cycle has fewer than two
-  adjacent anti-dependencies, and none of them writes a key of T.
-* snapshots: everything that a conflict leads to from X, so that it can run after the snapshot of T,
-  and none of it writes a key that T writes or locks.
-* statements: everything from X on, which runs right after T's statement that reads X's key; later
-  statements of T see it, and none of it waits for what T has locked.
+* rc: the versions from X's version on, and only up to that read; later reads see all versions.
+* ra: the versions from X's version on. Their writers do not precede T in its session.
+* cc: these writers, and what depends on them by so and wr. No cause of T is among them.
+* si: these writers, and what follows them by ``(so | wr | ww) ; rw?``, so every cycle has two
+  adjacent anti-dependencies. None of these transactions writes a key of T.
+* snapshots: all transactions to which conflicts lead from X, so they can run after the snapshot of
+  T. None of them writes a key that T writes or locks.
+* statements: all transactions from X on, which run directly after the statement of T that reads X's
+  key. Later statements of T see them, and none of them waits for a lock of T.
 
 The last two are schedules of databases with snapshots of transactions, or of statements. There, T
-has locked what its statements so far wrote, or read by ``SELECT … FOR UPDATE`` or ``FOR SHARE``,
-where the recording says so: nobody who runs before T ends writes or locks that.
+has locked the rows that its statements so far have written, or have read by ``SELECT … FOR UPDATE``
+or ``FOR SHARE`` according to the recording. No transaction that runs before T ends writes or locks
+these rows.
 """
 
 from __future__ import annotations
@@ -93,10 +94,10 @@ class Candidate(Struct, frozen=True, eq=False):
 
 
 def first_part(program: Executed, at: int, level: Direct) -> int:
-    """Return how many steps a stranger executes before those run whom it overlooks.
+    """Return how many steps a stranger executes before the overlooked transactions run.
 
-    These are whole statements: the first one, which takes the snapshot, or all up to the one that
-    overlooks X.
+    These steps are whole statements: the first statement, which takes the snapshot, or all
+    statements up to the one that overlooks X.
 
     Args:
         program: what the stranger executed.
@@ -305,7 +306,7 @@ class Strangers:
         return Candidate(order, stranger, tuple(sources), x, path, members, missed, at)
 
     def _waiting(self, program: Executed, first: int) -> int:
-        """Return who would wait for T, or fail T, if it ran after the first steps of T."""
+        """Return the transactions that would wait for T, or make T fail, after T's first steps."""
         order, found = self.order, 0
         alone, shared = program.locked_keys(first)
         for key in alone:
@@ -313,14 +314,14 @@ class Strangers:
         for key in shared:
             found |= order.locking.get(key, 0)
         if self.level == "snapshots":
-            # SOUND BECAUSE a statement fails that locks a row with a version after its snapshot.
+            # SOUND BECAUSE a statement fails if it locks a row with a version after its snapshot.
             for keys in program.locked_keys():
                 for key in keys:
                     found |= order.writers.get(key, 0)
         return found
 
     def closed(self, stranger: int, path: tuple[int, ...]) -> int:
-        """Return the smallest K for a path: all on which the path and T's session depend."""
+        """Return the smallest K for a path: everything on which the path and T's session depend."""
         earlier = self.order.earlier[stranger]
         # SOUND BECAUSE the last transaction of a session depends on all earlier ones.
         found = self.ancestors[earlier.bit_length() - 1] if earlier else 0
@@ -393,7 +394,7 @@ class Strangers:
             for i in bits(before):
                 before |= self.ancestors[i]
         if self.level == "rc":
-            before = 0  # only the sources of earlier reads of T count at rc
+            before = 0  # at rc, only the sources of earlier reads of T matter
         if self.level == "si" and self._follows_a_newer(stranger, members, sources):
             return False
         for key, source in zip(reads, sources, strict=True):
@@ -449,7 +450,7 @@ class Strangers:
         return bool(missed & before)
 
     def _readers_of(self, key: int, source: int) -> int:
-        """Return who read the version that a transaction wrote, or an initial one."""
+        """Return the transactions that read a transaction's version, or an initial version."""
         found = self._reading.get(key)
         if found is None:
             found = self._reading[key] = {}

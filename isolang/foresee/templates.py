@@ -163,14 +163,14 @@ class Templates(Struct, frozen=True, kw_only=True):
         return replace(self, branches=branches)
 
     def reduced(self) -> Templates:
-        """Return templates with fewer statements that are robust exactly if these are.
+        """Return templates with fewer statements that are robust exactly if these templates are.
 
-        SOUND BECAUSE: in a split schedule, each transaction conflicts with others by at most two
-        of its statements. All rows that these do not name can be rows of its own, on which it
-        neither waits nor conflicts. So a branch can be replaced by its parts that have the
-        parameters of two statements, and those of its first one, which takes the snapshot. What
-        such a part does in a split schedule, the whole branch does, too, with rows of its own for
-        the rest.
+        SOUND BECAUSE: in a split schedule, each transaction conflicts with other transactions in at
+        most two of its statements. The rows that these statements do not name can be rows that no
+        other transaction accesses, on which the transaction neither waits nor conflicts. Therefore,
+        a branch can be replaced by its parts that have the parameters of two statements and those
+        of its first statement, which takes the snapshot. Whatever such a part does in a split
+        schedule, the whole branch can do, too, with separate rows for its other statements.
         """
         found: dict[object, Branch] = {}
         for branch in self.branches:
@@ -178,11 +178,11 @@ class Templates(Struct, frozen=True, kw_only=True):
                 found.setdefault(self._shape(part), part)
         shorter = sum(len(one.statements) for one in found.values())
         if shorter >= sum(len(one.statements) for one in self.branches):
-            return self  # a few long branches are searched sooner than many short ones
+            return self  # a few long branches are searched faster than many short branches
         return replace(self, branches=tuple(found.values()))
 
     def _shape(self, branch: Branch) -> object:
-        """Return what two branches have in common if they differ in names of parameters only."""
+        """Return a value that is equal for branches that differ only in names of parameters."""
         numbers = {name: number for number, name in enumerate(branch.parameters)}
         kinds = tuple(self.types[branch.program, name] for name in branch.parameters)
         statements = tuple(
