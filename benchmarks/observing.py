@@ -17,7 +17,8 @@ from pathlib import Path
 
 import psycopg
 
-from isolang.observe.observer import Observer, Where
+from isolang.observe.address import ServerAddress
+from isolang.observe.observer import Observer
 from isolang.run.targets import target_named
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -49,7 +50,7 @@ def main() -> None:
         folder = target.server.folder  # type: ignore[attr-defined]
         pgbench(["-h", folder], "-i", "-q")
         conninfo = f"host={folder} user=postgres dbname=postgres"
-        where = Where(conninfo=conninfo, host=folder, port=5432, database="postgres")
+        where = ServerAddress(conninfo=conninfo, host=folder, port=5432, database="postgres")
         with tempfile.TemporaryDirectory() as scratch:
             path = Path(scratch, "observed.edn")
             observer = Observer(where, path, listen=("127.0.0.1", 0), most_rows=10_000)

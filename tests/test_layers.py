@@ -244,9 +244,9 @@ def test_loose_modules_of_run_are_what_adapters_import():
 # Classes of more than LONGEST lines, and how many they may have: these numbers only fall.
 LONGEST = 300
 LONGER = {
-    "Cores": 346, "ObservedHistory": 396, "Observer": 367, "Parts": 384, "RecordedTransaction": 325,
-    "Rounds": 305, "Runner": 305, "Session": 464, "Strangers": 378, "Stream": 302, "Tail": 306,
-    "Wire": 564, "_Split": 443,
+    "Cores": 346, "Parts": 384, "RecordedTransaction": 325,
+    "Rounds": 305, "Runner": 305, "Strangers": 378, "Stream": 302, "Tail": 306,
+    "_Split": 443,
 }  # fmt: skip
 
 

@@ -25,7 +25,8 @@ from isolang.output.records import EXIT_VALID, Report, code_of, exit_code, json_
 from isolang.output.terminal import console, escaped, print_data, print_lines, warn
 
 if TYPE_CHECKING:
-    from isolang.observe.observer import Observer, Where
+    from isolang.observe.address import ServerAddress
+    from isolang.observe.observer import Observer
     from isolang.observe.unseen import Unseen
 
 _PORT: Final = "6543"
@@ -197,13 +198,13 @@ def _address(text: str) -> tuple[str, int]:
 
 
 @contextmanager
-def _server(target: str, *, versions: bool) -> Iterator[Where]:
+def _server(target: str, *, versions: bool) -> Iterator[ServerAddress]:
     """Yield the address of the server that the target names.
 
     If the target is only ``postgres``, start a server and stop it at the end; with versions, its
     log tells which rows were changed.
     """
-    from isolang.observe.observer import Where, where_of
+    from isolang.observe.address import ServerAddress, address_of
 
     if target in ("postgres", "postgresql"):
         from isolang.run.targets import target_named
@@ -216,14 +217,14 @@ def _server(target: str, *, versions: bool) -> Iterator[Where]:
             made.start()
             assert made.server is not None
             folder = made.server.folder
-            yield Where(
+            yield ServerAddress(
                 conninfo=f"host={folder} user=postgres dbname=postgres", host=folder, port=5432,
                 user="postgres", database="postgres",
             )  # fmt: skip
         finally:
             made.close()
         return
-    yield where_of(target)
+    yield address_of(target)
 
 
 @contextmanager
@@ -264,7 +265,7 @@ def _live(observer: Observer, path: Path, specs: Sequence[str]) -> Iterator[None
 
 
 def _wait(
-    observer: Observer, where: Where, command: Sequence[str], host: str, env: str
+    observer: Observer, where: ServerAddress, command: Sequence[str], host: str, env: str
 ) -> int | None:
     """Run the command, or wait for Ctrl-C if no command is given.
 

@@ -138,6 +138,10 @@ class Table(Struct, kw_only=True):
             f"{self.key_of(alias)})"
         )
 
+    def version(self, oid: str, xmin: str, ctid: str) -> str:
+        """Return the number of a version, which for partitioned tables includes the partition."""
+        return f"{xmin}{ctid}" + (f"@{oid}" if self.partitioned else "")
+
     def key_of(self, alias: str) -> str:
         """Return the SQL expression for the primary key."""
         columns = ", ".join(f"{alias}.{self.quoted[one]}" for one in self.key)

@@ -12,14 +12,16 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any, Final
 
 from msgspec import Struct
 
 from isolang.observe.catalogue import Table
-from isolang.observe.history import ObservedHistory, RowVersion, WrittenRow
+from isolang.observe.history import ObservedHistory
+from isolang.observe.seen import RowVersion, WrittenRow
 from isolang.observe.unseen import FOREIGN
 from isolang.observe.values import BOOL
 from isolang.run.drivers.postgres_log import LoggedChange
@@ -37,13 +39,38 @@ class KnownPlaces(Struct, frozen=True):
         self.names[table.name, version.key, int(version.number.partition("(")[0])] = version
 
 
+class StartSnapshot(Struct, frozen=True):
+    """The snapshot of the rows at the start.
+
+    Attributes:
+        lowest: the number of the oldest transaction that was open then.
+        highest: the number of the next transaction.
+        others: the numbers of those between them that were open, modulo 2**32.
+    """
+
+    lowest: int
+    highest: int
+    others: frozenset[int]
+
+    @classmethod
+    def parse(cls, text: str) -> StartSnapshot:
+        """Return the snapshot that PostgreSQL writes as ``10:20:10,14``."""
+        lowest, highest, *others = re.split("[:,]", text)
+        return cls(int(lowest), int(highest), frozenset(int(o) % 2**32 for o in others if o))
+
+    def has(self, number: int) -> bool:
+        """Return whether it has the writes of a transaction, whose number is modulo 2**32."""
+        if 0 < (self.lowest - number) % 2**32 < 2**31:
+            return True
+        return 0 < (self.highest - number) % 2**32 < 2**31 and number not in self.others
+
+
 def add_foreign(
     history: ObservedHistory,
     changes: Iterable[LoggedChange],
     tables: Mapping[str, Table],
     places: KnownPlaces,
-    *,
-    is_initial: Callable[[int], bool],
+    start: StartSnapshot,
 ) -> int:
     """Add the transactions of the log that are not in a history; return their number.
 
@@ -52,8 +79,7 @@ def add_foreign(
         changes: the changes in the log.
         tables: the tables in their current form, by schema and name.
         places: the versions that sessions have seen.
-        is_initial: a function that returns whether the rows at the start include a transaction's
-            writes.
+        start: the snapshot of the rows at the start.
     """
     recorded = {one.number for one in history.recorded() if one.number}
     unnamed = [one for one in history.recorded() if one.unclear and not one.number]
@@ -65,7 +91,7 @@ def add_foreign(
         places.names[name] = version
     added = 0
     for number, group in groupby(changes, key=lambda change: change.transaction):
-        if is_initial(number):
+        if start.has(number):
             continue
         made = _Followed(history, number, tables, places, last, number not in recorded)
         writes = list(made.writes(list(group)))

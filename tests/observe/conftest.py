@@ -5,7 +5,8 @@ import pytest
 from testing.conftest import embedded, isolation  # noqa: F401 - fixtures
 
 import isolang
-from isolang.observe.observer import Observer, Where
+from isolang.observe.address import ServerAddress
+from isolang.observe.observer import Observer
 from isolang.observe.unseen import LOUD, kind_of
 from isolang.run.targets import target_named
 
@@ -41,7 +42,9 @@ class Observed:
 
     def start(self):
         """Begin to observe."""
-        where = Where(conninfo=self._conninfo, host=self.folder, port=5432, database="postgres")
+        where = ServerAddress(
+            conninfo=self._conninfo, host=self.folder, port=5432, database="postgres"
+        )
         self.observer = Observer(
             where, self.path, listen=("127.0.0.1", 0), most_rows=self._most, **self._more
         )
@@ -49,7 +52,7 @@ class Observed:
         return self
 
     def conninfo(self):
-        """Where to connect to the proxy."""
+        """ServerAddress to connect to the proxy."""
         where = f"host=127.0.0.1 port={self.observer.port} sslmode=disable"
         return f"{where} user=postgres dbname=postgres"
 

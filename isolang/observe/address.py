@@ -1,0 +1,167 @@
+"""Reads the address of a server, and opens connections to it."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import os
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Any, Final
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from isolang.errors import IsolangError
+
+_SSL_REQUEST: Final = b"\0\0\0\10\4\xd2\x16\x2f"
+_PATIENCE: Final = 30  # the most seconds until the server accepts a connection
+
+
+class ServerAddress(Struct, frozen=True, kw_only=True):
+    """The address of a server.
+
+    Attributes:
+        conninfo: the connection string with which ``psycopg.connect`` opens the observer's own
+            connection.
+        host: the host, or the folder of the server's socket.
+        port: the port.
+        user: the user.
+        password: the password; empty if there is none.
+        database: the name of the database.
+        tls: ``require``, ``verify-ca`` or ``verify-full`` if the proxy connects applications to the
+            server through TLS; otherwise empty.
+        root: the file with the certificates of authorities, for ``verify-ca`` and ``verify-full``.
+    """
+
+    conninfo: str
+    host: str
+    port: int
+    user: str = ""
+    password: str = ""
+    database: str = ""
+    tls: str = ""
+    root: str = ""
+
+    def environment(self, host: str, port: int, name: str) -> dict[str, str]:
+        """Return the environment variables with which a command connects to the proxy.
+
+        Args:
+            host: the host at which the proxy listens.
+            port: the port at which the proxy listens.
+            name: the name of the variable that contains the URL.
+        """
+        secret = f":{quote(self.password, safe='')}" if self.password else ""
+        user = f"{quote(self.user, safe='')}{secret}"
+        more = {"PGPASSWORD": self.password} if self.password else {}
+        return {
+            **os.environ, "PGHOST": host, "PGPORT": str(port), "PGUSER": self.user, **more,
+            "PGDATABASE": self.database, "PGSSLMODE": "disable", "PGGSSENCMODE": "disable",
+            name: f"postgresql://{user}@{host}:{port}/{quote(self.database, safe='')}",
+        }  # fmt: skip
+
+    def connect(self, database: str = "") -> Any:
+        """Return a connection of the observer's own, by default to the database of the address.
+
+        Raises:
+            IsolangError: the database cannot be reached.
+        """
+        import psycopg
+
+        more = {"dbname": database} if database else {}
+        try:
+            return psycopg.connect(self.conninfo, autocommit=True, **more)  # type: ignore[arg-type]
+        except psycopg.Error as error:
+            what = " ".join(str(error).split())
+            raise IsolangError(
+                f"observe: the database cannot be reached (got {what}); "
+                "hint: postgresql://user@host:5432/database, as for psql"
+            ) from None
+
+    async def reach(self, protocol: Callable[[], asyncio.Protocol]) -> Any:
+        """Open a connection on behalf of an application.
+
+        Args:
+            protocol: what makes the protocol that receives the server's messages.
+
+        Returns:
+            The protocol.
+
+        Raises:
+            OSError: the server cannot be reached, or offers no TLS though the address demands it.
+            TimeoutError: the server does not answer.
+        """
+        loop = asyncio.get_running_loop()
+        if self.host.startswith("/"):
+            path = f"{self.host}/.s.PGSQL.{self.port}"
+            return (await loop.create_unix_connection(protocol, path))[1]
+        stream = await asyncio.wait_for(self._connected(), _PATIENCE)
+        context = self._context() if self.tls else None
+        name = self.host if context else None
+        made = loop.create_connection(protocol, sock=stream, ssl=context, server_hostname=name)
+        return (await made)[1]
+
+    async def _connected(self) -> socket.socket:
+        """Connect to the server; TLS is negotiated, but its handshake has not begun."""
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
+        family, kind, protocol, _, address = found[0]
+        one = socket.socket(family, kind, protocol)
+        one.setblocking(False)
+        try:
+            await loop.sock_connect(one, address)
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self.tls:
+                await loop.sock_sendall(one, _SSL_REQUEST)
+                if await loop.sock_recv(one, 1) != b"S":
+                    raise OSError("the server does not offer TLS")
+        except BaseException:
+            one.close()
+            raise
+        return one
+
+    def _context(self) -> ssl.SSLContext:
+        """Return how TLS is checked."""
+        context = ssl.create_default_context(cafile=self.root or None)
+        context.check_hostname = self.tls == "verify-full"
+        if self.tls == "require":
+            context.verify_mode = ssl.CERT_NONE
+        return context
+
+
+def address_of(url: str) -> ServerAddress:
+    """Return the address in a PostgreSQL URL.
+
+    Raises:
+        IsolangError: the text is not a PostgreSQL URL, or the URL names no host.
+    """
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
+    scheme, _, rest = url.partition("://")
+    plain = f"{scheme.partition('+')[0]}://{rest}"
+    try:
+        if scheme.partition("+")[0] not in ("postgres", "postgresql"):
+            raise psycopg.ProgrammingError("not a URL of PostgreSQL")
+        reported = conninfo_to_dict(plain)
+    except psycopg.Error as error:
+        raise IsolangError(
+            f"{url}: {' '.join(str(error).split())}; hint: postgresql://user@host:5432/database, "
+            "or postgres for a new server"
+        ) from None
+    host = str(reported.get("host") or reported.get("hostaddr") or "")
+    if not host or "," in host:
+        raise IsolangError(f"{url}: expected one host; hint: postgresql://user@host:5432/database")
+    mode = str(reported.get("sslmode") or "")
+    user = str(reported.get("user") or getpass.getuser())
+    return ServerAddress(
+        conninfo=plain,
+        host=host,
+        port=int(reported.get("port") or 5432),
+        user=user,
+        password=str(reported.get("password") or ""),
+        database=str(reported.get("dbname") or user),
+        tls=mode if mode in ("require", "verify-ca", "verify-full") else "",
+        root=str(reported.get("sslrootcert") or ""),
+    )

@@ -1,0 +1,220 @@
+"""Handles the messages of a server, and removes the columns that statements had in addition."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from isolang.observe.conversation import (
+    I16,
+    I32,
+    CatalogueQuery,
+    Conversation,
+    ExpectedAnswer,
+    message,
+)
+from isolang.observe.requests import types_of
+from isolang.observe.rewriting import Prepared, ReportedTable
+from isolang.observe.unseen import PREPARED_EARLIER, SETTINGS
+
+_u32, _u16 = I32.unpack_from, I16.unpack_from
+_POSITION: Final = re.compile(rb"P(\d+)")
+
+
+class Answers:
+    """The messages of a server, each of which responds to a message from the application."""
+
+    def __init__(self, shared: Conversation) -> None:
+        self._shared = shared
+        self._session = shared.session
+        self._expected = shared.expected
+        self._authenticated = False
+
+    def rewrite(self, tag: int, buffer: bytes, at: int, end: int) -> bytes | None:
+        """Return the message to forward instead: empty to drop it, ``None`` to keep it."""
+        if tag == 0x53:  # ParameterStatus
+            self._setting(*buffer[at : end - 1].split(b"\0", 1))
+            return None
+        if tag in (0x4E, 0x41):  # notices, notifications
+            return None
+        if not self._authenticated:  # the application may have sent more already
+            self._authenticated = tag == 0x5A
+            return None
+        if not self._expected:
+            if tag == 0x5A:
+                self._shared.status = chr(buffer[at])
+            return None
+        head = self._expected[0]
+        if head.query is not None:
+            return self._catalogue(head.query, tag, buffer[at:end])
+        if tag == 0x44:
+            return self._row(head, buffer, at, end)
+        if tag == 0x43:
+            return self._completed(head, buffer[at : end - 1].decode(errors="replace"))
+        if tag == 0x54:
+            return self._description(head, buffer, at)
+        if tag == 0x5A:
+            while self._expected and self._expected.popleft().kind not in "QSF":
+                pass
+            self._shared.status = chr(buffer[at])
+            self._session.ready(self._shared.status)
+        elif tag == 0x45:
+            return self._error(buffer[at:end])
+        elif tag in (0x31, 0x32, 0x33):
+            self._expected.popleft()
+        elif tag == 0x74 and head.described is not None:
+            head.described.types = types_of(buffer, at)
+        elif tag == 0x6E and head.kind == "D":
+            self._expected.popleft()
+        elif tag == 0x73:  # PortalSuspended
+            return self._suspended(head)
+        elif tag == 0x49 and head.kind == "E":  # EmptyQueryResponse
+            self._expected.popleft()
+        return None
+
+    def _setting(self, name: bytes, value: bytes) -> None:
+        """Handle a setting of the session."""
+        if name == b"standard_conforming_strings" and value != b"on":
+            self._shared.unclear = True
+            self._session.observation.history.unseen.note(SETTINGS)
+        if name == b"application_name" and self._session.transaction is None:
+            self._session.introduce(value)
+
+    def _catalogue(self, query: CatalogueQuery, tag: int, body: bytes) -> bytes | None:
+        """Handle a message with the result of a query of the catalogue."""
+        if tag == 0x44:
+            (size,) = _u32(body, 2)
+            query.rows.append(body[6 : 6 + size])
+        elif tag == 0x33:
+            query.closed += 1
+        elif tag == 0x45 and not query.simple:
+            # The server now ignores the application's messages, too, so the application gets the
+            # error.
+            return self._error(body)
+        if tag == 0x5A or query.closed == 2:
+            self._expected.popleft()
+            self._shared.resume(query)
+        return b""
+
+    def _row(self, head: ExpectedAnswer, buffer: bytes, at: int, end: int) -> bytes | None:
+        """Return a row without the columns that were added; note what these contain."""
+        done = head.current()
+        if done is None:
+            return None
+        statement = done.statement
+        done.rows += 1
+        if not statement.added:
+            return None
+        (number,) = _u16(buffer, at)
+        keep = number - statement.added
+        place = at + 2
+        for _ in range(keep):
+            (size,) = _u32(buffer, place)
+            place += 4 + max(size, 0)
+        tail = place
+        columns: list[ReportedTable | None] = [*statement.reported]
+        if statement.blocks:
+            columns += [None, *(one.reported for one in statement.blocks)]
+        for one in columns:
+            (size,) = _u32(buffer, place)
+            place += 4
+            if size >= 0 and one is not None:
+                done.reported.append((one, buffer[place : place + size]))
+            elif one is None and size < 0:
+                done.empty = True
+            place += max(size, 0)
+        if done.empty:
+            done.rows -= 1
+            return b""
+        if statement.hidden:
+            return b""
+        return message(b"D", I16.pack(keep) + buffer[at + 2 : tail])
+
+    def _description(self, head: ExpectedAnswer, buffer: bytes, at: int) -> bytes | None:
+        """Return the description of the application's columns alone."""
+        if head.described is not None:
+            self._expected.popleft()
+            statement = head.described.statement
+        else:
+            done = head.current()
+            statement = done.statement if done else None
+        if statement is None or not statement.added:
+            return None
+        if statement.hidden:
+            return message(b"n", b"") if head.kind == "D" else b""
+        (number,) = _u16(buffer, at)
+        keep = number - statement.added
+        place = at + 2
+        for _ in range(keep):
+            place = buffer.index(b"\0", place) + 19
+        return message(b"T", I16.pack(keep) + buffer[at + 2 : place])
+
+    def _completed(self, head: ExpectedAnswer, tag: str) -> bytes | None:
+        """Note the end of an execution; return a corrected message if it counts an added row."""
+        done = head.current()
+        if head.kind == "E":
+            self._expected.popleft()
+        else:
+            head.at += 1
+        if done is None:
+            if head.kind == "E" and head.portal is None:
+                self._session.unclear(PREPARED_EARLIER)
+            return None
+        if head.portal is not None:
+            if head.portal.complete:  # the portal was executed again, which returns no row
+                return None
+            done.rows += head.portal.rows
+            head.portal.reported += done.reported
+            done.reported = head.portal.reported
+            head.portal.complete = True
+        self._session.complete(done, tag)
+        return message(b"C", b"SELECT 0\0") if done.empty else None
+
+    def _suspended(self, head: ExpectedAnswer) -> bytes | None:
+        """Note that the application has received a part of the rows of a portal."""
+        done, portal = head.current(), head.portal
+        if done is not None and done.empty:  # the portal has no row for the application
+            return self._completed(head, "SELECT 1")
+        self._expected.popleft()
+        if done is None or portal is None:
+            return None
+        portal.rows += done.rows
+        portal.reported += done.reported
+        done.rows, done.reported = portal.rows, portal.reported
+        if done.statement.plan.single:  # it was the only row
+            portal.complete = True
+            self._session.complete(done, "SELECT 1")
+        else:
+            self._session.partly(done)
+        return None
+
+    def _error(self, body: bytes) -> bytes | None:
+        """Note an error; return a corrected message if its position refers to a changed text."""
+        head = self._expected[0]
+        fields = {p[:1]: p[1:].decode(errors="replace") for p in body.split(b"\0") if p}
+        fatal = fields.get(b"V", "ERROR") != "ERROR"
+        self._session.failed(
+            head.current(), fields.get(b"C", ""), fields.get(b"M", ""), fatal=fatal
+        )
+        if head.kind != "Q":  # the server ignores all messages up to the next S
+            while self._expected and self._expected[0].kind not in "SQ":
+                one = self._expected.popleft()
+                if one.query is not None:
+                    self._shared.resume(one.query)
+        return _moved(head.prepared, body)
+
+
+def _moved(made: Prepared | None, body: bytes) -> bytes | None:
+    """Return an error whose position refers to the application's text."""
+    if made is None or not made.shifts:
+        return None
+    fields = body.split(b"\0")
+    for n, one in enumerate(fields):
+        found = _POSITION.fullmatch(one)
+        if found:
+            place = int(found[1]) - 1
+            for where, size in reversed(made.shifts):
+                place = place - size if place >= where + size else min(place, where)
+            fields[n] = b"P%d" % (place + 1)
+            return message(b"E", b"\0".join(fields))
+    return None

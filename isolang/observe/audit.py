@@ -1,0 +1,133 @@
+"""Compares the rows of a database with the rows that the history predicts.
+
+If a row differs, a transaction that the proxy did not observe has written it. In this case,
+predicate reads of the row's table prove nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, suppress
+from typing import Any, Final
+
+from isolang.errors import IsolangError
+from isolang.observe.address import ServerAddress
+from isolang.observe.catalogue import Table
+from isolang.observe.history import ObservedHistory
+from isolang.observe.unseen import FOREIGN
+
+_PATIENCE: Final = 1  # the longest time in seconds that an audit waits for a lock
+_ATTEMPTS: Final = 3  # the largest number of audits before a definition changes
+_PAUSE: Final = 0.05  # seconds between two attempts
+
+
+def rows_of(connection: Any, table: Table, most: int, *, whole: bool) -> list[Any] | None:
+    """Return the versions and keys of a table's rows; ``None`` if there are more than ``most``.
+
+    Args:
+        connection: a connection to its database.
+        table: the table.
+        most: the largest number of rows.
+        whole: whether to return the other columns, too.
+    """
+    more = f", {table.whole('t')}::text" if whole else ""
+    found = connection.execute(
+        f"SELECT t.tableoid::text, t.xmin::text, t.ctid::text, {table.key_of('t')}::text{more} "
+        f"FROM {table.where} t LIMIT {most + 1}"
+    ).fetchall()
+    return None if len(found) > most else list(found)
+
+
+class Audit:
+    """The audits of the tables of which predicate reads were recorded since their last audit."""
+
+    def __init__(self, history: ObservedHistory, server: ServerAddress, most_rows: int) -> None:
+        self._history, self._server, self._most = history, server, most_rows
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def at_the_end(self) -> None:
+        """Audit all tables, and note the rows that were written unobserved."""
+        history = self._history
+        tables = [one for one in history.unaudited.values() if one.name not in history.unordered]
+        for table, found in self._present(tables):
+            if isinstance(found, str):
+                history.doubtful.setdefault(table.name, found)
+            else:
+                self._compare(table, found)
+
+    def before_changes(self, then: Callable[[], None]) -> None:
+        """Run an audit in a task of the running loop, and then call a function."""
+
+        async def audited() -> None:
+            with suppress(Exception):  # if the audit fails, the predicate reads are not recorded
+                await self._attempts()
+            then()
+
+        task = asyncio.get_running_loop().create_task(audited())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _attempts(self) -> None:
+        """Audit before definitions change; repeat the audit while transactions are ending."""
+        unaudited, present = self._history.unaudited, self._history.present
+        for _ in range(_ATTEMPTS):
+            tables = [one for one in unaudited.values() if not one.altered]
+            for table, found in await asyncio.to_thread(list, self._present(tables)):
+                differs = isinstance(found, str) or any(present.differences(table.name, found))
+                if not differs:
+                    unaudited.pop(table.name, None)
+            if all(one.altered for one in unaudited.values()):
+                return
+            await asyncio.sleep(_PAUSE)
+
+    def _present(self, tables: Sequence[Table]) -> Iterator[tuple[Table, set[str] | str]]:
+        """Yield each table with its current versions, or with the reason why they are unknown."""
+        for table in tables:
+            try:
+                with closing(self._server.connect(table.database)) as connection:
+                    connection.execute(f"SET lock_timeout = '{_PATIENCE}s'")
+                    found = self._versions(connection, table)
+            except IsolangError as error:
+                found = str(error)
+            yield table, found
+
+    def _versions(self, connection: Any, table: Table) -> set[str] | str:
+        import psycopg
+
+        if table.altered:
+            return f"{table.name} was altered before an audit"
+        try:
+            rows = rows_of(connection, table, self._most, whole=False)
+        except psycopg.Error as error:
+            return f"{table.name} cannot be read: {' '.join(str(error).split())}"
+        if rows is None and table.rows_known:
+            return f"{table.name} has more rows than --most-rows"
+        if rows is None:
+            # For a large table, only the rows that the history names are compared.
+            live = self._history.present.live.get(table.name, {})
+            places = [number[number.index("(") :].partition("@")[0] for number in live]
+            rows = connection.execute(
+                f"SELECT t.tableoid::text, t.xmin::text, t.ctid::text, '' FROM {table.where} t "
+                "WHERE t.ctid = ANY (%s::tid[])",
+                (places,),
+            ).fetchall()
+            named = {table.version(oid, xmin, ctid) for oid, xmin, ctid, _ in rows}
+            return named & live.keys()
+        return {table.version(oid, xmin, ctid) for oid, xmin, ctid, _ in rows}
+
+    def _compare(self, table: Table, there: set[str]) -> None:
+        """Note the rows of a table that were written unobserved."""
+        history = self._history
+        history.unaudited.pop(table.name, None)
+        gone, new = history.present.differences(table.name, there)
+        live = history.present.live.get(table.name, {})
+        for number in sorted(gone)[:1]:
+            history.doubtful.setdefault(table.name, f"{table.name}/{live[number]}")
+            history.unseen.note(
+                FOREIGN, f"{table.name}/{live[number]} was changed or deleted", number=len(gone)
+            )
+        for number in sorted(new)[:1]:
+            history.unseen.note(
+                FOREIGN, f"a row of {table.name}, version {number}", number=len(new)
+            )

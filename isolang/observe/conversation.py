@@ -1,0 +1,156 @@
+"""Keeps what both directions of a connection share: its session, and the answers still to come."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from struct import Struct as Format
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct, field
+
+from isolang.observe.catalogue import lookup
+from isolang.observe.executed import ExecutedStatement
+from isolang.observe.predicates import Parameters
+from isolang.observe.rewriting import Prepared, PreparedStatement, ReportedTable
+from isolang.observe.session import Session
+
+I32: Final = Format("!i")
+I16: Final = Format("!h")
+_OWN: Final = b"isolang_catalogue"
+
+
+def message(tag: bytes, body: bytes) -> bytes:
+    """Return a message of the protocol."""
+    return tag + I32.pack(len(body) + 4) + body
+
+
+class NamedStatement(Struct):
+    """A statement that the application has prepared by a name.
+
+    Attributes:
+        statement: the statement; ``None`` if its text does not contain exactly one.
+        types: the numbers of the types of its parameters, as far as they are known.
+    """
+
+    statement: PreparedStatement | None = None
+    types: tuple[int, ...] = ()
+
+
+class Portal(Struct):
+    """A bound statement, and the results that the application has received from it so far."""
+
+    statement: PreparedStatement | None
+    parameters: Parameters
+    rows: int = 0
+    reported: list[tuple[ReportedTable, bytes]] = field(default_factory=list)
+    complete: bool = False
+
+
+class CatalogueQuery(Struct):
+    """A query of the catalogue by the proxy, in the application's connection and transaction.
+
+    Attributes:
+        names: the names of the tables to look up.
+        simple: whether it is one message of the simple protocol.
+        rows: the rows of the result so far.
+        closed: how many of the query's own names the server has closed.
+    """
+
+    names: tuple[str, ...]
+    simple: bool
+    rows: list[bytes] = field(default_factory=list)
+    closed: int = 0
+
+    def messages(self) -> bytes:
+        """Return the messages to send."""
+        query = (
+            "SELECT pg_catalog.json_build_array(pg_catalog.current_setting('transaction_isolation')"
+            ", pg_catalog.current_setting('default_transaction_isolation'), described)::text "
+            f"FROM ({lookup(self.names)}) found(described)"
+        ).encode("utf-8", "surrogateescape")
+        if self.simple:
+            return message(b"Q", query + b"\0")
+        return b"".join((
+            message(b"P", _OWN + b"\0" + query + b"\0\0\0"),
+            message(b"B", b"\0".join((_OWN, _OWN, b"")) + b"\0\0\0\0\0\0"),
+            message(b"E", _OWN + b"\0\0\0\0\0"),
+            message(b"C", b"P" + _OWN + b"\0"),
+            message(b"C", b"S" + _OWN + b"\0"),
+            message(b"H", b""),
+        ))  # fmt: skip
+
+
+class ExpectedAnswer(Struct):
+    """A message from the application to which the server will respond.
+
+    Attributes:
+        kind: the letter of the message; ``L`` is a query of the catalogue by the proxy.
+        prepared: the prepared text of a ``Q`` or ``P``.
+        executed: the executions that the server will complete, in order.
+        at: how many of these executions the server has completed.
+        described: the statement that the server will describe after a ``D``.
+        portal: the portal of an ``E``.
+        query: the query of an ``L``.
+    """
+
+    kind: str
+    prepared: Prepared | None = None
+    executed: Sequence[ExecutedStatement] = ()
+    at: int = 0
+    described: NamedStatement | None = None
+    portal: Portal | None = None
+    query: CatalogueQuery | None = None
+
+    def current(self) -> ExecutedStatement | None:
+        """Return the next execution that the server will complete."""
+        return self.executed[self.at] if self.at < len(self.executed) else None
+
+
+Delay: TypeAlias = Literal["none", "asks", "asked", "audits", "audited"]
+"""Why a message from the application waits, and is handled again later.
+
+It ``asks`` until the result from the catalogue has arrived, or ``audits`` until an audit has ended.
+Then it is handled again as one that has ``asked``, or is ``audited``: it does not wait for the same
+event twice.
+"""
+
+
+class Conversation:
+    """The state that both directions of a connection share.
+
+    Attributes:
+        session: the session, which follows the transactions.
+        expected: the messages to which the server has not responded, in order.
+        status: the server's last status: no transaction (I), an open one (T), or a failed one (E).
+        unclear: whether texts are sent unchanged, because their strings may have another meaning.
+        delay: why the next message from the application waits, or has waited.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.expected: deque[ExpectedAnswer] = deque()
+        self.status = "I"
+        self.unclear = False
+        self.delay: Delay = "none"
+
+    @property
+    def waits(self) -> bool:
+        """Return whether the application's messages wait."""
+        return self.delay in ("asks", "audits")
+
+    def unanswered(self) -> Iterator[ExecutedStatement]:
+        """Yield the executions that the server has not completed, in order."""
+        for one in self.expected:
+            yield from one.executed[one.at :]
+
+    def oldest(self) -> int | None:
+        """Return the position of the connection's first event that has not been written."""
+        tickets = [one.ticket[0] for one in self.unanswered()][:1]
+        begun = self.session.begun()
+        return min([*tickets, *([] if begun is None else [begun])], default=None)
+
+    def resume(self, query: CatalogueQuery) -> None:
+        """Continue with the application's messages, with the result from the catalogue."""
+        self.session.describe(query.rows, query.names)
+        self.delay = "asked"

@@ -1,0 +1,194 @@
+"""Writes transactions as lines of a history, and takes predicate reads out of such lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import compress, count
+from operator import not_
+from pathlib import Path
+from typing import Final
+
+from isolang.observe.edn import column_edn, edn, end_of
+from isolang.observe.seen import ReadRow, ScannedRows, SeenTransaction, WrittenRow
+from isolang.observe.versions import RecordedVersion, RecordedVersions
+from isolang.run.record.lines import ORDERED
+
+TAB: Final = "\t"
+"""The separator of the operations in a line, which contains no other tabs."""
+
+_CALLERS: Final = ", :callers ["
+_STATEMENTS: Final = ", :statements ["
+_VERSIONS: Final = ", :versions ["
+_LEVELS: Final = {"serializable": "ser", "repeatable read": "si", "read committed": "pl-2",
+                  "read uncommitted": "pl-2"}  # fmt: skip
+
+
+class HistoryLines:
+    """The file of a history.
+
+    Attributes:
+        written: the number of transactions in the file.
+    """
+
+    def __init__(self, path: Path, versions: RecordedVersions, *, states_versions: bool) -> None:
+        """Create the file.
+
+        Args:
+            path: the file.
+            versions: the versions whose writers are known.
+            states_versions: whether operations state the number of their version.
+        """
+        self._file = path.open("xb", buffering=1 << 20)
+        self._versions = versions
+        self._line = count()
+        self._states_versions = states_versions
+        self.written = 0
+        if states_versions:
+            self._file.write(ORDERED)
+
+    def begin(self, one: SeenTransaction) -> None:
+        """Write the line of a transaction's begin, with what it writes."""
+        planned: list[tuple[str, int | None]] = []
+        for operation in one.operations:
+            if isinstance(operation, WrittenRow):
+                planned += self._written(operation)
+        one.planned = planned
+        more = f", :level {edn(_LEVELS[one.level])}" if one.level in _LEVELS else ""
+        if one.labels:
+            named = " ".join(edn(name) for name in one.labels)
+            more += f", :label {named if len(one.labels) == 1 else '[' + named + ']'}"
+        value = TAB.join(text for text, _ in planned)
+        self.write(one.process, "invoke", one.began, "txn", f"[{value}]", more)
+
+    def _written(self, write: WrittenRow) -> list[tuple[str, int | None]]:
+        """Return the operations of a write with their versions, and remember the new version.
+
+        SOUND BECAUSE: in the history, a key has a version for each write of its row, and each write
+        states the version that it replaced. Therefore, the versions of a row have one order. The
+        number of a version whose transaction was aborted is also the number of a later version.
+        """
+        table, new, old = write.table, write.version, write.old
+        moved = old is not None and new is not None and old.key != new.key
+        made = self._versions.written(write)
+        reported = []
+        if old is not None and (moved or made is None):
+            replaced = self._versions.find(table, old, write.shown, writes=True)
+            # A row whose previous version was not seen is a different row in the history.
+            key = self._versions.new_key(table, old.key) if replaced is None else replaced.key
+            reported.append((f"[:delete {key}]", 1 if replaced is None else replaced.next_rank()))
+        if made is not None:
+            word = "insert" if write.inserts or moved else "w"
+            reported.append((f"[:{word} {made.key} {made.row}]", made.rank))
+        return reported
+
+    def end(self, one: SeenTransaction) -> None:
+        """Write the line of a transaction's end, with what it read and wrote."""
+        planned = iter(one.planned)
+        reported: list[tuple[str, int | None]] = []
+        shown: list[str] = []
+        statements: list[str] = []
+        for operation in one.operations:
+            lines: list[tuple[str, int | None]]
+            if isinstance(operation, WrittenRow):
+                moved = operation.old is not None and operation.version is not None
+                twice = moved and operation.old.key != operation.version.key  # type: ignore[union-attr]
+                lines = [next(planned) for _ in range(1 + twice)]
+            elif isinstance(operation, ReadRow):
+                known = self._versions.find(operation.table, operation.version, operation.shown)
+                lines = [] if known is None else [_read(known)]
+            else:
+                lines = self._scanned(operation)
+            reported += lines
+            shown += [operation.shown] * len(lines)
+            statements += [operation.statement] * len(lines)
+        error = f", :error {edn(one.error)}" if one.error else ""
+        callers = f"{_CALLERS}{TAB.join(map(edn, shown))}]" if reported else ""
+        noted = f"{_STATEMENTS}{TAB.join(map(edn, statements))}]" if reported else ""
+        value = f"[{TAB.join(text for text, _ in reported)}]"
+        # If the outcome is not :ok, the operations are those of the invocation.
+        stated = reported if one.outcome == "ok" else one.planned
+        numbers = TAB.join("nil" if n is None else str(n) for _, n in stated)
+        versions = f"{_VERSIONS}{numbers}]" if self._states_versions and stated else ""
+        more = versions + callers + noted + error
+        self.write(one.process, one.outcome or "info", one.ended, "txn", value, more)
+        self.written += 1
+
+    def _scanned(self, scan: ScannedRows) -> list[tuple[str, int | None]]:
+        rows = [self._versions.find(scan.table, one, scan.shown) for one in scan.rows]
+        known = [one for one in rows if one is not None]
+        if len(known) < len(rows):
+            return [*map(_read, known)]
+        where = scan.where
+        last: list[RecordedVersion] = []
+        if scan.order is not None:
+            column, descends = scan.order
+            values = [one.columns[column] for one in known]
+            end = min(values) if descends else max(values)
+            last = [one for one in known if one.columns[column] == end]
+            known = [one for one in known if one.columns[column] != end]
+            where = f"[:and {where} [:{'>' if descends else '<'} {column_edn(column)} {edn(end)}]]"
+        found = " ".join(f"{one.key} {one.row}" for one in known)
+        predicate = f"{{:table {edn(scan.table.name)} :where {where}}}"
+        # Checks judge the rows of a predicate read by their values.
+        return [(f"[:rp {predicate} {{{found}}}]", None), *map(_read, last)]
+
+    def write(  # noqa: PLR0917 - the parts of a line
+        self, process: int, kind: str, when: int, what: str, value: str, more: str = ""
+    ) -> None:
+        """Write a line."""
+        self._file.write(
+            f"{{:index {next(self._line)}, :type :{kind}, :process {process}, :time {when}, "
+            f":f :{what}, :value {value}{more}}}\n".encode(errors="backslashreplace")
+        )
+
+    def flush(self) -> None:
+        """Make the lines visible to others."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _read(one: RecordedVersion) -> tuple[str, int | None]:
+    """Return the read of a version in EDN, with the number of the version."""
+    return f"[:r {one.key} {one.row}]", one.rank
+
+
+def without_scans(path: Path, tables: Mapping[str, str], into: Path) -> Iterator[str]:
+    """Write a history without the predicate reads of some tables.
+
+    Yields:
+        The statement of each removed predicate read.
+    """
+    heads = tuple(f"[:rp {{:table {edn(name)} :where " for name in tables)
+    with path.open(encoding="utf-8") as lines, into.open("x", encoding="utf-8") as out:
+        for line in lines:
+            changed = line
+            if "[:rp " in line and heads:
+                head, value, rest = _cut(line, ":value [")
+                operations = value.split(TAB)
+                keep = [not one.startswith(heads) for one in operations]
+                if not all(keep):
+                    made = [head, TAB.join(compress(operations, keep))]
+                    for begin in (_VERSIONS, _CALLERS, _STATEMENTS):
+                        if not rest.startswith(f"]{begin}"):
+                            continue
+                        frame, inside, rest = _cut(rest, begin)
+                        texts = inside.split(TAB)
+                        if begin == _CALLERS:
+                            yield from compress(texts, map(not_, keep))
+                        # If the outcome is not :ok, the versions are those of the invocation, which
+                        # has no reads.
+                        if begin != _VERSIONS or ":type :ok" in head:
+                            texts = list(compress(texts, keep))
+                        made += [frame, TAB.join(texts)]
+                    changed = "".join([*made, rest])
+            out.write(changed)
+
+
+def _cut(line: str, begin: str) -> tuple[str, str, str]:
+    """Split a line into the parts before, inside and after the brackets of a vector."""
+    at = line.index(begin) + len(begin)
+    end = end_of(line, at - 1)
+    return line[:at], line[at : end - 1], line[end - 1 :]

@@ -1,0 +1,204 @@
+"""Connects applications to their server, and forwards messages in both directions."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final
+
+from isolang.errors import IsolangError
+from isolang.observe.address import ServerAddress
+from isolang.observe.wire import Wire
+
+_PACE: Final = 0.2  # seconds between two regular tasks, such as to write the history
+_LIMIT: Final = 1 << 20  # bytes from an application that may wait while the catalogue is queried
+
+Send = Callable[[bytes], None]
+
+
+class Listener:
+    """A proxy before one server, in a thread of its own.
+
+    Attributes:
+        port: the port at which the proxy listens.
+        clients: the connections of applications.
+    """
+
+    def __init__(
+        self,
+        server: ServerAddress,
+        wire: Callable[[Send, Send], Wire],
+        regularly: Callable[[], Awaitable[None]],
+    ) -> None:
+        """Choose what happens with messages.
+
+        Args:
+            server: the address of the server.
+            wire: a function that makes the wire of a connection, of two functions that send bytes
+                to the application and to the server.
+            regularly: what to do several times in a second.
+        """
+        self.server, self.wire, self._regularly = server, wire, regularly
+        self.port = 0
+        self.clients: set[_Client] = set()
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop
+        self._ended: asyncio.Event
+
+    def start(self, host: str, port: int) -> None:
+        """Begin to listen; port 0 is any free one.
+
+        Raises:
+            IsolangError: the port cannot be used.
+        """
+        ready = threading.Event()
+        failures: list[OSError] = []
+
+        def serve() -> None:
+            try:
+                asyncio.run(self._listen(host, port, ready))
+            except OSError as error:
+                failures.append(error)
+                ready.set()
+
+        self._thread = threading.Thread(target=serve, daemon=True)
+        self._thread.start()
+        ready.wait()
+        if failures:
+            raise IsolangError(
+                f"observe: cannot listen at {host}:{port} (got {failures[0]}); "
+                "hint: --listen HOST:PORT of a free port"
+            )
+
+    def stop(self) -> None:
+        """End all connections."""
+        if self._thread is not None and self.port:
+            self._loop.call_soon_threadsafe(self._ended.set)
+            self._thread.join()
+
+    async def _listen(self, host: str, port: int, ready: threading.Event) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._ended = asyncio.Event()
+        server = await self._loop.create_server(lambda: _Client(self), host, port)
+        self.port = server.sockets[0].getsockname()[1]
+        ready.set()
+        while not self._ended.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), _PACE)
+            await self._regularly()
+        server.close()
+        for client in tuple(self.clients):
+            client.abort()
+        await asyncio.sleep(0)
+
+
+class _Client(asyncio.Protocol):
+    """The connection of an application."""
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self.wire = listener.wire(self._send, self._pass)
+        self.transport: Any = None
+        self._server: _Server | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+        _no_delay(transport)
+        self._listener.clients.add(self)
+        transport.pause_reading()
+        self._reaching = asyncio.get_running_loop().create_task(self._reach())
+
+    async def _reach(self) -> None:
+        """Connect to the server, and start to forward messages."""
+        try:
+            self._server = await self._listener.server.reach(lambda: _Server(self))
+        except (OSError, TimeoutError) as error:
+            self._refuse(str(error))
+            return
+        self.transport.resume_reading()
+
+    def _refuse(self, why: str) -> None:
+        """Tell the application that the server cannot be reached."""
+        text = f"isocheck observe cannot reach the server: {why}".encode()
+        body = b"SFATAL\0VFATAL\0C08001\0M" + text + b"\0\0"
+        self.transport.write(b"E" + (len(body) + 4).to_bytes(4, "big") + body)
+        self.transport.close()
+
+    def _send(self, data: bytes) -> None:
+        self.transport.write(data)
+
+    def _pass(self, data: bytes) -> None:
+        if self._server is not None:
+            self._server.transport.write(data)
+
+    def data_received(self, data: bytes) -> None:
+        self.wire.from_client(data)
+        if self.wire.waiting_bytes() > _LIMIT:
+            self.transport.pause_reading()
+
+    def pause_writing(self) -> None:
+        if self._server is not None:
+            self._server.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self._server is not None and not self._server.transport.is_closing():
+            self._server.transport.resume_reading()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._server is None:
+            self.ended()
+        elif not self._server.transport.is_closing():
+            self._server.transport.close()
+
+    def abort(self) -> None:
+        """Close both connections at once."""
+        self.ended()
+        self.transport.abort()
+        if self._server is not None:
+            self._server.transport.abort()
+
+    def ended(self) -> None:
+        """Note that nothing more will come from the server."""
+        if not self.wire.cancels:
+            self.wire.lost()
+        self._listener.clients.discard(self)
+
+
+class _Server(asyncio.Protocol):
+    """The connection to the server on behalf of an application."""
+
+    def __init__(self, client: _Client) -> None:
+        self._client = client
+        self.transport: Any = None
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._client.wire.from_server(data)
+        if self._client.wire.broken:
+            self._client.abort()
+            return
+        if not self._client.wire.waits and not self._client.transport.is_closing():
+            self._client.transport.resume_reading()
+
+    def pause_writing(self) -> None:
+        self._client.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        if not self._client.transport.is_closing():
+            self._client.transport.resume_reading()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._client.ended()
+        if not self._client.transport.is_closing():
+            self._client.transport.close()
+
+
+def _no_delay(transport: Any) -> None:
+    one = transport.get_extra_info("socket")
+    if one is not None and one.family != socket.AF_UNIX:
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

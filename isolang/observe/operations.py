@@ -1,0 +1,303 @@
+"""Derives what one statement read and wrote from the rows that the server returned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from isolang.observe.catalogue import Table, exact_json
+from isolang.observe.edn import predicate_edn
+from isolang.observe.executed import (
+    ExecutedStatement,
+    joined_by_key,
+    limit_reached,
+    predicate_of,
+    predicate_of_block,
+)
+from isolang.observe.observation import Observation
+from isolang.observe.plan import JOINS, named
+from isolang.observe.predicates import Predicate
+from isolang.observe.rewriting import ReportedTable, keeps_key
+from isolang.observe.seen import RowVersion, ScannedRows, SeenTransaction, WrittenRow
+from isolang.observe.unseen import (
+    ALTERED,
+    CONDITIONS,
+    KEY_TYPE,
+    LARGE,
+    LIMITED,
+    NO_KEY,
+    NO_ROW,
+    OLD_SERVER,
+    OTHER_TABLE,
+    PARTITIONED,
+    PRIVILEGE,
+)
+
+# The kinds of unseen writes that depend on the table into which an INSERT inserts.
+_OF_TABLES: Final = frozenset({NO_KEY, KEY_TYPE, PRIVILEGE, PARTITIONED})
+_SHOWN: Final = 100  # the largest number of characters of a statement in the history
+
+
+class StatementOperations:
+    """The operations of one executed statement, which become those of its transaction."""
+
+    def __init__(
+        self, observation: Observation, transaction: SeenTransaction, done: ExecutedStatement
+    ) -> None:
+        self._observation, self._transaction, self._done = observation, transaction, done
+        self._statement = done.statement
+        shown = " ".join(done.statement.text.split())
+        self._shown = shown if len(shown) <= _SHOWN else shown[: _SHOWN - 1] + "…"
+
+    def record_rows(self) -> None:
+        """Note the rows that the application has received so far."""
+        for reported, text in self._done.reported:
+            self._read(reported.table, self._versions(reported, text))
+
+    def record(self) -> None:
+        """Note what the statement read and wrote, and count what cannot be seen."""
+        statement = self._statement
+        self._count()
+        tables = [reported.table for reported in statement.reported]
+        tables += [block.reported.table for block in statement.blocks]
+        if any(table.altered for table in tables):
+            self._note(ALTERED)
+        elif statement.plan.kind == "select":
+            if statement.reported:
+                self._selected()
+            if statement.blocks:
+                self._blocks()
+        elif statement.reported:
+            self._written()
+
+    # --- what several of them do ---
+
+    def _note(self, kind: str, table: str = "") -> None:
+        """Count a read or write of the statement that cannot be seen."""
+        self._observation.history.unseen.note(kind, self._statement.text, table=table)
+
+    def _count(self) -> None:
+        """Count the reads and writes of the statement that its form hides."""
+        made = self._statement.plan
+        tables = [named(one)[-1] for one in made.tables]
+        if made.kind != "insert":
+            self._observation.history.unseen.read.update(tables)
+        for what in self._statement.unseen:
+            adds = made.kind == "insert" and what in _OF_TABLES
+            self._note(what, table=tables[0] if adds else "")
+
+    def _read(self, table: Table, rows: Sequence[RowVersion]) -> None:
+        """Note rows that were read."""
+        for version in rows:
+            self._transaction.read(table, version, self._shown)
+
+    def _is_large(self, rows: Sequence[RowVersion]) -> bool:
+        """Return whether there are more rows than a predicate read may have, and count that."""
+        if len(rows) <= self._observation.most_rows:
+            return False
+        self._note(LARGE)
+        return True
+
+    def _is_committed(self) -> bool:
+        """Return whether each statement of the transaction has a separate snapshot."""
+        return self._transaction.level in ("read committed", "read uncommitted")
+
+    # --- SELECT ---
+
+    def _selected(self) -> None:
+        """Note the rows of the tables of a SELECT."""
+        statement = self._statement
+        sources = [one.source for one in statement.reported]
+        found: dict[str, list[RowVersion]] = {one.alias: [] for one in sources}
+        for reported, text in self._done.reported:
+            if any(reported is other for other in statement.reported):
+                found[reported.source.alias] += self._versions(reported, text)
+        whole = len(sources) == len(statement.plan.sources)
+        first, rows = statement.reported[0].table, _distinct(found[sources[0].alias])
+        if whole and len(sources) == 1:
+            self._conclude(first, rows, statement.plan.partial)
+            return
+        # SOUND BECAUSE: if there are subqueries, functions, HAVING or DISTINCT ON, the joins are
+        # not the only reason why rows are not returned.
+        only = statement.plan.partial == JOINS
+        joined = (
+            whole
+            and only
+            and all(
+                joined_by_key(statement.part, other.source, other.table)
+                for other in statement.reported[1:]
+            )
+        )
+        for reported in statement.reported[joined:]:
+            versions = found[reported.source.alias]
+            if not self._is_large(versions):
+                self._read(reported.table, _distinct(versions))
+        if not joined or any(len(one) != self._done.rows for one in found.values()):
+            # If LEFT JOIN finds no row, the statement has read that a row is missing.
+            self._note(CONDITIONS)
+        if joined:
+            outer = all(source.join == "left" for source in sources[1:])
+            self._conclude(first, rows, "" if outer else JOINS)
+
+    def _blocks(self) -> None:
+        """Note which rows the query blocks of a SELECT found, and which rows they did not find."""
+        done = self._done
+        if limit_reached(done):  # the statement itself may have read fewer rows
+            self._note(LIMITED)
+            return
+        by_block = {id(reported): found for reported, found in done.reported}
+        for block in self._statement.blocks:
+            reported = block.reported
+            rows = self._versions(reported, by_block.get(id(reported), b"null"))
+            if self._is_large(rows):
+                continue
+            kind, predicate = predicate_of_block(done, block, len(rows))
+            if kind:
+                self._note(kind)
+            if predicate:
+                self._scan(reported.table, rows, predicate)
+            else:
+                self._read(reported.table, rows)
+
+    # --- INSERT, UPDATE and DELETE ---
+
+    def _written(self) -> None:
+        """Note the rows that a statement wrote, with those that it found for that."""
+        one, made = self._transaction, self._statement.plan
+        (reported,) = self._statement.reported
+        table = reported.table
+        modern, lost = self._observation.database.modern, False
+        writes: list[WrittenRow] = []
+        olds: list[RowVersion] = []
+        for _, text in self._done.reported:
+            (number, old_oid, old_xmin, old_ctid, old_key,
+             new_oid, new_xmin, new_ctid, new_key, whole, *before) = exact_json(text)  # fmt: skip
+            one.number = int(number) % 2**32
+            old = new = None
+            if before and before[0] and len(before[0]) == 1:
+                old = self._version_of(table, *before[0][0])
+            if old_oid is not None:
+                old = self._version_of(table, old_oid, old_xmin, old_ctid, old_key)
+            if new_oid is not None:
+                new = self._version_of(table, new_oid, new_xmin, new_ctid, new_key)
+            if old is None and new is None:
+                continue
+            if old is not None:
+                olds.append(old)
+            row = None if whole is None else table.row(whole)
+            unknown = old is None and not modern and (made.kind == "update" or made.upserts)
+            lost = lost or unknown
+            writes.append(
+                WrittenRow(
+                    table, new, row, old, self._shown, inserts=old is None and not unknown,
+                    statement=one.statement, same_key=unknown and keeps_key(made, table),
+                )
+            )  # fmt: skip
+        if lost:
+            self._lost_order(table, writes)
+        if made.kind == "insert":
+            if made.proposed >= 0 and len(writes) != made.proposed:
+                self._note(NO_ROW)
+            self._read(table, olds)  # ON CONFLICT DO UPDATE
+        elif not lost:
+            self._conclude(table, olds, made.partial)
+        for write in writes:
+            one.write(write)
+
+    def _lost_order(self, table: Table, writes: Sequence[WrittenRow]) -> None:
+        """Note a write of rows whose replaced versions an old server does not return."""
+        history, made = self._observation.history, self._statement.plan
+        history.doubtful.setdefault(table.name, table.name)
+        history.unordered.add(table.name)
+        kind = ""
+        predicate: Predicate = ""
+        if made.kind == "update":
+            kind, predicate, _ = predicate_of(
+                self._done, table, len(writes), made.partial, committed=self._is_committed()
+            )
+        if kind:
+            self._note(kind)
+        moves = any(not write.same_key for write in writes)
+        if predicate or made.upserts or moves or self._depends_on_rows(table):
+            self._note(OLD_SERVER)
+
+    # --- conditions ---
+
+    def _conclude(self, table: Table, rows: Sequence[RowVersion], partial: str) -> None:
+        """Note which rows a statement on one table found, and which its condition did not find.
+
+        Args:
+            table: the table.
+            rows: what it found.
+            partial: why the condition does not decide alone which rows it finds; empty if it does.
+        """
+        if self._is_large(rows):
+            return
+        kind, predicate, order = predicate_of(
+            self._done, table, len(rows), partial, committed=self._is_committed()
+        )
+        if predicate:
+            self._scan(table, rows, predicate, order)
+            return
+        if kind:
+            self._note(kind)
+        # SOUND BECAUSE: the old version of a row counts as read only if the statement's effect
+        # depends on more than the key of that version. Otherwise, a lost update would be reported
+        # as a fractured read.
+        if self._statement.plan.kind == "select" or self._depends_on_rows(table):
+            self._read(table, rows)
+
+    def _depends_on_rows(self, table: Table) -> bool:
+        """Return whether the effect of a write depends on more of its rows than their keys."""
+        condition = self._statement.condition
+        key_only = not condition.why and condition.columns <= set(table.key)
+        return self._statement.plan.computes or not key_only
+
+    def _scan(
+        self,
+        table: Table,
+        rows: Sequence[RowVersion],
+        predicate: Predicate,
+        order: tuple[str, bool] | None = None,
+    ) -> None:
+        """Note the rows that were found, and that no other rows matched."""
+        one = self._transaction
+        where = predicate_edn(predicate)
+        one.operations.append(
+            ScannedRows(table, where, tuple(rows), self._shown, order, one.statement)
+        )
+        for version in rows:
+            one.seen.add((table.name, version.number))
+
+    # --- versions of rows ---
+
+    def _versions(self, reported: ReportedTable, text: bytes) -> list[RowVersion]:
+        """Return the versions of rows in a column that a SELECT reports."""
+        if reported.source.how == "all":
+            members = json.loads(text) or ()
+            return [v for member in members if (v := self._version(reported, member)) is not None]
+        version = self._version(reported, text.decode())
+        return [] if version is None else [version]
+
+    def _version(self, reported: ReportedTable, text: str) -> RowVersion | None:
+        oid, _, rest = text.partition(" ")
+        if not oid.isdigit():
+            return None  # an outer join found no row of the table
+        xmin, ctid, key = rest.split(" ", 2)
+        return self._version_of(reported.table, oid, xmin, ctid, exact_json(key))
+
+    def _version_of(
+        self, table: Table, oid: str, xmin: str, ctid: str, key: Sequence[Any]
+    ) -> RowVersion | None:
+        """Return the version of a row; ``None`` if it is of another table of the same name."""
+        if not table.partitioned and int(oid) != table.oid:
+            self._observation.history.unseen.note(OTHER_TABLE, table.name)
+            self._observation.epoch += 1
+            return None
+        return RowVersion.of(table, oid, xmin, ctid, key)
+
+
+def _distinct(versions: Sequence[RowVersion]) -> list[RowVersion]:
+    """Return the versions without repetitions, because a join may return a row several times."""
+    return list({version.number: version for version in versions}.values())

@@ -1,0 +1,49 @@
+"""Tracks the last version of each row, for audits."""
+
+from __future__ import annotations
+
+from isolang.observe.seen import Outcome, RowVersion, WrittenRow
+
+
+class PresentRows:
+    """The versions of rows that the database should have now, by table.
+
+    Attributes:
+        live: for each table, maps the last version of each row to the text of the row's key.
+    """
+
+    def __init__(self) -> None:
+        self.live: dict[str, dict[str, str]] = {}
+        self._replaced: dict[str, set[str]] = {}  # before the end of their writers was seen
+        self._perhaps: dict[str, set[str]] = {}  # of transactions of unknown outcome
+
+    def appeared(self, table: str, version: RowVersion) -> None:
+        """Note that a version is in the database, unless it has already been replaced."""
+        replaced = self._replaced.setdefault(table, set())
+        if version.number in replaced:
+            replaced.discard(version.number)
+        else:
+            self.live.setdefault(table, {})[version.number] = version.key
+
+    def ended(self, outcome: Outcome, write: WrittenRow) -> None:
+        """Note a write of a transaction that has ended."""
+        table, new, old = write.table.name, write.version, write.old
+        if outcome == "info":
+            named = {version.number for version in (new, old) if version is not None}
+            self._perhaps.setdefault(table, set()).update(named)
+        elif outcome == "ok":
+            if new is not None:
+                self.appeared(table, new)
+            if old is not None and self.live.setdefault(table, {}).pop(old.number, None) is None:
+                self._replaced.setdefault(table, set()).add(old.number)
+
+    def differences(self, table: str, there: set[str]) -> tuple[set[str], set[str]]:
+        """Return the versions that the database lacks, and the versions that the history lacks.
+
+        Args:
+            table: the name of the table in the history.
+            there: the versions that the database has.
+        """
+        live = self.live.get(table, {}).keys()
+        perhaps = self._perhaps.get(table, set())
+        return set(live - there - perhaps), set(there - live - perhaps)

@@ -1,0 +1,188 @@
+"""Rewrites the messages of an application on the way to its server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from isolang.observe.conversation import (
+    I16,
+    I32,
+    CatalogueQuery,
+    Conversation,
+    ExpectedAnswer,
+    NamedStatement,
+    Portal,
+    message,
+)
+from isolang.observe.executed import ExecutedStatement
+from isolang.observe.predicates import Parameters
+from isolang.observe.rewriting import Prepared
+from isolang.observe.unseen import CALLED_BY_PROTOCOL
+
+_u32, _u16 = I32.unpack_from, I16.unpack_from
+
+
+class WaitsError(Exception):
+    """A message from the application must wait, and be handled again later.
+
+    Attributes:
+        instead: the messages to send now.
+    """
+
+    def __init__(self, instead: bytes = b"") -> None:
+        super().__init__(instead)
+        self.instead = instead
+
+
+class Requests:
+    """The messages of an application, with the statements that it has prepared and bound."""
+
+    def __init__(self, shared: Conversation, resume: Callable[[], None]) -> None:
+        """Begin without statements.
+
+        Args:
+            shared: what both directions of the connection share.
+            resume: a function that handles the message again which waited for an audit.
+        """
+        self._shared, self._resume = shared, resume
+        self._session = shared.session
+        self._history = shared.session.observation.history
+        self._expected = shared.expected
+        self._named: dict[bytes, NamedStatement] = {}
+        self._portals: dict[bytes, Portal] = {}
+
+    def rewrite(self, tag: int, buffer: bytes, at: int, end: int) -> bytes | None:
+        """Return the message to send instead; ``None`` to send it unchanged.
+
+        Raises:
+            WaitsError: the message must wait.
+        """
+        body = buffer[at:end]
+        if tag == 0x51:
+            return self._query(body)
+        if tag == 0x50:
+            return self._parse(body)
+        if tag == 0x42:
+            return self._bind(body)
+        if tag == 0x45:
+            return self._execute(body)
+        if tag == 0x44:
+            self._describe(body[:1], body[1:-1])
+        elif tag == 0x43:
+            if body[:1] == b"S":
+                self._named.pop(body[1:-1], None)
+            self._expected.append(ExpectedAnswer("C"))
+        elif tag == 0x53:
+            self._expected.append(ExpectedAnswer("S"))
+        elif tag == 0x46:
+            self._session.unclear(CALLED_BY_PROTOCOL)
+            self._expected.append(ExpectedAnswer("F"))
+        return None
+
+    def _prepare(self, raw: bytes, *, simple: bool) -> Prepared:
+        """Return a prepared text.
+
+        Raises:
+            WaitsError: the catalogue must be queried, or an audit is necessary, first.
+        """
+        shared, text = self._shared, raw.decode("utf-8", "surrogateescape")
+        batch = bool(self._expected) and self._expected[-1].kind not in ("Q", "S", "F")
+        delay, shared.delay = shared.delay, "none"
+        if shared.unclear:
+            return Prepared(sent=text)
+        may_ask = delay != "asked" and shared.status != "E" and not (simple and batch)
+        made = self._session.prepare(text, may_ask=may_ask)
+        if made.asks:
+            query = CatalogueQuery(made.asks, simple)
+            self._expected.append(ExpectedAnswer("L", query=query))
+            shared.delay = "asks"
+            raise WaitsError(query.messages())
+        audit = self._session.observation.audit
+        changes = any(one.plan.kind in ("ddl", "truncate") for one in made.statements)
+        if changes and audit is not None and self._history.unaudited and delay != "audited":
+            shared.delay = "audits"
+            audit(self._audited)
+            raise WaitsError
+        return made
+
+    def _audited(self) -> None:
+        """Continue after an audit."""
+        self._shared.delay = "audited"
+        self._resume()
+
+    def _query(self, body: bytes) -> bytes | None:
+        made = self._prepare(body[:-1], simple=True)
+        ticket = self._history.ticket()
+        executed = [ExecutedStatement(statement=one, ticket=ticket) for one in made.statements]
+        self._expected.append(ExpectedAnswer("Q", prepared=made, executed=executed))
+        sent = made.sent.encode("utf-8", "surrogateescape")
+        return None if sent == body[:-1] else message(b"Q", sent + b"\0")
+
+    def _parse(self, body: bytes) -> bytes | None:
+        name, rest = body.split(b"\0", 1)
+        raw, types = rest.split(b"\0", 1)
+        made = self._prepare(raw, simple=False)
+        statement = made.statements[0] if len(made.statements) == 1 else None
+        self._named[name] = NamedStatement(statement, types_of(types, 0))
+        self._expected.append(ExpectedAnswer("P", prepared=made))
+        sent = made.sent.encode("utf-8", "surrogateescape")
+        return None if sent == raw else message(b"P", name + b"\0" + sent + b"\0" + types)
+
+    def _describe(self, kind: bytes, name: bytes) -> None:
+        if kind == b"S":
+            described = self._named.setdefault(name, NamedStatement())
+        else:
+            portal = self._portals.get(name)
+            described = NamedStatement(portal.statement if portal else None)
+        self._expected.append(ExpectedAnswer("D", described=described))
+
+    def _bind(self, body: bytes) -> bytes | None:
+        portal, rest = body.split(b"\0", 1)
+        name, rest = rest.split(b"\0", 1)
+        named = self._named.get(name) or NamedStatement()
+        statement = named.statement
+        (count,) = _u16(rest)
+        formats = [_u16(rest, 2 + 2 * n)[0] for n in range(count)]
+        at = 2 + 2 * count
+        (number,) = _u16(rest, at)
+        at += 2
+        values: list[str | bytes | None] = []
+        for n in range(number):
+            (size,) = _u32(rest, at)
+            at += 4
+            if size < 0:
+                values.append(None)
+                continue
+            raw = rest[at : at + size]
+            at += size
+            is_binary = formats[n] if count > 1 else formats[0] if count else 0
+            values.append(raw if is_binary else raw.decode("utf-8", "surrogateescape"))
+        self._portals[portal] = Portal(statement, Parameters(values, named.types))
+        self._expected.append(ExpectedAnswer("B"))
+        (results,) = _u16(rest, at)
+        if statement is not None and statement.added and results > 1 and not statement.hidden:
+            more = statement.added
+            changed = rest[:at] + I16.pack(results + more) + rest[at + 2 :] + b"\0\0" * more
+            return message(b"B", portal + b"\0" + name + b"\0" + changed)
+        return None
+
+    def _execute(self, body: bytes) -> bytes | None:
+        name, rest = body.split(b"\0", 1)
+        portal = self._portals.get(name)
+        if portal is None or portal.statement is None or portal.complete:
+            self._expected.append(ExpectedAnswer("E", portal=portal))
+            return None
+        done = ExecutedStatement(
+            statement=portal.statement, ticket=self._history.ticket(), parameters=portal.parameters
+        )
+        self._expected.append(ExpectedAnswer("E", portal=portal, executed=(done,)))
+        if portal.statement.hidden and rest != b"\0\0\0\0":
+            # With a limit, the portal could be suspended at rows that the application must not get.
+            return message(b"E", name + b"\0\0\0\0\0")
+        return None
+
+
+def types_of(buffer: bytes, at: int) -> tuple[int, ...]:
+    """Return the numbers of types that a message has at a position."""
+    (number,) = _u16(buffer, at)
+    return tuple(_u32(buffer, at + 2 + 4 * n)[0] & 0xFFFFFFFF for n in range(number))

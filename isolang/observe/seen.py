@@ -1,0 +1,182 @@
+"""Holds what sessions saw: versions of rows, and transactions that read and wrote them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct, field
+
+from isolang.history.statements import Lock, SentStatement
+from isolang.observe.catalogue import Table
+
+Outcome: TypeAlias = Literal["ok", "fail", "info"]
+
+
+class RowVersion(Struct, frozen=True):
+    """A version of a row, as the database names it.
+
+    Attributes:
+        key: the text of the primary key.
+        number: the ``xmin`` and the ``ctid`` of the version, such as ``745(0,3)``.
+        values: the values of the primary key's columns, if they may be needed.
+    """
+
+    key: str
+    number: str
+    values: tuple[Any, ...] = ()
+
+    @classmethod
+    def of(cls, table: Table, oid: str, xmin: str, ctid: str, key: Sequence[Any]) -> RowVersion:
+        """Return the version of a row that the server describes, with the values of its key."""
+        return cls(table.key_text(key), table.version(oid, xmin, ctid), tuple(key))
+
+
+class ReadRow(Struct, frozen=True):
+    """A row that was read.
+
+    Attributes:
+        statement: the statement that read it, as the history names it; empty if unknown.
+    """
+
+    table: Table
+    version: RowVersion
+    shown: str
+    statement: str = ""
+
+
+class ScannedRows(Struct, frozen=True):
+    """A predicate read: the rows that a condition found, and no others.
+
+    Attributes:
+        where: the predicate, in EDN.
+        order: the column by which LIMIT chose the rows, and whether the order descends. All rows
+            before the last returned row were returned, but perhaps not all rows that equal it in
+            this column. ``None`` if no LIMIT applied.
+        statement: the statement that read the rows, as the history names it.
+    """
+
+    table: Table
+    where: str
+    rows: tuple[RowVersion, ...]
+    shown: str
+    order: tuple[str, bool] | None = None
+    statement: str = ""
+
+
+class WrittenRow(Struct, frozen=True):
+    """A version that was written.
+
+    Attributes:
+        row: the values of the version's columns; ``None`` for a deletion.
+        old: the version that it replaced; ``None`` for an INSERT, or if it is not known.
+        inserts: whether the row did not exist before.
+        same_key: whether the replaced version, which is not known, had the same key.
+        statement: the statement that wrote it, as the history names it.
+    """
+
+    table: Table
+    version: RowVersion | None
+    row: Mapping[str, Any] | None
+    old: RowVersion | None
+    shown: str
+    inserts: bool = False
+    statement: str = ""
+    same_key: bool = False
+
+
+Observed: TypeAlias = ReadRow | ScannedRows | WrittenRow
+
+
+class SeenTransaction(Struct, kw_only=True):
+    """A transaction of a session.
+
+    Attributes:
+        process: the number of the session in the history.
+        begin: the position of the transaction's first event.
+        began: the time of the transaction's first event.
+        level: the isolation level, in PostgreSQL's words.
+        labels: the names that the application gave the transaction.
+        operations: what the transaction read and wrote.
+        sent: how many statements were executed.
+        statement: the current statement, as the history names it; empty if it is not complete.
+        cut: the SELECTs whose rows the application has not all requested yet.
+        number: the database's number for the transaction, modulo 2**32; 0 if it is not known.
+        unclear: whether the transaction may have written something that was not seen.
+        outcome: how the transaction ended; ``None`` before its end.
+        end: the position of the transaction's last event.
+        error: the message of the error that ended it.
+    """
+
+    process: int
+    begin: int
+    began: int
+    implicit: bool = False
+    level: str = ""
+    labels: tuple[str, ...] = ()
+    operations: list[Observed] = field(default_factory=list)
+    sent: int = 0
+    statement: str = ""
+    savepoints: list[tuple[str, int]] = field(default_factory=list)
+    own: dict[tuple[str, str], str] = field(default_factory=dict)
+    seen: set[tuple[str, str]] = field(default_factory=set)
+    failed: bool = False
+    altered: bool = False
+    cut: dict[int, Any] = field(default_factory=dict)
+    number: int = 0
+    unclear: bool = False
+    outcome: Outcome | None = None
+    end: int = -1
+    ended: int = 0
+    error: str = ""
+    planned: list[tuple[str, int | None]] = field(default_factory=list)
+
+    def read(self, table: Table, version: RowVersion, shown: str) -> None:
+        """Note that a row was read, unless the transaction has already read the same version."""
+        one = table.name, version.number
+        if one not in self.seen:
+            self.seen.add(one)
+            self.operations.append(ReadRow(table, version, shown, self.statement))
+
+    def write(self, operation: WrittenRow) -> None:
+        """Note a write."""
+        self.operations.append(operation)
+        if operation.version is not None:
+            self.seen.discard((operation.table.name, operation.version.number))
+
+    def versions(self) -> Iterator[tuple[Table, RowVersion]]:
+        """Yield the versions of rows that the transaction read, replaced or wrote."""
+        for one in self.operations:
+            found: Sequence[RowVersion | None]
+            if isinstance(one, WrittenRow):
+                found = one.old, one.version
+            else:
+                found = one.rows if isinstance(one, ScannedRows) else (one.version,)
+            yield from ((one.table, version) for version in found if version is not None)
+
+    def execute(self, lock: Lock = "") -> None:
+        """Note that a statement was executed, and how it locked the rows that it read."""
+        self.sent += 1
+        self.statement = str(SentStatement(self.sent, lock))
+
+    def roll_back_to(self, name: str) -> None:
+        """Remove the operations after a savepoint."""
+        for place in range(len(self.savepoints) - 1, -1, -1):
+            if self.savepoints[place][0] == name:
+                del self.operations[self.savepoints[place][1] :]
+                del self.savepoints[place + 1 :]
+                self.seen = {
+                    (o.table.name, o.version.number)
+                    for o in self.operations
+                    if isinstance(o, ReadRow)
+                }
+                self.failed = False
+                self.cut.clear()
+                return
+
+    def release(self, name: str) -> None:
+        """Remove a savepoint and all savepoints that were set after it."""
+        for place in range(len(self.savepoints) - 1, -1, -1):
+            if self.savepoints[place][0] == name:
+                del self.savepoints[place:]
+                return

@@ -1,0 +1,182 @@
+"""Keeps the versions of rows that the lines of a history name, until no transaction reads them."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from isolang.observe.catalogue import Table
+from isolang.observe.edn import edn
+from isolang.observe.seen import RowVersion, SeenTransaction, WrittenRow
+from isolang.observe.unseen import FOREIGN, OLD_SERVER, Unseen
+
+_FIRST_NUMBER: Final = 3  # versions of transactions with smaller numbers are older than all others
+_HALF: Final = 2**31  # numbers of transactions are compared modulo 2**32
+
+
+class RecordedVersion(Struct):
+    """A version whose writer is known.
+
+    Attributes:
+        key: the key of its row in the history.
+        row: the row in EDN.
+        columns: the columns of the row.
+        rank: how many versions of the row came before it; ``None`` if that is not known.
+    """
+
+    key: str
+    row: str
+    columns: Mapping[str, Any]
+    rank: int | None = 0
+
+    def next_rank(self) -> int | None:
+        """Return the rank of the version that replaces this version."""
+        return None if self.rank is None else self.rank + 1
+
+
+class RecordedVersions:
+    """The versions whose writers are known, by table and number.
+
+    Attributes:
+        before: the oldest transaction that ran when the observation began.
+        is_old: whether the server does not return the old versions of writes.
+    """
+
+    def __init__(
+        self,
+        unseen: Unseen,
+        doubtful: dict[str, str],
+        load: Callable[[Table, RowVersion], RecordedVersion],
+    ) -> None:
+        """Begin without versions.
+
+        Args:
+            unseen: where to count versions whose writer was not seen.
+            doubtful: where to note their tables.
+            load: a function that writes and registers a row of a large table that was there before.
+        """
+        self._unseen, self._doubtful, self._load = unseen, doubtful, load
+        self.before = 0
+        self.is_old = False
+        self._known: dict[tuple[str, str], RecordedVersion] = {}
+        self._pending: dict[tuple[str, str], WrittenRow] = {}
+        self._deleted: set[tuple[str, str]] = set()
+        self._incarnations: Counter[tuple[str, str]] = Counter()
+        self._obsolete: deque[tuple[int, tuple[str, str]]] = deque()
+
+    def ended(self, one: SeenTransaction, write: WrittenRow) -> None:
+        """Note a write of a transaction that has ended."""
+        table, new, old = write.table.name, write.version, write.old
+        if new is not None:
+            self._pending[table, new.number] = write
+            if one.outcome == "fail":
+                self._obsolete.append((one.end, (table, new.number)))
+        if old is None or one.outcome == "fail":
+            return
+        is_other = one.outcome == "info" or new is None or new.key != old.key
+        if self.is_old and is_other:
+            self._deleted.add((table, old.key))
+        if one.outcome == "ok":
+            self._obsolete.append((one.end, (table, old.number)))
+
+    def forget(self, horizon: int) -> None:
+        """Forget versions that no transaction which ends after a position can read."""
+        while self._obsolete and self._obsolete[0][0] < horizon:
+            _, name = self._obsolete.popleft()
+            self._known.pop(name, None)
+            self._pending.pop(name, None)
+
+    def written(self, write: WrittenRow) -> RecordedVersion | None:
+        """Return the version that a write made, by its key and row; ``None`` for a deletion."""
+        new = write.version
+        if new is None:
+            return None
+        return self._known.get((write.table.name, new.number)) or self._made(write)
+
+    def _made(self, write: WrittenRow) -> RecordedVersion:
+        """Remember the version that a write created, and return its key and row."""
+        table, new, old = write.table, write.version, write.old
+        assert new is not None
+        assert write.row is not None
+        before = None
+        if old is not None and old.key == new.key:
+            before = self.find(table, old, write.shown, writes=True)
+        elif write.same_key:
+            before = self._unordered(write, new.key)
+        return self.register(table, new, write.row, before)
+
+    def _unordered(self, write: WrittenRow, key: str) -> RecordedVersion | None:
+        """Return a placeholder for the version that a write replaced, if one row had its key.
+
+        Return ``None`` if several rows had this key, one after the other.
+
+        SOUND BECAUSE: the deletion of a row ended before another row with the same key was updated,
+        so the deletion is known when the lines of that update are written.
+        """
+        name = write.table.name, key
+        if name in self._deleted or self._incarnations[name] > 1:
+            self._unseen.note(OLD_SERVER, write.shown)
+            return None
+        if not self._incarnations[name]:
+            return None
+        return RecordedVersion(f"[{edn(write.table.name)} {edn(key)}]", "", {}, None)
+
+    def register(
+        self,
+        table: Table,
+        version: RowVersion,
+        row: Mapping[str, Any],
+        before: RecordedVersion | None = None,
+        *,
+        rank: int = 1,
+    ) -> RecordedVersion:
+        """Remember a version under the key of the version that it replaces, or under a new key."""
+        shown = edn({**row, "xmin": version.number})
+        made = (
+            RecordedVersion(self.new_key(table, version.key), shown, row, rank)
+            if before is None
+            else RecordedVersion(before.key, shown, row, before.next_rank())
+        )
+        self._known[table.name, version.number] = made
+        return made
+
+    def new_key(self, table: Table, key: str) -> str:
+        """Return a new key for a row that did not exist before.
+
+        SOUND BECAUSE: at REPEATABLE READ, PostgreSQL lets an INSERT pass a concurrent DELETE of the
+        same primary key, so a row that is inserted again is a different row: ``7#2``.
+        """
+        self._incarnations[table.name, key] += 1
+        number = self._incarnations[table.name, key]
+        return f"[{edn(table.name)} {edn(key if number == 1 else f'{key}#{number}')}]"
+
+    def find(
+        self, table: Table, version: RowVersion, shown: str, *, writes: bool = False
+    ) -> RecordedVersion | None:
+        """Return what is known about a version; ``None`` if its writer was not seen."""
+        # The writer may have ended without having its lines in the file yet.
+        chain: list[WrittenRow] = []
+        name = table.name, version.number
+        while name not in self._known and name in self._pending:
+            chain.append(self._pending[name])
+            if chain[-1].old is None:
+                break
+            name = table.name, chain[-1].old.number
+        for write in reversed(chain):
+            self._made(write)
+        found = self._known.get((table.name, version.number))
+        if found is not None:
+            return found
+        if self._is_initial(version.number) and not table.rows_known:
+            return self._load(table, version)
+        what = "an UPDATE or DELETE of" if writes else "a read of"
+        self._unseen.note(FOREIGN, f"{what} {table.name}/{version.key}: {shown}")
+        self._doubtful.setdefault(table.name, f"{table.name}/{version.key}")
+        return None
+
+    def _is_initial(self, number: str) -> bool:
+        xmin = int(number.partition("(")[0])
+        return xmin < _FIRST_NUMBER or 0 < (self.before - xmin) % 2**32 < _HALF

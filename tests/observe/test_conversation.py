@@ -1,0 +1,138 @@
+"""The two directions of a connection, without a server: bytes, messages that wait, and answers."""
+
+import pytest
+
+from isolang.observe.answers import Answers
+from isolang.observe.catalogue import Tables
+from isolang.observe.conversation import Conversation, message
+from isolang.observe.history import ObservedHistory
+from isolang.observe.observation import Observation
+from isolang.observe.requests import Requests, WaitsError
+from isolang.observe.rewriting import DatabaseFacts
+from isolang.observe.session import Session
+from isolang.observe.wire import MessageBuffer
+
+LONGEST = (100,) * 256
+A, B, C = message(b"A", b"one"), message(b"B", b""), message(b"C", b"three")
+
+
+def changed(tag, buffer, at, end):
+    """Drop B, and double what C holds."""
+    body = buffer[at:end]
+    return {0x42: b"", 0x43: message(b"C", body * 2)}.get(tag)
+
+
+@pytest.mark.parametrize("size", range(1, 25))
+def test_messages_in_any_parts(size):
+    """However the bytes arrive, each message is passed on once, and the last waits for its end."""
+    sent = A + B + C + A + C[:7]
+    buffer, out = MessageBuffer(), []
+    for at in range(0, len(sent), size):
+        if buffer.take(sent[at : at + size]):
+            assert buffer.forward(out, LONGEST, changed) is None
+    if buffer.take(C[7:]):
+        assert buffer.forward(out, LONGEST, changed) is None
+    double = message(b"C", b"threethree")
+    assert b"".join(out) == A + double + A + double
+    assert buffer.rest == b""
+
+
+@pytest.mark.parametrize("wrong", [b"D\xff\xff\xff\xff", b"D\0\0\0\0", b"D\0\0\1\0"])
+def test_what_is_not_understood_stays(wrong):
+    """A length that is negative, or longer than the letter allows, ends with what is before it."""
+    buffer, out = MessageBuffer(), []
+    assert buffer.take(A + wrong + C)
+    assert isinstance(buffer.forward(out, LONGEST, changed), ValueError)
+    assert (b"".join(out), buffer.rest) == (A, wrong + C)
+
+
+def test_a_held_message_is_taken_again():
+    """What is sent instead comes before it, and all behind it waits too."""
+    held = [WaitsError(b"first")]
+
+    def hold(tag, *_):
+        if tag == 0x43 and held:
+            raise held.pop()
+
+    buffer, out = MessageBuffer(), []
+    assert buffer.take(A + C + B)
+    assert buffer.forward(out, LONGEST, hold) is None
+    assert (out, buffer.rest) == ([A, b"first"], C + B)
+    assert buffer.take(b"")
+    buffer.forward(out, LONGEST, hold)
+    assert b"".join(out) == A + b"first" + C + B
+
+
+@pytest.fixture
+def shared(tmp_path):
+    """A conversation with a database of which only the version is known."""
+    history = ObservedHistory(tmp_path / "observed.edn")
+    observation = Observation(
+        database=DatabaseFacts(version=180000), history=history, tables=Tables(), most_rows=10
+    )
+    return Conversation(Session(observation))
+
+
+def ask(requests, tag, body):
+    """Give the body of a message to the requests."""
+    return requests.rewrite(tag, body, 0, len(body))
+
+
+@pytest.mark.parametrize(
+    ("tag", "body", "answer"),
+    [
+        (0x51, b"SELECT v FROM t\0", [b"C", b"Z"]),
+        (0x50, b"\0SELECT v FROM t\0\0\0", [b"1", b"2", b"C", b"3", b"3"]),
+    ],
+    ids=["simple", "extended"],
+)
+def test_the_catalogue_is_asked_once(shared, tag, body, answer):
+    """A message waits for the answer, which the application does not get, and then asks no more."""
+    requests, answers = Requests(shared, lambda: None), Answers(shared)
+    assert answers.rewrite(0x5A, b"I", 0, 1) is None
+    with pytest.raises(WaitsError) as held:
+        ask(requests, tag, body)
+    assert b"isolang_catalogue" in held.value.instead or tag == 0x51
+    assert shared.waits
+    for letter in answer:
+        assert answers.rewrite(letter[0], b"I", 0, 1) == b""
+    assert (shared.waits, shared.delay) == (False, "asked")
+    assert ask(requests, tag, body) is None  # the table is not known, so the text stays
+    assert [one.kind for one in shared.expected] == [chr(tag)]
+    assert shared.delay == "none"
+
+
+def test_an_audit_comes_before_a_definition(shared):
+    """A message that changes a table waits for the audit; behind it, it does not audit again."""
+    audits, resumed = [], []
+    observation = shared.session.observation
+    observation.audit = audits.append
+    observation.history.unaudited["t"] = object()
+    requests = Requests(shared, lambda: resumed.append(shared.delay))
+    with pytest.raises(WaitsError) as held:
+        ask(requests, 0x51, b"ALTER TABLE t ADD c int\0")
+    assert (held.value.instead, shared.waits, [*shared.expected]) == (b"", True, [])
+    (then,) = audits
+    then()
+    assert (resumed, shared.waits) == (["audited"], False)
+    assert ask(requests, 0x51, b"ALTER TABLE t ADD c int\0") is None
+    assert (len(audits), shared.delay) == (1, "none")
+
+
+def test_types_belong_to_the_statement_that_is_described(shared):
+    """The answer for a statement says nothing about another one that took its name meanwhile."""
+    requests, answers = Requests(shared, lambda: None), Answers(shared)
+    answers.rewrite(0x5A, b"I", 0, 1)
+    for tag, body in (
+        (0x50, b"s\0SELECT $1\0\0\0"),
+        (0x44, b"Ss\0"),
+        (0x50, b"s\0SELECT $1, 2\0\0\1\0\0\0\x17"),
+    ):
+        assert ask(requests, tag, body) is None
+    assert answers.rewrite(0x31, b"", 0, 0) is None
+    described = b"\0\1\0\0\0\x19"
+    assert answers.rewrite(0x74, described, 0, len(described)) is None
+    assert ask(requests, 0x42, b"\0s\0\0\0\0\1\0\0\0\x011\0\0") is None
+    assert ask(requests, 0x45, b"\0\0\0\0\0") is None
+    (done,) = shared.unanswered()
+    assert done.parameters.oids == (0x17,)
