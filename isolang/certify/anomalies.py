@@ -93,9 +93,10 @@ def _named_otherwise(facts: Facts, op: int) -> set[Anomaly]:
 
 
 def value_of_initial(facts: Facts, op: int) -> int | None:
-    """Return the value that ``op`` returned, if ``op`` names the initial version as its source.
+    """Return the value that an external read of a register took from the initial version.
 
-    Return ``None`` if ``op`` does not name the initial version, or if it returned nil.
+    Return ``None`` if ``op`` is not such a read, does not name the initial version as its source,
+    or returned nil.
     """
     if not facts.is_read(op) or facts.kind[op] != READ or facts.value[op] == NIL:
         return None

@@ -89,7 +89,7 @@ class Claim(Evaluator):
 
     @property
     def t0(self) -> int:
-        """The number of T0 among the elements."""
+        """The element that represents T0."""
         return self.of_transaction[self._facts.n]
 
     def before(self, key: int | None = None) -> _Pairs:

@@ -183,9 +183,10 @@ class SourceFacts(HistoryIndex):
         return [op for op in self._list_reads[key] if self.is_read(op)]
 
     def most_telling_list(self, key: int) -> int:
-        """Return the committed list read of ``key`` that shows the most transactions; -1 for none.
+        """Return the committed list read of ``key`` that shows elements of the most transactions.
 
-        Unless two list reads contradict each other, every other list is a prefix of this list.
+        Return -1 if no committed transaction read the list. Unless two reads contradict each
+        other, each of the other lists is a prefix of the returned one.
         """
         reads = [op for op in self.list_reads(key) if self.certain(self.txn_of[op])]
         if not reads:

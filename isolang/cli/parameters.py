@@ -192,7 +192,7 @@ def _flag(value: object) -> bool:
 
 
 class Only:
-    """The selection of a record's options that a command has, with changed defaults and helps."""
+    """Selects which options of a record a command has, and changes defaults and help texts."""
 
     def __init__(
         self,

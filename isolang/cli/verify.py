@@ -275,14 +275,14 @@ def _text(path: str) -> str:
 
 
 def _provenance(known_as: str, spec: Spec, proof: str = "certificate") -> str:
-    """Return a phrase that says whether a specification comes from the library.
+    """Return a phrase that says whether a proof's specification is the one in the library.
 
     The texts are compared, because a proof may contain a changed text under the same name.
 
     Args:
         known_as: the name of the specification in the proof.
         spec: the specification in the proof.
-        proof: the word for the proof, for the phrase.
+        proof: what the phrase calls the proof.
     """
     from isolang.language.load import load_spec
 

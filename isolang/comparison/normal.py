@@ -114,9 +114,10 @@ class Normal(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def normal(spec: Spec) -> Normal:
-    """Rewrite a specification as conditions on dependencies, if a theorem allows this.
+    """Return a specification in normal form: as conditions on dependencies where possible.
 
-    Otherwise the axioms of the normal form are the checks of the specification.
+    If no theorem allows this rewriting, the normal form has the specification's own checks as its
+    axioms.
 
     Args:
         spec: a specification with at least one unflagged check.

@@ -490,7 +490,10 @@ def _without_names(e: Core) -> Core:
 
 
 def _without_keys(e: Core) -> Core:
-    """Return a larger relation, which allows steps of different keys and subtracts nothing."""
+    """Return a larger relation, in which consecutive steps may concern different keys.
+
+    A difference is replaced by its left side, and an intersection by its first part.
+    """
     match e:
         case Rel():
             return Rel(e.name, None, e.pos)

@@ -143,10 +143,10 @@ class _Ordered:
 
 
 def _insertion_points(polygraph: Polygraph, chains: Chains, writer: Ints, read: Ints) -> Ints:
-    """Return for each read the writer after which its anti-dependencies begin.
+    """Return, for each read, the writer in the chain whose successors the read precedes by ``rw``.
 
-    This is the source of the read. If the next writer in the chain is the reader itself, it is the
-    reader, because ``rw`` has no pair from a transaction to itself.
+    This writer is usually the source of the read. If the reader itself is the next writer, the
+    function returns the reader, because ``rw`` has no pair from a transaction to itself.
     """
     native, following = polygraph.problem.native, chains.next[writer]
     own = (following >= 0) & (native.writer_txn[following] == native.read_txn[read])

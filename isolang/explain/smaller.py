@@ -348,7 +348,7 @@ class Finder:
         return found
 
     def _relaxed_plan(self, relation: str) -> Plan:
-        """Return the plan of the specification without a relation, which is cached."""
+        """Return the plan of the specification without ``so`` or ``rt``, and cache the plan."""
         from isolang.language.classify.route import without_real_time, without_sessions
 
         if relation not in self._relaxed:

@@ -352,12 +352,16 @@ class _Split:
         parents: dict[_Chained, tuple[_Chained, _Chained, Link] | None],
         missed: dict[_Chained, TemplateStatement],
     ) -> Iterator[SplitSchedule]:
-        """Yield the candidates whose last transaction is ``last``.
+        """Yield the split schedules whose last transaction Tm is ``last``.
+
+        There are none if no statement of ``last`` conflicts with a statement of T1 that can close
+        the cycle.
 
         Args:
-            last: the transaction, which must also be able to close the cycle.
-            parents: for each transaction found so far, the previous transaction on its path.
-            missed: for each T2, its statement that b1 does not see.
+            last: the transaction that runs last before T1 continues.
+            parents: for each transaction that the search found, the previous transaction on its
+                path from T2; ``None`` for T2.
+            missed: for each choice of T2, the statement whose write b1 does not see.
         """
         for end in self.ends().get(last.branch, ()):
             merged = self._merged(last, end)
@@ -577,8 +581,8 @@ class _Split:
     def _fits_ssi(self, chain: list[_Chained]) -> bool:
         """Return whether SSI lets T1 commit after the transactions of a chain.
 
-        SSI aborts T1 if a transaction at SSI overlooks a write of T1, and T1 overlooks a write of
-        the same or of an earlier transaction at SSI.
+        SSI aborts T1 if a transaction T at SSI does not see a write of T1, and T1 does not see a
+        write of T, or of a transaction at SSI that comes before T in the chain.
         """
         if self._level != "ssi":
             return True

@@ -74,10 +74,10 @@ class History(DescribedColumns, frozen=True, kw_only=True):
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """The remarks of the reader that change what a verdict means, and the options for reading.
+        """The reader's remarks that change what a verdict means, such as that clocks may be wrong.
 
-        For example, operations may have been skipped, or clocks may be wrong. The part of a remark
-        before its first colon is a summary.
+        If the user gave options for reading, one remark lists them. The part of a remark before
+        its first colon is a summary.
         """
         reading = read_with(self.options)
         return caveats_in((*self.ignored, *self.notes, *([Caveat(reading)] if reading else ())))

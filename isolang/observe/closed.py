@@ -238,7 +238,17 @@ class _Table:
         return self._names[id(write)]
 
     def version(self, key: str, number: int, own: Mapping[str, Wrote]) -> tuple[str, Wrote | None]:
-        """Return the row's name for a version that was read, and the write of the version."""
+        """Return which row a read version belongs to, and the recorded write that made the version.
+
+        Args:
+            key: the key of the row, which begins with its table.
+            number: the number of the version.
+            own: for each key, the last write of the reading transaction itself.
+
+        Returns:
+            The name of the row, and the write. If no write of the version was recorded, return the
+            key and ``None``.
+        """
         previous = own.get(key)
         if previous is not None and previous.number == number:
             return self.row_of(previous), previous

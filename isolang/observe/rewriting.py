@@ -169,7 +169,7 @@ class Rewriter:
         self._edits: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 
     def forget(self) -> None:
-        """Forget the meaning of all names."""
+        """Clear the cache of tables and rewritten statements, in case a name has a new meaning."""
         self.tables.clear()
         self._texts.clear()
         self._edits.clear()

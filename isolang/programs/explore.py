@@ -252,7 +252,7 @@ def _run(
 
 
 def _writes(steps: Sequence[Step]) -> Iterator[tuple[str, int]]:
-    """Yield each key that a transaction may write, and how often it writes the key at most."""
+    """Yield each key that a transaction may write, with the largest number of writes to it."""
     counts: dict[str, int] = {}
     for step in steps:
         if isinstance(step, WriteStep):

@@ -409,9 +409,10 @@ class Rounds:
     def _split(
         self, attempt: Attempt, until: int | None
     ) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
-        """Return the result of :func:`split` for transactions with a number less than ``until``.
+        """Split the window with :func:`split`, up to the transaction with the number ``until``.
 
-        Transactions without effect are returned only if ``until`` is ``None``.
+        Return the transactions to cut, and those without any effect. If ``until`` is a number, the
+        second array is empty, so transactions without effect stay in the window.
         """
         assert isinstance(attempt.verdict, Valid)
         witness, seen = attempt.verdict.witness, self._window.seen

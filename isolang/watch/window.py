@@ -86,7 +86,7 @@ class Window:
 
     @property
     def transactions(self) -> int:
-        """The number of transactions that finished, or that the watch gave up."""
+        """The number of transactions that have finished or that the watch has given up."""
         return self.seen - self.again
 
     @property

@@ -30,7 +30,7 @@ class Relation(Struct, frozen=True):
     maybe: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
 
     def rows(self) -> set[int]:
-        """Return the numbers of the rows that may have a pair."""
+        """Return the numbers of the rows in which at least one pair is possible."""
         return {*self.must, *self.maybe}
 
     def pairs(self) -> Iterator[tuple[int, int, int]]:

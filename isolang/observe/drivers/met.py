@@ -151,10 +151,14 @@ class ConditionRecorder:
         return one.level not in ("repeatable read", "serializable")
 
     def _values(self, sent: Sent, statement: Statement, table: Table) -> Steps:
-        """Return the values that only the database knows, in the form that the server reads.
+        """Return the parameters of a condition and of LIMIT and OFFSET, as the server reads them.
+
+        The server evaluates the parameters, because only it knows how it converts a value to the
+        type of the column.
 
         Raises:
-            CannotEvaluateError: a value has a type whose values are not compared.
+            CannotEvaluateError: the values of a compared column are not recorded, or a parameter
+                is cast to a type that the watch cannot compare.
         """
         types = {}
         for number, (name, cast) in statement.condition.parameters().items():

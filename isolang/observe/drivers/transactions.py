@@ -82,7 +82,12 @@ class Transactions:
         return self.library.place(connection) == self.where
 
     def arrive(self, connection: Any) -> OpenTransaction | None:
-        """Return the transaction of a statement; if the library begins transactions, begin one."""
+        """Return the transaction to which the next statement of a connection belongs.
+
+        If none is open and the library begins transactions by itself, one begins here. Return
+        ``None`` if the statement runs outside a transaction, or if the connection sends statements
+        in a pipeline; the open transaction is then recorded with an unknown outcome.
+        """
         one = self.current(connection)
         begins = one is None and self.library.begins(connection)
         if begins and self.library.state(connection) == "idle":

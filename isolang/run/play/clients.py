@@ -94,7 +94,7 @@ class Clients:
             thread.start()
 
     def choose(self) -> None:
-        """Write into the state which workload's turn it is now."""
+        """Choose the workload that clients play now, and write its name into the state."""
         with self._lock:
             self._choose()
 

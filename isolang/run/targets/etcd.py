@@ -1,4 +1,8 @@
-"""Adapts etcd 3 through its JSON gateway: reads, and at COMMIT one Txn that compares and puts."""
+"""Adapts etcd 3 through its JSON gateway.
+
+A transaction reads key by key, and sends its writes at COMMIT, in one Txn that first compares the
+versions that it read.
+"""
 
 from __future__ import annotations
 

@@ -504,7 +504,7 @@ def _first_map(data: bytes) -> bytes:
 def _is_recorded(line: bytes) -> bool:
     """Return whether a log begins like a log of :class:`isolang.run.record.recorder.Recorder`.
 
-    The threads of a recorder may write lines in another order than the events, whose order :index
-    states. All threads share one counter without gaps, so a missing line is noticed.
+    The threads of a recorder may write lines in a different order from that of the events, which
+    :index records. All threads share one counter without gaps, so a missing line is noticed.
     """
     return line.startswith(b"{:index 0, :type :")

@@ -37,7 +37,7 @@ class Piece(Struct, frozen=True, kw_only=True):
     Attributes:
         file: the number of the segment in which the lines begin.
         offset: the byte of that segment at which the lines begin.
-        moment: the moment of that byte.
+        moment: the number of that byte in the whole log.
         data: the lines. If a line continues in the next segment, it is a separate piece.
         size: the number of bytes that the lines take in the log.
         last: whether this is the last line of the log, which may be torn.
