@@ -180,7 +180,7 @@ class _Literals:
             self.slots.append(slots)
 
     def fixed(self) -> Iterator[int]:
-        """Yield literals that together fix everything that the question states."""
+        """Yield literals that together fix the sessions and operations that the question states."""
         named = self.circuit.named
         for x, is_list in enumerate(self.question.lists):
             if self.of.scope.lists:

@@ -175,7 +175,7 @@ class _Levels:
         )
 
     def certified(self, history: History) -> tuple[Valid, Invalid] | None:
-        """Return the certified verdicts at both levels, or ``None`` if both are the same."""
+        """Return certified verdicts at both levels; ``None`` if the levels do not separate it."""
         valid, invalid = check(history, self.at), check(history, self.against)
         if isinstance(valid, Valid) and isinstance(invalid, Invalid):
             return (valid, invalid) if valid.certified and invalid.certified else None
@@ -374,8 +374,8 @@ class _DirectSearch(_Search):
     def _any_sources(self, rule: Rule, on: Strangers, stranger: int, who: Sequence[int]) -> bool:
         """Try all sources of a stranger in each part of the run; return whether all were tried.
 
-        This matters only if some versions overwrite others that nobody read, so a level may order
-        them in another way.
+        This matters only if some versions overwrite others that nobody read, because a level may
+        then order them in another way.
         """
         if not on.can_have_blind_writes(stranger):
             return True

@@ -321,7 +321,7 @@ class Strangers:
         return found
 
     def closed(self, stranger: int, path: tuple[int, ...]) -> int:
-        """Return the smallest K for a path: everything on which the path and T's session depend."""
+        """Return the smallest K for a path: all transactions on which it and T's session depend."""
         earlier = self.order.earlier[stranger]
         # SOUND BECAUSE the last transaction of a session depends on all earlier ones.
         found = self.ancestors[earlier.bit_length() - 1] if earlier else 0

@@ -16,7 +16,7 @@ from msgspec import Struct
 from isolang.errors import IsolangError
 
 _SSL_REQUEST: Final = b"\0\0\0\10\4\xd2\x16\x2f"
-_PATIENCE: Final = 30  # the most seconds until the server accepts a connection
+_PATIENCE: Final = 30  # the largest number of seconds until the server accepts a connection
 
 
 class ServerAddress(Struct, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ class ServerAddress(Struct, frozen=True, kw_only=True):
         }  # fmt: skip
 
     def connect(self, database: str = "") -> Any:
-        """Return a connection of the observer's own, by default to the database of the address.
+        """Open a connection for the observer, by default to the database in the address.
 
         Raises:
             IsolangError: the database cannot be reached.
@@ -83,13 +83,14 @@ class ServerAddress(Struct, frozen=True, kw_only=True):
         """Open a connection on behalf of an application.
 
         Args:
-            protocol: what makes the protocol that receives the server's messages.
+            protocol: a function that creates the protocol which receives the server's messages.
 
         Returns:
             The protocol.
 
         Raises:
-            OSError: the server cannot be reached, or offers no TLS though the address demands it.
+            OSError: the server cannot be reached, or it does not offer TLS although the address
+                requires it.
             TimeoutError: the server does not answer.
         """
         loop = asyncio.get_running_loop()
@@ -103,7 +104,7 @@ class ServerAddress(Struct, frozen=True, kw_only=True):
         return (await made)[1]
 
     async def _connected(self) -> socket.socket:
-        """Connect to the server; TLS is negotiated, but its handshake has not begun."""
+        """Connect to the server, and agree on TLS, without beginning the handshake of TLS."""
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
         family, kind, protocol, _, address = found[0]
@@ -122,7 +123,7 @@ class ServerAddress(Struct, frozen=True, kw_only=True):
         return one
 
     def _context(self) -> ssl.SSLContext:
-        """Return how TLS is checked."""
+        """Return the settings by which the server's certificate is checked."""
         context = ssl.create_default_context(cafile=self.root or None)
         context.check_hostname = self.tls == "verify-full"
         if self.tls == "require":

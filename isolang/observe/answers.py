@@ -1,4 +1,4 @@
-"""Handles the messages of a server, and removes the columns that statements had in addition."""
+"""Handles the messages of a server, and removes the columns that were added to statements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _POSITION: Final = re.compile(rb"P(\d+)")
 
 
 class Answers:
-    """The messages of a server, each of which responds to a message from the application."""
+    """Handles the messages of a server, each of which responds to a message of the application."""
 
     def __init__(self, shared: Conversation) -> None:
         self._shared = shared
@@ -131,7 +131,7 @@ class Answers:
         return message(b"D", I16.pack(keep) + buffer[at + 2 : tail])
 
     def _description(self, head: ExpectedAnswer, buffer: bytes, at: int) -> bytes | None:
-        """Return the description of the application's columns alone."""
+        """Return the description of only the columns that the application expects."""
         if head.described is not None:
             self._expected.popleft()
             statement = head.described.statement
@@ -161,7 +161,7 @@ class Answers:
                 self._session.unclear(PREPARED_EARLIER)
             return None
         if head.portal is not None:
-            if head.portal.complete:  # the portal was executed again, which returns no row
+            if head.portal.complete:  # a portal that is executed again returns no rows
                 return None
             done.rows += head.portal.rows
             head.portal.reported += done.reported
@@ -205,7 +205,7 @@ class Answers:
 
 
 def _moved(made: Prepared | None, body: bytes) -> bytes | None:
-    """Return an error whose position refers to the application's text."""
+    """Return an error with its position in the application's text; ``None`` if it is the same."""
     if made is None or not made.shifts:
         return None
     fields = body.split(b"\0")

@@ -26,7 +26,7 @@ def rows_of(connection: Any, table: Table, most: int, *, whole: bool) -> list[An
     """Return the versions and keys of a table's rows; ``None`` if there are more than ``most``.
 
     Args:
-        connection: a connection to its database.
+        connection: a connection to the table's database.
         table: the table.
         most: the largest number of rows.
         whole: whether to return the other columns, too.
@@ -40,7 +40,7 @@ def rows_of(connection: Any, table: Table, most: int, *, whole: bool) -> list[An
 
 
 class Audit:
-    """The audits of the tables of which predicate reads were recorded since their last audit."""
+    """Audits the tables of which predicate reads were recorded since their last audit."""
 
     def __init__(self, history: ObservedHistory, server: ServerAddress, most_rows: int) -> None:
         self._history, self._server, self._most = history, server, most_rows

@@ -1,4 +1,4 @@
-"""Keeps what both directions of a connection share: its session, and the answers still to come."""
+"""Keeps what both directions of a connection share: its session and the expected answers."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def message(tag: bytes, body: bytes) -> bytes:
 
 
 class NamedStatement(Struct):
-    """A statement that the application has prepared by a name.
+    """A statement that the application has prepared under a name.
 
     Attributes:
-        statement: the statement; ``None`` if its text does not contain exactly one.
+        statement: the statement; ``None`` if its text does not contain exactly one statement.
         types: the numbers of the types of its parameters, as far as they are known.
     """
 
@@ -63,7 +63,7 @@ class CatalogueQuery(Struct):
     closed: int = 0
 
     def messages(self) -> bytes:
-        """Return the messages to send."""
+        """Return the messages that send this query to the server."""
         query = (
             "SELECT pg_catalog.json_build_array(pg_catalog.current_setting('transaction_isolation')"
             ", pg_catalog.current_setting('default_transaction_isolation'), described)::text "
@@ -103,16 +103,16 @@ class ExpectedAnswer(Struct):
     query: CatalogueQuery | None = None
 
     def current(self) -> ExecutedStatement | None:
-        """Return the next execution that the server will complete."""
+        """Return the next execution that the server will complete; ``None`` if there is none."""
         return self.executed[self.at] if self.at < len(self.executed) else None
 
 
 Delay: TypeAlias = Literal["none", "asks", "asked", "audits", "audited"]
-"""Why a message from the application waits, and is handled again later.
+"""The reason why a message from the application waits, and is handled again later.
 
-It ``asks`` until the result from the catalogue has arrived, or ``audits`` until an audit has ended.
-Then it is handled again as one that has ``asked``, or is ``audited``: it does not wait for the same
-event twice.
+In the state ``asks``, it waits for a result from the catalogue; in the state ``audits``, it waits
+for the end of an audit. Then it is handled again in the state ``asked`` or ``audited``, so it does
+not wait for the same event twice.
 """
 
 
@@ -151,6 +151,6 @@ class Conversation:
         return min([*tickets, *([] if begun is None else [begun])], default=None)
 
     def resume(self, query: CatalogueQuery) -> None:
-        """Continue with the application's messages, with the result from the catalogue."""
+        """Store a result from the catalogue, so that the application's messages can continue."""
         self.session.describe(query.rows, query.names)
         self.delay = "asked"

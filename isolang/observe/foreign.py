@@ -40,12 +40,12 @@ class KnownPlaces(Struct, frozen=True):
 
 
 class StartSnapshot(Struct, frozen=True):
-    """The snapshot of the rows at the start.
+    """The snapshot in which the rows at the start were read.
 
     Attributes:
         lowest: the number of the oldest transaction that was open then.
         highest: the number of the next transaction.
-        others: the numbers of those between them that were open, modulo 2**32.
+        others: the numbers of the open transactions between these two, modulo 2**32.
     """
 
     lowest: int
@@ -59,7 +59,7 @@ class StartSnapshot(Struct, frozen=True):
         return cls(int(lowest), int(highest), frozenset(int(o) % 2**32 for o in others if o))
 
     def has(self, number: int) -> bool:
-        """Return whether it has the writes of a transaction, whose number is modulo 2**32."""
+        """Return whether the snapshot contains a transaction, given by its number modulo 2**32."""
         if 0 < (self.lowest - number) % 2**32 < 2**31:
             return True
         return 0 < (self.highest - number) % 2**32 < 2**31 and number not in self.others
@@ -79,7 +79,7 @@ def add_foreign(
         changes: the changes in the log.
         tables: the tables in their current form, by schema and name.
         places: the versions that sessions have seen.
-        start: the snapshot of the rows at the start.
+        start: the snapshot in which the rows at the start were read.
     """
     recorded = {one.number for one in history.recorded() if one.number}
     unnamed = [one for one in history.recorded() if one.unclear and not one.number]

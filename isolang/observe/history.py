@@ -147,7 +147,7 @@ class ObservedHistory:
         return made
 
     def _write_both(self, what: str, value: str) -> None:
-        """Write both lines of a transaction at time 0, in a session of its own."""
+        """Write both lines of a transaction at time 0, in a separate session."""
         process = self.process()
         for kind in ("invoke", "ok"):
             self._lines.write(process, kind, 0, what, value)

@@ -142,7 +142,7 @@ class HistoryLines:
         )
 
     def flush(self) -> None:
-        """Make the lines visible to others."""
+        """Make the lines visible to other processes."""
         self._file.flush()
 
     def close(self) -> None:

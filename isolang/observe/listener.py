@@ -20,7 +20,7 @@ Send = Callable[[bytes], None]
 
 
 class Listener:
-    """A proxy before one server, in a thread of its own.
+    """A proxy in front of one server, in a separate thread.
 
     Attributes:
         port: the port at which the proxy listens.
@@ -33,13 +33,13 @@ class Listener:
         wire: Callable[[Send, Send], Wire],
         regularly: Callable[[], Awaitable[None]],
     ) -> None:
-        """Choose what happens with messages.
+        """Choose the server, and what the proxy does with messages.
 
         Args:
             server: the address of the server.
-            wire: a function that makes the wire of a connection, of two functions that send bytes
-                to the application and to the server.
-            regularly: what to do several times in a second.
+            wire: a function that returns the wire of a connection. Its arguments are two functions,
+                which send bytes to the application and to the server.
+            regularly: a function that is called several times per second.
         """
         self.server, self.wire, self._regularly = server, wire, regularly
         self.port = 0
@@ -49,7 +49,7 @@ class Listener:
         self._ended: asyncio.Event
 
     def start(self, host: str, port: int) -> None:
-        """Begin to listen; port 0 is any free one.
+        """Begin to listen; port 0 means any free port.
 
         Raises:
             IsolangError: the port cannot be used.
@@ -74,7 +74,7 @@ class Listener:
             )
 
     def stop(self) -> None:
-        """End all connections."""
+        """Stop listening, and end all connections."""
         if self._thread is not None and self.port:
             self._loop.call_soon_threadsafe(self._ended.set)
             self._thread.join()
@@ -154,7 +154,7 @@ class _Client(asyncio.Protocol):
             self._server.transport.close()
 
     def abort(self) -> None:
-        """Close both connections at once."""
+        """Close both connections immediately."""
         self.ended()
         self.transport.abort()
         if self._server is not None:

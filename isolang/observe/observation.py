@@ -1,4 +1,4 @@
-"""Keeps what all sessions share that use one observed database."""
+"""Keeps what all sessions of one observed database share."""
 
 from __future__ import annotations
 

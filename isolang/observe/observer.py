@@ -66,7 +66,7 @@ class Observer:
 
     @property
     def port(self) -> int:
-        """Return the port at which it listens."""
+        """Return the port at which the proxy listens."""
         return self._listener.port
 
     def start(self) -> None:

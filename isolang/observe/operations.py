@@ -40,7 +40,7 @@ _SHOWN: Final = 100  # the largest number of characters of a statement in the hi
 
 
 class StatementOperations:
-    """The operations of one executed statement, which become those of its transaction."""
+    """Adds the operations of one executed statement to its transaction."""
 
     def __init__(
         self, observation: Observation, transaction: SeenTransaction, done: ExecutedStatement
@@ -71,7 +71,7 @@ class StatementOperations:
         elif statement.reported:
             self._written()
 
-    # --- what several of them do ---
+    # --- all kinds of statements ---
 
     def _note(self, kind: str, table: str = "") -> None:
         """Count a read or write of the statement that cannot be seen."""
@@ -163,7 +163,7 @@ class StatementOperations:
     # --- INSERT, UPDATE and DELETE ---
 
     def _written(self) -> None:
-        """Note the rows that a statement wrote, with those that it found for that."""
+        """Note the rows that a statement wrote, and the rows that it found to write them."""
         one, made = self._transaction, self._statement.plan
         (reported,) = self._statement.reported
         table = reported.table
@@ -229,8 +229,9 @@ class StatementOperations:
 
         Args:
             table: the table.
-            rows: what it found.
-            partial: why the condition does not decide alone which rows it finds; empty if it does.
+            rows: the rows that it found.
+            partial: why the condition alone does not determine which rows are found; empty if it
+                does.
         """
         if self._is_large(rows):
             return
@@ -261,7 +262,7 @@ class StatementOperations:
         predicate: Predicate,
         order: tuple[str, bool] | None = None,
     ) -> None:
-        """Note the rows that were found, and that no other rows matched."""
+        """Note a predicate read: the rows that were found, and that no other rows matched."""
         one = self._transaction
         where = predicate_edn(predicate)
         one.operations.append(
@@ -290,7 +291,7 @@ class StatementOperations:
     def _version_of(
         self, table: Table, oid: str, xmin: str, ctid: str, key: Sequence[Any]
     ) -> RowVersion | None:
-        """Return the version of a row; ``None`` if it is of another table of the same name."""
+        """Return the version of a row; ``None`` if it belongs to another table with this name."""
         if not table.partitioned and int(oid) != table.oid:
             self._observation.history.unseen.note(OTHER_TABLE, table.name)
             self._observation.epoch += 1

@@ -14,8 +14,9 @@ class PresentRows:
 
     def __init__(self) -> None:
         self.live: dict[str, dict[str, str]] = {}
-        self._replaced: dict[str, set[str]] = {}  # before the end of their writers was seen
-        self._perhaps: dict[str, set[str]] = {}  # of transactions of unknown outcome
+        # Versions replaced before their writers' ends were seen.
+        self._replaced: dict[str, set[str]] = {}
+        self._perhaps: dict[str, set[str]] = {}  # versions of transactions with unknown outcomes
 
     def appeared(self, table: str, version: RowVersion) -> None:
         """Note that a version is in the database, unless it has already been replaced."""

@@ -35,14 +35,14 @@ class WaitsError(Exception):
 
 
 class Requests:
-    """The messages of an application, with the statements that it has prepared and bound."""
+    """Handles the messages of an application, and the statements that it prepared and bound."""
 
     def __init__(self, shared: Conversation, resume: Callable[[], None]) -> None:
         """Begin without statements.
 
         Args:
             shared: what both directions of the connection share.
-            resume: a function that handles the message again which waited for an audit.
+            resume: a function that handles a message again after it has waited for an audit.
         """
         self._shared, self._resume = shared, resume
         self._session = shared.session
@@ -83,7 +83,7 @@ class Requests:
         """Return a prepared text.
 
         Raises:
-            WaitsError: the catalogue must be queried, or an audit is necessary, first.
+            WaitsError: the catalogue must be queried first, or an audit is necessary first.
         """
         shared, text = self._shared, raw.decode("utf-8", "surrogateescape")
         batch = bool(self._expected) and self._expected[-1].kind not in ("Q", "S", "F")
@@ -183,6 +183,6 @@ class Requests:
 
 
 def types_of(buffer: bytes, at: int) -> tuple[int, ...]:
-    """Return the numbers of types that a message has at a position."""
+    """Return the numbers of the types that are listed at a position in a message."""
     (number,) = _u16(buffer, at)
     return tuple(_u32(buffer, at + 2 + 4 * n)[0] & 0xFFFFFFFF for n in range(number))

@@ -98,9 +98,9 @@ class SeenTransaction(Struct, kw_only=True):
         level: the isolation level, in PostgreSQL's words.
         labels: the names that the application gave the transaction.
         operations: what the transaction read and wrote.
-        sent: how many statements were executed.
+        sent: the number of executed statements.
         statement: the current statement, as the history names it; empty if it is not complete.
-        cut: the SELECTs whose rows the application has not all requested yet.
+        cut: the SELECTs of which the application has not requested all rows yet.
         number: the database's number for the transaction, modulo 2**32; 0 if it is not known.
         unclear: whether the transaction may have written something that was not seen.
         outcome: how the transaction ended; ``None`` before its end.

@@ -49,7 +49,7 @@ class Session:
         self._epoch = observation.epoch
 
     def introduce(self, name: bytes) -> None:
-        """Take the application's name, unless it is a tool whose name says nothing."""
+        """Label transactions with the application's name, unless it is the name of a tool."""
         self.label = "" if name in (b"psql", b"pgbench") else name.decode(errors="replace")
 
     # --- texts ---
@@ -240,7 +240,7 @@ class Session:
                 break
 
     def unclear(self, kind: str) -> None:
-        """Note that the connection may have written something that was not seen, for a reason."""
+        """Note a reason why the connection may have written something that was not seen."""
         self._history.unclear = True
         self._history.unseen.note(kind)
 

@@ -24,7 +24,7 @@ class RecordedVersion(Struct):
         key: the key of its row in the history.
         row: the row in EDN.
         columns: the columns of the row.
-        rank: how many versions of the row came before it; ``None`` if that is not known.
+        rank: the number of earlier versions of the row; ``None`` if that is not known.
     """
 
     key: str
@@ -54,9 +54,10 @@ class RecordedVersions:
         """Begin without versions.
 
         Args:
-            unseen: where to count versions whose writer was not seen.
-            doubtful: where to note their tables.
-            load: a function that writes and registers a row of a large table that was there before.
+            unseen: counts the versions whose writers were not seen.
+            doubtful: receives the tables of these versions.
+            load: a function that writes and registers a row that a large table contained from the
+                beginning.
         """
         self._unseen, self._doubtful, self._load = unseen, doubtful, load
         self.before = 0
@@ -157,7 +158,7 @@ class RecordedVersions:
         self, table: Table, version: RowVersion, shown: str, *, writes: bool = False
     ) -> RecordedVersion | None:
         """Return what is known about a version; ``None`` if its writer was not seen."""
-        # The writer may have ended without having its lines in the file yet.
+        # The writer may have ended although its lines are not in the file yet.
         chain: list[WrittenRow] = []
         name = table.name, version.number
         while name not in self._known and name in self._pending:

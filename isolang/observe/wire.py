@@ -36,7 +36,7 @@ class MessageBuffer:
     """The bytes of one direction that are not forwarded yet, because a message is incomplete.
 
     Attributes:
-        rest: these bytes, without the last ones of a message that is known to be incomplete.
+        rest: these bytes, without the last bytes of a message that is known to be incomplete.
     """
 
     def __init__(self) -> None:
@@ -70,12 +70,13 @@ class MessageBuffer:
         Args:
             out: the list to which the forwarded bytes are added.
             longest: for each letter, the largest number of bytes in a message.
-            rewrite: a function of the letter of a message, of bytes, and of the begin and the end
-                of the message's body in them. It returns the message to forward instead: empty to
-                drop it, ``None`` to keep it.
+            rewrite: a function whose arguments are the letter of a message, the bytes that contain
+                it, and the begin and the end of its body in these bytes. It returns the message to
+                forward instead: empty to drop the message, ``None`` to keep it.
 
         Returns:
-            The error if a message cannot be understood; this message and all later ones stay.
+            The error if a message cannot be understood; this message and all later messages then
+            remain in the buffer.
         """
         buffer, at, begin, self._missing = self.rest, 0, 0, 0
         size, failure = len(buffer), None
@@ -105,9 +106,10 @@ class MessageBuffer:
 class Wire:
     """One connection of an application: its messages in both directions.
 
-    The messages of the application are in one of three phases. It ``starts`` until the server knows
-    the user and the database. Then it is ``observed``, or its messages ``pass`` unexamined: those
-    of a connection that cannot be observed, and all after one that cannot be understood.
+    The messages from the application have three phases. A connection ``starts`` until the server
+    knows the user and the database. After that, its messages are ``observed``, or they ``pass``
+    without being examined: if the connection cannot be observed, and after a message that cannot be
+    understood.
 
     Attributes:
         cancels: whether the connection only requests the cancellation of a statement.
@@ -163,7 +165,7 @@ class Wire:
             self._to_server(sent)
 
     def _give_up(self, failure: Exception) -> None:
-        """Note a message that cannot be understood; count an error that its form did not cause."""
+        """Note a message that cannot be understood, and count an error that it did not cause."""
         if not isinstance(failure, (ValueError, IndexError, struct.error)):
             self._history.unseen.note(ERRORS, repr(failure))
         assert self._conversation is not None

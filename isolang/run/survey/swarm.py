@@ -295,7 +295,7 @@ def hunt(
             if not found.rounds:
                 raise
             one = _unplayed(settings, error)
-            player.close()  # the next round starts the database anew
+            player.close()  # the next round starts the database again
         one = replace(one, seconds=round(time.monotonic() - began, 1))
         found.rounds.append(one)
         found.interrupted = recorded is not None and recorded.interrupted
