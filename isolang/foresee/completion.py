@@ -1,9 +1,9 @@
 """Decides by SAT what a few transactions can read at one level although another level forbids it.
 
 A question gives the operations and sessions of at most four transactions, and leaves the sources of
-some reads open. The SAT solver is that of ``isocheck spec compare``: it proposes sources that the
-weaker level allows, and excludes those that the stronger level allows too. What it has excluded for
-one question remains excluded for later questions.
+some reads open. The SAT solver of ``isocheck spec compare`` proposes sources that the weaker level
+allows, and excludes those that the stronger level allows too. What it has excluded for one question
+remains excluded for later questions.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class Cores:
     # --- which cores ---
 
     def neighbors(self, txn: int, near: int) -> tuple[int, ...]:
-        """Return the transactions that conflict with this one, or are next to it in its session.
+        """Return the transactions that conflict with ``txn``, or are next to it in its session.
 
         Args:
             txn: the transaction.
@@ -203,7 +203,7 @@ class Cores:
     def _keys(
         self, every: Sequence[int], members: int, stranger: int | None
     ) -> tuple[int, ...] | None:
-        """Return the keys that two members access and one of them writes; ``None`` for no core.
+        """Return the keys that two members access and one of them writes; else ``None``.
 
         A member that accesses none of these keys has one more key, because every transaction of a
         question needs an operation.

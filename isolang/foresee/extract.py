@@ -13,9 +13,9 @@ row that is not written remains a read. The templates then allow more executions
 "robust" remains correct.
 
 SOUND BECAUSE a lock that is held until the commit prevents other transactions from writing the row
-between the read and the write, and a locking read returns the last committed version (or fails if
-its snapshot is older). An update in its place has the same effect. Neither prevents other
-transactions from reading.
+between the read and the write. A locking read returns the last committed version, or fails if its
+snapshot is older. An update in its place has the same effect. Neither prevents other transactions
+from reading.
 """
 
 from __future__ import annotations

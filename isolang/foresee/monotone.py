@@ -27,9 +27,9 @@ def require_monotone(spec: Spec) -> None:
     A level is monotone if every part of a valid history is valid too, provided that the part
     contains, with each transaction, the earlier transactions of its session and the transactions
     that it reads from. A sufficient condition is checked: the level has no check under ``not``, no
-    flag, and no difference except one that subtracts ``id``; and the bound of each check is a name
-    of a relation, or a union, an intersection or an inverse of such bounds, because these relate
-    two transactions whatever other transactions exist.
+    flag, and no difference except one that subtracts ``id``, and each check has one of the
+    following bounds. A bound is the name of a relation, or a union, an intersection or an inverse
+    of bounds. Whether such a bound relates two transactions does not depend on other transactions.
 
     Args:
         spec: the level.

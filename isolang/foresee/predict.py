@@ -471,7 +471,7 @@ class _DirectSearch(_Search):
         return on.within(place[t], at, path, (1 << place[t]) - 1)
 
     def _rearranged_any_sources(self, t: int, at: int, chain: tuple[int, ...]) -> bool | None:
-        """Try one chain with all sources of the stranger, if a level may order versions itself."""
+        """Try one chain with all sources of the stranger, for levels that leave orders open."""
         placed = _placed(self.run.order, chain, t)
         if placed is None:
             return None
