@@ -30,7 +30,7 @@ class ReadOptions(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fiel
     """The options that change how a history is read, and so which history it is.
 
     Raises:
-        OptionError: a value is out of bounds.
+        OptionError: if a value is out of bounds.
     """
 
     format: Annotated[
@@ -118,7 +118,7 @@ class Options(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The options that change how a verdict is computed, but never which verdict it is.
 
     Raises:
-        OptionError: a value is out of bounds.
+        OptionError: if a value is out of bounds.
     """
 
     timeout: Annotated[
