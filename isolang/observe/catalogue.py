@@ -72,12 +72,15 @@ ALL_TABLES: Final = f"""SELECT {_DESCRIBED} FROM pg_catalog.pg_class c
   AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')"""
 
 # SOUND BECAUSE: the query leaves out functions whose results depend only on their arguments, and
-# functions of an extension in C, which do not query tables of the application.
+# functions of PostgreSQL and of extensions in C, which do not read the application's data. The
+# exceptions are named: they run a query that is their argument, or read and write large objects.
 FUNCTIONS: Final = """SELECT DISTINCT p.proname FROM pg_catalog.pg_proc p
  JOIN pg_catalog.pg_language l ON l.oid = p.prolang
  WHERE p.pronamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
  AND p.prokind <> 'a' AND p.provolatile <> 'i' AND NOT (l.lanname = 'c' AND EXISTS (
-  SELECT FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e'))"""
+  SELECT FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e'))
+ OR l.lanname IN ('c', 'internal') AND p.proname ~ '^(ts_stat|ts_rewrite|lo_.*|loread|lowrite'
+  '|(query|table|schema|database|cursor)_to_xml.*|crosstab.*|connectby|xpath_table|dblink.*)$'"""
 AGGREGATES: Final = "SELECT DISTINCT proname FROM pg_catalog.pg_proc WHERE prokind = 'a'"
 VOLATILE: Final = "SELECT DISTINCT proname FROM pg_catalog.pg_proc WHERE provolatile = 'v'"
 
