@@ -25,7 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from support.interleavings import replayed, some_violation
 from support.random_templates import random_templates, shown
 
-from isolang.foresee.robust import Level, candidates
+from isolang.foresee.robust import candidates
+from isolang.foresee.schedules import Level
 from isolang.foresee.split import counterexample
 from isolang.foresee.templates import Templates
 

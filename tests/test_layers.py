@@ -246,7 +246,6 @@ LONGEST = 300
 LONGER = {
     "Cores": 352, "Parts": 384, "RecordedTransaction": 325,
     "Rounds": 305, "Runner": 305, "Strangers": 378, "Stream": 302, "Tail": 306,
-    "_Split": 443,
 }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from isolang.output.terminal import escaped, print_data, print_lines
 if TYPE_CHECKING:
     from isolang.foresee.decide import Decision, Mend
     from isolang.foresee.extract import Extracted
-    from isolang.foresee.robust import Level
+    from isolang.foresee.schedules import Level
     from isolang.foresee.split import Counterexample
     from isolang.foresee.templates import Templates
 

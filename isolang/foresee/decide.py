@@ -15,15 +15,8 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from isolang.errors import UnsupportedError
-from isolang.foresee.robust import (
-    LEVELS,
-    MOST_STEPS,
-    Level,
-    SearchBudget,
-    SplitSchedule,
-    candidates,
-    robust,
-)
+from isolang.foresee.robust import candidates, robust
+from isolang.foresee.schedules import LEVELS, MOST_STEPS, Level, SearchBudget, SplitSchedule
 from isolang.foresee.split import Counterexample, counterexample
 from isolang.foresee.templates import Templates
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
 
-from isolang.foresee.robust import Instance, KeyValue, Level, Link, SplitSchedule
+from isolang.foresee.schedules import Instance, KeyValue, Level, Link, SplitSchedule
 from isolang.foresee.templates import ALL, Templates, TemplateStatement
 
 if TYPE_CHECKING:

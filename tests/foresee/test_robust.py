@@ -13,7 +13,8 @@ from support.random_templates import random_templates, shown
 
 from isolang.errors import UnsupportedError
 from isolang.foresee.decide import decide, lowest, maximal, mends
-from isolang.foresee.robust import SearchBudget, candidates, robust
+from isolang.foresee.robust import candidates, robust
+from isolang.foresee.schedules import SearchBudget
 from isolang.foresee.split import counterexample
 from isolang.foresee.templates import ALL, templates, templates_of_branches
 from isolang.programs.syntax import load_templates, parse_templates

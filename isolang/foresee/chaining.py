@@ -1,0 +1,174 @@
+"""Finds transactions that access the same rows as others: the values that their conflicts need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from isolang.foresee.schedules import (
+    Assignment,
+    Chained,
+    KeyValue,
+    Link,
+    SearchBudget,
+)
+from isolang.foresee.templates import TemplateStatement
+from isolang.foresee.within import SplitTransaction
+
+
+class Chaining:
+    """The transactions that may run within a given T1, each with values for some parameters."""
+
+    def __init__(self, split: SplitTransaction, names: Sequence[str], work: SearchBudget) -> None:
+        """Choose T1.
+
+        Args:
+            split: T1.
+            names: the parameters of T1 whose values others may have.
+            work: limits the steps of the search.
+        """
+        self._split, self._work = split, work
+        templates, first = split.templates, split.instance
+        self._known: dict[int, list[KeyValue]] = {
+            kind: [(one,) for one in values] for kind, values in templates.constants.items()
+        }
+        for name in names:
+            known = self._known.setdefault(templates.types[first.branch.program, name], [])
+            if (value := first.values[name]) not in known:
+                known.append(value)
+
+    def accesses(
+        self, branch: int, own: TemplateStatement, other: TemplateStatement, values: Assignment
+    ) -> Iterator[Chained]:
+        """Yield the instances of a branch in which its statement accesses the same row as another.
+
+        Args:
+            branch: the number of the branch.
+            own: the statement of the branch.
+            other: the statement of the other transaction.
+            values: the parameter values of the other transaction.
+        """
+        if own.relation != other.relation:
+            return
+        self._work.step()
+        fixed: Assignment = {}
+        for key, theirs in zip(own.keys, other.keys, strict=True):
+            if key is None or theirs is None:
+                continue
+            value = values[theirs] if isinstance(theirs, str) else (theirs,)
+            if isinstance(key, str):
+                if fixed.setdefault(key, value) != value:
+                    return
+            elif (key,) != value:
+                return
+        for every in self.extended(branch, fixed, own):
+            found = Chained(branch=branch, values=tuple(sorted(every.items())))
+            if self._split.allowed(found):
+                yield found
+
+    def extended(
+        self, branch: int, fixed: Assignment, statement: TemplateStatement
+    ) -> Iterator[Assignment]:
+        """Yield all ways to extend an assignment to all parameters of a statement.
+
+        Args:
+            branch: the number of the branch with the statement.
+            fixed: the values that some parameters have already.
+            statement: the statement.
+        """
+        program = self._split.templates.branches[branch]
+        free = [one for one in dict.fromkeys(statement.keys) if isinstance(one, str)]
+        free = [one for one in free if one not in fixed]
+
+        def extend(values: Assignment, rest: list[str]) -> Iterator[Assignment]:
+            if not rest:
+                yield dict(values)
+                return
+            name = rest[0]
+            kind = self._split.templates.types[program.program, name]
+            own = {
+                value
+                for other, value in values.items()
+                if isinstance(value, int)
+                and value < 0
+                and self._split.templates.types[program.program, other] == kind
+            }
+            fresh = min((v for v in values.values() if isinstance(v, int)), default=0)
+            for value in (min(fresh, 0) - 1, *sorted(own), *self._known.get(kind, ())):
+                values[name] = value
+                yield from extend(values, rest[1:])
+                del values[name]
+
+        for values in extend(dict(fixed), free):
+            if not any(
+                one in values and values[one] == values.get(other)
+                for one, other in program.different
+            ):
+                yield values
+
+    def next(self, at: Chained) -> Iterator[tuple[Chained, Link, Chained]]:
+        """Yield each conflict that leads from a transaction to a next transaction.
+
+        Each result is the transaction with the values that its conflicting statement needs, the
+        link, and the next transaction.
+        """
+        branch = self._split.templates.branches[at.branch]
+        for earlier in branch.statements:
+            for values in self.extended(at.branch, dict(at.values), earlier):
+                outgoing = Chained(branch=at.branch, values=tuple(sorted(values.items())))
+                if not self._split.allowed(outgoing):
+                    continue
+                for number, other in enumerate(self._split.templates.branches):
+                    for later in other.statements:
+                        if later.relation != earlier.relation or not self._split.conflict(
+                            earlier, later
+                        ):
+                            continue
+                        link = Link(kind="conflict", earlier=earlier, later=later)
+                        for found in self.accesses(number, later, earlier, values):
+                            yield outgoing, link, _canonical(found)
+
+    def merged(self, one: Chained, end: Chained) -> Chained | None:
+        """Merge the values of a chain's last transaction with the values that close the cycle.
+
+        Return ``None`` if the values contradict each other, or if the transaction with these values
+        may not run within T1.
+        """
+        values = dict(one.values)
+        renamed: dict[KeyValue, KeyValue] = {}
+        lowest = min([0, *(v for v in values.values() if isinstance(v, int))])
+        for name, value in end.values:
+            own = isinstance(value, int) and value < 0
+            if name in values:
+                known = values[name]
+                if own != (isinstance(known, int) and known < 0):
+                    return None
+                if not own and known != value:
+                    return None
+                if own and renamed.setdefault(value, known) != known:
+                    return None
+        if len(set(renamed.values())) < len(renamed):
+            return None
+        for name, value in end.values:
+            if name in values:
+                continue
+            if isinstance(value, int) and value < 0 and value not in renamed:
+                lowest -= 1
+                renamed[value] = lowest
+            values[name] = renamed.get(value, value)
+        branch = self._split.templates.branches[one.branch]
+        if any(a in values and values[a] == values.get(b) for a, b in branch.different):
+            return None
+        found = Chained(branch=one.branch, values=tuple(sorted(values.items())))
+        return found if self._split.allowed(found) else None
+
+
+def _canonical(one: Chained) -> Chained:
+    """Return the transaction with its own values renumbered to -1, -2, and so on."""
+    names: dict[KeyValue, int] = {}
+    values = tuple(
+        (name, names.setdefault(value, -1 - len(names)))
+        if isinstance(value, int) and value < 0
+        else (name, value)
+        for name, value in one.values
+    )
+    return Chained(branch=one.branch, values=values)

@@ -1,0 +1,202 @@
+"""Decides which transactions may run within the split transaction T1 of a split schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from isolang.foresee.schedules import Chained, Instance, KeyValue, Level, Row
+from isolang.foresee.templates import Templates, TemplateStatement, meet
+
+
+class SplitTransaction:
+    """T1, with its parameter values, with b1, and with a1, the statement that closes the cycle.
+
+    Attributes:
+        templates: the templates.
+        instance: T1.
+        level: the isolation level of T1.
+        after: the index of the last statement that T1 executes before T2 begins.
+        b1: the statement that does not see the write of T2.
+        a1: the statement that closes the cycle.
+    """
+
+    def __init__(
+        self, templates: Templates, level: Level, instance: Instance, places: tuple[int, int]
+    ) -> None:
+        """Choose T1.
+
+        Args:
+            templates: the templates.
+            level: the isolation level of T1.
+            instance: T1.
+            places: the indices of b1 and a1.
+        """
+        self.templates, self.level, self.instance = templates, level, instance
+        statements = instance.branch.statements
+        after, self._closing = places
+        self.b1, self.a1 = statements[after], statements[self._closing]
+        # At SI and SSI, the first statement takes the snapshot, so only it must run before T2.
+        self.after = after if level == "mvrc" else 0
+        self._rows: dict[Row, list[tuple[int, TemplateStatement]]] = {}
+        for number, one in enumerate(statements):
+            if one.keyed:
+                row = (one.relation, values_of(one, instance.values))
+                self._rows.setdefault(row, []).append((number, one))
+
+    def closes(self, bm: TemplateStatement) -> bool:
+        """Return whether an edge may lead from a statement of Tm to a1."""
+        a1 = self.a1
+        if meet(bm.reads, a1.writes):
+            return True
+        if self._closing <= self.after:
+            return False
+        if self.level != "mvrc" and not self.inserts_again(a1):
+            return False  # T1 neither sees nor overwrites writes after its snapshot
+        return self.conflict(bm, a1)
+
+    def inserts_again(self, own: TemplateStatement) -> bool:
+        """Return whether a statement may insert a row that another transaction deleted.
+
+        PostgreSQL allows this at every level, even if the row was deleted after the snapshot.
+        """
+        return own.kind == "insert" and own.relation in self.templates.deleted
+
+    def conflict(self, one: TemplateStatement, other: TemplateStatement) -> bool:
+        """Return whether two statements conflict if they access the same row."""
+        if one.kind == other.kind == "insert" and one.relation not in self.templates.deleted:
+            return False  # a row that is never deleted can be inserted only once
+        return (
+            meet(one.writes, other.writes)
+            or meet(one.writes, other.reads)
+            or meet(one.reads, other.writes)
+        )
+
+    def shared(
+        self, chained: Chained
+    ) -> Iterator[tuple[int, TemplateStatement, TemplateStatement]]:
+        """Yield pairs of statements of T1 and of another transaction that access the same row.
+
+        Each pair comes with the index of T1's statement, and the statements certainly access the
+        same row.
+        """
+        values = dict(chained.values)
+        for own in self.templates.branches[chained.branch].statements:
+            if own.keyed:
+                row = (own.relation, values_of(own, values))
+                for number, one in self._rows.get(row, ()):
+                    yield number, one, own
+
+    def allowed(self, chained: Chained) -> bool:
+        """Return whether a transaction may run within T1, although T1 writes rows."""
+        return not any(self.keeps(*shared) for shared in self.shared(chained))
+
+    def keeps(self, number: int, of_split: TemplateStatement, own: TemplateStatement) -> bool:
+        """Return whether a statement of T1 prevents another transaction's statement within T1.
+
+        Args:
+            number: the index of the statement of T1.
+            of_split: the statement of T1.
+            own: the statement of the other transaction, on the same row.
+        """
+        if not meet(of_split.writes, own.writes):
+            return False
+        if number <= self.after:
+            return True  # T1 holds the row's lock
+        if of_split.kind == "insert":  # the row must not exist when T1 inserts it
+            return not self.inserts_again(of_split)
+        return self.level != "mvrc"  # T1 would find a version newer than its snapshot, and abort
+
+    def blocks(self, found: TemplateStatement, of_split: TemplateStatement) -> bool:
+        """Return whether T1 prevents a statement with a condition from writing a row of T1.
+
+        Args:
+            found: the statement with a condition.
+            of_split: the statement of T1 that names the row.
+        """
+        if not of_split.keyed:
+            return False
+        row = (of_split.relation, values_of(of_split, self.instance.values))
+        return any(self.keeps(number, one, found) for number, one in self._rows[row])
+
+    def inserted_twice(self, one: Chained, other: Chained) -> bool:
+        """Return whether two transactions insert the same row, which no transaction deletes."""
+        return not self._inserted(one).isdisjoint(self._inserted(other))
+
+    def _inserted(self, one: Chained) -> set[Row]:
+        """Return the rows that a transaction inserts and no transaction deletes.
+
+        Rows that contain own values of the transaction are left out, because no other transaction
+        inserts them.
+        """
+        values, found = dict(one.values), set[Row]()
+        for own in self.templates.branches[one.branch].statements:
+            if own.kind == "insert" and own.keyed:
+                row = values_of(own, values)
+                if not any(isinstance(value, int) and value < 0 for value in row):
+                    found.add((own.relation, row))
+        return {row for row in found if row[0] not in self.templates.deleted}
+
+
+class SsiRules:
+    """The rules by which SSI aborts T1 after other transactions."""
+
+    def __init__(self, split: SplitTransaction, levels: Mapping[str, Level]) -> None:
+        self._split, self._levels = split, levels
+
+    def fits(self, chain: list[Chained]) -> bool:
+        """Return whether SSI lets T1 commit after the transactions of a chain.
+
+        SSI aborts T1 if a transaction T at SSI does not see a write of T1, and T1 does not see a
+        write of T, or of a transaction at SSI that comes before T in the chain.
+        """
+        if self._split.level != "ssi":
+            return True
+        # Tm reads a row that T1 writes, unless T1 inserts a row that Tm deleted.
+        overlooks = not any(map(self._split.inserts_again, self._split.instance.branch.statements))
+        missed = False
+        for place, one in enumerate(chain):
+            if not self._is_ssi(one):
+                continue
+            missed = missed or place == 0 or self._is_missed(one)
+            if missed and ((overlooks and place == len(chain) - 1) or self._overlooks(one)):
+                return False
+        return True
+
+    def passes(self, one: Chained, *, first: bool) -> bool:
+        """Return whether a search at SSI needs to continue a path after a transaction.
+
+        SOUND BECAUSE: consider a transaction between T2 and Tm. If it reads what T1 writes, either
+        it can take the place of Tm, which gives a shorter candidate, or SSI aborts T1. If T1 reads
+        what it writes, either it can take the place of T2, or SSI aborts T1.
+        """
+        if self._split.level != "ssi" or not self._is_ssi(one):
+            return True
+        return not self._overlooks(one) and (first or not self._is_missed(one))
+
+    def _is_ssi(self, one: Chained) -> bool:
+        return self._levels[self._split.templates.branches[one.branch].program] == "ssi"
+
+    def _is_missed(self, one: Chained) -> bool:
+        """Return whether T1 certainly reads a row that the transaction writes."""
+        return any(meet(of_split.reads, own.writes) for of_split, own in self._certain(one))
+
+    def _overlooks(self, one: Chained) -> bool:
+        """Return whether the transaction certainly reads a row that T1 writes."""
+        return any(meet(of_split.writes, own.reads) for of_split, own in self._certain(one))
+
+    def _certain(self, one: Chained) -> Iterator[tuple[TemplateStatement, TemplateStatement]]:
+        """Yield pairs of statements of T1 and of a transaction that certainly access the same row.
+
+        Relations with deletes are left out. Without them, two transactions that write the same row
+        never run within each other, so no statement of a pair reads a write of its own transaction.
+        """
+        for _, of_split, own in self._split.shared(one):
+            if of_split.relation not in self._split.templates.deleted:
+                yield of_split, own
+
+
+def values_of(statement: TemplateStatement, values: Mapping[str, KeyValue]) -> tuple[KeyValue, ...]:
+    """Return the values of a statement's keys, or -1 for a parameter without a value."""
+    return tuple(
+        values.get(key, -1) if isinstance(key, str) else (key or 0,) for key in statement.keys
+    )
