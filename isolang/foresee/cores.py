@@ -15,13 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from msgspec import Struct
-from msgspec.structs import replace
-
-from isolang.foresee.completion import MOST_KEYS, Completion, Completions, OpenReads, Step
-from isolang.foresee.run import INITIAL, Access, Arrangement, Executed, PassedRun, bits
+from isolang.foresee.completion import MOST_KEYS, Completions
+from isolang.foresee.core_questions import Core, CoreQuestions
+from isolang.foresee.run import PassedRun, bits
 from isolang.foresee.stranger import Candidate
-from isolang.history import columns as c
 from isolang.limits import Work
 
 MOST: Final = 4
@@ -36,20 +33,6 @@ Take = Callable[[Candidate, Sequence[int]], bool]
 whether it is a prediction."""
 
 
-class _Core(Struct, frozen=True):
-    """A core that can be asked about.
-
-    Attributes:
-        members: the transactions of the core; with one stranger, T comes last.
-        keys: the keys of the core, in the order in which the question numbers them.
-        context: the transactions that must run before the core, as bits.
-    """
-
-    members: tuple[int, ...]
-    keys: tuple[int, ...]
-    context: int
-
-
 class Cores:
     """Finds the candidates in the cores of one run."""
 
@@ -61,8 +44,8 @@ class Cores:
             completions: the object that answers questions about the two levels.
         """
         order = run.order
-        self.run, self.order, self.completions = run, order, completions
-        self.descendants, self.ancestors = order.descendants(), order.ancestors()
+        self.order, self._completions = order, completions
+        self._questions = CoreQuestions(run, completions)
         self.complete = True
         everyone = range(len(order))
         self._needs = [0] * len(order)
@@ -142,7 +125,7 @@ class Cores:
             for first, cores in level.items():
                 # With one stranger, the first member is the stranger; otherwise, it has the
                 # smallest number.
-                allowed = ~self.descendants[first] if one_stranger else -(2 << first)
+                allowed = ~self.order.descendants[first] if one_stranger else -(2 << first)
                 own, found = following.setdefault(first, []), done[first]
                 for core in self._grown(cores, allowed, near, work):
                     if any(core & other == other for other in found):
@@ -161,22 +144,21 @@ class Cores:
         core = self._core(members, stranger)
         if core is None:
             return False
-        question = self._question(core, stranger)
-        if not self.completions.known(question):
+        question = self._questions.question(core, stranger)
+        if not self._completions.known(question):
             work.spend(_QUESTION)
         try:
-            answer = self.completions.answer(question)
+            answer = self._completions.answer(question)
         except TimeoutError:
             self.complete = False
             return False
         if answer is None:
             return False
-        proposed = self._rearranged if stranger is None else self._with_stranger
-        return take(*proposed(core, answer))
+        return take(*self._questions.candidate(core, stranger, answer))
 
     # --- one core ---
 
-    def _core(self, members: int, stranger: int | None) -> _Core | None:
+    def _core(self, members: int, stranger: int | None) -> Core | None:
         """Return a core; ``None`` if no keys are shared, or if the context cannot run before it."""
         order = self.order
         every = tuple(i for i in bits(members) if i != stranger)
@@ -188,14 +170,14 @@ class Cores:
                 context |= order.earlier[i]
             elif i == stranger:
                 last = order.earlier[i].bit_length() - 1
-                context |= self.ancestors[last] if last >= 0 else 0
+                context |= order.ancestors[last] if last >= 0 else 0
             else:
-                context |= self.ancestors[i]
+                context |= order.ancestors[i]
         context &= ~members
         keys = self._keys(every, members, stranger)
         if keys is None:
             return None
-        core = _Core(every, keys, context)
+        core = Core(every, keys, context)
         if context and not self._convex(core, members, stranger):
             return None
         return core
@@ -227,7 +209,7 @@ class Cores:
             return None
         return tuple(shared)
 
-    def _convex(self, core: _Core, members: int, stranger: int | None) -> bool:
+    def _convex(self, core: Core, members: int, stranger: int | None) -> bool:
         """Return whether the context can run before the core, and create its initial versions.
 
         Between two members of a session, other transactions of the session may run if the core does
@@ -236,7 +218,7 @@ class Cores:
         order = self.order
         late = 0
         for i in core.members:
-            late |= self.descendants[i] if stranger is not None else order.later[i]
+            late |= self.order.descendants[i] if stranger is not None else order.later[i]
         late &= core.context
         for i in core.members:
             program = order.programs[i]
@@ -260,162 +242,9 @@ class Cores:
                 have |= reached.get(j, 0)
             reached[i] = have
             last = order.earlier[i].bit_length() - 1
-            need = self.ancestors[i] if i != stranger else self.ancestors[last] if last >= 0 else 0
+            need = (
+                order.ancestors[i] if i != stranger else order.ancestors[last] if last >= 0 else 0
+            )
             if need & members & ~(1 << i) & ~have:
                 return False
         return True
-
-    def _question(self, core: _Core, stranger: int | None) -> OpenReads:
-        order, history, ask = self.order, self.run.history, self.completions
-        number = {key: x for x, key in enumerate(core.keys)}
-        place = {i: n for n, i in enumerate(core.members)}
-        inside = sum(1 << i for i in core.members)
-        steps: list[tuple[Step, ...]] = []
-        sources: list[tuple[int, ...] | None] = []
-        for i in core.members:
-            own: list[tuple[Step, int]] = []
-            for step in order.programs[i].steps:
-                x = number.get(step.key)
-                if x is None:
-                    continue
-                if step.kind in (c.WRITE, c.APPEND):
-                    own = [one for one in own if one[0] != ("w", x)]
-                    own.append((("w", x), INITIAL))
-                elif step.source is not None:
-                    source = self._source(step, i, inside)
-                    # A read of a list shows the appends of other transactions, whether it comes
-                    # before or after an own append.
-                    kinds = [kind for kind, _ in own]
-                    at = kinds.index(("w", x)) if ("w", x) in kinds else len(own)
-                    own.insert(at, (("r", x), place.get(source, INITIAL)))
-            if not ask.ordered:
-                own.sort()
-            steps.append(tuple(step for step, _ in own))
-            recorded = tuple(source for (kind, _), source in own if kind == "r")
-            sources.append(recorded if stranger not in (None, i) else None)
-        classes: dict[int, int] = {}
-        numbers = [self.run.numbers[i] for i in core.members]
-        return OpenReads(
-            steps=tuple(steps),
-            sessions=tuple(
-                classes.setdefault(order.sessions[i], len(classes)) for i in core.members
-            ),
-            sources=tuple(sources),
-            lists=tuple(self._is_list(key) for key in core.keys),
-            labels=tuple(
-                frozenset(map(ask.patterns_of_label, history.labels_of(n))) for n in numbers
-            ),
-            levels=tuple(
-                ask.patterns_of_level(name) if (name := history.level_of(n)) else None
-                for n in numbers
-            ),
-            groups=tuple(history.group_of(n) for n in numbers) if ask.compares_groups else (),
-            keys=tuple(ask.patterns_of_key(history.key_name(key)) for key in core.keys),
-        )
-
-    def _source(self, step: Access, reader: int, inside: int) -> int:
-        """Return the member from which a read returned a version, or ``INITIAL``."""
-        source = step.source
-        assert source is not None
-        if step.kind == c.READ_LIST and source >= 0:
-            seen = self.order.writers.get(step.key, 0) & (2 << source) - 1
-            return (seen & inside & ~(1 << reader)).bit_length() - 1
-        return source
-
-    def _is_list(self, key: int) -> bool:
-        order = self.order
-        using = order.writers.get(key, 0) | order.readers.get(key, 0)
-        steps = order.programs[using.bit_length() - 1].steps
-        return any(s.key == key and s.kind in (c.APPEND, c.READ_LIST) for s in steps)
-
-    # --- candidates ---
-
-    def _open_reads(self, core: _Core, answer: Completion) -> Iterator[dict[int, int]]:
-        """Yield, for each member, the sources of its reads of the core's keys, by step."""
-        number = {key: x for x, key in enumerate(core.keys)}
-        for i, sources in zip(core.members, answer.sources, strict=True):
-            steps = self.order.programs[i].steps
-            reads = [at for at in self.order.programs[i].reads if steps[at].key in number]
-            if not self.completions.ordered:
-                reads.sort(key=lambda at: number[steps[at].key])
-            yield dict(zip(reads, sources, strict=True))
-
-    def _with_stranger(self, core: _Core, answer: Completion) -> tuple[Candidate, Sequence[int]]:
-        order, stranger = self.order, core.members[-1]
-        program = order.programs[stranger]
-        (*_, opened) = self._open_reads(core, answer)
-        members = core.context
-        for i in core.members[:-1]:
-            members |= 1 << i
-        sources = []
-        for at in program.reads:
-            source = opened.get(at, INITIAL)
-            if source != INITIAL:
-                sources.append(core.members[source])
-            else:
-                newest = order.writers.get(program.steps[at].key, 0) & core.context
-                sources.append(newest.bit_length() - 1)
-        candidate = _candidate(order, stranger, sources, core.members[:-1], members)
-        return candidate, range(len(order))
-
-    def _rearranged(self, core: _Core, answer: Completion) -> tuple[Candidate, Sequence[int]]:
-        order = self.order
-        inside = sum(1 << i for i in core.members)
-        first, who = core.context, list[int]()
-        for i in core.members:
-            first &= ~order.later[i]
-        who += bits(first)
-        for n in answer.order:
-            i = core.members[n]
-            between = core.context & order.earlier[i]
-            who += [j for j in bits(between) if j not in who]
-            who.append(i)
-        place = {i: n for n, i in enumerate(who)}
-        opened = dict(zip(core.members, self._open_reads(core, answer), strict=True))
-        newest: dict[int, int] = {}  # the last writer of each key in the context
-        last: dict[int, int] = {}
-        programs = []
-        for n, i in enumerate(who):
-            program, steps = order.programs[i], list[Access]()
-            for at, step in enumerate(program.steps):
-                if step.source is None:
-                    steps.append(step)
-                    continue
-                source = last.get(step.key, INITIAL)
-                if at in opened.get(i, {}):
-                    member = opened[i][at]
-                    source = (
-                        newest.get(step.key, INITIAL)
-                        if member == INITIAL
-                        else place[core.members[member]]
-                    )
-                steps.append(replace(step, source=source))
-            programs.append(Executed.of(steps))
-            last |= dict.fromkeys(program.writes, n)
-            if not inside >> i & 1:
-                newest |= dict.fromkeys(program.writes, n)
-        stranger = len(who) - 1
-        arrangement = Arrangement(programs, [order.sessions[i] for i in who])
-        steps_of_t = programs[stranger].steps
-        read = [steps_of_t[at].source for at in programs[stranger].reads]
-        sources = [source for source in read if source is not None]
-        others = [place[core.members[n]] for n in answer.order[:-1]]
-        members = (1 << stranger) - 1
-        return _candidate(arrangement, stranger, sources, others, members), who
-
-
-def _candidate(
-    order: Arrangement, stranger: int, sources: Sequence[int], others: Sequence[int], members: int
-) -> Candidate:
-    """Return a candidate; the overlooked version is the first version that a read misses."""
-    program = order.programs[stranger]
-    core = sum(1 << i for i in others)
-    missed = [
-        (at, (later & -later).bit_length() - 1)
-        for at, (where, source) in enumerate(zip(program.reads, sources, strict=True))
-        if (later := order.writers.get(program.steps[where].key, 0) & core & -(2 << source if
-            source >= 0 else 1))
-    ]  # fmt: skip
-    at, x = missed[0] if missed else (0, others[0])
-    path = (x, *(i for i in others if i != x))
-    return Candidate(order, stranger, tuple(sources), x, path, members, 1 << x, at)

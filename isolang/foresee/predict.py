@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from isolang.api import check
 from isolang.errors import HistoryError, UnsupportedError
+from isolang.foresee.blind_writes import Direct
 from isolang.foresee.completion import Completions
 from isolang.foresee.cores import MOST, Cores
 from isolang.foresee.monotone import require_monotone, require_no_times
@@ -44,7 +45,7 @@ from isolang.foresee.run import (
     run_of,
     table_and_row,
 )
-from isolang.foresee.stranger import DIRECT, SCHEDULED, Candidate, Direct, Look, Strangers
+from isolang.foresee.stranger import DIRECT, SCHEDULED, Candidate, Look, Strangers
 from isolang.language.classify.route import route
 from isolang.language.load import load_spec
 from isolang.limits import Work
@@ -377,7 +378,7 @@ class _DirectSearch(_Search):
         This matters only if some versions overwrite others that nobody read, because a level may
         then order them in another way.
         """
-        if not on.can_have_blind_writes(stranger):
+        if not on.blind.can_matter(stranger):
             return True
         program, tried, complete = on.order.programs[stranger], set[int](), True
 
@@ -387,7 +388,7 @@ class _DirectSearch(_Search):
             if members in tried:
                 return False
             tried.add(members)
-            if not on.has_blind_writes(stranger, members):
+            if not on.blind.matter(stranger, members):
                 return False
             versions = [
                 (INITIAL, *bits(on.order.writers.get(program.steps[i].key, 0) & members))
@@ -397,7 +398,7 @@ class _DirectSearch(_Search):
                 complete = False
                 return False
             for sources in product(*versions):
-                if not on.possible(stranger, members, sources):
+                if not on.blind.possible(stranger, members, sources):
                     continue
                 if self.work.left < _CHECK:
                     complete = False
@@ -488,7 +489,7 @@ class _DirectSearch(_Search):
     def _may_have_blind_writes(self, who: Sequence[int]) -> bool:
         """Return whether versions may be ordered differently if transactions run in this order.
 
-        The last transaction is the stranger. See :meth:`Strangers.has_blind_writes`.
+        The last transaction is the stranger. See :meth:`BlindWrites.matter`.
         """
         order, stranger = self.run.order, who[-1]
         members = sum(1 << i for i in who[:-1])

@@ -14,8 +14,8 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
+from isolang.foresee.blind_writes import Direct
 from isolang.foresee.run import Arrangement, bits
-from isolang.foresee.stranger import Direct
 from isolang.limits import Work
 
 MOST: Final = 3

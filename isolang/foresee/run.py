@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -206,8 +207,14 @@ class Arrangement:
     def __len__(self) -> int:
         return len(self.programs)
 
+    @cached_property
+    def conflicts(self) -> list[int]:
+        """The transactions to which a conflict or the session leads, for each transaction."""
+        return [d | o for d, o in zip(self.direct, self.overwritten, strict=True)]
+
+    @cached_property
     def descendants(self) -> list[int]:
-        """Return, for each transaction, itself and all that depend on it by ``so`` and ``wr``."""
+        """The transaction itself and all that depend on it by ``so`` and ``wr``, for each one."""
         found = [1 << i for i in range(len(self))]
         for i in reversed(range(len(self))):
             rest = self.depends[i]
@@ -219,8 +226,9 @@ class Arrangement:
                 rest &= ~found[i]
         return found
 
+    @cached_property
     def ancestors(self) -> list[int]:
-        """Return, for each transaction, itself and all on which it depends by ``so`` and ``wr``."""
+        """The transaction itself and all on which it depends by ``so`` and ``wr``, for each one."""
         n = len(self)
         found = [1 << i for i in range(n)]
         for i, program in enumerate(self.programs):
@@ -373,7 +381,7 @@ def run_of(verdict: Valid, *, serial: bool) -> PassedRun:
     numbers = tuple(sorted_)
     gone = 0
     if any(txn in predicates for txn in numbers):
-        descendants = order.descendants()
+        descendants = order.descendants
         for i, txn in enumerate(numbers):
             if txn in predicates:
                 gone |= descendants[i]

@@ -1,0 +1,172 @@
+"""Decides what a stranger may read in other version orders than that of the run.
+
+Versions may come in another order if a transaction wrote one without having read the key: the write
+is blind.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Literal, TypeAlias
+
+from isolang.foresee.run import INITIAL, Arrangement, bits
+
+Direct: TypeAlias = Literal["rc", "ra", "cc", "si", "snapshots", "statements"]
+"""The rules that determine which transactions a stranger overlooks."""
+
+
+class BlindWrites:
+    """The blind writes of an arrangement of transactions at one level."""
+
+    def __init__(self, order: Arrangement, level: Direct) -> None:
+        """Find the keys whose versions may come in another order.
+
+        Args:
+            order: the transactions of the run.
+            level: the rule of the weaker level.
+        """
+        self._order, self._level = order, level
+        self._reading: dict[int, dict[int, int]] = {}
+        self._open = {key: order.writers[key] for key in order.blind if not self._chained(key)}
+
+    def _chained(self, key: int) -> bool:
+        """Return whether each writer of a key depends on the previous one."""
+        last = -1
+        for i in bits(self._order.writers[key]):
+            if last >= 0 and not self._order.ancestors[i] >> last & 1:
+                return False
+            last = i
+        return True
+
+    def matter(self, stranger: int, members: int) -> bool:
+        """Return whether the level allows other version orders for K and the stranger.
+
+        The version order of a key is fixed if each writer depends on the previous writer. The
+        position of T in it matters only at si, because no transaction reads from T. At si, T is the
+        last writer if every other writer has read the key before: a transaction that overwrites the
+        version of T without having read it would lose an update.
+        """
+        order = self._order
+        if self._level == "si":
+            for key in order.programs[stranger].writes:
+                if order.blind.get(key, 0) & members & ~(1 << stranger):
+                    return True
+        for writers in self._open.values():
+            last = -1
+            for i in bits(writers & members):
+                if last >= 0 and not self._order.ancestors[i] >> last & 1:
+                    return True
+                last = i
+        return False
+
+    def can_matter(self, stranger: int) -> bool:
+        """Return whether :meth:`matter` can hold for a stranger and any set K."""
+        if self._open:
+            return True
+        blind = self._order.blind
+        writes = self._order.programs[stranger].writes if self._level == "si" else ()
+        return any(blind.get(key, 0) & ~(1 << stranger) for key in writes)
+
+    def possible(self, stranger: int, members: int, sources: tuple[int, ...]) -> bool:
+        """Return whether T may read from these sources and close a cycle.
+
+        This is only a necessary condition, which is fast to check. A history that violates ser also
+        violates it with the version orders of the run. And in every version order, the versions
+        that T must have seen come before the versions that it read.
+
+        Args:
+            stranger: the number of T.
+            members: the set K.
+            sources: for each external read of T, the transaction from which T reads.
+        """
+        order, program = self._order, self._order.programs[stranger]
+        before, closing, over = order.earlier[stranger], order.earlier[stranger], 0
+        reads = [program.steps[where].key for where in program.reads]
+        for key, source in zip(reads, sources, strict=True):
+            until = (2 << source) - 1 if source >= 0 else 0
+            writers = order.writers.get(key, 0) & members
+            over |= writers & ~until
+            closing |= writers & until
+            if source >= 0:
+                before |= 1 << source
+        for key in program.writes:
+            closing |= (order.writers[key] | order.readers.get(key, 0)) & members
+        seen, todo = over, over
+        while todo and not seen & closing:
+            low = todo & -todo
+            new = self._order.conflicts[low.bit_length() - 1] & members & ~seen
+            seen |= new
+            todo = (todo ^ low) | new
+        if not seen & closing:
+            return False
+        if self._level in ("cc", "si"):
+            for i in bits(before):
+                before |= self._order.ancestors[i]
+        if self._level == "rc":
+            before = 0  # at rc, only the sources of earlier reads of T matter
+        if self._level == "si" and self._follows_a_newer(stranger, members, sources):
+            return False
+        for key, source in zip(reads, sources, strict=True):
+            other = order.writers.get(key, 0) & before & ~(1 << source if source >= 0 else 0)
+            if other and (source < 0 or other & self._order.descendants[source]):
+                return False
+            if self._level == "rc" and source >= 0:
+                before |= 1 << source
+        return True
+
+    @cached_property
+    def _certain(self) -> tuple[list[int], list[int]]:
+        """The pairs of (so | wr | ww) and of rw that every version order has, by transaction."""
+        order, follow, overwritten = self._order, list(self._order.depends), [0] * len(self._order)
+        for i, program in enumerate(order.programs):
+            for key in program.writes:
+                follow[i] |= order.writers[key] & self._order.descendants[i] & ~(1 << i)
+            for at in program.reads:
+                step = program.steps[at]
+                assert step.source is not None
+                later = order.writers.get(step.key, 0)
+                if step.source != INITIAL:
+                    later &= self._order.descendants[step.source] & ~(1 << step.source)
+                overwritten[i] |= later & ~(1 << i)
+        return follow, overwritten
+
+    def _follows_a_newer(self, stranger: int, members: int, sources: tuple[int, ...]) -> bool:
+        """Return whether si forbids the sources, because a cycle has no two adjacent rw.
+
+        T depends on the sources of its reads and on its session. The cycle begins with a version
+        that certainly overwrites what T read, and follows ``(so | wr | ww) ; rw?`` from there.
+        """
+        order, program = self._order, self._order.programs[stranger]
+        follow, overwritten = self._certain
+        before, missed = order.earlier[stranger], 0
+        for where, source in zip(program.reads, sources, strict=True):
+            key = program.steps[where].key
+            newer = order.writers.get(key, 0) & members
+            if source != INITIAL:
+                before |= 1 << source
+                newer &= self._order.descendants[source] & ~(1 << source)
+            missed |= newer
+            if key in program.writes and newer & self._readers_of(key, source):
+                return True  # a lost update in both orders of the two versions
+        todo = missed
+        while todo and not missed & before:
+            low = todo & -todo
+            todo ^= low
+            for i in bits(follow[low.bit_length() - 1] & members):
+                new = (1 << i | overwritten[i]) & members & ~missed
+                missed |= new
+                todo |= new
+        return bool(missed & before)
+
+    def _readers_of(self, key: int, source: int) -> int:
+        """Return the transactions that read a transaction's version, or an initial version."""
+        found = self._reading.get(key)
+        if found is None:
+            found = self._reading[key] = {}
+            for i in bits(self._order.readers.get(key, 0)):
+                program = self._order.programs[i]
+                for at in program.reads:
+                    step = program.steps[at]
+                    if step.key == key and step.source is not None:
+                        found[step.source] = found.get(step.source, 0) | 1 << i
+        return found.get(source, 0)
