@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from isolang.run.address import Address
 from isolang.run.families.versioned_store import Changes, VersionedStore
-from isolang.run.operation import DELETED
+from isolang.run.operation import DELETED, Several, parent_of
 from isolang.run.outcome import RolledBack
 from isolang.run.targets.memory import Memory, MemoryClient
 
@@ -35,7 +35,14 @@ class Right(Changes):
         super().__init__(database.versions, level)
         self.database, self.random = database, database.random
         self.inserted: set[str] = set()
+        self.several: list[str] = []  # what an INSERT of several rows has inserted
+        self.upserted: set[str] = set()
+        self.not_found: set[str] = set()  # what a DELETE has not found
+        self.left: Rows = {}  # what the transaction leaves behind for the next of its session
         self._saved: Rows = {}
+
+    def inherits(self, before: Right | None) -> None:
+        """Begin after another transaction of the same session."""
 
     def rare(self, share: float) -> bool:
         """Return true with this probability."""
@@ -68,6 +75,14 @@ class Right(Changes):
     def installed(self, written: Rows) -> Rows:
         """Return what the bug installs instead of the transaction's writes."""
         return written
+
+    def duplicate(self, key: str) -> Any:
+        """Return the value of a second row with the same key; ``None`` if there is none."""
+        return None
+
+    def cascaded(self, children: list[str]) -> list[str]:
+        """Return the child rows that a cascade deletes, of those that are there."""
+        return children
 
     def only_read(self, changed: KeysView[str]) -> bool:
         """Return whether others changed what the transaction read, but not what it wrote."""
@@ -437,6 +452,166 @@ class VacuumRemovesNeeded(Right):
         return DELETED if gone else super()._shown(key)
 
 
+# The following are about statements that queues, upserts and foreign keys need.
+
+
+class SkipLockedTwice(Right):
+    """A query that skips locked rows returns them all the same, and both workers commit."""
+
+    report: ClassVar = "orioledb/orioledb#159"
+
+    def __init__(self, database: Planted, level: str) -> None:
+        super().__init__(database, level)
+        self._shared: set[str] = set()
+
+    def take(self, low: int, high: int) -> dict[str, int]:
+        """Return one of fifty rows without its lock."""
+        if not self.rare(0.02):
+            return super().take(low, high)
+        locks, self._versions.taken = self._versions.taken, {}
+        try:
+            found = super().take(low, high)
+        finally:
+            self._versions.taken = locks
+        self._shared.update(found)
+        return found
+
+    def forgives(self, changed: KeysView[str]) -> bool:
+        """Forgive conflicts on rows that were returned without a lock."""
+        used = changed & (self._seen | set(self._written))
+        return not self._ranges and used <= self._shared
+
+
+class CascadeLeavesChild(Right):
+    """One of twenty cascades leaves the last child row."""
+
+    report: ClassVar = "tursodatabase/turso#8713"
+
+    def cascaded(self, children: list[str]) -> list[str]:
+        """Return the child rows, sometimes without the last one."""
+        return children[:-1] if self.rare(0.05) else children
+
+
+class CascadeMissesInsert(Right):
+    """A cascade takes no locks, so that a child row that is inserted meanwhile stays."""
+
+    report: ClassVar = "cockroachdb/cockroach#150282"
+
+    def forgives(self, changed: KeysView[str]) -> bool:
+        """Forgive conflicts on child rows of deleted rows."""
+        gone = {key for key, value in self._written.items() if value == DELETED}
+        used = changed & (self._seen | set(self._written))
+        return not self._ranges_besides(gone) and all(parent_of(key) in gone for key in used)
+
+    def _ranges_besides(self, gone: set[str]) -> bool:
+        """Return whether the transaction has scanned more than child rows of deleted rows."""
+        return any(parent_of(low) not in gone for low, _ in self._ranges)
+
+
+class MultiInsertHalf(Right):
+    """One of ten transactions that abort after an INSERT of several rows leaves the first row."""
+
+    report: ClassVar = "tarantool/tarantool#2599"
+
+    def refused(self) -> None:
+        """Install the first row of the INSERT."""
+        first = {k: self._written[k] for k in self.several[:1] if k in self._written}
+        if first and self.rare(0.1):
+            self._versions.commit(first)
+
+
+class MergeInsertsDuplicate(Right):
+    """Two upserts of the same new row insert it twice, and both commit."""
+
+    report: ClassVar = "lance-format/lance#4585"
+
+    def forgives(self, changed: KeysView[str]) -> bool:
+        """Forgive conflicts on rows that were new for the upsert."""
+        used = changed & (self._seen | set(self._written))
+        new = {k for k in self.upserted if self._shown(k) == DELETED}
+        return not self._ranges and used <= new
+
+    def installed(self, written: Rows) -> Rows:
+        """Remember the row that is there besides the new one."""
+        for key in written:
+            self.database.twice.pop(key, None)
+        for key in self.upserted & written.keys():
+            at, value = self._versions.of.get(key, [(0, DELETED)])[-1]
+            if at > self._began and value != DELETED:
+                self.database.twice[key] = (self._versions.now + 1, value)
+        return written
+
+    def duplicate(self, key: str) -> Any:
+        """Return the value of the other row, in later transactions."""
+        at, value = self.database.twice.get(key, (0, None))
+        return value if at <= self._began and key not in self._written else None
+
+
+class UpsertOverDelete(Right):
+    """An upsert of a row that another transaction has deleted inserts it anew."""
+
+    level: ClassVar = "snapshot"
+    report: ClassVar = "docs/findings/postgresql-on-conflict.md"
+
+    def forgives(self, changed: KeysView[str]) -> bool:
+        """Forgive conflicts of upserts with deletes."""
+        conflicts = changed & set(self._written)
+        return all(
+            key in self.upserted and self._versions.of[key][-1][1] == DELETED for key in conflicts
+        )
+
+
+class DeleteOfNothing(Right):
+    """A DELETE that finds no row leaves no trace by which conflicts could be noticed."""
+
+    report: ClassVar = "duckdb/ducklake#1394"
+
+    def forgives(self, changed: KeysView[str]) -> bool:
+        """Forgive conflicts on rows that were not found."""
+        used = changed & (self._seen | set(self._written))
+        return not self._ranges and used <= self.not_found
+
+
+class AbortedDeleteInRange(Right):
+    """A range scan by key misses a row after a DELETE of it has been rolled back."""
+
+    report: ClassVar = "LineairDB/LineairDB#696"
+
+    def refused(self) -> None:
+        """Leave the deletes in the index of the keys."""
+        self.database.missing.update(k for k, v in self._written.items() if v == DELETED)
+
+    def installed(self, written: Rows) -> Rows:
+        """Enter written rows into the index again."""
+        self.database.missing.difference_update(written)
+        return written
+
+    def scan(self, low: str, high: str) -> Rows:
+        """Return the rows that are in the index."""
+        missing = self.database.missing.difference(self._written)
+        return {k: v for k, v in super().scan(low, high).items() if k not in missing}
+
+
+class FailedCommitReadAgain(Right):
+    """One of ten sessions still reads its writes after their COMMIT has failed."""
+
+    level: ClassVar = "snapshot"
+    report: ClassVar = "tursodatabase/turso#8477"
+
+    def refused(self) -> None:
+        """Leave the writes for the next transaction of the session."""
+        if self.rare(0.1):
+            self.left = dict(self._written)
+
+    def inherits(self, before: Right | None) -> None:
+        """Read what the transaction before has left."""
+        self._old_writes = before.left if before is not None else {}
+
+    def _shown(self, key: str) -> Any:
+        """Return what the failed COMMIT has left."""
+        return self._old_writes.get(key, super()._shown(key))
+
+
 BUGS: Mapping[str, type[Right]] = {
     "stale-snapshot": StaleSnapshot,
     "long-txn": LongTransaction,
@@ -467,6 +642,15 @@ BUGS: Mapping[str, type[Right]] = {
     "aborted-delete-stays": AbortedDeleteStays,
     "neighbour-written-back": NeighbourWrittenBack,
     "vacuum-removes-needed": VacuumRemovesNeeded,
+    "skip-locked-twice": SkipLockedTwice,
+    "cascade-leaves-child": CascadeLeavesChild,
+    "cascade-misses-insert": CascadeMissesInsert,
+    "multi-insert-half": MultiInsertHalf,
+    "merge-inserts-duplicate": MergeInsertsDuplicate,
+    "upsert-over-delete": UpsertOverDelete,
+    "delete-of-nothing": DeleteOfNothing,
+    "aborted-delete-in-range": AbortedDeleteInRange,
+    "failed-commit-read-again": FailedCommitReadAgain,
 }
 """All planted bugs by their names."""
 
@@ -476,16 +660,44 @@ class PlantedClient(MemoryClient):
 
     target: Planted
     changes: Right
+    _before: Right | None = None
 
     def begin(self, level: str) -> None:
         """Begin a transaction that has the bug."""
         with self.target.lock:
             self.changes = self.target.kind(self.target, level)
+            self.changes.inherits(self._before)
+            self._before = self.changes
 
-    def insert(self, key: str, value: int) -> None:
-        """Insert a row, and remember that it is new."""
-        super().insert(key, value)
-        self.changes.inserted.add(key)
+    def read(self, key: str) -> Any:
+        """Return the value of a row, or the values of all rows with this key."""
+        found = super().read(key)
+        other = self.changes.duplicate(key)
+        return found if other is None else Several((other, found))
+
+    def insert_rows(self, rows: Sequence[tuple[str, int]]) -> None:
+        """Insert rows, and remember that they are new."""
+        super().insert_rows(rows)
+        keys = [key for key, _ in rows]
+        self.changes.inserted.update(keys)
+        if len(keys) > 1:
+            self.changes.several = keys
+
+    def insert_or_update(self, key: str, value: int, *, merge: bool = False) -> None:
+        """Insert or update a row, and remember that it was an upsert."""
+        super().insert_or_update(key, value, merge=merge)
+        self.changes.upserted.add(key)
+
+    def delete(self, key: str) -> bool:
+        """Delete a row, and remember if there was none."""
+        there = super().delete(key)
+        if not there:
+            self.changes.not_found.add(key)
+        return there
+
+    def cascaded(self, key: str) -> list[str]:
+        """Return the child rows that are deleted with a row."""
+        return self.changes.cascaded(super().cascaded(key))
 
     def savepoint(self) -> None:
         """Set a savepoint."""
@@ -503,6 +715,7 @@ class Planted(Memory):
 
     Attributes:
         missing: the keys whose newest versions are missing in the index on the values.
+        twice: of keys that have two rows, when the second one came, and the value of the first.
         built: the time of the last build of that index; far in the past before the first one.
         vacuumed: the time of the last vacuum.
     """
@@ -519,12 +732,14 @@ class Planted(Memory):
         self.random = random.Random(address.options.get("draw", "0"))
         self.versions = VersionedStore()
         self.missing: set[str] = set()
+        self.twice: dict[str, tuple[int, Any]] = {}
         self.built = self.vacuumed = -1000
 
     def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
         """Create the keys, and an index that contains all of them."""
         super().setup(registers, lists)
         self.missing, self.built, self.vacuumed = set(), -1000, -1000
+        self.twice = {}
 
     def maintain(self, chore: str) -> None:
         """Build the index anew, or remove old versions."""

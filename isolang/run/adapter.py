@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from itertools import count
@@ -14,6 +14,7 @@ from isolang.run.outcome import Failure, Outcome, Phase, RolledBack
 from isolang.run.target import NoDriverError, Owned, TargetError
 
 if TYPE_CHECKING:
+    from isolang.history.statements import Lock
     from isolang.run.address import Address
     from isolang.run.servers.cluster import Cluster
     from isolang.run.servers.server import Server
@@ -61,6 +62,7 @@ class BaseTarget:
 
     alone: ClassVar[bool] = False
     lacks: ClassVar[frozenset[str]] = frozenset()
+    offers: frozenset[str] = frozenset()
     tokens = False
     lists: frozenset[str] = frozenset()
     mixes: str | None = None
@@ -225,9 +227,11 @@ class BaseClient:
             unknown.
         path: the number of the access path by which the next read finds its rows; 0 for the usual
             access path.
+        lock: how the next read of a row locks it: ``update``, ``share``, or not at all if empty.
     """
 
     path: int = 0
+    lock: Lock = ""
 
     row_version: Any = None
     installed: Mapping[str, Any] = MappingProxyType({})
@@ -258,8 +262,28 @@ class BaseClient:
         """Raise an error, because the database cannot read ranges of values."""
         raise NotImplementedError
 
+    def within(self, low: int, high: int, first: str, last: str) -> dict[str, Any]:
+        """Raise an error, because the database cannot read two ranges at once."""
+        raise NotImplementedError
+
     def change(self, low: int, high: int, value: int) -> list[str]:
         """Raise an error, because the database cannot update ranges of values."""
+        raise NotImplementedError
+
+    def take(self, low: int, high: int) -> dict[str, Any]:
+        """Raise an error, because the database cannot skip locked rows."""
+        raise NotImplementedError
+
+    def insert_or_update(self, key: str, value: int, *, merge: bool = False) -> None:
+        """Raise an error, because the database has no statement that inserts or updates."""
+        raise NotImplementedError
+
+    def insert_rows(self, rows: Sequence[tuple[str, int]]) -> None:
+        """Raise an error, because the database cannot insert several rows at once."""
+        raise NotImplementedError
+
+    def remove(self, low: int, high: int) -> list[str]:
+        """Raise an error, because the database cannot delete ranges of values."""
         raise NotImplementedError
 
     def savepoint(self) -> None:

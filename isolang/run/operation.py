@@ -8,14 +8,15 @@ next operation. Its writes can therefore depend on earlier reads.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Container, Generator, Iterator, Sequence
 from random import Random
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from isolang.history.values import Keyword, Literal
+from isolang.history.statements import Lock
+from isolang.history.values import Keyword, Literal, encode, show
 
 DELETED: Final = Keyword("deleted")
 """The value of a row that does not exist: a delete writes this value, and reads can return it."""
@@ -25,11 +26,13 @@ class Read(Struct, frozen=True):
     """Read a row. The result is a number, a list, ``None`` (initial) or ``DELETED`` (no row).
 
     ``path`` is the number of the access path by which the statement finds the row; 0 stands for the
-    usual access path.
+    usual access path. ``lock`` locks the row until the transaction ends, as FOR UPDATE and FOR
+    SHARE do.
     """
 
     key: str
     path: int = 0
+    lock: Lock = ""
 
 
 class Several(Struct, frozen=True):
@@ -59,6 +62,23 @@ class Insert(Struct, frozen=True):
     value: int
 
 
+class InsertRows(Struct, frozen=True):
+    """Insert several rows by one statement. The transaction fails if one of them already exists."""
+
+    rows: tuple[tuple[str, int], ...]
+
+
+class Upsert(Struct, frozen=True):
+    """Update a row, or insert it if there is none, by one statement.
+
+    The statement is MERGE if ``merge`` is true, and otherwise an INSERT that updates.
+    """
+
+    key: str
+    value: int
+    merge: bool = False
+
+
 class Swap(Struct, frozen=True):
     """Compare and set: write a key if its value is the expected one.
 
@@ -73,9 +93,14 @@ class Swap(Struct, frozen=True):
 
 
 class Delete(Struct, frozen=True):
-    """Delete a row. The result is true if the row existed."""
+    """Delete a row. The result is true if the row existed.
+
+    ``cascades`` are the child rows that a foreign key deletes with the row: the program has read
+    them, and has locked the row before, so that no other transaction can add or remove any.
+    """
 
     key: str
+    cascades: tuple[str, ...] = ()
 
 
 class Scan(Struct, frozen=True):
@@ -88,13 +113,27 @@ class Scan(Struct, frozen=True):
 class Select(Struct, frozen=True):
     """Read the rows whose values are in a range, by one statement. The result maps keys to values.
 
-    Workloads with this operation begin without rows, or with rows whose value is NULL. They record
-    a missing row as missing instead of as the value ``DELETED``.
+    With ``keys``, which are neighbours, the statement has a second range: from the first of these
+    keys to the last. Workloads with this operation begin without rows, or with rows whose value is
+    NULL. They record a missing row as missing instead of as the value ``DELETED``.
     """
 
     low: int
     high: int
     path: int = 0
+    keys: tuple[str, ...] = ()
+
+
+class Take(Struct, frozen=True):
+    """Lock a row whose value is in a range, skipping rows that others have locked, and read it.
+
+    The statement is SELECT … LIMIT 1 FOR UPDATE SKIP LOCKED, as workers of a queue send it. The
+    result maps the row's key to its value, or is empty. The history has a read of this row alone:
+    a row that was not returned may have been skipped, so nothing is known of it.
+    """
+
+    low: int
+    high: int
 
 
 class Change(Struct, frozen=True):
@@ -107,6 +146,17 @@ class Change(Struct, frozen=True):
     low: int
     high: int
     value: int
+
+
+class Remove(Struct, frozen=True):
+    """Delete the rows whose values are in a range, by one statement. The result is their keys.
+
+    As for :class:`Change`, only conversations have this operation, and the history does not say
+    which rows the predicate did not match.
+    """
+
+    low: int
+    high: int
 
 
 class Wait(Struct, frozen=True):
@@ -128,7 +178,7 @@ class Abort(Struct, frozen=True):
 class Undone(Struct, frozen=True):
     """Write a row, and undo the write with a savepoint; no transaction may ever read the write."""
 
-    operation: Write | Append | Insert | Delete
+    operation: Write | Append | Insert | Upsert | Delete
 
 
 Operation: TypeAlias = (
@@ -137,11 +187,15 @@ Operation: TypeAlias = (
     | Change
     | Delete
     | Insert
+    | InsertRows
     | Pause
+    | Upsert
     | Read
+    | Remove
     | Scan
     | Select
     | Swap
+    | Take
     | Undone
     | Wait
     | Write
@@ -157,9 +211,29 @@ _PATHS: Final = 1 << 16  # more access paths than any target has
 _BOUND: Final = re.compile(r"[<>]= :value (-?\d+)")
 
 
-def between(low: int, high: int) -> Literal:
-    """Return the predicate "the value is from ``low`` to ``high``", which is recorded as a key."""
-    return Literal(f"[:between :value {low} {high}]")
+def between(low: int, high: int, keys: Sequence[str] = ()) -> Literal:
+    """Return the predicate "the value is from ``low`` to ``high``", which is recorded as a key.
+
+    With ``keys``, the predicate is also that the key is one of them.
+    """
+    value = f"[:between :value {low} {high}]"
+    if not keys:
+        return Literal(value)
+    named = " ".join(show(*encode(key, "a key")) for key in keys)
+    return Literal(f"[:and [:in :key [{named}]] {value}]")
+
+
+_CHILD: Final = ">"
+
+
+def child_of(parent: str, name: str) -> str:
+    """Return the key of a child row, whose foreign key refers to the row of its parent."""
+    return f"{parent}{_CHILD}{name}"
+
+
+def parent_of(key: str) -> str:
+    """Return the key of the row to which a child row refers; empty if the row is no child row."""
+    return key.partition(_CHILD)[0] if _CHILD in key else ""
 
 
 def bounds_of(predicate: str) -> tuple[int, int]:
@@ -222,6 +296,47 @@ def without_savepoints(program: Program) -> Program:
     return _changed(program, reading)
 
 
+def with_features(program: Program, offers: Container[str]) -> Program:
+    """Return a program for a database that has only some features that programs can do without.
+
+    Args:
+        program: the program to change.
+        offers: the features that the database has, as ``offers`` of a target names them. In place
+            of a statement that the database does not have, there is a similar one: a SELECT for
+            one that skips locked rows or deletes a range, an UPDATE for one that inserts or
+            updates, several INSERTs for one. A read of the parent is in place of a child row.
+    """
+
+    def fitting(operation: Operation) -> tuple[Operation, ...]:
+        match operation:
+            case Undone(undone):
+                (fit,) = fitting(undone)
+                if isinstance(fit, Append | Delete | Insert | Upsert | Write):
+                    return (Undone(fit),)
+                return (fit,)
+            case Read() | Write() | Insert() | Delete() if "cascades" not in offers and (
+                parent := parent_of(operation.key)
+            ):
+                return (Read(parent),)
+            case Delete(key, cascades) if cascades and "cascades" not in offers:
+                return (Delete(key),)
+            case Read(key, path, lock) if lock and "row locks" not in offers:
+                return (Read(key, path),)
+            case Select(low, high, path, keys) if keys and "two ranges" not in offers:
+                return (Select(low, high, path),)
+            case Take(low, high) if "skip locked" not in offers:
+                return (Select(low, high),)
+            case Upsert(key, value, merge) if ("merge" if merge else "upsert") not in offers:
+                return (Upsert(key, value) if merge and "upsert" in offers else Write(key, value),)
+            case InsertRows(rows) if "rows at once" not in offers:
+                return tuple(Insert(key, value) for key, value in rows)
+            case Remove(low, high) if "rows at once" not in offers:
+                return (Select(low, high),)
+        return (operation,)
+
+    return _changed(program, fitting)
+
+
 def with_pauses(program: Program, random: Random, share: float) -> Program:
     """Return a program that pauses for up to four milliseconds before some of its operations.
 
@@ -257,9 +372,13 @@ def only_reads(program: Program) -> Program:
         match operation:
             case Abort():
                 return ()
-            case Change(low, high):
+            case Change(low, high) | Remove(low, high) | Take(low, high):
                 return (Select(low, high),)
-            case Append() | Delete() | Insert() | Swap() | Write():
+            case InsertRows(rows):
+                return tuple(Read(key) for key, _ in rows)
+            case Read(key, path):
+                return (Read(key, path),)
+            case Append() | Delete() | Insert() | Upsert() | Swap() | Write():
                 return (Read(operation.key),)
             case Undone(undone):
                 return (Read(undone.key),)

@@ -43,6 +43,10 @@ class RolledBack(Exception):  # noqa: N818 - an answer of the server, not a faul
     """Raised if the server rolled the transaction back at COMMIT without reporting an error."""
 
 
+class ProgramAborted(RolledBack):
+    """The program rolled its transaction back on purpose."""
+
+
 class BadAnswer(HistoryError):  # noqa: N818 - an answer, though none that a history can hold
     """Raised for a response that does not fit the request, or that no history can contain."""
 

@@ -151,6 +151,16 @@ class Settings(CheckedOptions, frozen=True, kw_only=True):
             bounds=SHARE,
         ),
     ] = 0.0
+    retries: Annotated[
+        int,
+        About(
+            "Play a transaction that the database aborted again, up to N times, as applications "
+            "do.",
+            "N",
+            DATABASE,
+            bounds=NUMBER,
+        ),
+    ] = 0
     rounds: Annotated[
         bool,
         About("After the workloads of auto, play short rounds with drawn options.", "", SIZE),

@@ -17,6 +17,7 @@ from isolang.run.outcome import Failure, Outcome, Phase
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from isolang.history.statements import Lock
     from isolang.run.address import Address
     from isolang.run.servers.cluster import Cluster
     from isolang.run.servers.server import Server
@@ -28,6 +29,7 @@ __all__ = [
     "Level",
     "Maintained",
     "NoDriverError",
+    "Offering",
     "Owned",
     "Owning",
     "Promoting",
@@ -156,6 +158,44 @@ class Swapping(Protocol):
         ...
 
 
+class Offering(Protocol):
+    """A client of a database that has some of the statements that programs can do without.
+
+    Each method belongs to a feature in ``offers`` of the target, and is called only if that
+    contains the feature.
+
+    Attributes:
+        lock: with ``row locks``: how the next ``read`` locks its row until the transaction ends:
+            ``update`` or ``share``; ``read`` then sets it to an empty text.
+    """
+
+    lock: Lock
+
+    def within(self, low: int, high: int, first: str, last: str) -> dict[str, Any]:
+        """Return the rows with values and keys in two ranges, for ``two ranges``."""
+        ...
+
+    def take(self, low: int, high: int) -> dict[str, Any]:
+        """Lock and return one row with a value from ``low`` to ``high``, for ``skip locked``.
+
+        Rows that another transaction has locked are skipped; without any other row, the result is
+        empty.
+        """
+        ...
+
+    def insert_or_update(self, key: str, value: int, *, merge: bool = False) -> None:
+        """Update a row, or insert it if there is none, for ``upsert``, or ``merge`` by MERGE."""
+        ...
+
+    def insert_rows(self, rows: Sequence[tuple[str, int]]) -> None:
+        """Insert several rows by one statement, for ``rows at once``; fail if one exists."""
+        ...
+
+    def remove(self, low: int, high: int) -> list[str]:
+        """Delete all rows with values in a range at once, for ``rows at once``; return the keys."""
+        ...
+
+
 @runtime_checkable
 class ReportsLevel(Protocol):
     """A client whose database reports at which level the open transaction runs."""
@@ -224,11 +264,17 @@ class Target(Protocol):
         lacks: the features that the database does not have: ``range reads``, by keys and by values;
             ``savepoints``; clients in several ``processes``; ``rows`` that are inserted and
             deleted; ``conversations``, in which writes depend on earlier reads.
+        offers: the statements that the database has, and that programs can do without:
+            ``row locks`` (FOR UPDATE and FOR SHARE), ``skip locked``, ``upsert``, ``merge``,
+            ``rows at once`` (an INSERT of several rows, a DELETE of a range), ``two ranges`` (of
+            values and keys, in one SELECT), and ``cascades`` of foreign keys. Without one, programs
+            have another statement in its place.
     """
 
     name: ClassVar[str]
     levels: ClassVar[tuple[Level, ...]]
     lacks: ClassVar[frozenset[str]]
+    offers: frozenset[str]
     mixes: str | None
     address: Address
     tokens: bool

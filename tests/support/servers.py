@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from isolang.run.sql import SqlTarget
 from isolang.run.target import TargetError
 from isolang.run.targets import target_named
 
 
-def started(text, *, keys=(), lists=(), tokens=False, proxied=False):
+def started(text, *, keys=(), lists=(), tokens=False, proxied=False, cascading=False):
     """A target whose server runs, with a row for each key; skips where none is installed."""
     target = target_named(text)
     target.tokens = tokens
+    if cascading and isinstance(target, SqlTarget):
+        target.options(level=target.levels[0].name, cascading=True)
     if proxied:
         target.proxied = True
     try:

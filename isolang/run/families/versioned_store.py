@@ -32,6 +32,7 @@ class VersionedStore:
         now: the time of the last COMMIT. Times are the numbers of COMMITs, beginning with 1.
         of: for each key that was ever written, its versions with their times, in order.
         dirty: for each key, the uncommitted writes by transactions at ``read uncommitted``.
+        taken: the open transactions that have locked rows, by the keys of these rows.
     """
 
     def __init__(self, first: Mapping[str, Any] | None = None) -> None:
@@ -39,6 +40,7 @@ class VersionedStore:
         self.now = 0
         self.of: dict[str, list[tuple[int, Any]]] = {}
         self.dirty: dict[str, list[tuple[Changes, Any]]] = {}
+        self.taken: dict[str, Changes] = {}
         self._replaced: list[tuple[str, Any]] = []  # the replaced versions with their keys
         self._behind: list[int] = [0]  # how long `_replaced` was at each time
         self._numbers: list[tuple[int, str]] = []  # newest versions that are numbers, sorted
@@ -152,6 +154,27 @@ class Changes:
             self.write(key, value)
         return keys
 
+    def remove(self, low: int, high: int) -> list[str]:
+        """Delete all keys that ``select`` returns, and return these keys."""
+        keys = list(self.select(low, high))
+        for key in keys:
+            self.write(key, DELETED)
+        return keys
+
+    def take(self, low: int, high: int) -> dict[str, int]:
+        """Lock and return the first row of those that ``select`` returns and no other has locked.
+
+        The transaction has used this row alone, not the whole range.
+        """
+        found = self.select(low, high)
+        self._ranges.pop()
+        for key, value in found.items():
+            if self._versions.taken.setdefault(key, self) is self:
+                if key not in self._written:
+                    self._seen.add(key)
+                return {key: value}
+        return {}
+
     def write(self, key: str, value: Any) -> None:
         """Write a value, which other transactions can read after COMMIT.
 
@@ -188,7 +211,10 @@ class Changes:
         )
 
     def roll_back(self) -> None:
-        """Discard the writes that have not been committed."""
+        """Discard the writes that have not been committed, and the locks."""
+        taken = self._versions.taken
+        for key in [key for key, owner in taken.items() if owner is self]:
+            del taken[key]
         if self._level == "read uncommitted":
             for key in self._written:
                 kept = [one for one in self._versions.dirty.get(key, ()) if one[0] is not self]

@@ -17,12 +17,13 @@ from isolang.run.operation import (
     Read,
     Wait,
     only_reads,
+    with_features,
     with_paths,
     with_pauses,
     with_savepoints,
     without_savepoints,
 )
-from isolang.run.outcome import BadAnswer, Outcome
+from isolang.run.outcome import BadAnswer, Outcome, ProgramAborted
 from isolang.run.play.blame import MISTAKES, calls_of
 from isolang.run.play.level_mix import Mix, TransactionLevel
 from isolang.run.play.phases import RunPlan, Turns
@@ -140,7 +141,9 @@ class Clients:
                 assert client is not None
                 at = self._mix.draw(Random(tries))
                 read = (
-                    self._transact(program, client, ("read back", tries), at, workload="read back")
+                    self._transact(program, client, ("read back", tries), at, workload="read back")[
+                        0
+                    ]
                     == "committed"
                 )
                 if not read:
@@ -161,7 +164,8 @@ class Clients:
         workloads = {phase.workload.name: phase.workload for phase in self._plan.phases}
         standby = number >= settings.sessions
         client: Client | None = None
-        connections = 0
+        connections = tries = 0
+        drawn = source.random.getstate()
         while not self.stopped.is_set():
             if client is None:
                 client = self._connect(standby=standby)
@@ -171,6 +175,11 @@ class Clients:
                 continue
             with self._lock:
                 workload = workloads[self._choose(number)]
+            if settings.retries:
+                if tries:  # the same choices, with new values
+                    source.random.setstate(drawn)
+                else:
+                    drawn = source.random.getstate()
             program = workload.program(source)
             if standby:
                 program = only_reads(program)
@@ -178,15 +187,18 @@ class Clients:
                 program = with_savepoints(program, source.random, settings.savepoints, self._values)
             if "savepoints" in self._target.lacks:
                 program = without_savepoints(program)
+            program = with_features(program, self._target.offers)
             if settings.access == "any" and isinstance(self._target, SqlTarget):
                 program = with_paths(program, source.random)
             if settings.pauses:
                 program = with_pauses(program, source.random, settings.pauses)
             session, at = (number, connections), self._mix.draw(source.random)
-            outcome = self._transact(
+            outcome, error = self._transact(
                 program, client, session, at, rows=workload.rows, workload=workload.name
             )
             source.made += 1
+            refused = outcome == "aborted" and not isinstance(error, ProgramAborted)
+            tries = tries + 1 if refused and tries < settings.retries else 0
             if outcome == "maybe" or not client.usable():
                 _close(client)
                 client = None
@@ -210,7 +222,7 @@ class Clients:
         *,
         rows: bool = False,
         workload: str = "",
-    ) -> str:
+    ) -> tuple[Outcome, Exception | None]:
         began = time.monotonic()
         outcome, error = play(
             program,
@@ -231,7 +243,7 @@ class Clients:
                 self.state.answered = now
         if isinstance(error, BadAnswer) and not self.state.committed:
             self.fail(TargetError(f"{self._target.name}: {error}"))
-        return outcome
+        return outcome, error
 
     def _connect(self, *, standby: bool = False, always: bool = False) -> Client | None:
         """Connect as soon as the server responds; return ``None`` if the run ends first."""

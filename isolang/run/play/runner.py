@@ -73,7 +73,10 @@ class Runner:
         _check(settings, self.target)
         if isinstance(self.target, SqlTarget):
             self.target.options(
-                level=self.mix.parts[0].name, access=settings.access, update=settings.update
+                level=self.mix.parts[0].name,
+                access=settings.access,
+                update=settings.update,
+                cascading=any(phase.workload.cascades for phase in self.plan.phases),
             )
 
     def start(self) -> None:

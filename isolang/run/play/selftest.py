@@ -15,9 +15,10 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,24 +32,36 @@ from isolang.run.operation import (
     Append,
     Delete,
     Insert,
+    InsertRows,
     Operation,
     Program,
     Read,
     Scan,
     Swap,
     Undone,
+    Upsert,
     Write,
+    child_of,
 )
 from isolang.run.outcome import Outcome
 from isolang.run.play.blame import MISTAKES, blamed
 from isolang.run.play.interleave import interleave
 from isolang.run.play.level_mix import Mix
-from isolang.run.play.transaction import as_written, driver_for, play
+from isolang.run.play.transaction import as_written, driver_for, offering, play
 from isolang.run.record.recorder import Recorder
-from isolang.run.target import Client, Level, ReportsLevel, Swapping, Target, TargetError
+from isolang.run.target import (
+    Client,
+    Level,
+    Offering,
+    ReportsLevel,
+    Swapping,
+    Target,
+    TargetError,
+)
 
 if TYPE_CHECKING:
     from isolang.history.history import History
+    from isolang.history.statements import Lock
 
 REGISTERS: Final = tuple(f"selftest/{number:02}" for number in range(40))
 LISTS: Final = tuple(f"selftest/list/{number}" for number in range(6))
@@ -57,6 +70,7 @@ SECONDS: Final = 60.0
 
 _VISIBLE: Final = 5.0  # seconds within which every client must see a commit
 _STEPS: Final = frozenset({"conversations"})
+_LOCKS: Final[tuple[Lock, ...]] = ("update", "share")
 
 
 class AdapterCheck(Struct, frozen=True, kw_only=True):
@@ -526,6 +540,100 @@ def _ranges(b: Bench) -> None:
     b.holds(keys[2], values[2])
 
 
+def _offered(b: Bench) -> None:
+    offers = b.target.offers
+    if not offers:
+        raise NotPlayed("the target offers no statements that programs can do without")
+    b.needs("range reads", "rows", "conversations")
+    keys, values = [b.register() for _ in range(3)], [b.value() for _ in range(3)]
+    b.expect(*map(Write, keys, values), shows=values)
+    found = dict(zip(keys, values, strict=True))
+    client = offering(b.client())
+    if "row locks" in offers:
+        for lock in _LOCKS:
+            question = partial(_read_locked, client, keys[0], lock)
+            _same_rows(b, f"read() with the lock {lock}", {keys[0]: values[0]}, question)
+    if "two ranges" in offers:
+        _same_rows(b, "within()", {keys[1]: values[1]},
+                   partial(client.within, values[0], values[1], keys[1], keys[2]))  # fmt: skip
+    if "skip locked" in offers:
+        _take(b, found)
+    for merge in (False, True):
+        if ("merge" if merge else "upsert") in offers:
+            for there in (True, False):
+                _upsert(b, keys[0], merge=merge, there=there)
+    if "rows at once" in offers:
+        _rows_at_once(b, keys, [b.value() for _ in range(3)])
+    if "cascades" in offers:
+        child = child_of(keys[0], "child")
+        b.expect(
+            Insert(child, values[0]), Read(child), Delete(keys[0], (child,)), Read(child),
+            shows=[values[0], values[0], DELETED, DELETED, DELETED],
+        )  # fmt: skip
+        b.holds(child, DELETED)
+
+
+def _read_locked(client: Offering, key: str, lock: Lock) -> dict[str, Any]:
+    client.lock = lock
+    return {key: cast("Client", client).read(key)}
+
+
+def _same_rows(
+    b: Bench, what: str, expected: dict[str, Any], ask: Callable[[], dict[str, Any]]
+) -> None:
+    """Check that a question in a transaction of its own gives the expected rows."""
+    client = b.client()
+    client.begin(b.level.name)
+    found = {key: as_written(key, value, ()) for key, value in ask().items()}
+    client.commit()
+    if found != expected:
+        raise Failing(f"{what} gave {found}, expected {expected}")
+
+
+def _take(b: Bench, rows: dict[str, Any]) -> None:
+    """Check that two open transactions take two of the rows, and that the second skips a lock."""
+    low, high, taken = min(rows.values()), max(rows.values()), []
+    clients = [b.client(), b.client("other")]
+    for client in clients:
+        client.begin(b.level.name)
+        taken.append(offering(client).take(low, high))
+    for client in clients:
+        client.rollback()
+    if any(len(one) != 1 or not one.items() <= rows.items() for one in taken):
+        raise Failing(f"take() gave {taken}, expected one of {rows} each time")
+    if taken[0].keys() == taken[1].keys():
+        raise Failing(f"take() gave two open transactions the same row, {taken[0]}")
+
+
+def _upsert(b: Bench, key: str, *, merge: bool, there: bool) -> None:
+    value = b.value()
+    program = () if there else (Delete(key),)
+    b.expect(
+        *program, Upsert(key, value, merge), Read(key),
+        shows=[*([] if there else [DELETED]), value, value],
+    )  # fmt: skip
+    b.holds(key, value)
+
+
+def _rows_at_once(b: Bench, keys: Sequence[str], values: Sequence[int]) -> None:
+    rows = tuple(zip(keys, values, strict=True))
+    b.expect(
+        *map(Delete, keys), InsertRows(rows), *map(Read, keys),
+        shows=[*[DELETED] * 3, *values, *values],
+    )  # fmt: skip
+    again = b.play(InsertRows(rows))
+    if again.outcome == "committed":
+        raise Failing("an insert of rows that are there was recorded as committed")
+    client = b.client()
+    client.begin(b.level.name)
+    removed = sorted(offering(client).remove(values[1], values[2]))
+    client.commit()
+    if removed != sorted(keys[1:]):
+        raise Failing(f"remove() gave {removed}, expected {sorted(keys[1:])}")
+    b.holds(keys[0], values[0])
+    b.holds(keys[1], DELETED)
+
+
 def _swap(b: Bench) -> None:
     x, y, one, two, other = b.register(), b.register(), *(b.value() for _ in range(3))
     if not isinstance(b.client(), Swapping):
@@ -690,6 +798,7 @@ CHECKS: Final[tuple[tuple[str, Callable[[Bench], None]], ...]] = (
     ("a rolled-back write is not there", _rollback),
     ("a savepoint undoes what came after it", _savepoint),
     ("range reads and updates give their rows", _ranges),
+    ("the statements that the target offers do what they say", _offered),
     ("a swap writes where the value is the expected one", _swap),
     ("the level is the requested one", _level),
     ("no transaction reads uncommitted data of others", _begin),

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from isolang.history import History, Transaction
 from isolang.run.address import Address
-from isolang.run.operation import Operation, Pause, Read, Undone, Wait
+from isolang.run.operation import Operation, Pause, Read, Undone, Wait, between
 from isolang.run.outcome import RolledBack
 from isolang.run.play.transaction import as_conversation, perform
 from isolang.run.target import TargetError
@@ -102,6 +102,8 @@ class _Client:
                 return
             if isinstance(operation, Undone):  # the simulated database has no savepoints
                 operation = Read(operation.operation.key)
+            if isinstance(operation, Read) and operation.lock:  # nor has it locks of rows
+                operation = Read(operation.key)
             self._result = perform(operation, self, self._client, self._wait, rows=self._rows)
         except StopIteration:
             ended.append(self._end(clock))
@@ -147,9 +149,9 @@ class _Client:
         """Note that a row was deleted."""
         self._operations.append(("delete", key))
 
-    def select(self, low: int, high: int, rows: dict[str, Any]) -> None:
-        """Note that the rows with values from ``low`` to ``high`` were read."""
-        self._operations.append(("scan", f"[:between :value {low} {high}]", rows))
+    def select(self, low: int, high: int, rows: dict[str, Any], keys: tuple[str, ...] = ()) -> None:
+        """Note that the rows with values from ``low`` to ``high`` were read, of ``keys`` if any."""
+        self._operations.append(("scan", between(low, high, keys).text, rows))
 
     def append(self, key: str, value: Any) -> None:
         """Note that a value was appended to a list."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Container, Generator, Hashable
 from decimal import Decimal
-from typing import Any, Final, NoReturn, Protocol
+from typing import Any, Final, NoReturn, Protocol, cast
 
 from isolang.errors import IsolangError
 from isolang.run.operation import (
@@ -15,23 +15,27 @@ from isolang.run.operation import (
     Change,
     Delete,
     Insert,
+    InsertRows,
     Operation,
     Pause,
     Program,
     Read,
     Recorded,
+    Remove,
     Scan,
     Select,
     Several,
     Swap,
+    Take,
     Undone,
+    Upsert,
     Wait,
     Write,
     between,
 )
-from isolang.run.outcome import BadAnswer, Driver, Outcome, RolledBack
+from isolang.run.outcome import BadAnswer, Driver, Outcome, ProgramAborted
 from isolang.run.record.recorder import RecordedTransaction, Recorder
-from isolang.run.target import Client, Swapping, Target, TargetError, Transacting
+from isolang.run.target import Client, Offering, Swapping, Target, TargetError, Transacting
 
 
 def driver_for(target: Target) -> Driver:
@@ -140,16 +144,19 @@ def planned(operation: Operation, *, rows: bool = False) -> tuple[Recorded, ...]
             return tuple(("r", key, None) for key in keys)
         case Append(key, value):
             return (("append", key, value),)
-        case Write(key, value) | Insert(key, value):
+        case Write(key, value) | Insert(key, value) | Upsert(key, value):
             return (("w", key, value),)
+        case InsertRows(rows_):
+            return tuple(("w", key, value) for key, value in rows_)
         case Swap(key, _, value):
             return (("r", key, None), ("w", key, value))
-        case Delete(key):
-            return (("delete", key, None) if rows else ("w", key, DELETED),)
-        case Select(low, high):
-            return (("rp", between(low, high), None),)
-        case Change():
-            raise TypeError("its writes are not known in advance: make the program a conversation")
+        case Delete(key, cascades):
+            gone = (key, *cascades)
+            return tuple(("delete", k, None) if rows else ("w", k, DELETED) for k in gone)
+        case Select(low, high, _, keys):
+            return (("rp", between(low, high, keys), None),)
+        case Change() | Remove() | Take():
+            raise TypeError("its rows are not known in advance: make the program a conversation")
         case Wait() | Pause() | Abort() | Undone():
             return ()
 
@@ -175,8 +182,8 @@ class Notes(Protocol):
     def delete(self, key: Any) -> None:
         """Note that a row was deleted."""
 
-    def select(self, low: int, high: int, rows: dict[Any, Any]) -> None:
-        """Note that the rows with values from ``low`` to ``high`` were read."""
+    def select(self, low: int, high: int, rows: dict[Any, Any], keys: tuple[str, ...] = ()) -> None:
+        """Note that the rows with values from ``low`` to ``high`` were read, of ``keys`` if any."""
 
 
 def perform(
@@ -193,7 +200,9 @@ def perform(
     An UPDATE or DELETE that finds no row is recorded as a read that found the row missing.
     """
     absent = None if rows else DELETED
-    if isinstance(operation, Read | Scan | Select) and operation.path:
+    if isinstance(operation, Read) and operation.lock:
+        client.lock = operation.lock  # type: ignore[attr-defined]  # all that have locks have it
+    elif isinstance(operation, Read | Scan | Select) and operation.path:
         client.path = operation.path  # type: ignore[attr-defined]  # all that have ways have it
     t.sending()
     match operation:
@@ -211,13 +220,27 @@ def perform(
             else:
                 t.read(key, absent)
             return there
-        case Select(low, high):
+        case Select(low, high, _, keys):
+            if keys:
+                answer = offering(client).within(low, high, keys[0], keys[-1])
+            else:
+                answer = client.select(low, high)
+            found = {key: as_written(key, value, lists) for key, value in answer.items()}
+            t.select(low, high, found, keys)
+            return found
+        case Take(low, high):
             found = {
                 key: as_written(key, value, lists)
-                for key, value in client.select(low, high).items()
+                for key, value in offering(client).take(low, high).items()
             }
-            t.select(low, high, found)
+            for key, value in found.items():
+                t.read(key, value)
             return found
+        case Remove(low, high):
+            removed = offering(client).remove(low, high)
+            for key in removed:
+                (t.delete(key) if rows else t.write(key, DELETED))
+            return removed
         case Change(low, high, value):
             changed = client.change(low, high, value)
             for key in changed:
@@ -230,14 +253,23 @@ def perform(
         case Insert(key, value):
             client.insert(key, value)
             t.write(key, value, **_stated(client))
+        case InsertRows(several):
+            offering(client).insert_rows(several)
+            for key, value in several:
+                t.write(key, value)
+        case Upsert(key, value, merge):
+            offering(client).insert_or_update(key, value, merge=merge)
+            t.write(key, value)
         case Swap():
             return _swap(operation, t, client, lists)
-        case Delete(key):
+        case Delete(key, cascades):
             there = client.delete(key)
-            if there and rows:
-                t.delete(key)
-            else:
-                (t.write if there else t.read)(key, absent)
+            if not there:
+                t.read(key, absent)
+            # SOUND BECAUSE: the program has locked the row and read its child rows, so that these
+            # and no others are deleted with it.
+            for gone in (key, *cascades) if there else ():
+                (t.delete(gone) if rows else t.write(gone, DELETED))
             return there
         case Scan(keys):
             found = {
@@ -254,8 +286,13 @@ def perform(
         case Undone(undone):
             _undo(undone, client)
         case Abort():
-            raise RolledBack("the program aborts")
+            raise ProgramAborted("the program aborts")
     return None
+
+
+def offering(client: Client) -> Offering:
+    """Return the client as one that has the statements of all features that a target offers."""
+    return cast("Offering", client)
 
 
 def _swap(operation: Swap, t: Notes, client: Client, lists: Container[str] | None) -> bool:
@@ -279,7 +316,7 @@ def _stated(client: Client) -> dict[str, Any]:
     return {} if version is None else {"version": version}
 
 
-def _undo(operation: Write | Append | Insert | Delete, client: Client) -> None:
+def _undo(operation: Write | Append | Insert | Upsert | Delete, client: Client) -> None:
     """Write, and roll back to a savepoint; the undone write is not recorded."""
     client.savepoint()
     match operation:
@@ -289,6 +326,8 @@ def _undo(operation: Write | Append | Insert | Delete, client: Client) -> None:
             client.append(key, value)
         case Insert(key, value):
             client.insert(key, value)
+        case Upsert(key, value, merge):
+            offering(client).insert_or_update(key, value, merge=merge)
         case Delete(key):
             client.delete(key)
     client.rollback_to_savepoint()

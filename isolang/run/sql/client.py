@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from isolang.run.adapter import BaseClient
 from isolang.run.marks.commit_tokens import ask, new_token
-from isolang.run.operation import DELETED
+from isolang.run.operation import DELETED, parent_of
 from isolang.run.outcome import BadAnswer, Outcome, RolledBack
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class SqlClient(BaseClient):
         return self.written(cursor)
 
     def _of(self, key: str) -> Statements:
-        return self.target.list_statements if self.target.holds_list(key) else self.target.registers
+        return self.target.statements_of(key)
 
     def _query(self, queries: Callable[[Paths], tuple[Query, ...]]) -> Query | None:
         """Return the query for the next read's access path; ``None`` for the usual access path."""
@@ -101,9 +101,13 @@ class SqlClient(BaseClient):
 
     def read_row(self, key: str) -> Any:
         """Return the columns of a row that reads select; if there is no such row, ``None``."""
-        way = self._query(lambda paths: paths.reads)
-        if way is None or self.target.holds_list(key):
-            return self.execute(self._of(key).read, (key,)).fetchone()
+        way, s = self._query(lambda paths: paths.reads), self._of(key)
+        lock, self.lock = self.lock, ""
+        if lock:
+            clause = self.target.dialect.locks[lock == "share"]
+            return self.execute(s.read + clause, (key,)).fetchone()
+        if way is None or s is not self.target.registers:
+            return self.execute(s.read, (key,)).fetchone()
         return self.execute(way.sql, way.values(key, key)).fetchone()
 
     def read(self, key: str) -> Any:
@@ -132,7 +136,25 @@ class SqlClient(BaseClient):
 
     def insert(self, key: str, value: int) -> None:
         """Insert a row; the database raises an error if the row already exists."""
-        self._wrote(self.execute(self._of(key).insert, (key, key, value)))
+        s = self._of(key)
+        parent = (parent_of(key),) if s is self.target.child_statements else ()
+        self._wrote(self.execute(s.insert, (key, key, value, *parent)))
+
+    def insert_rows(self, rows: Sequence[tuple[str, int]]) -> None:
+        """Insert several rows by one statement."""
+        s, m = self.target.registers, self.target.dialect.mark
+        sql = s.insert_rows + ", ".join([f"({m}, {m}, {m})"] * len(rows)) + s.returning
+        flat = tuple(one for key, value in rows for one in (key, key, value))
+        self._wrote(self.execute(sql, flat))
+
+    def insert_or_update(self, key: str, value: int, *, merge: bool = False) -> None:
+        """Insert or update a row by one statement."""
+        s = self.target.registers
+        if merge:
+            self.wrote = True
+            self.execute(s.merge, (key, key, value))
+        else:
+            self._wrote(self.execute(s.put, (key, key, value)))
 
     def delete(self, key: str) -> bool:
         """Delete a row, and return true; if the row does not exist, return false."""
@@ -158,6 +180,11 @@ class SqlClient(BaseClient):
             raise BadAnswer(f"values {low} to {high}: a row was returned twice")
         return dict(rows)
 
+    def within(self, low: int, high: int, first: str, last: str) -> dict[str, Any]:
+        """Return the values of all rows with values and keys in two ranges, by key."""
+        s = self.target.registers
+        return dict(self.execute(s.within, (low, high, first, last)).fetchall())
+
     def change(self, low: int, high: int, value: int) -> list[str]:
         """Update the rows with values from ``low`` to ``high``, and return their keys.
 
@@ -165,15 +192,31 @@ class SqlClient(BaseClient):
             RolledBack: the update changed more or fewer rows than were locked before, so the keys
                 of the changed rows are unknown.
         """
+        return self._changed(self.target.registers.change, (value, low, high))
+
+    def remove(self, low: int, high: int) -> list[str]:
+        """Delete the rows with values from ``low`` to ``high``, and return their keys.
+
+        Raises:
+            RolledBack: as for ``change``.
+        """
+        return self._changed(self.target.registers.remove, (low, high))
+
+    def _changed(self, sql: str, values: tuple[Any, ...]) -> list[str]:
+        """Change the rows in a range, whose bounds are the last of the values; return the keys."""
         s, reports_keys = self.target.registers, bool(self.target.dialect.changed)
-        rows = None if reports_keys else self.execute(s.lock, (low, high)).fetchall()
-        cursor = self.execute(s.change, (value, low, high))
+        rows = None if reports_keys else self.execute(s.lock, values[-2:]).fetchall()
+        cursor = self.execute(sql, values)
         self.wrote = True
         if rows is None:
             rows = cursor.fetchall()
         elif len(rows) != cursor.rowcount:
-            raise RolledBack("rows came between SELECT FOR UPDATE and UPDATE")
+            raise RolledBack("rows came between SELECT FOR UPDATE and UPDATE or DELETE")
         return [key for (key,) in rows]
+
+    def take(self, low: int, high: int) -> dict[str, Any]:
+        """Lock and return a row with a value from ``low`` to ``high`` that no other has locked."""
+        return dict(self.execute(self.target.registers.take, (low, high)).fetchall())
 
     def savepoint(self) -> None:
         """Set a savepoint."""

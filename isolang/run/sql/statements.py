@@ -17,6 +17,11 @@ ON_DUPLICATE_KEY: Final = (
     "INSERT INTO {table} (k, j, v) VALUES ({marks}) ON DUPLICATE KEY UPDATE v = VALUES(v)"
 )
 
+MERGE: Final = (
+    "MERGE INTO {table} t USING (SELECT {mark} AS k, {mark} AS j, {value} AS v) s ON t.k = s.k "
+    "WHEN MATCHED THEN UPDATE SET v = s.v "
+    "WHEN NOT MATCHED THEN INSERT (k, j, v) VALUES (s.k, s.j, s.v)"
+)
 
 INDEXES: Final = (
     "CREATE UNIQUE INDEX {name}_by_j ON {table} (j)",
@@ -115,7 +120,13 @@ class Dialect(Struct, frozen=True, kw_only=True):
         batch: how many rows each INSERT contains when a table is loaded.
         indexes: the statements that create the indexes of a table whose rows are found in several
             ways.
-        locks: the clauses with which a SELECT locks the rows that it reads.
+        merge: the MERGE that inserts or updates a row, in which the table and the placeholders for
+            k, j and v must be filled in; empty if the database does not have it.
+        locks: the clauses with which a SELECT locks the rows that it reads, for an update and to
+            share them; empty if the database does not have both.
+        skip: the clause with which a SELECT locks rows, and skips rows that others have locked;
+            empty if the database does not have it.
+        cascades: whether a foreign key can delete child rows with the row that they refer to.
         explain: the words before a query that make the database return its plan, in the last column
             of the result.
     """
@@ -132,7 +143,10 @@ class Dialect(Struct, frozen=True, kw_only=True):
     tables: str = ""
     batch: int = 500
     indexes: tuple[str, ...] = INDEXES
+    merge: str = ""
     locks: tuple[str, ...] = ()
+    skip: str = ""
+    cascades: bool = False
     explain: str = "EXPLAIN "
 
 
@@ -152,6 +166,13 @@ class Statements(Struct, frozen=True, kw_only=True):
             keys.
         change: the new value, and the smallest and the largest old value.
         upsert: whether ``write`` is an upsert.
+        put: twice the key, and then the value; empty if the database has no upsert.
+        merge: the same as for ``put``; empty if the database has no MERGE.
+        insert_rows: the beginning of an INSERT of several rows, without the rows.
+        returning: the clause at the end of an INSERT.
+        within: the smallest and the largest value, and the first and the last key.
+        take: the smallest and the largest value; empty if the database cannot skip locked rows.
+        remove: the smallest and the largest value.
     """
 
     read: str
@@ -164,6 +185,13 @@ class Statements(Struct, frozen=True, kw_only=True):
     lock: str
     change: str
     upsert: bool
+    put: str
+    merge: str
+    insert_rows: str
+    returning: str
+    within: str
+    take: str
+    remove: str
 
 
 def statements(d: Dialect, table: str, access: Access, update: Update) -> Statements:
@@ -172,6 +200,8 @@ def statements(d: Dialect, table: str, access: Access, update: Update) -> Statem
     column = "k" if access == "index" else "j"
     insert = f"INSERT INTO {table} (k, j, v) VALUES ({m}, {m}, {m})"
     upsert = d.upsert.format(table=table, marks=f"{m}, {m}, {m}")
+    merge = d.merge.format(table=table, mark=m, value=f"CAST({m} AS BIGINT)")
+    select = f"SELECT k, v FROM {table} WHERE v BETWEEN {m} AND {m}"
     change = f"UPDATE {table} SET v = {m} WHERE {column} = {m}"
     return Statements(
         read=f"SELECT v{d.version} FROM {table} WHERE {column} = {m}",
@@ -180,10 +210,17 @@ def statements(d: Dialect, table: str, access: Access, update: Update) -> Statem
         insert=insert + r,
         delete=f"DELETE FROM {table} WHERE {column} = {m}{r}",
         scan=f"SELECT k, v FROM {table} WHERE {column} BETWEEN {m} AND {m}",
-        select=f"SELECT k, v FROM {table} WHERE v BETWEEN {m} AND {m}",
+        select=select,
         lock=f"SELECT k FROM {table} WHERE v BETWEEN {m} AND {m} FOR UPDATE",
         change=f"UPDATE {table} SET v = {m} WHERE v BETWEEN {m} AND {m}{d.changed}",
         upsert=update == "upsert",
+        put=upsert and upsert + r,
+        merge=merge,
+        insert_rows=f"INSERT INTO {table} (k, j, v) VALUES ",
+        returning=r,
+        within=f"{select} AND {column} BETWEEN {m} AND {m}",
+        take=f"{select} ORDER BY k LIMIT 1{d.skip}" if d.skip else "",
+        remove=f"DELETE FROM {table} WHERE v BETWEEN {m} AND {m}{d.changed}",
     )
 
 

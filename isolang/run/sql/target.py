@@ -11,6 +11,8 @@ from contextlib import closing, suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from msgspec.structs import replace
+
 from isolang.run.adapter import Marked, connecting
 from isolang.run.marks.ownership import (
     first_mark,
@@ -20,11 +22,11 @@ from isolang.run.marks.ownership import (
     owner_of,
     why_not_made,
 )
-from isolang.run.operation import DELETED, bounds_of
+from isolang.run.operation import DELETED, bounds_of, parent_of
 from isolang.run.outcome import Driver, Failure, Phase
 from isolang.run.settings import Access, Update
 from isolang.run.sql.client import SqlClient
-from isolang.run.sql.statements import Dialect, filled, literal, paths, statements
+from isolang.run.sql.statements import Dialect, Statements, filled, literal, paths, statements
 from isolang.run.target import Level, TargetError
 
 if TYPE_CHECKING:
@@ -69,6 +71,7 @@ class SqlTarget(Marked):
         self.level = self.levels[0].name
         self.access: Access = "index"
         self.update: Update = "update"
+        self.cascading = False
         self._connected = count()
         self._created: list[str] = []
         self._admin: Any = None
@@ -97,9 +100,24 @@ class SqlTarget(Marked):
         """Open a DB-API connection, for a session or direct."""
         raise NotImplementedError
 
-    def options(self, *, level: str, access: Access = "index", update: Update = "update") -> None:
-        """Choose the level, and how statements find and write rows."""
+    def options(
+        self,
+        *,
+        level: str,
+        access: Access = "index",
+        update: Update = "update",
+        cascading: bool = False,
+    ) -> None:
+        """Choose the level, how statements find and write rows, and whether there are child rows.
+
+        Args:
+            level: the name of the level.
+            access: how statements find rows.
+            update: how statements write rows.
+            cascading: whether to create a table of child rows, if the database has cascades.
+        """
         self.level, self.access, self.update = level, access, update
+        self.cascading = cascading and self.dialect.cascades
         self._compile()
 
     def classify(self, error: BaseException, phase: Phase) -> Failure:
@@ -113,10 +131,27 @@ class SqlTarget(Marked):
         return self._admin
 
     def _compile(self) -> None:
-        self.registers, self.list_statements = (
-            statements(self.dialect, f"{self.prefix}{table}", self.access, self.update)
-            for table in ("registers", "lists")
-        )
+        d = self.dialect
+        self.registers, self.list_statements, of_children = (
+            statements(d, f"{self.prefix}{table}", self.access, update)
+            for table, update in (
+                ("registers", self.update), ("lists", self.update), ("children", "update")
+            )
+        )  # fmt: skip
+        columns, marks = "k, j, v, p", ", ".join([d.mark] * 4)
+        insert = f"INSERT INTO {self.prefix}children ({columns}) VALUES ({marks}){d.returning}"
+        self.child_statements = replace(of_children, insert=insert)
+        # A child row has no version, because a log is read for the registers alone.
+        able = {
+            "row locks": len(d.locks) == 2,
+            "skip locked": bool(d.skip),
+            "upsert": bool(d.upsert),
+            "merge": bool(d.merge),
+            "rows at once": d.batch > 1,
+            "two ranges": True,
+            "cascades": self.cascading and not self.tells_versions,
+        }
+        self.offers = frozenset(name for name, has in able.items() if has)
         self.paths = paths(self.dialect, f"{self.prefix}registers")
 
     # --- tables ---
@@ -136,6 +171,8 @@ class SqlTarget(Marked):
             self._create(name, f"CREATE TABLE {name} ({columns}){d.tables}")
             rows: Iterable[tuple[str, str, str | None]] = ((key, key, value) for key in keys)
             self._load(name, list(rows))
+            if table == "registers" and self.cascading:
+                self._create_children(name)
             if table == "registers" and self.access == "any":
                 for index in d.indexes:
                     sql = index.format(table=name, name=name.replace(".", "_"))
@@ -146,6 +183,14 @@ class SqlTarget(Marked):
             columns = f"k {d.key} PRIMARY KEY, v INTEGER, {MARK} INTEGER"
             self._create(name, f"CREATE TABLE {name} ({columns}){d.tables}")
         self.loaded()
+
+    def _create_children(self, parents: str) -> None:
+        d, name = self.dialect, f"{self.prefix}children"
+        columns = (
+            f"k {d.key} PRIMARY KEY, j {d.key} NOT NULL, v BIGINT, p {d.key} NOT NULL, "
+            f"{MARK} INTEGER, FOREIGN KEY (p) REFERENCES {parents} (k) ON DELETE CASCADE"
+        )
+        self._create(name, f"CREATE TABLE {name} ({columns}){d.tables}")
 
     def _leave_mark(self) -> None:
         d, name = self.dialect, f"{self.prefix}run"
@@ -234,12 +279,18 @@ class SqlTarget(Marked):
         """Return whether a key holds a list."""
         return key in self.lists
 
+    def statements_of(self, key: str) -> Statements:
+        """Return the statements for the table that has the row of a key."""
+        if self.cascading and parent_of(key):
+            return self.child_statements
+        return self.list_statements if self.holds_list(key) else self.registers
+
     def statement(self, operation: str, key: str, value: object) -> str:
         """Return the statement that a client sent for a recorded operation."""
         if operation == "scan":
             bounds = map(str, bounds_of(key))
             return filled(self.registers.select, self.dialect.mark, tuple(bounds))
-        s = self.list_statements if self.holds_list(key) else self.registers
+        s = self.statements_of(key)
         text = literal(key)
         if operation == "delete":
             return filled(s.delete, self.dialect.mark, (text,))
@@ -293,7 +344,7 @@ class SqlTarget(Marked):
         removed: list[str] = []
         if self.shared and self.owner and owner != self.owner:
             return removed  # these tables belong to a later run
-        for table in ("registers", "lists", "tokens", "run"):
+        for table in ("children", "registers", "lists", "tokens", "run"):
             name = f"{self.prefix}{table}"
             if self._is_marked(name):
                 self.admin().execute(f"DROP TABLE {name}", ())

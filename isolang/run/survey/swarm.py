@@ -40,7 +40,16 @@ SHORTEST: Final = 10.0
 _ROUND: Final = 3.0  # seconds of a round
 _MOST: Final = 4000  # transactions of a round, so that its verdict takes about a second
 _AGAIN: Final = 0.3  # the share of rounds that vary a round that brought something new
-_AUTO: Final = (*["queries"] * 5, "insert-delete", "rmw", "register", "blindw-pred")
+_AUTO: Final = (
+    *["queries"] * 5,
+    "orders",
+    "orders",
+    "insert-delete",
+    "rmw",
+    "register",
+    "blindw-pred",
+)
+_FIRST: Final = ("queries", "orders")  # the first rounds, as these workloads find most
 # Workloads that need many keys.
 _LARGE: Final = frozenset({"pairs", "twitter", "rubis", "tpcc", "cas"})
 
@@ -124,11 +133,13 @@ class Swarm:
         """Return the options of the next round."""
         self._number += 1
         random, base, draws = self._random, self._settings, self._draws()
-        if self._promising and random.random() < _AGAIN:
+        if self._number <= len(_FIRST):
+            workload = _FIRST[self._number - 1]
+            if workload in self._able:
+                draws[:2] = {"workload": workload, "shape": Shape()}, {"sessions": base.sessions}
+        elif self._promising and random.random() < _AGAIN:
             base = random.choice(self._promising[-8:])
             draws = random.sample(draws, k=min(2, len(draws)))
-        elif self._number == 1 and "queries" in self._able:  # this workload finds most violations
-            draws[:2] = {"workload": "queries", "shape": Shape()}, {"sessions": base.sessions}
         drawn = {name: value for draw in draws for name, value in draw.items()}
         return replace(
             base,
@@ -144,7 +155,7 @@ class Swarm:
         random, target = self._random, self._target
         names = [one for one in (NAMES if self.whole else _AUTO) if one in self._able]
         if self.whole and "queries" in self._able:
-            names += ["queries"] * (len(names) // 3)
+            names += ["queries"] * (len(names) // 3) + ["orders"] * (len(names) // 6)
         workload = random.choice(names)
         sessions = self._settings.sessions
         keys = None if workload in _LARGE else random.choice((None, None, 2, 6, 20))
@@ -153,6 +164,7 @@ class Swarm:
             {"workload": workload, "shape": shape},
             {"sessions": random.choice((max(2, sessions // 3), sessions, sessions, 2 * sessions))},
             {"pauses": random.choice((0.0, 0.1, 0.4))},
+            {"retries": random.choice((0, 0, 3))},
         ]
         if "savepoints" not in target.lacks:
             drawn.append({"savepoints": random.choice((0.0, 0.0, 0.3))})

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
+
+from msgspec.structs import replace
 
 from isolang.run.adapter import package
 from isolang.run.drivers.duckdb import DRIVER
-from isolang.run.sql import Dialect, SqlClient, SqlTarget
+from isolang.run.sql import MERGE, Dialect, SqlClient, SqlTarget
 from isolang.run.target import Level, TargetError
+
+_MERGES: Final = (1, 4)  # the first version that has MERGE
 
 
 class DuckDBClient(SqlClient):
@@ -28,7 +32,7 @@ class DuckDB(SqlTarget):
 
     name: ClassVar = "duckdb"
     levels: ClassVar = (Level(name="snapshot", claims="si", says="BEGIN TRANSACTION"),)
-    dialect = Dialect(mark="?")
+    dialect = Dialect(mark="?", merge=MERGE)
     chores: ClassVar = {
         "CHECKPOINT": "CHECKPOINT",
         "VACUUM": "VACUUM",
@@ -50,6 +54,9 @@ class DuckDB(SqlTarget):
             self._database = duckdb.connect(path, config={"threads": 1})
         except duckdb.Error as error:
             raise TargetError(f"{self.address}: cannot be opened ({error})") from None
+        if tuple(int(one) for one in duckdb.__version__.split(".")[:2]) < _MERGES:
+            self.dialect = replace(self.dialect, merge="")
+            self._compile()
         super().start()
 
     def version(self) -> str:

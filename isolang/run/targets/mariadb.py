@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any, ClassVar, Final
+
+from msgspec.structs import replace
 
 from isolang.run.adapter import Served, package
 from isolang.run.drivers.mariadb import DRIVER
@@ -13,6 +16,7 @@ from isolang.run.sql import Dialect, SqlClient, SqlTarget
 from isolang.run.sql.statements import ON_DUPLICATE_KEY
 from isolang.run.target import Level
 
+_NUMBERS: Final = re.compile(r"\d+")
 _RENEWED: Final = 0.15  # seconds between updates of InnoDB's table of transactions
 
 
@@ -59,6 +63,7 @@ class MariaDB(Served, SqlTarget):
         mark="%s", changed="", concat="CONCAT(v, {mark})", text="LONGTEXT",
         key="VARCHAR(64) COLLATE ascii_bin", tables=" ENGINE=InnoDB DEFAULT CHARSET=ascii",
         upsert=ON_DUPLICATE_KEY, locks=(" FOR UPDATE", " LOCK IN SHARE MODE"),
+        skip=" FOR UPDATE SKIP LOCKED", cascades=True,
     )  # fmt: skip
     chores: ClassVar = {
         "ANALYZE": "ANALYZE TABLE {table}",
@@ -72,6 +77,14 @@ class MariaDB(Served, SqlTarget):
     client: ClassVar = MariaDBClient
     runs_as: ClassVar = "mysql"
     spoken_by: ClassVar = ("pymysql", "mariadb")
+
+    def start(self) -> None:
+        super().start()
+        name, _, number = self.version().partition(" ")
+        version = tuple(int(one) for one in _NUMBERS.findall(number)[:2])
+        if version < ((10, 6) if name == "MariaDB" else (8, 0)):
+            self.dialect = replace(self.dialect, skip="")
+            self._compile()
 
     def start_server(self, server: Server) -> None:
         answers = lambda: self._connect("mysql", direct=True).close()  # noqa: E731

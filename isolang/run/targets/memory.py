@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from isolang.run.adapter import BaseClient, BaseTarget
 from isolang.run.families.versioned_store import Changes, VersionedStore
-from isolang.run.operation import DELETED, bounds_of
+from isolang.run.operation import DELETED, bounds_of, child_of, parent_of
 from isolang.run.outcome import RolledBack
 from isolang.run.target import Level
 
@@ -26,6 +26,7 @@ class Memory(BaseTarget):
     mixes = ""
     lacks: ClassVar = frozenset({"savepoints", "processes"})
     lock: ClassVar = threading.Lock()
+    offers = frozenset({"skip locked", "upsert", "merge", "rows at once", "two ranges", "cascades"})
 
     def version(self) -> str:
         return "memory, the simulated database"
@@ -71,13 +72,35 @@ class MemoryClient(BaseClient):
             return True
 
     def insert(self, key: str, value: int) -> None:
+        self.insert_rows(((key, value),))
+
+    def insert_rows(self, rows: Sequence[tuple[str, int]]) -> None:
         with self.target.lock:
-            if self.changes.read(key) != DELETED:
-                raise RolledBack(f"{key} is there already")
+            for key, value in rows:
+                if self.changes.read(key) != DELETED:
+                    raise RolledBack(f"{key} is there already")
+                if (parent := parent_of(key)) and self.changes.read(parent) == DELETED:
+                    raise RolledBack(f"{parent} is not there")
+                self.changes.write(key, value)
+
+    def insert_or_update(self, key: str, value: int, *, merge: bool = False) -> None:
+        with self.target.lock:
+            self.changes.read(key)
             self.changes.write(key, value)
 
     def delete(self, key: str) -> bool:
-        return self.write(key, DELETED)
+        with self.target.lock:
+            if self.changes.read(key) == DELETED:
+                return False
+            for one in (key, *self.cascaded(key)):
+                self.changes.write(one, DELETED)
+            return True
+
+    def cascaded(self, key: str) -> list[str]:
+        """Return the child rows that are deleted with a row."""
+        if parent_of(key):
+            return []
+        return list(self.changes.scan(child_of(key, ""), child_of(key, "\U0010ffff")))
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
         with self.target.lock:
@@ -86,6 +109,18 @@ class MemoryClient(BaseClient):
     def select(self, low: int, high: int) -> dict[str, Any]:
         with self.target.lock:
             return self.changes.select(low, high)
+
+    def within(self, low: int, high: int, first: str, last: str) -> dict[str, Any]:
+        found = self.select(low, high)
+        return {key: value for key, value in found.items() if first <= key <= last}
+
+    def take(self, low: int, high: int) -> dict[str, Any]:
+        with self.target.lock:
+            return self.changes.take(low, high)
+
+    def remove(self, low: int, high: int) -> list[str]:
+        with self.target.lock:
+            return self.changes.remove(low, high)
 
     def change(self, low: int, high: int, value: int) -> list[str]:
         with self.target.lock:

@@ -17,12 +17,13 @@ from isolang.run.outcome import Outcome
 from isolang.run.record.database_log import Installed, rewrite_history, summary_of
 from isolang.run.servers import postgres as servers
 from isolang.run.servers.server import Server
-from isolang.run.sql import INDEXES, PARTIAL, Dialect, SqlClient, SqlTarget
+from isolang.run.sql import INDEXES, MERGE, PARTIAL, Dialect, SqlClient, SqlTarget
 from isolang.run.target import Level, TargetError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+_MERGES: Final = 150_000  # the first server version that has MERGE
 _LEVELS: Final = {"read committed": 2, "repeatable read": 3, "serializable": 4}  # psycopg's numbers
 
 
@@ -95,6 +96,7 @@ class Postgres(Served, SqlTarget):
     dialect = Dialect(
         mark="%s", returning=" RETURNING pg_current_xact_id()",
         by_index="SET enable_seqscan = off", locks=(" FOR UPDATE", " FOR SHARE"),
+        skip=" FOR UPDATE SKIP LOCKED", merge=MERGE, cascades=True,
         indexes=(
             *INDEXES, PARTIAL, "CREATE INDEX {name}_hash ON {table} USING hash (k)",
             "CREATE UNIQUE INDEX {name}_covering ON {table} (k) INCLUDE (v)",
@@ -160,6 +162,12 @@ class Postgres(Served, SqlTarget):
         found = rewrite_history(path, installed(), is_initial=is_initial)
         self.log.close()
         return (summary_of(found),)
+
+    def start(self) -> None:
+        super().start()
+        if self.admin().raw.info.server_version < _MERGES:
+            self.dialect = replace(self.dialect, merge="")
+            self._compile()
 
     def start_server(self, server: Server) -> None:
         if self.tells_versions:

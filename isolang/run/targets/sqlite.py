@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from isolang.run.drivers.sqlite import DRIVER
+from isolang.run.settings import Access, Update
 from isolang.run.sql import INDEXES, PARTIAL, Dialect, FileTarget, SqlClient
 from isolang.run.target import Level, TargetError
 
@@ -39,7 +40,9 @@ class SQLite(FileTarget):
         Level(name="journal", claims="sser", says="BEGIN; rollback journal"),
         Level(name="python", claims="ser", says="Python's default: no BEGIN before a SELECT"),
     )
-    dialect = Dialect(mark="?", indexes=(*INDEXES, PARTIAL), explain="EXPLAIN QUERY PLAN ")
+    dialect = Dialect(
+        mark="?", indexes=(*INDEXES, PARTIAL), cascades=True, explain="EXPLAIN QUERY PLAN "
+    )
     chores: ClassVar = {
         "VACUUM": "VACUUM",
         "ANALYZE": "ANALYZE {table}",
@@ -50,6 +53,19 @@ class SQLite(FileTarget):
     }
     driver: ClassVar = DRIVER
     client: ClassVar = SQLiteClient
+
+    def options(
+        self,
+        *,
+        level: str,
+        access: Access = "index",
+        update: Update = "update",
+        cascading: bool = False,
+    ) -> None:
+        # Where reads are outside of the transaction, the child rows that they show may not be all
+        # that a cascade deletes.
+        cascading = cascading and level != "python"
+        super().options(level=level, access=access, update=update, cascading=cascading)
 
     def version(self) -> str:
         return f"SQLite {sqlite3.sqlite_version}"
@@ -66,6 +82,8 @@ class SQLite(FileTarget):
     def open(self, *, direct: bool) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=PATIENCE, check_same_thread=False)
         connection.execute("PRAGMA synchronous=off")  # this matters only if the machine loses power
+        if self.cascading:
+            connection.execute("PRAGMA foreign_keys=on")
         if self.level != "python":
             connection.isolation_level = None
         return connection

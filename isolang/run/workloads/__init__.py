@@ -36,6 +36,7 @@ _HOME: Final = {
     "pairs-pred": "predicates:PairsPred",
     "insert-delete-pred": "predicates:InsertDeletePred",
     "queries": "queries:Queries",
+    "orders": "orders:Orders",
     "long-fork": "invariants:LongFork",
     "bank": "invariants:Bank",
     "counter": "invariants:Counter",

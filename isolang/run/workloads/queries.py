@@ -39,7 +39,7 @@ _GROUPS: Final = 3  # how many groups of values a family has
 _WIDTH: Final = 1_000_000_000  # how many values a group has
 
 
-class _Style(Struct, frozen=True, kw_only=True):
+class Style(Struct, frozen=True, kw_only=True):
     """The style of the transactions on one family of rows.
 
     Attributes:
@@ -76,8 +76,8 @@ class Queries(Workload):
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
         self._begun = 0
-        self._style: _Style | None = None
-        self._steps: dict[str, Callable[[ProgramSource, _Style], Steps]] = {
+        self._style: Style | None = None
+        self._steps: dict[str, Callable[[ProgramSource, Style], Steps]] = {
             "select": self._select, "scan": self._scan, "get": self._get, "put": self._put,
             "update": self._update, "delete": self._delete, "change": self._change,
             "undo": self._undo,
@@ -91,13 +91,11 @@ class Queries(Workload):
             style = self._style = self._style_of(family, source.seed)
         return self._play(source, style)
 
-    def _style_of(self, family: int, seed: int | str) -> _Style:
+    def _style_of(self, family: int, seed: int | str) -> Style:
         """Return the style of a family, which depends only on the seed and the family's number."""
         random = Random(f"{seed}/family/{family}")
-        reads = random.sample(("select", "scan", "get"), random.randint(1, 3))
-        writes = random.sample(("update", "delete", "change", "undo"), random.randint(0, 3))
-        steps = (*reads, "put", *writes)
-        return _Style(
+        steps = self.draw_steps(random)
+        return Style(
             family=family,
             rows=tuple(
                 f"f{family:05}/{row:02}" for row in range(min(self.keys, random.choice((2, 4, 12))))
@@ -111,7 +109,13 @@ class Queries(Workload):
             long=random.choice((0.0, 0.0, 0.1)),
         )
 
-    def _play(self, source: ProgramSource, style: _Style) -> Steps:
+    def draw_steps(self, random: Random) -> tuple[str, ...]:
+        """Return the steps that occur in the transactions on a family."""
+        reads = random.sample(("select", "scan", "get"), random.randint(1, 3))
+        writes = random.sample(("update", "delete", "change", "undo"), random.randint(0, 3))
+        return (*reads, "put", *writes)
+
+    def _play(self, source: ProgramSource, style: Style) -> Steps:
         random = source.random
         again: Operation | None = None
         if random.random() < style.again:
@@ -129,14 +133,14 @@ class Queries(Workload):
 
     # --- what steps consist of ---
 
-    def _row(self, source: ProgramSource, style: _Style) -> str:
+    def _row(self, source: ProgramSource, style: Style) -> str:
         return source.random.choice(style.rows)
 
-    def _value(self, source: ProgramSource, style: _Style) -> int:
+    def _value(self, source: ProgramSource, style: Style) -> int:
         group = 1 + style.family * _GROUPS + source.random.randrange(_GROUPS)
         return group * _WIDTH + source.value()
 
-    def _range(self, source: ProgramSource, style: _Style) -> Select:
+    def _range(self, source: ProgramSource, style: Style) -> Select:
         """Return a query for one random group of the family, or for two adjacent groups."""
         first = source.random.randrange(_GROUPS)
         last = min(first + source.random.randrange(2), _GROUPS - 1)
@@ -145,17 +149,17 @@ class Queries(Workload):
 
     # --- steps ---
 
-    def _select(self, source: ProgramSource, style: _Style) -> Steps:
+    def _select(self, source: ProgramSource, style: Style) -> Steps:
         yield self._range(source, style)
 
-    def _scan(self, source: ProgramSource, style: _Style) -> Steps:
+    def _scan(self, source: ProgramSource, style: Style) -> Steps:
         ends = sorted(source.random.choices(range(len(style.rows)), k=2))
         yield Scan(style.rows[ends[0] : ends[1] + 1])
 
-    def _get(self, source: ProgramSource, style: _Style) -> Steps:
+    def _get(self, source: ProgramSource, style: Style) -> Steps:
         yield Read(self._row(source, style))
 
-    def _put(self, source: ProgramSource, style: _Style) -> Steps:
+    def _put(self, source: ProgramSource, style: Style) -> Steps:
         row = self._row(source, style)
         there = yield Read(row)
         if there is None or there == DELETED:
@@ -163,17 +167,17 @@ class Queries(Workload):
         else:
             yield Write(row, self._value(source, style))
 
-    def _update(self, source: ProgramSource, style: _Style) -> Steps:
+    def _update(self, source: ProgramSource, style: Style) -> Steps:
         yield Write(self._row(source, style), self._value(source, style))
 
-    def _delete(self, source: ProgramSource, style: _Style) -> Steps:
+    def _delete(self, source: ProgramSource, style: Style) -> Steps:
         yield Delete(self._row(source, style))
 
-    def _change(self, source: ProgramSource, style: _Style) -> Steps:
+    def _change(self, source: ProgramSource, style: Style) -> Steps:
         found = self._range(source, style)
         yield Change(found.low, found.high, self._value(source, style))
 
-    def _undo(self, source: ProgramSource, style: _Style) -> Steps:
+    def _undo(self, source: ProgramSource, style: Style) -> Steps:
         row = self._row(source, style)
         undone = Write(row, self._value(source, style))
         yield Undone(Delete(row) if source.random.random() < 0.3 else undone)

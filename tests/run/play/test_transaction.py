@@ -9,7 +9,7 @@ import pytest
 
 from isolang import load_history
 from isolang.run.operation import DELETED, Swap, only_reads
-from isolang.run.outcome import Driver, RolledBack, classify
+from isolang.run.outcome import Driver, ProgramAborted, classify
 from isolang.run.play.transaction import perform, planned, play
 from isolang.run.record.recorder import Recorder
 from isolang.run.workloads.invariants import Bank, Counter
@@ -142,5 +142,5 @@ def test_a_row_that_reads_as_deleted_ends_the_transaction(tmp_path, workload):
             if not isinstance(program, tuple)
         ]
     assert {outcome for outcome, _ in ended} == {"aborted"}
-    assert {type(error) for _, error in ended} == {RolledBack}
+    assert {type(error) for _, error in ended} == {ProgramAborted}
     assert set(client.values.values()) == {DELETED}

@@ -1,4 +1,4 @@
-"""Predicates on databases: what was read and changed is recorded, and anomalies are found."""
+"""Predicates, and statements that not every database has: what they did is recorded."""
 
 from __future__ import annotations
 
@@ -6,7 +6,21 @@ import pytest
 from support.servers import started
 
 import isolang
-from isolang.run.operation import Change, Delete, Insert, Read, Select, Write
+from isolang.run.operation import (
+    Change,
+    Delete,
+    Insert,
+    InsertRows,
+    Read,
+    Remove,
+    Select,
+    Take,
+    Undone,
+    Upsert,
+    Write,
+    child_of,
+    with_features,
+)
 from isolang.run.play.interleave import interleave
 from isolang.run.play.transaction import driver_for, play
 from isolang.run.record.recorder import Recorder
@@ -17,7 +31,8 @@ LEVELS = {"postgres": "repeatable read", "mariadb": "repeatable read"}
 @pytest.fixture(scope="module", params=["memory", "sqlite", "duckdb", "postgres", "mariadb"])
 def target(request):
     """A database with rows that are loaded with NULL, for each test its own."""
-    one = started(request.param, keys=[f"{test}{row}" for test in "abc" for row in "xy"])
+    keys = [f"{test}{row}" for test in "abcdefg" for row in "xy"]
+    one = started(request.param, keys=keys, cascading=True)
     yield one
     one.close()
 
@@ -93,3 +108,85 @@ def test_a_row_that_was_not_found_is_a_violation(target, tmp_path):
         history = recorder.history()
     client.close()
     assert isolang.check(history, "ser").outcome == "invalid"
+
+
+def test_statements_that_not_every_database_has(target, tmp_path):
+    """Each does what it says, or a similar statement is in its place."""
+
+    def conversation():
+        yield Delete("dx")
+        yield Delete("dy")
+        yield InsertRows((("dx", 501), ("dy", 502)))
+        assert (yield Select(500, 599, keys=("dx",))).keys() <= {"dx", "dy"}
+        taken = yield Take(501, 501)
+        assert taken == {"dx": 501}
+        yield Upsert("dx", 503)
+        yield Upsert("dy", 504, merge=True)
+        gone = yield Remove(504, 504)
+        assert list(gone) == ["dy"]
+        yield Read("dx", lock="share")
+        yield Read("dx", lock="update")
+        yield Read("dy")
+
+    client, offers = target.connect(), target.offers
+    with Recorder(tmp_path / "h.edn") as recorder:
+        transact(target, recorder, client, with_features(conversation(), offers))
+        ops = next(iter(recorder.history().transactions())).ops
+    client.close()
+    assert [op[0] for op in ops[:4]] == ["delete", "delete", "w", "w"]
+    assert (":= :key" in str(ops[4][1])) == ("two ranges" in offers)
+    assert ops[5] == ("r", "dx", 501) if "skip locked" in offers else ops[5][0] == "scan"
+    assert list(ops[6:8]) == [("w", "dx", 503), ("w", "dy", 504)]
+    assert ops[8][:2] == ("delete", "dy")
+    assert list(ops[9:]) == [("r", "dx", 503), ("r", "dx", 503), ("r", "dy", None)]
+
+
+def test_rows_that_were_skipped_are_not_recorded(target, tmp_path):
+    """A worker skips the job that another one has; what it did not get is not missing."""
+    if "skip locked" not in target.offers:
+        pytest.skip("it cannot skip locked rows")
+    clients = [target.connect() for _ in range(3)]
+    level = LEVELS.get(target.name, target.levels[0].name)
+    with Recorder(tmp_path / "h.edn") as recorder:
+        transact(target, recorder, clients[0], Write("ex", 601))
+        clients[1].begin(level)
+        assert clients[1].take(600, 699) == {"ex": 601}
+
+        def work():
+            assert (yield Take(600, 699)) == {}
+            yield Write("ey", 700)
+
+        transact(target, recorder, clients[0], work())
+        clients[1].rollback()
+        ops = list(recorder.history().transactions())[1].ops
+    for client in clients:
+        client.close()
+    assert list(ops) == [("w", "ey", 700)]
+
+
+def test_what_a_cascade_deletes_is_recorded(target, tmp_path):
+    """A child row is deleted with its parent; who then reads it reads what the cascade wrote."""
+    if "cascades" not in target.offers:
+        pytest.skip("its foreign keys have no cascades")
+    client, child, other = target.connect(), child_of("fx", "a"), child_of("fx", "b")
+    with Recorder(tmp_path / "h.edn") as recorder:
+        transact(target, recorder, client, Insert(child, 801), Insert(other, 802), Read(child))
+        undone = (Undone(Delete("fx")), Read(child)) if "savepoints" not in target.lacks else ()
+        transact(target, recorder, client, Write("fx", 800), *undone)
+        transact(target, recorder, client, Delete("fx", (child, other)), Read(other))
+        transact(target, recorder, client, Read(child), Read("fx"))
+        history = recorder.history()
+    *_, third, fourth = (list(transaction.ops) for transaction in history.transactions())
+    assert [op[:2] for op in third[:3]] == [("delete", "fx"), ("delete", child), ("delete", other)]
+    assert fourth == [("r", child, None), ("r", "fx", None)]
+    assert isolang.check(history, "sser").outcome == "valid"
+    outcome, _ = play(
+        (Insert(child, 803),),
+        recorder=Recorder(tmp_path / "orphan.edn"),
+        session=0,
+        client=client,
+        driver=driver_for(target),
+        level=target.levels[0].name,
+    )
+    assert outcome == "aborted"  # the foreign key allows no row without a parent
+    client.close()

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -15,11 +16,18 @@ from isolang.run.judge.judge import judge
 from isolang.run.operation import (
     Abort,
     Delete,
+    Insert,
+    InsertRows,
     Pause,
     Read,
+    Remove,
     Select,
+    Take,
     Undone,
+    Upsert,
     Write,
+    child_of,
+    with_features,
     with_paths,
     with_pauses,
     without_savepoints,
@@ -68,11 +76,11 @@ def test_what_a_swarm_draws():
     """A whole swarm varies each choice; the rounds of auto keep the level that was asked for."""
     found = drawn("postgres", rounds=80)
     for name in ("workload", "level", "level_mix", "sessions", "access", "update", "savepoints",
-                 "pauses", "faults"):  # fmt: skip
+                 "pauses", "retries", "faults"):  # fmt: skip
         assert len({getattr(one, name) for one in found}) > 1, name
     narrow = drawn("postgres", whole=False, rounds=40)
     assert {(one.level, one.level_mix) for one in narrow} == {("", "")}
-    assert "queries" in {one.workload for one in narrow}
+    assert [one.workload for one in narrow[:2]] == ["queries", "orders"]
 
 
 def test_what_brought_something_new_is_varied():
@@ -96,6 +104,20 @@ def test_planted_bugs_are_found(bug, tmp_path):
     settings = Settings(
         target=f"{PLANTED}://?bug={bug}", workload="queries", folder=folder, seconds=60,
         trusted=True, savepoints=0.2,
+    )  # fmt: skip
+    found = run(settings).state.look
+    assert found is not None
+    assert found.outcome == "invalid"
+
+
+@pytest.mark.parametrize(
+    "bug", ["skip-locked-twice", "cascade-leaves-child", "merge-inserts-duplicate"]
+)
+def test_planted_bugs_of_statements_are_found(bug, tmp_path):
+    """These bugs are in statements that only queues, cascades and merges need."""
+    settings = Settings(
+        target=f"{PLANTED}://?bug={bug}", workload="orders", folder=str(tmp_path), seconds=60,
+        trusted=True,
     )  # fmt: skip
     found = run(settings).state.look
     assert found is not None
@@ -189,11 +211,55 @@ def test_programs_are_changed():
     assert without_savepoints(program)[2] == Read("y")
 
 
-def test_queries_depend_on_the_seed():
+def test_statements_that_a_database_does_not_have():
+    """A similar statement is in the place of each, and the others stay."""
+    child = child_of("x", "a")
+    program = (
+        Read("x", lock="share"), Take(1, 2), Select(1, 2, keys=("x", "y")), Upsert("x", 1),
+        Upsert("x", 2, merge=True), InsertRows((("x", 3), ("y", 4))), Remove(1, 2),
+        Insert(child, 5), Undone(Upsert("x", 6)), Undone(Delete(child)), Delete("x", (child,)),
+    )  # fmt: skip
+    assert with_features(program, set()) == (
+        Read("x"), Select(1, 2), Select(1, 2), Write("x", 1), Write("x", 2), Insert("x", 3),
+        Insert("y", 4), Select(1, 2), Read("x"), Undone(Write("x", 6)), Read("x"), Delete("x"),
+    )  # fmt: skip
+    assert with_features(program, {"upsert"})[3:5] == (Upsert("x", 1), Upsert("x", 2))
+    every = {
+        "row locks", "skip locked", "two ranges", "upsert", "merge", "rows at once", "cascades",
+    }  # fmt: skip
+    assert with_features(program, every) == program
+
+
+def test_an_aborted_transaction_is_tried_again(tmp_path):
+    """The session plays the same operations with new values, a few times; the history has both."""
+    settings = Settings(
+        target="memory", workload="rmw", shape=Shape(keys=2), retries=2, sessions=6,
+        transactions=300, folder=str(tmp_path), pauses=0.5,
+    )  # fmt: skip
+    sessions = {}
+    for one in read_history(run(settings).path).transactions():
+        ops = [(op[0], op[1]) for op in one.ops]
+        sessions.setdefault(one.session, []).append((one.status, ops, one.ops))
+    again = 0
+    for played in sessions.values():
+        tries = 0
+        for (status, ops, whole), (_, following, then) in pairwise(played):
+            tries = tries + 1 if status == "aborted" else 0
+            if status == "aborted" and tries % 3:
+                again += 1
+                shared = min(len(ops), len(following))
+                assert ops[:shared] == following[:shared]
+                writes = [op for op in whole if op[0] == "w"]
+                assert not set(writes) & {op for op in then if op[0] == "w"}
+    assert again > 5
+
+
+@pytest.mark.parametrize("workload", ["queries", "orders"])
+def test_queries_depend_on_the_seed(workload):
     """Equal seeds give equal transactions, which read by value, by range and by key."""
 
     def played(seed):
-        made = simulate("queries", shape=Shape(keys=8), transactions=300, sessions=4, seed=seed)
+        made = simulate(workload, shape=Shape(keys=8), transactions=300, sessions=4, seed=seed)
         return [made.transaction(number).ops for number in range(300)]
 
     one = played(1)

@@ -1,0 +1,151 @@
+"""Defines a workload of orders: a queue with workers, upserts, rows with child rows, and locks.
+
+A row is an order; its group of values is its state, and its child rows are its items. The families
+and styles are those of :mod:`isolang.run.workloads.queries`, with the statements that applications
+send between their queries: a worker takes the first order that nobody has locked; several orders
+are placed by one INSERT, and purged by one DELETE; an order is merged; an order is deleted, and a
+foreign key deletes its items with it.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import ClassVar, Final
+
+from isolang.run.operation import (
+    DELETED,
+    Delete,
+    Insert,
+    InsertRows,
+    Pause,
+    Read,
+    Remove,
+    Scan,
+    Select,
+    Take,
+    Undone,
+    Upsert,
+    Write,
+    child_of,
+)
+from isolang.run.settings import Shape
+from isolang.run.workloads.queries import Queries, Steps, Style
+from isolang.run.workloads.workload import ProgramSource
+
+_ITEMS: Final = ("a", "b")  # the names of the child rows of a row
+
+
+class Orders(Queries):
+    """Workers of a queue, merges, purges and cascades, between queries of every form."""
+
+    name: ClassVar = "orders"
+    cascades: ClassVar = True
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self._steps |= {
+            "take": self._take, "place": self._place, "merge": self._merge, "purge": self._purge,
+            "lock": self._lock, "narrow": self._narrow, "item": self._item, "items": self._items,
+            "drop": self._drop, "undo merge": self._undo_merge,
+        }  # fmt: skip
+
+    def draw_steps(self, random: Random) -> tuple[str, ...]:
+        """Return the steps of a family; one of three has child rows."""
+        reads = random.sample(("select", "scan", "get", "narrow"), random.randint(1, 2))
+        if random.random() < 1 / 3:
+            # Without statements that delete rows whose child rows the program has not read.
+            others = random.sample(("take", "merge", "lock", "change", "undo"), 1)
+            return (*reads, *others, "put", "item", "item", "items", "drop")
+        main = random.sample(("take", "place", "merge", "purge", "lock"), random.randint(1, 3))
+        others = random.sample(("put", "delete", "change", "undo merge"), random.randint(1, 2))
+        return (*reads, *main, *others)
+
+    # --- steps ---
+
+    def _take(self, source: ProgramSource, style: Style) -> Steps:
+        """Work on an order that nobody else has: give it another state, or delete it."""
+        jobs = self._range(source, style)
+        found = yield Take(jobs.low, jobs.high)
+        for key in sorted(found)[:1]:
+            if source.random.random() < style.pauses:
+                yield Pause(style.pause * source.random.random())
+            if "item" not in style.steps and source.random.random() < 0.3:
+                yield Delete(key)
+            else:
+                yield Write(key, self._value(source, style))
+
+    def _place(self, source: ProgramSource, style: Style) -> Steps:
+        found = yield Scan(style.rows)
+        free = [row for row in style.rows if row not in found]
+        placed = source.random.sample(free, min(len(free), source.random.randint(2, 4)))
+        if placed:
+            yield InsertRows(tuple((row, self._value(source, style)) for row in placed))
+
+    def _upsert(self, source: ProgramSource, style: Style) -> Upsert:
+        merge = source.random.random() < 0.5
+        return Upsert(self._row(source, style), self._value(source, style), merge)
+
+    def _merge(self, source: ProgramSource, style: Style) -> Steps:
+        yield self._upsert(source, style)
+
+    def _undo_merge(self, source: ProgramSource, style: Style) -> Steps:
+        yield Undone(self._upsert(source, style))
+
+    def _purge(self, source: ProgramSource, style: Style) -> Steps:
+        old = self._range(source, style)
+        yield Remove(old.low, old.high)
+
+    def _lock(self, source: ProgramSource, style: Style) -> Steps:
+        """Lock an order, and change it or another one."""
+        row = self._row(source, style)
+        there = yield Read(row, lock=source.random.choice(("share", "update")))
+        if _is_there(there):
+            other = source.random.random() < 0.3
+            yield Write(self._row(source, style) if other else row, self._value(source, style))
+
+    def _narrow(self, source: ProgramSource, style: Style) -> Steps:
+        found = self._range(source, style)
+        ends = sorted(source.random.choices(range(len(style.rows)), k=2))
+        yield Select(found.low, found.high, keys=style.rows[ends[0] : ends[1] + 1])
+
+    # --- steps on child rows ---
+
+    def _item(self, source: ProgramSource, style: Style) -> Steps:
+        """Add an item to an order, or change or remove it."""
+        row = self._row(source, style)
+        item = child_of(row, source.random.choice(_ITEMS))
+        there = yield Read(row, lock=source.random.choice(("", "share")))
+        if not _is_there(there):
+            return
+        has = yield Read(item)
+        if not _is_there(has):
+            yield Insert(item, source.value())  # a value that no query for a group looks for
+        elif source.random.random() < 0.5:
+            yield Write(item, source.value())
+        else:
+            yield Delete(item)
+
+    def _items(self, source: ProgramSource, style: Style) -> Steps:
+        row = self._row(source, style)
+        for key in (row, *(child_of(row, item) for item in _ITEMS)):
+            yield Read(key)
+
+    def _drop(self, source: ProgramSource, style: Style) -> Steps:
+        """Delete an order, with the items that it has, and look for them."""
+        row = self._row(source, style)
+        there = yield Read(row, lock="update")
+        if not _is_there(there):
+            return
+        items = []
+        for name in _ITEMS:
+            item = child_of(row, name)
+            has = yield Read(item, lock="update")
+            if _is_there(has):
+                items.append(item)
+        yield Delete(row, tuple(items))
+        for item in items:
+            yield Read(item)
+
+
+def _is_there(value: object) -> bool:
+    return value is not None and value != DELETED
