@@ -232,7 +232,7 @@ def child_of(parent: str, name: str) -> str:
 
 
 def parent_of(key: str) -> str:
-    """Return the key of the row to which a child row refers; empty if the row is no child row."""
+    """Return the key of the row to which a child row refers; empty for the keys of other rows."""
     return key.partition(_CHILD)[0] if _CHILD in key else ""
 
 

@@ -224,6 +224,31 @@ def statements(d: Dialect, table: str, access: Access, update: Update) -> Statem
     )
 
 
+def insert_of_child(d: Dialect, table: str) -> str:
+    """Return the INSERT of a child row: twice its key, its value, and the key of its parent."""
+    marks = ", ".join([d.mark] * 4)
+    return f"INSERT INTO {table} (k, j, v, p) VALUES ({marks}){d.returning}"
+
+
+def offered(d: Dialect, *, cascading: bool) -> frozenset[str]:
+    """Return the features that a dialect has, as ``offers`` of a target names them.
+
+    Args:
+        d: the dialect.
+        cascading: whether there is a table of child rows.
+    """
+    able = {
+        "row locks": bool(d.locks),
+        "skip locked": bool(d.skip),
+        "upsert": bool(d.upsert),
+        "merge": bool(d.merge),
+        "rows at once": d.batch > 1,
+        "two ranges": True,
+        "cascades": cascading,
+    }
+    return frozenset(name for name, has in able.items() if has)
+
+
 def filled(sql: str, mark: str, values: Sequence[str]) -> str:
     """Return a statement in which the parameters are filled in, for explanations."""
     parts = sql.split(mark)

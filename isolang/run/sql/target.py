@@ -26,7 +26,16 @@ from isolang.run.operation import DELETED, bounds_of, parent_of
 from isolang.run.outcome import Driver, Failure, Phase
 from isolang.run.settings import Access, Update
 from isolang.run.sql.client import SqlClient
-from isolang.run.sql.statements import Dialect, Statements, filled, literal, paths, statements
+from isolang.run.sql.statements import (
+    Dialect,
+    Statements,
+    filled,
+    insert_of_child,
+    literal,
+    offered,
+    paths,
+    statements,
+)
 from isolang.run.target import Level, TargetError
 
 if TYPE_CHECKING:
@@ -138,20 +147,10 @@ class SqlTarget(Marked):
                 ("registers", self.update), ("lists", self.update), ("children", "update")
             )
         )  # fmt: skip
-        columns, marks = "k, j, v, p", ", ".join([d.mark] * 4)
-        insert = f"INSERT INTO {self.prefix}children ({columns}) VALUES ({marks}){d.returning}"
+        insert = insert_of_child(d, f"{self.prefix}children")
         self.child_statements = replace(of_children, insert=insert)
-        # A child row has no version, because a log is read for the registers alone.
-        able = {
-            "row locks": len(d.locks) == 2,
-            "skip locked": bool(d.skip),
-            "upsert": bool(d.upsert),
-            "merge": bool(d.merge),
-            "rows at once": d.batch > 1,
-            "two ranges": True,
-            "cascades": self.cascading and not self.tells_versions,
-        }
-        self.offers = frozenset(name for name, has in able.items() if has)
+        # A child row has no version, because a log is read only for the registers.
+        self.offers = offered(d, cascading=self.cascading and not self.tells_versions)
         self.paths = paths(self.dialect, f"{self.prefix}registers")
 
     # --- tables ---
@@ -172,7 +171,10 @@ class SqlTarget(Marked):
             rows: Iterable[tuple[str, str, str | None]] = ((key, key, value) for key in keys)
             self._load(name, list(rows))
             if table == "registers" and self.cascading:
-                self._create_children(name)
+                children = f"{self.prefix}children"
+                columns = f"{columns}, p {d.key} NOT NULL, FOREIGN KEY (p) REFERENCES {name} (k) "
+                columns += "ON DELETE CASCADE"
+                self._create(children, f"CREATE TABLE {children} ({columns}){d.tables}")
             if table == "registers" and self.access == "any":
                 for index in d.indexes:
                     sql = index.format(table=name, name=name.replace(".", "_"))
@@ -183,14 +185,6 @@ class SqlTarget(Marked):
             columns = f"k {d.key} PRIMARY KEY, v INTEGER, {MARK} INTEGER"
             self._create(name, f"CREATE TABLE {name} ({columns}){d.tables}")
         self.loaded()
-
-    def _create_children(self, parents: str) -> None:
-        d, name = self.dialect, f"{self.prefix}children"
-        columns = (
-            f"k {d.key} PRIMARY KEY, j {d.key} NOT NULL, v BIGINT, p {d.key} NOT NULL, "
-            f"{MARK} INTEGER, FOREIGN KEY (p) REFERENCES {parents} (k) ON DELETE CASCADE"
-        )
-        self._create(name, f"CREATE TABLE {name} ({columns}){d.tables}")
 
     def _leave_mark(self) -> None:
         d, name = self.dialect, f"{self.prefix}run"
@@ -263,13 +257,7 @@ class SqlTarget(Marked):
                 *(("a", one) for one in (*self.paths.reads, *self.paths.scans)),
                 *((1, one) for one in self.paths.selects),
             ):
-                try:
-                    rows = client.execute(
-                        self.dialect.explain + query.sql, query.values(key, key)
-                    ).fetchall()
-                    plan = "; ".join(" ".join(str(row[-1]).split()) for row in rows)
-                except Exception as error:  # the plan is only a remark
-                    plan = f"no plan ({' '.join(str(error).split())})"
+                plan = _plan_of(client, self.dialect.explain + query.sql, query.values(key, key))
                 found.append(f"{query.sql} -- {plan}"[:400])
             with suppress(Exception):
                 client.raw.rollback()
@@ -368,6 +356,15 @@ class SqlTarget(Marked):
             if self._admin is not None:
                 self._admin.close()
         self._admin = None
+
+
+def _plan_of(client: SqlClient, sql: str, values: tuple[Any, ...]) -> str:
+    """Return the plan that a query for a plan returns, or why there is none."""
+    try:
+        rows = client.execute(sql, values).fetchall()
+        return "; ".join(" ".join(str(row[-1]).split()) for row in rows)
+    except Exception as error:  # the plan is only a remark
+        return f"no plan ({' '.join(str(error).split())})"
 
 
 class SqlMarks:

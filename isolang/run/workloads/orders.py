@@ -2,7 +2,7 @@
 
 A row is an order; its group of values is its state, and its child rows are its items. The families
 and styles are those of :mod:`isolang.run.workloads.queries`, with the statements that applications
-send between their queries: a worker takes the first order that nobody has locked; several orders
+send between their queries: a worker takes the first order that is not locked; several orders
 are placed by one INSERT, and purged by one DELETE; an order is merged; an order is deleted, and a
 foreign key deletes its items with it.
 """
@@ -29,7 +29,7 @@ from isolang.run.operation import (
     child_of,
 )
 from isolang.run.settings import Shape
-from isolang.run.workloads.queries import Queries, Steps, Style
+from isolang.run.workloads.queries import Queries, Steps, FamilyStyle
 from isolang.run.workloads.workload import ProgramSource
 
 _ITEMS: Final = ("a", "b")  # the names of the child rows of a row
@@ -62,8 +62,8 @@ class Orders(Queries):
 
     # --- steps ---
 
-    def _take(self, source: ProgramSource, style: Style) -> Steps:
-        """Work on an order that nobody else has: give it another state, or delete it."""
+    def _take(self, source: ProgramSource, style: FamilyStyle) -> Steps:
+        """Work on an order that no other worker has: give it another state, or delete it."""
         jobs = self._range(source, style)
         found = yield Take(jobs.low, jobs.high)
         for key in sorted(found)[:1]:
@@ -74,28 +74,28 @@ class Orders(Queries):
             else:
                 yield Write(key, self._value(source, style))
 
-    def _place(self, source: ProgramSource, style: Style) -> Steps:
+    def _place(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         found = yield Scan(style.rows)
         free = [row for row in style.rows if row not in found]
         placed = source.random.sample(free, min(len(free), source.random.randint(2, 4)))
         if placed:
             yield InsertRows(tuple((row, self._value(source, style)) for row in placed))
 
-    def _upsert(self, source: ProgramSource, style: Style) -> Upsert:
+    def _upsert(self, source: ProgramSource, style: FamilyStyle) -> Upsert:
         merge = source.random.random() < 0.5
         return Upsert(self._row(source, style), self._value(source, style), merge)
 
-    def _merge(self, source: ProgramSource, style: Style) -> Steps:
+    def _merge(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         yield self._upsert(source, style)
 
-    def _undo_merge(self, source: ProgramSource, style: Style) -> Steps:
+    def _undo_merge(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         yield Undone(self._upsert(source, style))
 
-    def _purge(self, source: ProgramSource, style: Style) -> Steps:
+    def _purge(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         old = self._range(source, style)
         yield Remove(old.low, old.high)
 
-    def _lock(self, source: ProgramSource, style: Style) -> Steps:
+    def _lock(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         """Lock an order, and change it or another one."""
         row = self._row(source, style)
         there = yield Read(row, lock=source.random.choice(("share", "update")))
@@ -103,14 +103,14 @@ class Orders(Queries):
             other = source.random.random() < 0.3
             yield Write(self._row(source, style) if other else row, self._value(source, style))
 
-    def _narrow(self, source: ProgramSource, style: Style) -> Steps:
+    def _narrow(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         found = self._range(source, style)
         ends = sorted(source.random.choices(range(len(style.rows)), k=2))
         yield Select(found.low, found.high, keys=style.rows[ends[0] : ends[1] + 1])
 
     # --- steps on child rows ---
 
-    def _item(self, source: ProgramSource, style: Style) -> Steps:
+    def _item(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         """Add an item to an order, or change or remove it."""
         row = self._row(source, style)
         item = child_of(row, source.random.choice(_ITEMS))
@@ -125,12 +125,12 @@ class Orders(Queries):
         else:
             yield Delete(item)
 
-    def _items(self, source: ProgramSource, style: Style) -> Steps:
+    def _items(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         row = self._row(source, style)
         for key in (row, *(child_of(row, item) for item in _ITEMS)):
             yield Read(key)
 
-    def _drop(self, source: ProgramSource, style: Style) -> Steps:
+    def _drop(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         """Delete an order, with the items that it has, and look for them."""
         row = self._row(source, style)
         there = yield Read(row, lock="update")

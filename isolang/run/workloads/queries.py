@@ -39,7 +39,7 @@ _GROUPS: Final = 3  # how many groups of values a family has
 _WIDTH: Final = 1_000_000_000  # how many values a group has
 
 
-class Style(Struct, frozen=True, kw_only=True):
+class FamilyStyle(Struct, frozen=True, kw_only=True):
     """The style of the transactions on one family of rows.
 
     Attributes:
@@ -76,8 +76,8 @@ class Queries(Workload):
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
         self._begun = 0
-        self._style: Style | None = None
-        self._steps: dict[str, Callable[[ProgramSource, Style], Steps]] = {
+        self._style: FamilyStyle | None = None
+        self._steps: dict[str, Callable[[ProgramSource, FamilyStyle], Steps]] = {
             "select": self._select, "scan": self._scan, "get": self._get, "put": self._put,
             "update": self._update, "delete": self._delete, "change": self._change,
             "undo": self._undo,
@@ -91,11 +91,11 @@ class Queries(Workload):
             style = self._style = self._style_of(family, source.seed)
         return self._play(source, style)
 
-    def _style_of(self, family: int, seed: int | str) -> Style:
+    def _style_of(self, family: int, seed: int | str) -> FamilyStyle:
         """Return the style of a family, which depends only on the seed and the family's number."""
         random = Random(f"{seed}/family/{family}")
         steps = self.draw_steps(random)
-        return Style(
+        return FamilyStyle(
             family=family,
             rows=tuple(
                 f"f{family:05}/{row:02}" for row in range(min(self.keys, random.choice((2, 4, 12))))
@@ -115,7 +115,7 @@ class Queries(Workload):
         writes = random.sample(("update", "delete", "change", "undo"), random.randint(0, 3))
         return (*reads, "put", *writes)
 
-    def _play(self, source: ProgramSource, style: Style) -> Steps:
+    def _play(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         random = source.random
         again: Operation | None = None
         if random.random() < style.again:
@@ -133,14 +133,14 @@ class Queries(Workload):
 
     # --- what steps consist of ---
 
-    def _row(self, source: ProgramSource, style: Style) -> str:
+    def _row(self, source: ProgramSource, style: FamilyStyle) -> str:
         return source.random.choice(style.rows)
 
-    def _value(self, source: ProgramSource, style: Style) -> int:
+    def _value(self, source: ProgramSource, style: FamilyStyle) -> int:
         group = 1 + style.family * _GROUPS + source.random.randrange(_GROUPS)
         return group * _WIDTH + source.value()
 
-    def _range(self, source: ProgramSource, style: Style) -> Select:
+    def _range(self, source: ProgramSource, style: FamilyStyle) -> Select:
         """Return a query for one random group of the family, or for two adjacent groups."""
         first = source.random.randrange(_GROUPS)
         last = min(first + source.random.randrange(2), _GROUPS - 1)
@@ -149,17 +149,17 @@ class Queries(Workload):
 
     # --- steps ---
 
-    def _select(self, source: ProgramSource, style: Style) -> Steps:
+    def _select(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         yield self._range(source, style)
 
-    def _scan(self, source: ProgramSource, style: Style) -> Steps:
+    def _scan(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         ends = sorted(source.random.choices(range(len(style.rows)), k=2))
         yield Scan(style.rows[ends[0] : ends[1] + 1])
 
-    def _get(self, source: ProgramSource, style: Style) -> Steps:
+    def _get(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         yield Read(self._row(source, style))
 
-    def _put(self, source: ProgramSource, style: Style) -> Steps:
+    def _put(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         row = self._row(source, style)
         there = yield Read(row)
         if there is None or there == DELETED:
@@ -167,17 +167,17 @@ class Queries(Workload):
         else:
             yield Write(row, self._value(source, style))
 
-    def _update(self, source: ProgramSource, style: Style) -> Steps:
+    def _update(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         yield Write(self._row(source, style), self._value(source, style))
 
-    def _delete(self, source: ProgramSource, style: Style) -> Steps:
+    def _delete(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         yield Delete(self._row(source, style))
 
-    def _change(self, source: ProgramSource, style: Style) -> Steps:
+    def _change(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         found = self._range(source, style)
         yield Change(found.low, found.high, self._value(source, style))
 
-    def _undo(self, source: ProgramSource, style: Style) -> Steps:
+    def _undo(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         row = self._row(source, style)
         undone = Write(row, self._value(source, style))
         yield Undone(Delete(row) if source.random.random() < 0.3 else undone)
