@@ -117,14 +117,7 @@ class SqlTarget(Marked):
         update: Update = "update",
         cascading: bool = False,
     ) -> None:
-        """Choose the level, how statements find and write rows, and whether there are child rows.
-
-        Args:
-            level: the name of the level.
-            access: how statements find rows.
-            update: how statements write rows.
-            cascading: whether to create a table of child rows, if the database has cascades.
-        """
+        """Choose the level, how statements find and write rows, and whether rows have child rows."""
         self.level, self.access, self.update = level, access, update
         self.cascading = cascading and self.dialect.cascades
         self._compile()

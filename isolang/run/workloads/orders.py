@@ -29,7 +29,7 @@ from isolang.run.operation import (
     child_of,
 )
 from isolang.run.settings import Shape
-from isolang.run.workloads.queries import Queries, Steps, FamilyStyle
+from isolang.run.workloads.queries import FamilyStyle, Queries, Steps
 from isolang.run.workloads.workload import ProgramSource
 
 _ITEMS: Final = ("a", "b")  # the names of the child rows of a row
