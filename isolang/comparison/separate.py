@@ -75,13 +75,11 @@ def describe_lacking(names: Sequence[str]) -> str:
     """Return a sentence that names the relations that small histories have only in part."""
     times = ", ".join(f"`{name}`" for name in names if name != _STATEMENT)
     sentences = [
-        "these histories have times of transactions, none of operations: of "
-        f"{times} they have only what follows from `rt`"
+        "these histories have times of transactions, but not of operations: they contain only "
+        f"the pairs of {times} that follow from `rt`"
     ] * bool(times)
     if _STATEMENT in names:
-        sentences.append(
-            f"each of their statements is one operation, so that `{_STATEMENT}` is empty"
-        )
+        sentences.append(f"each of their statements is one operation, so `{_STATEMENT}` is empty")
     return "; ".join(sentences)
 
 

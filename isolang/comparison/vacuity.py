@@ -71,12 +71,12 @@ _NO_PAIRS: Mapping[str, str] = {
     "so": "no session has two transactions",
     "rt": "no transaction ended before another one began",
     "ww": "no key is written by two transactions",
-    "wr": "no transaction can have read what another one wrote",
-    "iwr": "no transaction can have read by key what another one wrote",
-    "pwr": "no predicate read can have met what another transaction wrote",
-    "rw": "no transaction read a version that another one can have overwritten",
-    "irw": "no transaction read by key a version that another one can have overwritten",
-    "prw": "no predicate read met a version that another transaction can have overwritten",
+    "wr": "no transaction could have read what another one wrote",
+    "iwr": "no transaction could have read by key what another one wrote",
+    "pwr": "no predicate read could have met what another transaction wrote",
+    "rw": "no transaction read a version that another one could have overwritten",
+    "irw": "no transaction read by key a version that another one could have overwritten",
+    "prw": "no predicate read met a version that another transaction could have overwritten",
 }
 
 _BUILTIN = frozenset(word.name for word in BUILTIN_WORDS)
@@ -164,7 +164,7 @@ def _judged(axiom: Axiom, candidates: _Candidates) -> Possible:
 
 def _no_pairs(letter: str) -> str:
     relation = relation_of(letter)
-    default = f"of no two transactions it holds that {ROWS[relation].between('a', 'b')}"
+    default = f"there are no two transactions such that {ROWS[relation].between('a', 'b')}"
     return _NO_PAIRS.get(relation, default) + _of_keys(letter)
 
 

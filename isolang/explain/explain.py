@@ -114,11 +114,11 @@ def _exhausted(problem: Problem, step: ExhaustionStep) -> Violation:
     how = (
         f"an exhaustive search found none ({step.states} states)"
         if step.states
-        else "what must come before what, wherever the reads take their values from, leaves none"
+        else "the necessary precedences leave none, whatever the sources of the reads are"
     )
     text = (
         f"Every order of the transactions leaves some read without its value: {how}. "
-        "No cycle shows that by itself."
+        "No single cycle shows this."
     )
     return _without_a_cycle(problem, "no order", text)
 

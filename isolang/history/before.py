@@ -121,9 +121,7 @@ def _take_unwritten(history: History) -> str:
         )
     many = f"{registers:,} key{'' if registers == 1 else 's'} held one"
     if lists:
-        many += (
-            f", {lists:,} list{'' if lists == 1 else 's'} began with some (left out of the lists)"
-        )
+        many += f", {lists:,} list{'' if lists == 1 else 's'} began with elements, now left out"
     return f"{history.initial}, or a value that was read and that no transaction wrote: {many}"
 
 

@@ -78,7 +78,7 @@ def _levels_not_named(history: History, spec: Spec) -> list[str]:
     them = "it is" if requesting == 1 else "they are"
     return [
         f"{counted(requesting, 'transaction')} requested {levels}, which the spec does not name: "
-        f"{them} judged only by what it requires of all"
+        f"{them} judged only by what the spec requires of all transactions"
     ]
 
 

@@ -100,7 +100,7 @@ def _of_part(found: Verdict, parts: SpecSplit) -> Verdict:
     """Return the verdict on the first part; if it is invalid, add a note on the other checks."""
     if isinstance(found, Invalid) and parts.other_checks:
         others = ", ".join(f"`{check.name}`" for check in parts.other_checks)
-        note = f"violated whether or not {others} holds: the other checks decide"
+        note = f"the other checks are violated, whether or not {others} holds"
         return replace(found, notes=(*found.notes, note))
     return found
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from isolang.watch.window import Snapshot, Window
 
 _NAMED: Final = 3  # the largest number of transactions that a message names
-_EXPLAINABLE: Final = "waits for what is still to come, which may explain it"
+_EXPLAINABLE: Final = "waits for later lines, which may explain it"
 
 
 class ConfirmedViolation(Struct, frozen=True, kw_only=True, eq=False):
@@ -217,28 +217,28 @@ class Conviction:
             clients = ", ".join(horizon.idle)
             if not clients:
                 return (
-                    f"invalid if all is there that was done before {until:,}: the order of the "
-                    "lines does not say so, and what is still to come may have been read; hint: "
-                    "isocheck check of the log, once it is complete"
+                    f"invalid if the log already contains all operations before {until:,}: the "
+                    "order of the lines does not guarantee this, and a later line may have the "
+                    "write that was read; hint: isocheck check of the log, once it is complete"
                 )
             return (
                 f"invalid if {clients} did nothing before {until:,}: silent for so long that the "
-                "others no longer waited, and what is still to come of it may have been read; "
-                "hint: isocheck check of the logs, once they are complete"
+                "watch no longer waits, and a later line of this client may have the write that "
+                "was read; hint: isocheck check of the logs, once they are complete"
             )
         counts = self._stream.counts
         differs = bool(counts.get("completion_differs"))
         in_flight = bool((self._window.in_flight.columns.txn_begin <= until).any())
         if (in_flight and (differs or not ended)) or (self._window.abandoned and differs):
             return (
-                f"invalid if what was in flight at {until:,} wrote nothing else than it was "
+                f"invalid if the transactions in flight at {until:,} wrote only what they were "
                 "invoked with; hint: isocheck check of the log, once it is complete"
             )
         late = unwritten or self._initial.unwritten or counts.get("completions_without_invocation")
         if late and not self._stream.is_from_its_beginning and self._window.is_early():
             return (
-                "invalid if nothing was in flight where the log begins: what is read so early may "
-                "be of a transaction that was; hint: --grace says how long that may be"
+                "invalid if no transaction was in flight when the log began: such a transaction "
+                "may have written what was read; hint: --grace says for how long it may run"
             )
         return ""
 

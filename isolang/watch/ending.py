@@ -78,8 +78,8 @@ class Ending:
             more = f" and {len(late) - _NAMED} more" if len(late) > _NAMED else ""
             self.end(
                 "unknown",
-                note=f"{', '.join(late[:_NAMED])}{more}: ended only after they had been given up, "
-                "so that what they read was not judged; hint: a longer --grace",
+                note=f"{', '.join(late[:_NAMED])}{more}: ended only after the watch had given "
+                "them up, so their reads were not judged; hint: a longer --grace",
             )
         else:
             notes = (self._initial.summary(), "" if self._parts.observed else NOTHING_OBSERVED)

@@ -96,7 +96,7 @@ class Horizon:
         if not self.timed or self.watermark is None:
             return "waits for the end of the log, whose order is not known without any :invoke"
         who = self._slowest or "the log"
-        return f"waits until {who} has come past what was read: it is at {self.watermark:,}"
+        return f"waits until {who} has passed the time of the reads: it is at {self.watermark:,}"
 
     def age(self, begin: int) -> str:
         """Return a phrase for how long a transaction that began at ``begin`` has been open.

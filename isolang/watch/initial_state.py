@@ -100,14 +100,14 @@ class InitialState:
             text = f"the keys held {', '.join(self._texts)} before the stream, as asked for"
             came = {name for kind, payload in self.known for name in _names(kind, payload)}
             if missing := [name for name in self._named if name not in came]:
-                text += f"; no key {', '.join(map(repr, missing))} came"
+                text += f"; the stream had no key {', '.join(map(repr, missing))}"
             return text
         if not self.unwritten:
             return ""
         keys = "1 key" if len(self.entries) == 1 else f"{len(self.entries):,} keys"
         return (
-            "a value that was read and that no transaction wrote was there before the stream, at "
-            f"most one value of a key: {keys} held one"
+            "a value that was read and that no transaction wrote is an initial value, at most "
+            f"one for each key: {keys} had one"
         )
 
     # --- stated by the user ---

@@ -143,7 +143,7 @@ class Intake:
         name, (_, values) = key_name(*key), self._initial.entries[key]
         some = ", ".join(show(*value) for value in values[:_NAMED])
         return (
-            f"{self._log.line_of(rows.place(txn))}: writes to {name} what a read before had shown "
-            f"while no transaction had written it ({some}), so that it was taken for what {name} "
-            "held before the stream; hint: --initial-value says what it held"
+            f"{self._log.line_of(rows.place(txn))}: writes to {name} a value ({some}) that an "
+            f"earlier read returned before any transaction wrote it, so the watch took it for "
+            f"the initial value of {name}; hint: --initial-value declares the initial value"
         )

@@ -204,7 +204,7 @@ def _read_as(
         yield "initial state", source.initial
         yield "session", source.session
         yield "real time", source.real_time
-    error = f"clocks may differ by {shown(clock_error)}, so that a smaller distance orders nothing"
+    error = f"clocks may differ by {shown(clock_error)}, so a smaller difference gives no order"
     yield "clock error", error if clock_error else "none"
     if text := initial.summary():
         yield "before", text
@@ -213,7 +213,7 @@ def _read_as(
     )
     yield "ignored", "; ".join(ignored) or "nothing"
     if stream.torn:
-        yield "torn", f"the last {stream.torn:,} bytes, a line without an end: left out"
+        yield "torn", f"the last {stream.torn:,} bytes, an unfinished line, are left out"
 
 
 def _verified(checker: _Checker, live: Live, stream: Stream, path: Path) -> History | None:
@@ -239,7 +239,7 @@ def _verified(checker: _Checker, live: Live, stream: Stream, path: Path) -> Hist
     _check_bytes(live.spans, stream.log)
     if ready is not None:
         raise ChainRejected(
-            f"part {ready[0]}: the log does not have all of its transactions, or they are in an "
+            f"part {ready[0]}: some of its transactions are not in the log, or are in an "
             "earlier part, too"
         )
     pool.check_rest()
@@ -254,7 +254,7 @@ def _next(file: IO[bytes], parts: deque[tuple[int, int]], path: str) -> tuple[in
     part: Part = part_at(file, start, where)
     found = taken(part, where)
     if part.transactions != len(found.members):
-        raise ChainRejected(f"{where}: it has another number of transactions than it says")
+        raise ChainRejected(f"{where}: its number of transactions is not the one that it states")
     return number, found
 
 
@@ -394,7 +394,7 @@ class _Checker:
         self.begin_with(self._initial.declared(source))
         if (at := self._initial.contradiction(rows.columns)) is not None:
             raise ChainRejected(
-                f"{decode(*at[1])!r} did not hold before the stream what the chain says: a "
+                f"the chain states a wrong initial value of {decode(*at[1])!r}: a "
                 f"transaction wrote it (file {rows.place(at[0]).file} at byte "
                 f"{rows.place(at[0]).offset})"
             )
@@ -421,7 +421,9 @@ class _Checker:
         self._values.fetch(members.columns)
         columns, stale = opened(members, self._values.last)
         if len(stale):
-            raise ChainRejected(f"{where}: a list was read with another beginning than was left")
+            raise ChainRejected(
+                f"{where}: a list read does not begin with the elements that earlier parts left"
+            )
         witness = _witness(part, where, members.columns.n_keys(), columns.n_keys())
         history = history_of(columns, members.names, self._source, clock_error=self.clock_error)
         self._accept(history, witness, where)
@@ -436,7 +438,7 @@ class _Checker:
         except ValueError as error:
             raise ChainRejected(f"{where}: {error}") from None
         if before != part.before:
-            raise ChainRejected(f"{where}: it does not replace the values that it says")
+            raise ChainRejected(f"{where}: the values that it replaces are not those it states")
         self._values.make_room()
         self.count += len(members)
 
@@ -577,8 +579,8 @@ class _Order:
             place = (at[0], at[1])
             if place <= self._position.get(name, (-1, -1)):
                 raise ChainRejected(
-                    f"{where}: what began in file {at[0]} at byte {at[1]} comes after what its "
-                    "session did later"
+                    f"{where}: the transaction that began in file {at[0]} at byte {at[1]} comes "
+                    "after a later transaction of its session"
                 )
             self._position[name] = place
         if not self._plan.uses_real_time or not len(members):

@@ -255,8 +255,8 @@ def test_lint_says_what_small_histories_lack(capfd, folder):
     run = run_here(capfd, "spec", "lint", "a.iso")
     assert (run.code, run.out) == (0, "a.iso: nothing found\n")
     assert "note: perhaps check `c` cannot fail: searched all histories of up to 3 " in run.err
-    assert "of `done`, `late` they have only what follows from `rt`; each of their " in run.err
-    assert "is one operation, so that `statement` is empty\nnote: perhaps check `d` " in run.err
+    assert "only the pairs of `done`, `late` that follow from `rt`; each of their " in run.err
+    assert "is one operation, so `statement` is empty\nnote: perhaps check `d` " in run.err
 
 
 def test_lint_as_json(capfd, folder):

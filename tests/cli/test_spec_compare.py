@@ -282,8 +282,8 @@ def test_a_place_says_what_small_histories_lack(folder, capfd, monkeypatch):
         "  that is, on all histories of up to 2 transactions and 1 key:",
         "    histories of committed transactions, which read a key at most twice and write it at "
         "most once; registers and lists, each value written once",
-        "    these histories have times of transactions, none of operations: of `done` they have "
-        "only what follows from `rt`",
+        "    these histories have times of transactions, but not of operations: they contain only "
+        "the pairs of `done` that follow from `rt`",
     ]
     report = run_here(capfd, "spec", "place", "-o", "json", *arguments).out
     assert valid("spec-place", report)["lacking"] == ["done"]

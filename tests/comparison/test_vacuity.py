@@ -113,7 +113,7 @@ def test_a_given_relation_has_the_pairs_that_its_definition_gives_it(groups, pos
     level = normal(load_spec('include "adya.iso"\nacyclic group-rt ; rw as a\n'))
     (one,) = possible_violations(history, level)
     assert one.possible == possible
-    said = "of no two transactions it holds that a, of the same group, had ended before b began"
+    said = "there are no two transactions such that a, of the same group, had ended before b began"
     assert one.why == ("" if possible else said)
 
 

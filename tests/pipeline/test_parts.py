@@ -46,7 +46,7 @@ def test_the_part_of_the_engine_refutes_the_whole(weak):
         True,
         "event-graph",
     )
-    assert "violated whether or not `no-swap` holds: the other checks decide" in verdict.notes
+    assert "the other checks are violated, whether or not `no-swap` holds" in verdict.notes
     assert again(verdict, SI + NO_SWAP).startswith("native checker (all), by definition (all: ")
 
 
@@ -118,8 +118,8 @@ def test_the_route_says_which_part_is_the_engine_s():
     way = route(load_spec(SI + NO_SWAP + SKEW))
     assert [check.name for check in way.parts.part.checks] == ["si"]
     assert way.reasons[-1] == (
-        "decided in parts: `si` by the engine, then `no-swap` on the model found; "
-        "all together only where that is not met"
+        "decided in parts: the engine finds a model of `si`, then `no-swap` is evaluated on it; "
+        "if the model does not meet it, all checks are decided together"
     )
     assert route(load_spec('include "adya.iso"\nempty wr as c\n')).parts is None
 

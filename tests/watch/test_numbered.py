@@ -116,7 +116,7 @@ def test_what_the_numbers_leave_open_is_waited_for(tmp_path, how, killed):
     growing = Growing(tmp_path / "log.edn", tmp_path / "state", "ser", folder=False)
     assert growing.add(*text[:-1]) is None
     assert growing.last.outcome == "suspected"
-    assert "nothing was in flight where the log begins" in growing.last.note
+    assert "no transaction was in flight when the log began" in growing.last.note
     if killed:
         growing.kill()
         assert growing.add() is None
@@ -144,7 +144,7 @@ def test_a_gap_in_a_folder_is_waited_for(tmp_path):
     growing = Growing(log, tmp_path / "state", "ser", folder=True)
     assert growing.add(*text) is None
     assert growing.last.outcome == "suspected"
-    assert "the order of the lines does not say so" in growing.last.note
+    assert "the order of the lines does not guarantee this" in growing.last.note
     assert growing.end().outcome == "invalid"
 
 

@@ -246,7 +246,7 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
         shown, word = _shown(turn), _shown(sum(loop, ()))
         reason = f"the loop `{shown}` in `{word}` can repeat without completing the expression"
         construct = closure_around(expr, frozenset(map(relation_of, turn))) or check.expr
-        hint = "a closure is possible where each of its steps alone is a step of the whole"
+        hint = "write a closure only if each of its steps alone is a step of the whole expression"
         raise refuse(reason, construct, hint)
     automaton = replace(automaton_of(check.name, base), sites=sites)
     if sites == "operations":
@@ -279,7 +279,7 @@ def leaves_the_key(automaton: Automaton) -> str:
     orders = {r: automaton.steps[r] for r in BUILTIN_ORDERS if r in automaton.steps}
     if len(orders) > 1:
         some = " and ".join(f"`{r}`" for r in orders)
-        return f"{some} in turn may lead over transactions that do not access the key"
+        return f"a path of {some} may lead over transactions that do not access the key"
     for relation, steps in orders.items():
         behind = {q: _silently(automaton, {q}) for q in range(automaton.states)}
         borne = {q: _silently(automaton, {q}, NAMED) for q in range(automaton.states)}

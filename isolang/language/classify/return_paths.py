@@ -119,7 +119,10 @@ def classify_return_paths(spec: Spec, why_no_event_graph: str = "") -> Plan:
     ):
         # The engine chooses sources only for reads that can be steps of a walk. If no walk has such
         # steps, the engine would not find reads that are anomalies.
-        pos, reason = spec.checks[0].pos, "it looks at reads, but no walk of its checks has any"
+        pos, reason = (
+            spec.checks[0].pos,
+            "it mentions reads, but no walk of its checks uses a relation of reads",
+        )
         raise NotAnEventGraph(spec, pos, reason, check="", hint="")
     saturates = not any(
         a.sites == "accesses"
@@ -275,7 +278,9 @@ class _Compiler:
         ways = {rw: way for rw in sorted(closing) if not (way := up_to_last(language, rw)).empty}
         before = next(iter(ways.values()), Dfa(({},), frozenset()))
         if any(way != before for way in ways.values()):
-            raise _NotHornError("other walks lead back from an `irw` than from a `prw`", name)
+            raise _NotHornError(
+                "the walks that lead back from an `irw` differ from those of a `prw`", name
+            )
         last = language_of(Union(_rels(ways))) if ways else _EPSILON
         plain_words = subtract(language, concatenate(before, last))
         if not plain_words.empty:

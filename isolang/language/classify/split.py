@@ -59,15 +59,15 @@ class SpecSplit(Struct, frozen=True, kw_only=True):
         if self.unchosen:
             chosen = ", ".join(f"`{exists.name}`" for exists in self.unchosen)
             return (
-                f"decided in parts: {first} by the engine, and where that is met all together, "
-                f"with {chosen}"
+                f"decided in parts: {first} by the engine, and if that part is met, all checks "
+                f"together, with {chosen}"
             )
         if not self.other_checks:
             return f"decided in parts: {first} by the engine, then each flag together with it"
         others = _listed(self.other_checks)
         return (
-            f"decided in parts: {first} by the engine, then {others} on the model found; all "
-            "together only where that is not met"
+            f"decided in parts: the engine finds a model of {first}, then {others} is evaluated "
+            "on it; if the model does not meet it, all checks are decided together"
         )
 
 

@@ -89,7 +89,7 @@ class ClientProgram:
         until = time.monotonic() + within
         if select.select([self._out], [], [], 0)[0] and (unasked := self._out.read(_LINE)):
             shown = ascii(unasked.decode(errors="replace").strip()[:80])
-            raise BadAnswer(f"not an answer, as nothing was asked: two to one? (got {shown})")
+            raise BadAnswer(f"an answer without a request: two answers to one? (got {shown})")
         with suppress(BrokenPipeError):  # the program has ended, perhaps after a response
             self._send((line + "\n").encode(), until)
         response, part = bytearray(), b""

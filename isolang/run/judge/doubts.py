@@ -93,8 +93,8 @@ def stronger_than_claimed(run: Run) -> str:
     if claims in implied_by(level.claims):
         return ""
     return (
-        f"--claims {claims} is more than {level.name} promises ({level.claims}): a violation of it "
-        "may be no fault of the database"
+        f"--claims {claims} is stronger than {level.name} promises ({level.claims}): a violation "
+        "may not be a fault of the database"
     )
 
 

@@ -274,7 +274,7 @@ def _statements(p: LitmusScript, *, begin: str) -> Iterator[str]:
 
 def _sql(p: LitmusScript) -> Iterator[str]:
     yield f"-- A terminal for each of {', '.join(p.names)}; type the lines in this order."
-    yield f"-- If {TABLE} is there already, leave it alone, and write another name in all of them."
+    yield f"-- If a table {TABLE} exists already, keep it, and use another name in all lines."
     kind = "TEXT" if p.lists else "INT"
     yield f"CREATE TABLE {TABLE} (k VARCHAR(64) PRIMARY KEY, v {kind});"
     yield f"INSERT INTO {TABLE} VALUES {p.rows()};"

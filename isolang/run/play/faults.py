@@ -230,11 +230,11 @@ def check_faults(faults: tuple[str, ...], target: Target) -> None:
             hint = "leave the address out: isocheck run postgres --fault kill"
             raise TargetError(f"{target.name}: faults need a server started here; {hint}")
         if fault in _OF_NETWORKS and not (isinstance(target, Clustered) and target.partitions):
-            hint = "isocheck run 'etcd://?members=3' has nodes that can be parted"
+            hint = "isocheck run 'etcd://?members=3' has nodes that a fault can separate"
             raise TargetError(f"{target.name}: no network between nodes; {hint}")
         if fault == "promote":
             if not isinstance(target, Promoting):
-                hint = "isocheck run postgres --fault promote has one, as has redis"
+                hint = "postgres and redis have one: isocheck run postgres --fault promote"
                 raise TargetError(f"{target.name}: no standby to be promoted; {hint}")
             target.standby = True
         target.proxied = True

@@ -390,6 +390,6 @@ def _check(settings: Settings, target: Target) -> None:
             raise TargetError("--processes: its clients cannot be reached by faults (--fault)")
     if settings.standby:
         if not isinstance(target, Replicated) or not own:
-            hint = "isocheck run postgres --standby 2 has one, as has redis"
+            hint = "isocheck run postgres --standby 2 and isocheck run redis --standby 2 can"
             raise TargetError(f"{target.name}: no standby can be started; {hint}")
         target.standby = True

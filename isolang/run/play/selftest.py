@@ -481,7 +481,7 @@ def _rows(b: Bench) -> None:
     b.expect(Delete(x), Read(x), shows=[DELETED, DELETED])
     none = b.play(Delete(x))
     if [op[0] for op in none.ops] != ["r"]:
-        raise Failing("a delete of a row that was not there was recorded as one that was" + _ROWS)
+        raise Failing("a delete that found no row was recorded as one that deleted a row" + _ROWS)
     seen = b.play(Write(x, one), Read(x))
     found = [_value(op) for op in seen.ops]
     if seen.outcome != "committed" or found not in ([DELETED, DELETED], [one, one]):

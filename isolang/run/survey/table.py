@@ -52,9 +52,9 @@ def html(survey: Survey, folder: Path, page: Path) -> str:
     )
     body = (
         f"<h1>{text(survey.database)}</h1><p class=note>{text(_how(survey))}. A cell says whether "
-        "what the level claims held, the strongest levels that did, and which anomalies there "
-        "were, allowed or not. What held was not caught; it is not proved. Throughput is that of "
-        "clients, database and checker on one machine.</p>\n"
+        "the level's claim held, which strongest levels held, and which anomalies occurred, "
+        "allowed or not. A claim that held is not proved: the run found no violation. Throughput "
+        "is that of clients, database and checker on one machine.</p>\n"
         f'<div class="wide"><table class="survey"><thead><tr><th scope=col>workload</th>{heads}'
         f"</tr></thead>\n<tbody>{rows}</tbody></table></div>"
     )

@@ -234,8 +234,8 @@ def locate(segment: Segment) -> Path:
             segment.path = str(candidate)
             return candidate
     raise HistoryError(
-        f"{segment.path}: a part of the log that is gone (expected it there, or next to "
-        "it); keep the rotated files while the log is watched"
+        f"{segment.path}: this part of the log no longer exists (expected it there or in the same "
+        "folder); keep the rotated files while the log is watched"
     )
 
 

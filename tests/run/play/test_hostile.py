@@ -207,7 +207,10 @@ def test_a_program_that_answers_twice(capfd, tmp_path, late):
     )
     assert run.took < PROMISE
     assert run.code in (2, 3)
-    assert "two answers to one request" in run.err + run.out or "two to one?" in run.err + run.out
+    assert (
+        "two answers to one request" in run.err + run.out
+        or "two answers to one?" in run.err + run.out
+    )
     (history,) = tmp_path.glob("*.edn")
     text = history.read_text()
     assert ':error "BadAnswer' in text
@@ -526,7 +529,9 @@ def test_more_than_the_level_claims(capfd, tmp_path):
         "-w",
         "mini",
     )
-    assert any("is more than read committed promises" in doubt for doubt in run.report["doubts"])
+    assert any(
+        "is stronger than read committed promises" in doubt for doubt in run.report["doubts"]
+    )
 
 
 def test_a_survey_goes_on_after_a_cell_that_fails(capfd, tmp_path, monkeypatch):

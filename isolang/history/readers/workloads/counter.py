@@ -100,8 +100,8 @@ class Sums:
         )
         if self.levels:
             self.notes.append(
-                "no order of the adds fits real time; the counterexample is about the one that was "
-                "tried, and that there is no other rests on the reader's count"
+                "no order of the adds fits real time; the counterexample is about one order; that "
+                "no other order fits rests on the reader's count, not on a proof"
             )
 
     def _step(self, adds: list[PairedOperation]) -> int:
