@@ -411,8 +411,7 @@ class Rounds:
     ) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
         """Split the window with :func:`split`, up to the transaction with the number ``until``.
 
-        Return the transactions to cut, and those without any effect. If ``until`` is a number, the
-        second array is empty, so transactions without effect stay in the window.
+        If ``until`` is a number, transactions without any effect stay in the window.
         """
         assert isinstance(attempt.verdict, Valid)
         witness, seen = attempt.verdict.witness, self._window.seen
