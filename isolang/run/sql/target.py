@@ -117,7 +117,7 @@ class SqlTarget(Marked):
         update: Update = "update",
         cascading: bool = False,
     ) -> None:
-        """Choose the level, how statements find and write rows, and whether rows have child rows."""
+        """Choose the level, how statements find and write rows, and whether rows have children."""
         self.level, self.access, self.update = level, access, update
         self.cascading = cascading and self.dialect.cascades
         self._compile()
