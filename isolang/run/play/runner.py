@@ -20,7 +20,7 @@ from isolang.run.play.clients import ENDING, Clients
 from isolang.run.play.faults import Nemesis, check_faults
 from isolang.run.play.level_mix import mix_of
 from isolang.run.play.live import Watcher
-from isolang.run.play.phases import plan_of
+from isolang.run.play.phases import RunPlan, plan_of
 from isolang.run.play.processes import ClientProcesses
 from isolang.run.play.scripts import ScriptPlayer
 from isolang.run.play.selftest import LISTS, require, selftest_of
@@ -72,12 +72,7 @@ class Runner:
             self.target.lists |= frozenset(LISTS)
         _check(settings, self.target)
         if isinstance(self.target, SqlTarget):
-            self.target.options(
-                level=self.mix.parts[0].name,
-                access=settings.access,
-                update=settings.update,
-                cascading=any(phase.workload.cascades for phase in self.plan.phases),
-            )
+            _choose(self.target, settings, self.plan, level=self.mix.parts[0].name)
 
     def start(self) -> None:
         """Start the server or connect to it, and create the tables.
@@ -360,6 +355,16 @@ def run(settings: Settings, show: Callable[[RunState], None] = lambda state: Non
         return runner.account(runner.watched(runner.run(show)))
     finally:
         runner.close()
+
+
+def _choose(target: SqlTarget, settings: Settings, plan: RunPlan, *, level: str) -> None:
+    """Choose the statements of a target, and whether it has child rows."""
+    target.options(
+        level=level,
+        access=settings.access,
+        update=settings.update,
+        cascading=any(phase.workload.cascades for phase in plan.phases),
+    )
 
 
 def _check(settings: Settings, target: Target) -> None:

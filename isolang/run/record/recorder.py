@@ -469,18 +469,9 @@ class RecordedTransaction:
         text = Literal(predicate_text(predicate, "scan"))
         self._done(("rp", text, {key: _row(row) for key, row in rows.items()}))
 
-    def select(
-        self, low: int, high: int, rows: Mapping[Any, Any], keys: Sequence[str] = ()
-    ) -> None:
-        """Record a read of all rows with values in a range; ``rows`` maps their keys to values.
-
-        Args:
-            low: the smallest value.
-            high: the largest value.
-            rows: the values of the rows that were read, by their keys.
-            keys: the keys to which the read was limited; empty if it was not.
-        """
-        self._done(("rp", between(low, high, keys), dict(rows)))
+    def select(self, low: int, high: int, rows: Mapping[Any, Any], of: Sequence[str] = ()) -> None:
+        """Record a read of all rows with values in a range; if ``of`` has keys, only of these."""
+        self._done(("rp", between(low, high, of), dict(rows)))
 
     def sending(self) -> None:
         """Note the time immediately before a statement is sent, for the next operation."""
