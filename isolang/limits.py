@@ -249,7 +249,7 @@ def memory_cap(megabytes: float | None, *, of_process: bool = False) -> Iterator
 
 @contextmanager
 def interrupted_after(seconds: float | None) -> Iterator[None]:
-    """Interrupt the Python code of the ``with`` block with ``TimeoutError`` after some seconds.
+    """Interrupt Python code in the ``with`` block by ``TimeoutError`` after the given seconds.
 
     This function is for code that does not check a deadline itself. It works only in the main
     thread, and only if the platform has alarms. Otherwise the block runs without a limit.

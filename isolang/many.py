@@ -261,7 +261,7 @@ def _task(task: bytes) -> tuple[Route, Options]:
 
 
 def _judge_all(task: bytes, histories: list[AnyHistory]) -> _Judged:
-    """Check some histories, and return their results and the seconds that they took."""
+    """Check the histories, and return their results and the seconds that the checks took."""
     start = time.perf_counter()
     return [_judge(task, one) for one in histories], time.perf_counter() - start
 

@@ -56,7 +56,7 @@ def only_grows(e: Core) -> bool:
 
 
 class Claim(Evaluator):
-    """The part of a choice that consists of some edges.
+    """Evaluates relations on the given edges alone, which are a part of a choice.
 
     Only the elements that the edges mention are numbered. Therefore the cost does not depend on the
     size of the history.

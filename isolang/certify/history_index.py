@@ -189,7 +189,7 @@ class HistoryIndex:
         return frozenset(t for t in range(self.n) if self.status[t] in (COMMITTED, INDETERMINATE))
 
     def writes_any(self, t: int) -> bool:
-        """Return whether ``t`` may be included and writes some key."""
+        """Return whether ``t`` may be included and writes at least one key."""
         return t == self.n or (self.live(t) and bool(self.last[t]))
 
     def writes_key(self, t: int, key: int) -> bool:
@@ -261,7 +261,7 @@ class HistoryIndex:
         return op in self._statement
 
     def statement_of(self, op: int) -> int:
-        """Return the number of the predicate read that an operation belongs to; -1 for none."""
+        """Return the number of the predicate read that contains an operation; -1 if none does."""
         return self._statement.get(op, -1)
 
     def place(self, op: int) -> tuple[int, int]:

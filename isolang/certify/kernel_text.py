@@ -106,12 +106,12 @@ class LevelText:
         return "\n".join([f"level {kind} {len(self.checks)}", *self.checks, ""])
 
     def mentions(self, word: str) -> bool:
-        """Return whether some check contains a word of the kernel's language."""
+        """Return whether any check contains this word of the kernel's language."""
         return any(word in check.split() for check in self.checks)
 
     @property
     def judges_reads(self) -> bool:
-        """Return whether some check uses reads."""
+        """Return whether any check uses reads."""
         return any(self.mentions(word) for word in ("wr", "rw", "R"))
 
     def _add_order(self, spec: Spec) -> None:

@@ -44,7 +44,7 @@ class SourceFacts(HistoryIndex):
         return self.initial_value[key] == NIL or key not in self._initial_alone
 
     def vanishes(self, key: int) -> bool:
-        """Return whether some transaction deletes a key that has a declared initial value.
+        """Return whether any transaction deletes a key that has a declared initial value.
 
         If so, a read of nil did not see the initial version.
         """
@@ -135,7 +135,7 @@ class SourceFacts(HistoryIndex):
         return any(self.may_read(op, u) for u in (self.n, *self.writers[self.key[op]]))
 
     def reads_any(self, t: int) -> bool:
-        """Return whether ``t`` may be included and reads some key from another transaction."""
+        """Return whether ``t`` may be included and reads any key from another transaction."""
         if t == self.n or not self.live(t):
             return False
         ops = range(self.op_start[t], self.op_start[t + 1])

@@ -129,7 +129,7 @@ class OrderStep(Struct, frozen=True):
 
 
 class RupStep(Struct, frozen=True):
-    """The step that says that some literal has its given sign, as unit propagation shows."""
+    """The step that derives a clause of signed literals, which unit propagation verifies."""
 
     literals: tuple[tuple[bool, Literal], ...]
 

@@ -31,7 +31,7 @@ class _After:
 
 
 class Timing:
-    """Evaluates the relations that compare sessions and times, for some transactions."""
+    """Evaluates the relations that compare sessions and times, for the given transactions."""
 
     def __init__(self, facts: Facts, members: Sequence[int]) -> None:
         """Prepare to evaluate the relations.

@@ -27,7 +27,7 @@ _NO_KEY: Final = -1
 
 
 class ConcreteInterpretation(Evaluator):
-    """One assignment of all relations, over some of the transactions of a history.
+    """An assignment of all relations, over a subset of the transactions of a history.
 
     Attributes:
         facts: the facts of the whole history.

@@ -79,7 +79,7 @@ def near(typed: str, names: Iterable[str], cutoff: float = 0.6) -> str:
 
 
 def taken_from(names: Callable[[], Sequence[str]]) -> Callable[[str], str]:
-    """Return a parser that accepts only some names.
+    """Return a parser that accepts only the given names.
 
     If ``sat`` is one of the names, the parser also accepts ``sat:NAME``.
 
@@ -140,7 +140,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def completed(names: Callable[[], Sequence[str]]) -> Callable[[str], list[str]]:
-    """Return a function for Typer that completes the value of an option from some names.
+    """Return a function with which Typer completes the value of an option from the given names.
 
     Args:
         names: a function that returns the names; it is called when a value is completed.

@@ -56,7 +56,7 @@ def one_of(*names: str) -> dict[str, Any]:
 
 
 def named(names: Callable[[], Sequence[str]], metavar: str) -> dict[str, Any]:
-    """Return arguments for ``typer.Option`` that make an option accept only some names.
+    """Return arguments for ``typer.Option`` that make an option accept only the given names.
 
     Args:
         names: a function that returns the names; it is called only when a value is parsed.

@@ -248,7 +248,7 @@ def _within(deadline: Deadline, children: Children, entry: ContestEntry, repeat:
 
 
 def _middle(runs: Sequence[ContestRow]) -> ContestRow:
-    """Return the run with the median time; if some run has no time, return the first run."""
+    """Return the run with the median time; if any run has no time, return the first run."""
     totals = [run.total for run in runs if run.total is not None]
     if len(totals) < len(runs):
         return runs[0]

@@ -47,7 +47,7 @@ def broken_examples(spec: Spec) -> Iterator[str]:
 
 
 def fails_in_an_example(spec: Spec, check: Check) -> bool:
-    """Return whether some forbidden example violates a check.
+    """Return whether any of the forbidden examples violates a check.
 
     An example counts if it violates the check alone, or if it satisfies all other checks together
     and the check makes it invalid.

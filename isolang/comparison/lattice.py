@@ -18,7 +18,7 @@ from isolang.language.vocabulary import COMPARING_GROUPS, COMPARING_NAMES, COMPA
 
 
 class ImplicationOrder(Struct, frozen=True, kw_only=True, dict=True):
-    """The implications among some specifications.
+    """The implications that are known among a set of specifications.
 
     Attributes:
         levels: the specifications by name.
@@ -137,7 +137,7 @@ def order(
 
 
 def _has_what_is_compared(small: Small, *levels: Normal) -> bool:
-    """Return whether a history has the times, groups and levels that some specifications compare.
+    """Return whether a history has the times, groups and levels that the specifications compare.
 
     Without times, a history could seem to separate two levels although one implies the other,
     because some implications hold only if sessions do one thing at a time.
@@ -227,7 +227,7 @@ class Placement(Struct, frozen=True, kw_only=True):
 
     @property
     def one_at_a_time(self) -> bool:
-        """Return whether some part of the place holds only if sessions do one thing at a time."""
+        """Return whether any part of the place holds only if sessions do one thing at a time."""
         near = (*self.above.values(), *self.below.values())
         return self.by_axiom or any(one.one_at_a_time for pair in near for one in pair)
 
@@ -323,7 +323,7 @@ def _plain(name: str) -> tuple[int, str]:
 
 
 class Nearest:
-    """Finds the strongest and the weakest of some levels, with one name for equal levels."""
+    """Finds the strongest and the weakest of the given levels, with one name for equal levels."""
 
     def __init__(self, library: Mapping[str, Normal], *, one_at_a_time: bool = False) -> None:
         """Keep the levels by name, and whether proofs may assume ``ONE_AT_A_TIME``."""

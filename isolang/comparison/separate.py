@@ -62,7 +62,7 @@ class Bounds(Struct, frozen=True, kw_only=True):
 
 
 def lacking(levels: Iterable[Normal]) -> tuple[str, ...]:
-    """Return the relations that some levels mention and that small histories have only in part.
+    """Return the relations that the levels mention, but that small histories have only in part.
 
     Small histories have times of whole transactions only, and each of their statements is one
     operation.

@@ -205,7 +205,7 @@ def prove_implication(
 
 
 def may_overlap(levels: Sequence[Normal]) -> bool:
-    """Return whether some levels compare both times and sessions, for which overlaps matter."""
+    """Return whether any level compares both times and sessions, so that overlaps matter."""
     names = frozenset().union(*(level.mentioned() for level in levels))
     return bool(names & COMPARING_TIMES and names & COMPARING_SESSIONS)
 
@@ -555,7 +555,7 @@ def _walks(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) ->
 
 @lru_cache(maxsize=1024)
 def _possible(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) -> Dfa:
-    """Return the words of violating walks that some history can have.
+    """Return those words of violating walks that can occur in a history.
 
     Both transactions of a step write or read as the step requires. Steps of `so` alone, or of `rt`
     alone, close no cycle. If sessions do one thing at a time, all these steps are within real time,

@@ -107,7 +107,7 @@ class EdgeRows:
         self._columns: list[tuple[Ints, Ints, Ints, Ints]] = []
 
     def add(self, edges: Edges, first: Ints | int, second: Ints | int) -> None:
-        """Add the edges of some pairs.
+        """Add an edge for each pair.
 
         Args:
             edges: the edges, each with the index of its pair.

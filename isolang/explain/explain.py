@@ -296,7 +296,7 @@ class _Explainer:
     def _clause(
         self, clause: Clause, assumed: frozenset[Signed], but: Signed | None = None
     ) -> CycleView | PlainReason:
-        """Return the reason why some literal of a clause must hold.
+        """Return the reason why at least one literal of a clause must hold.
 
         All literals except ``but`` are false. Therefore ``but`` holds; if ``but`` is ``None``, the
         clause is a contradiction.

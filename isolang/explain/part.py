@@ -72,7 +72,7 @@ class HistoryPart(Struct, frozen=True):
         return {int(new[i]): int(old[op]) for i, op in enumerate(self.ops)}
 
     def narrowed(self, kept: Sequence[int], txns: Iterable[int] = ()) -> HistoryPart:
-        """Return the smaller part that keeps only some operations of this part.
+        """Return the smaller part that keeps only the given operations of this part.
 
         Args:
             kept: the operations to keep, by their numbers in this part, in ascending order.
@@ -93,7 +93,7 @@ class HistoryPart(Struct, frozen=True):
 
 
 def part_of(history: History, ops: Iterable[int], txns: Iterable[int] = ()) -> HistoryPart:
-    """Return the part of a history that has only some of its operations.
+    """Return the part of a history that consists of the given operations.
 
     Args:
         history: the whole history.
@@ -153,7 +153,7 @@ def _part(whole: History, history: History, ops: list[int], kept: list[int]) -> 
 
 
 def operations_of(history: History, txns: Iterable[int]) -> list[int]:
-    """Return all operations of some transactions; T0 has no operations."""
+    """Return all operations of the given transactions; T0 has no operations."""
     return [op for txn in set(txns) for op in history.operations_of(txn)]
 
 

@@ -137,7 +137,7 @@ class PartRefuter:
         return None if found is None else part.to_whole(found)
 
     def refute(self, part: HistoryPart, automata: Sequence[Automaton]) -> Sequence[Step] | None:
-        """Return a refutation of a part that also refutes the whole history; ``None`` for none.
+        """Return a refutation of a part that also refutes the whole history, or ``None``.
 
         If the part lacks a writer, it has thin-air reads that the whole history does not have, and
         a refutation that uses them is useless. A refutation is also useless if it uses a read and

@@ -235,7 +235,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return checked(found, operations_count(self, txn), where)
 
     def has_statements(self) -> bool:
-        """Return whether the recording has the statement of some operation."""
+        """Return whether the recording contains the statement of any operation."""
         return bool(self._statements())
 
     def _statements(self) -> Mapping[int, Statements]:

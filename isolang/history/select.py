@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def sub_history(
     history: History, keep_ops: Iterable[int], keep_txns: Iterable[int] = ()
 ) -> History:
-    """Return the history that has only some operations of a history.
+    """Return a history that contains only the given operations of a history.
 
     A transaction that loses all its operations is removed, unless ``keep_txns`` contains it. All
     other transactions keep their status, number, time, session and place. Initial values are those

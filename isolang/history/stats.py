@@ -308,7 +308,7 @@ def _spread(counts: Any) -> Spread:
 
 
 def _read_modify_writes(txn: Any, key: Any, working: Any, read: Any, n_keys: int) -> int:
-    """Return how many transactions read some key and write the same key later."""
+    """Return how many transactions read a key and later write the same key."""
     import numpy as np
 
     pair = txn * max(n_keys, 1) + key

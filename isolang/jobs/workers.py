@@ -103,7 +103,7 @@ class Workers:
         return f"{self._count:,} workers" if self._count else "waiting for a worker"
 
     def gone(self) -> bool:
-        """Return whether no worker has been connected for some time."""
+        """Return whether no worker has been connected for a while."""
         self.phrase()
         return self._counted_at - self._seen > _ALONE
 

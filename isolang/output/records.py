@@ -306,7 +306,7 @@ def _input_of(history: History, ignored: tuple[str, ...]) -> Input:
 
 
 def _merged(read: tuple[str, ...], found: tuple[str, ...]) -> tuple[str, ...]:
-    """Return phrases on what the reader and the pre-pass ignored.
+    """Return phrases that describe what the reader and the pre-pass ignored.
 
     Both count failed operations, so phrases on these are included only once.
     """

@@ -165,7 +165,7 @@ def _why_not_judgeable(spec: Spec, history: History) -> str:
 
 
 def _unknown_moments(history: History) -> Iterator[str]:
-    """Yield a sentence if the history lacks the times of some operations that committed."""
+    """Yield a sentence if committed transactions have operations without times."""
     import numpy as np
 
     columns = history.columns

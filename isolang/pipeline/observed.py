@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def observed(history: History, witness: Witness) -> bool:
-    """Return whether some read saw a write of another session, or missed one."""
+    """Return whether any read returned or missed a write of another session."""
     import numpy as np
 
     columns = history.columns

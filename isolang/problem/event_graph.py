@@ -324,7 +324,7 @@ def before_commit(native: _native.Problem, name: str) -> list[tuple[int, int]]:
 
 
 def between_accesses(native: _native.Problem, letter: str, keys: set[int]) -> list[tuple[int, int]]:
-    """Return the pairs of transactions that a letter such as ``rt[W,R]`` relates by some keys.
+    """Return the pairs that a letter such as ``rt[W,R]`` relates because of the given keys.
 
     Pairs with T0 are left out, because T0 is on no cycle.
     """
@@ -425,7 +425,7 @@ def _last_finished(problem: Problem, members: NDArray[np.int64]) -> NDArray[np.i
 def _immediate(
     chunks: _Chunks, problem: Problem, members: NDArray[np.int64], step: Step, states: int
 ) -> None:
-    """Add the edges of a step of ``so`` between neighbours in a session only.
+    """Add the edges of a ``so`` step, but only between neighbours in a session.
 
     They suffice because the automaton can repeat the step.
     """

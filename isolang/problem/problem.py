@@ -63,7 +63,7 @@ class Problem(Struct, frozen=True, kw_only=True):
         return {kind: int(counts[kind]) for kind in AnomalyKind if counts[kind]}
 
     def fits_one_total_order(self, *, sessions: bool, real_time: bool) -> bool:
-        """Return whether some total order of the included transactions fits the history.
+        """Return whether any total order of the included transactions fits the history.
 
         In such an order, each external read comes after one of its candidates. The test takes
         linear time, except for sorting by time, and releases the GIL.

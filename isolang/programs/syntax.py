@@ -70,7 +70,7 @@ Value: TypeAlias = Number | Variable | Column | Computed
 
 
 class AnyRow(Struct, frozen=True):
-    """The argument ``*``, which means all rows that some condition selects."""
+    """The argument ``*``, which stands for all rows that an unspecified condition selects."""
 
 
 Argument: TypeAlias = Number | Variable | AnyRow

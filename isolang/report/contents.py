@@ -350,7 +350,7 @@ def _joined(history: History, txn: int, edge: dict[str, Any], place: str) -> int
 
 
 def _operation(history: History, txn: int, key: str, kind: str) -> int:
-    """Return the place of a transaction's first read, or last write, of a key; -1 for none."""
+    """Return the place of a transaction's first read or last write of a key; -1 if it has none."""
     columns = history.columns
     writes = (c.WRITE, c.APPEND)
     found = [

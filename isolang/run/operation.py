@@ -297,14 +297,15 @@ def without_savepoints(program: Program) -> Program:
 
 
 def with_features(program: Program, offers: Container[str]) -> Program:
-    """Return a program for a database that has only some features that programs can do without.
+    """Return a program without the optional features that a database lacks.
 
     Args:
         program: the program to change.
-        offers: the features that the database has, as ``offers`` of a target names them. In place
-            of a statement that the database does not have, there is a similar one: a SELECT for
-            one that skips locked rows or deletes a range, an UPDATE for one that inserts or
-            updates, several INSERTs for one. A read of the parent is in place of a child row.
+        offers: the features that the database has, as ``offers`` of a target names them. A
+            statement that the database lacks is replaced by a similar one: a SELECT replaces a
+            statement that skips locked rows or deletes a range, an UPDATE replaces an upsert, and
+            several INSERTs replace an INSERT of several rows. A read of the parent replaces an
+            operation on a child row.
     """
 
     def fitting(operation: Operation) -> tuple[Operation, ...]:

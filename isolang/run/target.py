@@ -159,7 +159,7 @@ class Swapping(Protocol):
 
 
 class Offering(Protocol):
-    """A client of a database that has some of the statements that programs can do without.
+    """A client whose database has statements that programs use only if they are available.
 
     Each method belongs to a feature in ``offers`` of the target, and is called only if that
     contains the feature.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def change_reads(history: History, count: int, *, seed: int = 0) -> History:
-    """Change the values of some reads of registers to values that other transactions wrote.
+    """Change the values of randomly chosen register reads to values that other transactions wrote.
 
     The new value of a read is the value of some committed transaction's last write of the key. The
     changed history may still satisfy a level, for example if another write of the value is also a

@@ -154,7 +154,7 @@ class Truth(Struct, frozen=True, kw_only=True):
 
 
 def _done(history: History, txn: int, keys: Collection[str]) -> tuple[str, ...]:
-    """Return a transaction's operations on some keys as text, with nil for the initial state."""
+    """Return a transaction's operations on the given keys as text; nil is the initial state."""
     texts = []
     for op in history.operations_of(txn):
         if history.key(int(history.columns.op_key[op])) in keys:

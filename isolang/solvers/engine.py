@@ -94,7 +94,7 @@ def solve(
 
 
 def looks_at_each_read(automata: Sequence[Automaton]) -> bool:
-    """Return whether some check distinguishes repeated reads of a key in one transaction.
+    """Return whether any check distinguishes repeated reads of a key in one transaction.
 
     If so, the engine needs a problem that was built with ``each_read``, and builds it again if it
     was not.

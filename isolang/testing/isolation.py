@@ -213,7 +213,7 @@ class Isolation(Watches):
         return self._recorder is not None and path == self._recorder.path
 
     def _require_observations(self, histories: Sequence[History]) -> None:
-        """Check that some history contains an operation, without which no level can be violated.
+        """Check that a history contains an operation, because otherwise no level can be violated.
 
         Raises:
             IsolangError: no transaction with a recorded operation has committed or may have
@@ -250,7 +250,7 @@ def _has_loop() -> bool:
 
 
 def observes(history: History) -> bool:
-    """Return whether some transaction that committed or may have committed has an operation."""
+    """Return whether any transaction that committed, or may have committed, has an operation."""
     from isolang.history.columns import ABORTED
 
     columns = history.columns

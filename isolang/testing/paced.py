@@ -75,7 +75,7 @@ class PacedCall:
             )
 
     def step(self, seconds: float = _WAIT) -> bool:
-        """Allow one statement, and return whether the statement ended within some seconds."""
+        """Allow one statement, and return whether it ended within the given seconds."""
         with self._changed:
             if self._ended:
                 return True
@@ -84,7 +84,7 @@ class PacedCall:
         return self._until_it_waits(seconds)
 
     def finish(self, seconds: float = _WAIT) -> bool:
-        """Allow all remaining statements, and return whether the call ended within some seconds."""
+        """Allow all remaining statements, and return whether the call ended within that time."""
         with self._changed:
             self._all = True
             self._changed.notify_all()

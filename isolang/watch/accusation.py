@@ -126,7 +126,7 @@ def accusation(
 
 
 def _keys_missed(records: Sequence[Transaction]) -> set[_Atom]:
-    """Return the keys for which some transaction states versions that it did not see."""
+    """Return the keys for which any transaction states versions that it did not see."""
     import numpy as np
 
     columns = History.from_transactions(records).columns

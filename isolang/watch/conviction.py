@@ -36,7 +36,7 @@ _EXPLAINABLE: Final = "waits for later lines, which may explain it"
 
 
 class ConfirmedViolation(Struct, frozen=True, kw_only=True, eq=False):
-    """A violation that some transactions of the log prove without the rest of the stream.
+    """A violation that a few transactions of the log prove, without the rest of the stream.
 
     Attributes:
         verdict: the verdict on the history that has only these transactions.

@@ -217,7 +217,7 @@ class InitialState:
         return txn, columns.key(int(columns.op_key[ops[0]]))
 
     def add(self, entries: Sequence[InitialValue]) -> None:
-        """Add the initial values of some keys.
+        """Add initial values of keys.
 
         Raises:
             HistoryError: a key has another initial value already.

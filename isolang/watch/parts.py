@@ -218,7 +218,7 @@ class Parts:
         )
 
     def may_explain(self, window: Columns) -> bool:
-        """Return whether another version order in the parts may explain some read of a window."""
+        """Return whether another version order in the parts may explain any read of a window."""
         if not len(self._loose):
             return False
         self.values.fetch(window)
@@ -330,7 +330,7 @@ class Parts:
         reads: NDArray[np.int64],
         holds: _Holds,
     ) -> Witness | None:
-        """Return the witness of a part with the version orders that some reads require.
+        """Return the witness of a part with the version orders that the reads require.
 
         Return ``None`` if no order of the part's writers explains the reads, or if the part does
         not satisfy the level with that order.
@@ -456,7 +456,7 @@ def _with_order(entry: Part, part: Taken, witness: Witness) -> Part:
 
 
 def _moved_values(part: Columns, own: Witness, other: Witness) -> bytes:
-    """Return what a part leaves of those registers whose version orders differ in two witnesses.
+    """Return the last values in a part of the registers whose orders differ in two witnesses.
 
     Args:
         part: the columns of the part.

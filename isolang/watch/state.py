@@ -104,7 +104,7 @@ class Values:
 
     @property
     def spilled(self) -> bool:
-        """``True`` if some values may be on disk only."""
+        """``True`` if any values may be stored only on disk."""
         return self._spilled
 
     def close(self) -> None:

@@ -39,7 +39,7 @@ def selects(pattern: str, name: str) -> bool:
 
 
 class Bounded(Interpretation[At]):
-    """The elements and the given relations of a problem, or of some of its transactions.
+    """The elements and the given relations of a problem, or of a subset of its transactions.
 
     Attributes:
         problem: the problem.

@@ -27,7 +27,7 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 class RelationalEncoding:
-    """The encoding of a specification on a problem, or on some of its transactions.
+    """The encoding of a specification on a problem, or on a subset of its transactions.
 
     Attributes:
         circuit: the variables and clauses.

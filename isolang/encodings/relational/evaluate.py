@@ -88,7 +88,7 @@ class Operators(Protocol[R]):
         ...
 
     def domain(self, a: R) -> R:
-        """Return the set of all elements that ``a`` relates to some element."""
+        """Return the set of all elements that ``a`` relates to at least one element."""
         ...
 
     def plus(self, a: R) -> R:

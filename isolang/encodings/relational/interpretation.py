@@ -413,7 +413,7 @@ class Interpretation(Primitives[M]):
                 yield source, read.reader, literal
 
     def _any(self, pairs: Iterable[Pair]) -> Relation:
-        """Return the relation of some pairs, of which the same pair may occur several times."""
+        """Return the relation that consists of the given pairs, which may repeat."""
         found: dict[tuple[int, int], list[int]] = defaultdict(list)
         for a, b, literal in pairs:
             if literal != FALSE:

@@ -54,7 +54,7 @@ EMPTY = Relation()
 
 
 def relation_of(pairs: Iterable[tuple[int, int, int]]) -> Relation:
-    """Return the relation with some pairs, each with a literal; no pair may occur twice."""
+    """Return the relation with the given pairs and literals; no pair may be given twice."""
     must: Must = {}
     maybe: Maybe = {}
     for i, j, literal in pairs:

@@ -130,7 +130,7 @@ class Automaton(Struct, frozen=True, kw_only=True):
         )
 
     def may_forbid(self, walk: Sequence[str]) -> bool:
-        """Return whether a closed walk over edges of some relations may be a violation.
+        """Return whether a closed walk over edges of the given relations may be a violation.
 
         If the result is false, the walk is certainly not a violation. If it is true, the walk is
         not certainly a violation, because its transactions may fail tests, or its reads may be of

@@ -270,7 +270,7 @@ def stretched(dfa: Dfa, letters: Iterable[str]) -> Dfa:
 
 
 def without(dfa: Dfa, letters: Iterable[str]) -> Dfa:
-    """Return the language of the words of ``dfa`` that contain none of some letters."""
+    """Return the language of the words of ``dfa`` that contain none of the given letters."""
     unwanted = frozenset(letters)
     rows = tuple({a: t for a, t in row.items() if a not in unwanted} for row in dfa.moves)
     everything = Dfa(({},), frozenset())
@@ -302,7 +302,7 @@ def around(dfa: Dfa, letter: str) -> Dfa:
 
 
 def between_ends(dfa: Dfa, first: str, last: str) -> Dfa:
-    """Return the language of the words of ``dfa`` without some letters at both ends.
+    """Return the language of the words of ``dfa`` without certain letters at their ends.
 
     All letters ``first`` at the beginning of a word, and all letters ``last`` at its end, are
     removed.

@@ -253,7 +253,7 @@ class _Compiler:
         self._acyclic[False].append(plus(language))
 
     def need_within_order(self, name: str, phi: Core) -> None:
-        """Raise an error unless some acyclic check already forbids all cycles of words of phi."""
+        """Raise an error unless an acyclic check already forbids all cycles of words of phi."""
         language, _ = self._language(name, phi)
         # SOUND BECAUSE a walk whose transactions pass the tests is also a walk without the tests.
         untested, _ = self._language(name, _untested(phi))
@@ -309,7 +309,7 @@ class _Compiler:
         return True
 
     def add_direct(self, name: str, direct: frozenset[str]) -> None:
-        """Add an automaton for return paths that consist of a single pair of some relations."""
+        """Add an automaton for return paths of a single step in one of the given relations."""
         self._automata.append(_automaton(name, direct=direct))
 
     def finished(self) -> tuple[Automaton, ...]:

@@ -54,7 +54,7 @@ class Span(NamedTuple):
 
 
 def excerpt(text: str, line: int, column: int, end_column: int = 0) -> str:
-    """Return a source line with carets below some columns; if no such line exists, return ""."""
+    """Return a source line with carets below the given columns; "" if there is no such line."""
     lines = text.split("\n")
     if not 1 <= line <= len(lines):
         return ""

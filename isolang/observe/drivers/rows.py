@@ -137,7 +137,7 @@ def versions(
 
 
 def lacks(rows: Sequence[Sequence[Any]], body: Body, *, row: bool) -> bool:
-    """Return whether a result of :func:`matching` lacks a row of some table."""
+    """Return whether a result of :func:`matching` lacks a row of one of the tables."""
     at = 1
     for _, table in body.tables:
         if any(one[at] is None for one in rows):

@@ -51,7 +51,7 @@ class VersionedStore:
                 insort(self._numbers, (value, key))
 
     def commit(self, written: Mapping[str, Any]) -> None:
-        """Add new versions of some keys, all by one COMMIT."""
+        """Add a new version of each given key, all in one COMMIT."""
         self.now += 1
         numbers = self._numbers
         for key, value in written.items():
@@ -162,7 +162,7 @@ class Changes:
         return keys
 
     def take(self, low: int, high: int) -> dict[str, int]:
-        """Lock and return the first row of those that ``select`` returns and no other has locked.
+        """Lock and return the first row from ``select`` that no other transaction has locked.
 
         The transaction has used this row alone, not the whole range.
         """

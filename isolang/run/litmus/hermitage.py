@@ -158,7 +158,7 @@ PHENOMENA: Final = (
 
 
 def play_hermitage(playing: Playing, levels: Sequence[str]) -> tuple[Occurrence, ...]:
-    """Play all phenomena on some levels of a database, and return which of them occurred.
+    """Play all phenomena at the given levels of a database, and return which of them occurred.
 
     Args:
         playing: the options of litmus tests, which name the database.

@@ -49,7 +49,7 @@ class Share(Struct, frozen=True):
 
 
 class Clients:
-    """The clients of a run; until the run ends, they play the workload whose turn it is.
+    """The clients of a run, which play the current workload until the run ends.
 
     Attributes:
         state: the progress of the run, which the clients update.

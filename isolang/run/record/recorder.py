@@ -182,7 +182,7 @@ class Recorder:
         )
 
     def initially(self, values: Mapping[Any, Any]) -> None:
-        """Record the initial values of some keys.
+        """Record the initial values of keys.
 
         They are recorded as writes of a first transaction. Otherwise, a read of an initial value
         would be a read of a value that no transaction wrote.

@@ -80,7 +80,7 @@ def _message(error: Exception) -> str:
 
 
 def _adapters(module: ModuleType) -> list[str]:
-    """Return the names of those classes in a module that look like adapters."""
+    """Return the names of the classes in a module that look like adapters."""
     return [
         name
         for name, one in vars(module).items()

@@ -171,7 +171,7 @@ class Stream:
             self._wait(min(_PAUSE, max(deadline - now, 0.0)))
 
     def _wait(self, seconds: float) -> None:
-        """Sleep for some time; if the only log is a pipe, wake up as soon as the pipe has data.
+        """Sleep for a while; if the only log is a pipe, wake up as soon as the pipe has data.
 
         If there are several clients, a pipe with data may still have to wait for other clients.
         """
