@@ -74,7 +74,7 @@ FOREIGN_TABLES: Final = "foreign tables"
 RULES: Final = "tables with row security or rules"
 NO_KEY: Final = "tables without a primary key"
 KEY_TYPE: Final = "tables whose primary key has a type that is not supported"
-CHILDREN: Final = "tables that inherit, and partitions that are named"
+CHILDREN: Final = "tables that inherit from others, and partitions that a statement names"
 PRIVILEGE: Final = "tables that the role may not read"
 PARTITIONED: Final = "writes of partitioned tables"
 NAMED_OLD: Final = "tables that are called old or new"
@@ -92,11 +92,11 @@ SETTINGS: Final = "sessions with standard_conforming_strings = off"
 
 KINDS: Final[Mapping[str, Kind]] = {
     CONDITIONS: Kind(
-        "conditions that isolang cannot evaluate, of which only the rows are seen",
+        "conditions that isolang cannot evaluate; only the rows that they returned are seen",
         (RECHECKED, OLD_SERVER, UNTOLD),
     ),
     NOT_FOUND: Kind("keys that were looked up and not found"),
-    TWO_ROWS: Kind("rows next to one of the same key that others have deleted"),
+    TWO_ROWS: Kind("rows whose key also belongs to a row that others have deleted"),
     FOREIGN: Kind("rows of writers that are not watched"),
     FUNCTIONS: Kind(
         "calls of functions, which may read and write", (CALLED, CALLED_BY_PROTOCOL, PROCEDURES)
@@ -123,12 +123,12 @@ KINDS: Final[Mapping[str, Kind]] = {
     LIMITED: Kind("rows that LIMIT may have left out"),
     LARGE: Kind("reads of more rows than --most-rows", (LARGE_TABLES,)),
     CHANGED: Kind("rows that changed while they were read"),
-    NO_ROW: Kind("inserts that a row was in the way of"),
+    NO_ROW: Kind("inserts that conflicted with an existing row"),
     "executemany": Kind("statements that were sent for many rows at once"),
     COPY: Kind("rows that were copied (COPY)"),
     CURSORS: Kind("cursors of the server, and streams"),
     "pipelines": Kind("transactions with a pipeline"),
-    "returning": Kind("writes that return something else than the key"),
+    "returning": Kind("writes that return something other than the key"),
     "deleted": Kind("writes of rows that others have deleted"),
     "keys": Kind("former keys of rows whose primary key was set"),
     OUTSIDE: Kind(
