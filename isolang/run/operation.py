@@ -97,10 +97,12 @@ class Delete(Struct, frozen=True):
 
     ``cascades`` are the child rows that a foreign key deletes with the row: the program has read
     them, and has locked the row before, so that no other transaction can add or remove any.
+    ``path`` is which of several ways the statement takes to the row; 0 is the usual way.
     """
 
     key: str
     cascades: tuple[str, ...] = ()
+    path: int = 0
 
 
 class Scan(Struct, frozen=True):
@@ -356,10 +358,10 @@ def with_pauses(program: Program, random: Random, share: float) -> Program:
 
 
 def with_paths(program: Program, random: Random) -> Program:
-    """Return a program in which each read finds its rows by a randomly chosen access path."""
+    """Return a program in which each read and DELETE finds its rows by a random access path."""
 
     def on_path(operation: Operation) -> tuple[Operation, ...]:
-        if isinstance(operation, Read | Scan | Select):
+        if isinstance(operation, Read | Delete | Scan | Select):
             return (replace(operation, path=random.randrange(1, _PATHS)),)
         return (operation,)
 

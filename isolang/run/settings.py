@@ -23,9 +23,10 @@ Access: TypeAlias = Literal["index", "scan", "any"]
 """How statements find rows: by the primary key; by a column that has no index; or each read by one
 of several ways, in tables with several indexes."""
 
-Update: TypeAlias = Literal["update", "upsert", "insert"]
-"""How statements write rows: by UPDATE; by the dialect's INSERT that updates existing rows; or by
-UPDATE, followed by INSERT if the row does not exist."""
+Update: TypeAlias = Literal["update", "row", "upsert", "insert"]
+"""How statements write rows: by UPDATE of the value; by UPDATE of all columns, the key included; by
+the dialect's INSERT that updates existing rows; or by UPDATE, followed by INSERT if the row does
+not exist."""
 
 
 class Shape(CheckedOptions, frozen=True, kw_only=True):
@@ -127,7 +128,12 @@ class Settings(CheckedOptions, frozen=True, kw_only=True):
     ] = "index"
     update: Annotated[
         Update,
-        About("Write by UPDATE; by INSERT that updates; by UPDATE, else INSERT.", "", DATABASE),
+        About(
+            "Write by UPDATE; by one of all columns; by INSERT that updates; by UPDATE, else "
+            "INSERT.",
+            "",
+            DATABASE,
+        ),
     ] = "update"
     versions: Annotated[
         bool,

@@ -15,7 +15,7 @@ from isolang.run.target import Level, Target, TargetError
 from isolang.run.targets import level_named
 
 _RECORDED: Final[Mapping[str, str]] = {
-    "sser": "ser", "strong-si": "si", "locking-repeatable-read": "pl-2-99",
+    "sser": "ser", "strong-si": "si", "locking-repeatable-read": "pl-2",
 }  # fmt: skip
 """For levels that the specifications for mixes do not contain, the level that the history records
 instead: a weaker level that these specifications contain."""

@@ -202,7 +202,7 @@ def perform(
     absent = None if rows else DELETED
     if isinstance(operation, Read) and operation.lock:
         client.lock = operation.lock  # type: ignore[attr-defined]  # all that have locks have it
-    elif isinstance(operation, Read | Scan | Select) and operation.path:
+    elif isinstance(operation, Read | Delete | Scan | Select) and operation.path:
         client.path = operation.path  # type: ignore[attr-defined]  # all that have ways have it
     t.sending()
     match operation:

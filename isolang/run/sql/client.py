@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from isolang.run.adapter import BaseClient
 from isolang.run.marks.commit_tokens import ask, new_token
-from isolang.run.operation import DELETED, parent_of
+from isolang.run.operation import DELETED, Several, parent_of
 from isolang.run.outcome import BadAnswer, Outcome, RolledBack
 
 if TYPE_CHECKING:
@@ -99,21 +99,27 @@ class SqlClient(BaseClient):
         ways = queries(self.target.paths)
         return ways[path % len(ways)]
 
-    def read_row(self, key: str) -> Any:
-        """Return the columns of a row that reads select; if there is no such row, ``None``."""
+    def read_rows(self, key: str) -> Any:
+        """Return the columns that reads select, of each row of the key: of none, one or several."""
         way, s = self._query(lambda paths: paths.reads), self._of(key)
         lock, self.lock = self.lock, ""
         if lock:
             clause = self.target.dialect.locks[lock == "share"]
-            return self.execute(s.read + clause, (key,)).fetchone()
+            return self.execute(s.read + clause, (key,)).fetchall()
         if way is None or s is not self.target.registers:
-            return self.execute(s.read, (key,)).fetchone()
-        return self.execute(way.sql, way.values(key, key)).fetchone()
+            return self.execute(s.read, (key,)).fetchall()
+        return self.execute(way.sql, way.values(key, key)).fetchall()
 
     def read(self, key: str) -> Any:
         """Return the value of a row; if there is no such row, return ``DELETED``."""
-        row = self.read_row(key)
-        return DELETED if row is None else self._value(key, row[0])
+        return self.found(key, self.read_rows(key))
+
+    def found(self, key: str, rows: Sequence[Any]) -> Any:
+        """Return the value of the only row, ``DELETED`` without a row, or the values of several."""
+        values = tuple(self._value(key, value) for value, *_ in rows)
+        if len(values) > 1:
+            return Several(values)
+        return values[0] if values else DELETED
 
     def _value(self, key: str, value: Any) -> Any:
         if self.target.holds_list(key):
@@ -121,10 +127,14 @@ class SqlClient(BaseClient):
         return value
 
     def write(self, key: str, value: int) -> bool:
-        """Update a row, and return true; if the row does not exist, return false."""
+        """Update a row, and return true; if the row does not exist, return false.
+
+        An upsert always writes, whatever the driver counts: Firebird's counts inserted rows only.
+        """
         s = self._of(key)
-        values = (key, key, value) if s.upsert else (value, key)
-        found = self._wrote(self.execute(s.write, values)) > 0
+        found = self._wrote(self.execute(s.write, s.to_write(key, value))) > 0
+        if s.update == "upsert":
+            return True
         if not found and self.target.update == "insert":
             self.insert(key, value)
             return True
@@ -158,7 +168,10 @@ class SqlClient(BaseClient):
 
     def delete(self, key: str) -> bool:
         """Delete a row, and return true; if the row does not exist, return false."""
-        return self._wrote(self.execute(self._of(key).delete, (key,))) > 0
+        way, s = self._query(lambda paths: paths.deletes), self._of(key)
+        if way is None or s is not self.target.registers:
+            return self._wrote(self.execute(s.delete, (key,))) > 0
+        return self._wrote(self.execute(way.sql, way.values(key, key))) > 0
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
         """Return the values of all rows with keys from ``low`` to ``high``."""
@@ -167,7 +180,7 @@ class SqlClient(BaseClient):
             rows = self.execute(self._of(low).scan, (low, high)).fetchall()
         else:
             rows = self.execute(way.sql, way.values(low, high)).fetchall()
-        return {key: self._value(key, value) for key, value in rows}
+        return self._by_key(f"keys {low} to {high}", rows)
 
     def select(self, low: int, high: int) -> dict[str, Any]:
         """Return the values of all rows with values from ``low`` to ``high``, by key."""
@@ -176,9 +189,13 @@ class SqlClient(BaseClient):
             rows = self.execute(self.target.registers.select, (low, high)).fetchall()
         else:
             rows = self.execute(way.sql, way.values(low, high)).fetchall()
-        if len({key for key, *_ in rows}) < len(rows):
-            raise BadAnswer(f"values {low} to {high}: a row was returned twice")
-        return dict(rows)
+        return self._by_key(f"values {low} to {high}", rows)
+
+    def _by_key(self, where: str, rows: Sequence[Any]) -> dict[str, Any]:
+        found = {key: self._value(key, value) for key, value in rows}
+        if len(found) < len(rows):
+            raise BadAnswer(f"{where}: a row was returned twice")
+        return found
 
     def within(self, low: int, high: int, first: str, last: str) -> dict[str, Any]:
         """Return the values of all rows with values and keys in two ranges, by key."""
@@ -188,31 +205,46 @@ class SqlClient(BaseClient):
     def change(self, low: int, high: int, value: int) -> list[str]:
         """Update the rows with values from ``low`` to ``high``, and return their keys.
 
+        SOUND BECAUSE: no other statement writes ``value``, so where UPDATE does not return the keys
+        of the rows that it has changed, these are the rows that now have the value. To lock the
+        rows by SELECT FOR UPDATE first is not enough: in HSQLDB and Firebird it locks none, and
+        UPDATE may then change others.
+
         Raises:
-            RolledBack: the update changed more or fewer rows than were locked before, so the keys
-                of the changed rows are unknown.
+            RolledBack: UPDATE changed more or fewer rows than have the value, so the keys of the
+                changed rows are unknown.
         """
-        return self._changed(self.target.registers.change, (value, low, high))
+        s = self.target.registers
+        cursor = self.execute(s.change, (value, low, high))
+        self.wrote = True
+        if self.target.dialect.changed:
+            return [key for (key,) in cursor.fetchall()]
+        number = self.written(cursor)
+        rows = self.execute(s.changed, (value,)).fetchall()
+        if len(rows) != number:
+            raise RolledBack(f"UPDATE changed {number} rows, but {len(rows)} have its value")
+        return [key for (key,) in rows]
 
     def remove(self, low: int, high: int) -> list[str]:
         """Delete the rows with values from ``low`` to ``high``, and return their keys.
 
-        Raises:
-            RolledBack: as for ``change``.
-        """
-        return self._changed(self.target.registers.remove, (low, high))
+        A database that can neither return the keys nor lock the rows before deletes row by row.
 
-    def _changed(self, sql: str, values: tuple[Any, ...]) -> list[str]:
-        """Change the rows in a range, whose bounds are the last of the values; return the keys."""
-        s, reports_keys = self.target.registers, bool(self.target.dialect.changed)
-        rows = None if reports_keys else self.execute(s.lock, values[-2:]).fetchall()
-        cursor = self.execute(sql, values)
+        Raises:
+            RolledBack: DELETE removed more or fewer rows than were locked before, so the keys of
+                the removed rows are unknown.
+        """
+        s, d, bounds = self.target.registers, self.target.dialect, (low, high)
         self.wrote = True
-        if rows is None:
-            rows = cursor.fetchall()
-        elif len(rows) != cursor.rowcount:
-            raise RolledBack("rows came between SELECT FOR UPDATE and UPDATE or DELETE")
-        return [key for (key,) in rows]
+        if d.changed:
+            return [key for (key,) in self.execute(s.remove, bounds).fetchall()]
+        if not d.locks:
+            found = [key for key, _ in self.execute(s.select, bounds).fetchall()]
+            return [k for k in found if self.written(self.execute(s.remove_row, (*bounds, k))) > 0]
+        rows = self.execute(s.select + d.locks[0], bounds).fetchall()
+        if len(rows) != self.written(self.execute(s.remove, bounds)):
+            raise RolledBack("rows came between SELECT FOR UPDATE and DELETE")
+        return [key for key, _ in rows]
 
     def take(self, low: int, high: int) -> dict[str, Any]:
         """Lock and return a row with a value from ``low`` to ``high`` that no other has locked."""

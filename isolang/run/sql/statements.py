@@ -51,6 +51,9 @@ because no index covers the expression. Conditions with OR and NOT may combine i
 return a row whose value is NULL.
 """
 
+_NO_INDEX: Final = re.compile(r"COALESCE|v \+ 0")
+"""Matches the conditions that no index helps to evaluate."""
+
 
 class Query(Struct, frozen=True):
     """A query with two bounds, each of which may occur several times.
@@ -75,11 +78,13 @@ class Paths(Struct, frozen=True, kw_only=True):
         reads: queries for one key, which is both bounds.
         scans: queries for a range of keys.
         selects: queries for a range of values.
+        deletes: statements that delete the row of a key, which is both bounds.
     """
 
     reads: tuple[Query, ...]
     scans: tuple[Query, ...]
     selects: tuple[Query, ...]
+    deletes: tuple[Query, ...]
 
 
 def paths(d: Dialect, table: str) -> Paths:
@@ -87,10 +92,18 @@ def paths(d: Dialect, table: str) -> Paths:
     reads = f"SELECT v{d.version} FROM {table} WHERE "
     pairs = f"SELECT k, v FROM {table} WHERE "
     locking = tuple(f"{_READS[0]}{lock}" for lock in d.locks)
+
+    def queries(select: str, conditions: Sequence[str], end: str = "") -> tuple[Query, ...]:
+        by_place = (
+            f"{one} AND {d.place}" for one in conditions if d.place and _NO_INDEX.match(one)
+        )
+        return tuple(_query(d, select + one + end) for one in (*conditions, *by_place))
+
     return Paths(
-        reads=tuple(_query(d, reads + one) for one in (*_READS, *locking)),
-        scans=tuple(_query(d, pairs + one) for one in _SCANS),
-        selects=tuple(_query(d, pairs + one) for one in _SELECTS),
+        reads=queries(reads, (*_READS, *locking)),
+        scans=queries(pairs, _SCANS),
+        selects=queries(pairs, _SELECTS),
+        deletes=queries(f"DELETE FROM {table} WHERE ", _READS, d.returning),
     )
 
 
@@ -105,12 +118,12 @@ class Dialect(Struct, frozen=True, kw_only=True):
     Attributes:
         mark: the placeholder for a parameter.
         upsert: the statement that inserts or updates a row, in which the table and the placeholders
-            for k, j and v must be filled in.
+            for k, j and v must be filled in; empty if the database does not have one.
         concat: the expression that concatenates the column v and a parameter.
         key: the column type for keys.
         text: the column type for long texts, in which lists are stored.
         changed: the clause that makes an UPDATE return the keys of all changed rows; empty if the
-            database does not have it, so that a SELECT must lock the rows first.
+            database does not have it, so that a SELECT must find them by their new value.
         version: a comma and the columns that identify the version of a row, which reads also
             select; empty if rows do not have such columns.
         returning: the RETURNING clause of writes, which begins with a blank.
@@ -122,6 +135,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
             ways.
         merge: the MERGE that inserts or updates a row, in which the table and the placeholders for
             k, j and v must be filled in; empty if the database does not have it.
+        place: a condition on the places of rows that each row satisfies, by which a scan finds all
+            of them; empty if rows do not have places.
         locks: the clauses with which a SELECT locks the rows that it reads, for an update and to
             share them; empty if the database does not have both.
         skip: the clause with which a SELECT locks rows, and skips rows that others have locked;
@@ -144,6 +159,7 @@ class Dialect(Struct, frozen=True, kw_only=True):
     batch: int = 500
     indexes: tuple[str, ...] = INDEXES
     merge: str = ""
+    place: str = ""
     locks: tuple[str, ...] = ()
     skip: str = ""
     cascades: bool = False
@@ -155,17 +171,15 @@ class Statements(Struct, frozen=True, kw_only=True):
 
     Attributes:
         read: the key.
-        write: the value and the key; if the statement is an upsert, twice the key and then the
-            value.
+        write: what ``to_write`` returns.
         append: the text and the key.
         insert: twice the key, and then the value.
         delete: the key.
         scan: the first and the last key.
         select: the smallest and the largest value.
-        lock: the smallest and the largest value; the statement locks the rows and returns their
-            keys.
         change: the new value, and the smallest and the largest old value.
-        upsert: whether ``write`` is an upsert.
+        changed: a value; the statement returns the keys of the rows that have it.
+        update: how ``write`` writes.
         put: twice the key, and then the value; empty if the database has no upsert.
         merge: the same as for ``put``; empty if the database has no MERGE.
         insert_rows: the beginning of an INSERT of several rows, without the rows.
@@ -173,6 +187,7 @@ class Statements(Struct, frozen=True, kw_only=True):
         within: the smallest and the largest value, and the first and the last key.
         take: the smallest and the largest value; empty if the database cannot skip locked rows.
         remove: the smallest and the largest value.
+        remove_row: the smallest and the largest value, and the key.
     """
 
     read: str
@@ -182,9 +197,9 @@ class Statements(Struct, frozen=True, kw_only=True):
     delete: str
     scan: str
     select: str
-    lock: str
     change: str
-    upsert: bool
+    changed: str
+    update: Update
     put: str
     merge: str
     insert_rows: str
@@ -192,6 +207,13 @@ class Statements(Struct, frozen=True, kw_only=True):
     within: str
     take: str
     remove: str
+    remove_row: str
+
+    def to_write(self, key: Any, value: Any) -> tuple[Any, ...]:
+        """Return the parameters of ``write``."""
+        if self.update == "row":
+            return key, key, value, key
+        return (key, key, value) if self.update == "upsert" else (value, key)
 
 
 def statements(d: Dialect, table: str, access: Access, update: Update) -> Statements:
@@ -202,7 +224,8 @@ def statements(d: Dialect, table: str, access: Access, update: Update) -> Statem
     upsert = d.upsert.format(table=table, marks=f"{m}, {m}, {m}")
     merge = d.merge.format(table=table, mark=m, value=f"CAST({m} AS BIGINT)")
     select = f"SELECT k, v FROM {table} WHERE v BETWEEN {m} AND {m}"
-    change = f"UPDATE {table} SET v = {m} WHERE {column} = {m}"
+    columns = f"k = {m}, j = {m}, v = {m}" if update == "row" else f"v = {m}"
+    change = f"UPDATE {table} SET {columns} WHERE {column} = {m}"
     return Statements(
         read=f"SELECT v{d.version} FROM {table} WHERE {column} = {m}",
         write=(upsert if update == "upsert" else change) + r,
@@ -211,9 +234,9 @@ def statements(d: Dialect, table: str, access: Access, update: Update) -> Statem
         delete=f"DELETE FROM {table} WHERE {column} = {m}{r}",
         scan=f"SELECT k, v FROM {table} WHERE {column} BETWEEN {m} AND {m}",
         select=select,
-        lock=f"SELECT k FROM {table} WHERE v BETWEEN {m} AND {m} FOR UPDATE",
         change=f"UPDATE {table} SET v = {m} WHERE v BETWEEN {m} AND {m}{d.changed}",
-        upsert=update == "upsert",
+        changed=f"SELECT k FROM {table} WHERE v = {m}",
+        update=update,
         put=upsert and upsert + r,
         merge=merge,
         insert_rows=f"INSERT INTO {table} (k, j, v) VALUES ",
@@ -221,6 +244,7 @@ def statements(d: Dialect, table: str, access: Access, update: Update) -> Statem
         within=f"{select} AND {column} BETWEEN {m} AND {m}",
         take=f"{select} ORDER BY k LIMIT 1{d.skip}" if d.skip else "",
         remove=f"DELETE FROM {table} WHERE v BETWEEN {m} AND {m}{d.changed}",
+        remove_row=f"DELETE FROM {table} WHERE v BETWEEN {m} AND {m} AND k = {m}",
     )
 
 

@@ -52,6 +52,12 @@ _NO_TABLE: Final = re.compile(r"exist|no such table|unknown table|invalid object
 _PREFIX: Final = re.compile(r"[A-Za-z0-9_.]*")
 
 
+def _require_upsert(target: SqlTarget, update: Update) -> None:
+    if update == "upsert" and not target.dialect.upsert:
+        msg = "no upsert (got 'upsert', expected update, row or insert)"
+        raise TargetError(f"--update: {target.name} has {msg}")
+
+
 class SqlTarget(Marked):
     """A database that is used through SQL.
 
@@ -117,7 +123,12 @@ class SqlTarget(Marked):
         update: Update = "update",
         cascading: bool = False,
     ) -> None:
-        """Choose the level, how statements find and write rows, and whether rows have children."""
+        """Choose the level, how statements find and write rows, and whether rows have children.
+
+        Raises:
+            TargetError: the database has no upsert.
+        """
+        _require_upsert(self, update)
         self.level, self.access, self.update = level, access, update
         self.cascading = cascading and self.dialect.cascades
         self._compile()
@@ -281,8 +292,7 @@ class SqlTarget(Marked):
             return filled(s.append, self.dialect.mark, (f"' {value}'", text))
         if value == DELETED:
             return filled(s.delete, self.dialect.mark, (text,))
-        values = (text, text, str(value)) if s.upsert else (str(value), text)
-        return filled(s.write, self.dialect.mark, values)
+        return filled(s.write, self.dialect.mark, s.to_write(text, str(value)))
 
     def remove(self) -> None:
         """Remove the tables that ``setup`` created, but no other tables."""

@@ -170,7 +170,9 @@ class Swarm:
             drawn.append({"savepoints": random.choice((0.0, 0.0, 0.3))})
         if isinstance(target, SqlTarget):
             drawn.append({"access": random.choice(("index", "any", "any", "scan"))})
-            drawn.append({"update": random.choice(("update", "update", "upsert", "insert"))})
+            upsert = "upsert" if target.dialect.upsert else "insert"
+            forms = ("update", "update", "row", upsert, "insert")
+            drawn.append({"update": random.choice(forms)})
         if isinstance(target, Maintained) and target.chores and not self._settings.faults:
             every = random.choice((None, 0.1, 0.4))
             faults = () if every is None else ("maintenance",)

@@ -32,7 +32,7 @@ class DuckDB(SqlTarget):
 
     name: ClassVar = "duckdb"
     levels: ClassVar = (Level(name="snapshot", claims="si", says="BEGIN TRANSACTION"),)
-    dialect = Dialect(mark="?", merge=MERGE)
+    dialect = Dialect(mark="?", merge=MERGE, place="rowid >= 0")
     chores: ClassVar = {
         "CHECKPOINT": "CHECKPOINT",
         "VACUUM": "VACUUM",

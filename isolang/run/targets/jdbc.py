@@ -144,6 +144,7 @@ class H2(Jdbc):
     dialect = Dialect(
         mark="?", changed="", text="VARCHAR", upsert="MERGE INTO {table} (k, j, v) KEY (k) "
         "VALUES ({marks})",
+        place="_ROWID_ >= 0",
     )  # fmt: skip
 
 
@@ -228,9 +229,11 @@ class Derby(Jdbc):
                 "Derby locks the whole set before the application begins stepping through",
             ),
             (
+                # Not locking-repeatable-read: no lock is on a row that is missing, and a read by
+                # key that finds no row is a read of that key in a history.
                 "repeatable read",
                 "RS",
-                "locking-repeatable-read",
+                "pl-2",
                 "the locks are released at the end of the transaction",
             ),
             (

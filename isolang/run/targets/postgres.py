@@ -43,14 +43,11 @@ class PostgresClient(SqlClient):
             self.raw.isolation_level = number
 
     def read(self, key: str) -> Any:
-        row = self.read_row(key)
+        rows = self.read_rows(key)
         self.row_version = None
-        if row is None:
-            return DELETED
-        value, *version = row
-        if version and not self.target.holds_list(key):
-            self.row_version = "".join(version)
-        return self._value(key, value)
+        if len(rows) == 1 and not self.target.holds_list(key):
+            self.row_version = "".join(rows[0][1:]) or None
+        return self.found(key, rows)
 
     def written(self, cursor: Any) -> int:
         self.row_version = None
@@ -97,6 +94,7 @@ class Postgres(Served, SqlTarget):
         mark="%s", returning=" RETURNING pg_current_xact_id()",
         by_index="SET enable_seqscan = off", locks=(" FOR UPDATE", " FOR SHARE"),
         skip=" FOR UPDATE SKIP LOCKED", merge=MERGE, cascades=True,
+        place="ctid >= '(0,0)' AND ctid < '(1000000,0)'",
         indexes=(
             *INDEXES, PARTIAL, "CREATE INDEX {name}_hash ON {table} USING hash (k)",
             "CREATE UNIQUE INDEX {name}_covering ON {table} (k) INCLUDE (v)",

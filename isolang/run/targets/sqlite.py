@@ -41,7 +41,11 @@ class SQLite(FileTarget):
         Level(name="python", claims="ser", says="Python's default: no BEGIN before a SELECT"),
     )
     dialect = Dialect(
-        mark="?", indexes=(*INDEXES, PARTIAL), cascades=True, explain="EXPLAIN QUERY PLAN "
+        mark="?",
+        indexes=(*INDEXES, PARTIAL),
+        cascades=True,
+        explain="EXPLAIN QUERY PLAN ",
+        place="rowid > 0",
     )
     chores: ClassVar = {
         "VACUUM": "VACUUM",

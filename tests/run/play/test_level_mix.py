@@ -16,7 +16,7 @@ import isolang
 from isolang.run.judge.judge import judge
 from isolang.run.operation import Read, Write
 from isolang.run.play.interleave import interleave
-from isolang.run.play.level_mix import TransactionLevel, mix_of
+from isolang.run.play.level_mix import TransactionLevel, mix_of, recorded
 from isolang.run.play.runner import Runner
 from isolang.run.play.selftest import selftest
 from isolang.run.record.recorder import Recorder
@@ -75,6 +75,21 @@ def test_what_is_no_mix(target, options, message):
     with pytest.raises(TargetError) as error:
         mix_of(Settings(target=target, **options), target_named(target))
     assert message in str(error.value)
+
+
+def test_locks_on_rows_do_not_lock_missing_ones(tmp_path):
+    """A row that appears between two reads by key is a phantom where locks are on rows alone."""
+    target = target_named("derby")
+    mix = mix_of(Settings(target="derby", level_mix="serializable:1,repeatable read:1"), target)
+    (level,) = (recorded(part) for part in mix.parts if part.name == "repeatable read")
+    path = tmp_path / "h.edn"
+    path.write_text(
+        f"{{:process 0, :type :ok, :f :txn, :level :{level}, :value [[:r x nil] [:r x 1]]}}\n"
+        "{:process 1, :type :ok, :f :txn, :level :ser, :value [[:w x 1]]}\n"
+    )
+    for spec in (mix.level.claims, level_named(target, "repeatable read").claims):
+        verdict = isolang.check(isolang.load_history(path), spec)
+        assert verdict.outcome == "valid"
 
 
 def test_shares_are_kept():

@@ -58,7 +58,7 @@ def drawn(target, *, whole=True, seed=3, rounds=40, learn=()):
     return found
 
 
-@pytest.mark.parametrize("target", ["memory", "sqlite", "postgres", "duckdb", "redis"])
+@pytest.mark.parametrize("target", ["memory", "sqlite", "postgres", "duckdb", "redis", "derby"])
 def test_every_drawn_round_can_be_played(target):
     """No draw combines options that the target refuses, neither anew nor as a variation."""
     for one in drawn(target, learn=range(0, 40, 3)):

@@ -289,3 +289,26 @@ def test_a_file_that_is_no_database(tmp_path):
         use()
     target.close()
     assert file.read_text() == "no database " * 100
+
+
+def test_an_upsert_always_writes(monkeypatch):
+    """It counts as a write, whatever the driver counts: Firebird counts no row that it updates."""
+    target = target_named("sqlite")
+    target.options(level=target.levels[0].name, update="upsert")
+    try:
+        target.start()
+        target.setup(["x"], [])
+        client = target.connect()
+        monkeypatch.setattr(client, "written", lambda cursor: 0)
+        assert client.write("x", 1)
+        assert client.read("x") == 1
+        client.rollback()
+        client.close()
+    finally:
+        target.close()
+
+
+def test_a_database_without_upserts_refuses_them():
+    """Else each transaction of a run would fail; a swarm does not draw them."""
+    with pytest.raises(TargetError, match=r"no upsert \(got 'upsert', expected update, row or ins"):
+        target_named("derby").options(level="serializable", update="upsert")
