@@ -137,7 +137,8 @@ def observe(
 
     if not (specs or into):
         raise Mistake(
-            "nothing to do with what is observed", "--spec ser checks it, --into FILE keeps it"
+            "the recording would be neither checked nor kept",
+            "--spec ser checks it, --into FILE keeps it",
         )
     try:
         accepted = accepted_kinds(allow_unseen or ())
@@ -149,7 +150,7 @@ def observe(
         if into:
             path = Path(into)
             if path.exists():
-                raise HistoryError(f"{into}: the file is there already; record into a new one")
+                raise HistoryError(f"{into}: the file already exists; record into a new one")
         else:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="isocheck-"))
             path = Path(folder, "observed.edn")

@@ -154,7 +154,7 @@ def watch(
         if "-" in paths:
             if (folder / "input").exists():
                 raise HistoryError(
-                    "-: cannot resume a watch of the standard input, since its past is gone"
+                    "-: cannot resume a watch of the standard input, which cannot be read again"
                 )
             spool = open_.enter_context((folder / "input").open("x+b"))
         stream = Stream(

@@ -150,7 +150,7 @@ def decide(
 def _why_not_judgeable(spec: Spec, history: History) -> str:
     """Return the reason why the specification cannot judge the history; empty if there is none."""
     if history.files and not history.columns.transactions():
-        return "the history has no transaction, so that no level could have been broken"
+        return "the history has no transaction, so it could not have violated any level"
     if missing := without_levels(history, spec):
         return missing
     if not history.levels:
@@ -161,7 +161,7 @@ def _why_not_judgeable(spec: Spec, history: History) -> str:
         return ""
     known = ", ".join(name for name in history.levels if "-" not in name)
     what = history.notes[0] if history.notes else "such a history"
-    return f"{what}; it cannot be judged by {spec.name}, only by {known} and what is as strong"
+    return f"{what}; it cannot be judged by {spec.name}, only by {known} and as strong levels"
 
 
 def _unknown_moments(history: History) -> Iterator[str]:

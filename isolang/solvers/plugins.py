@@ -60,7 +60,7 @@ def load_plugins() -> None:
                 msg = f"{where}: no {kind.__name__} of that name (got {row!r:.80})"
                 raise SolverError(msg)
             if rows.setdefault(row.name, row) is not row:
-                raise SolverError(f"{where}: another one has this name")
+                raise SolverError(f"{where}: another plugin or built-in has this name")
 
 
 def _registries() -> dict[str, tuple[MutableMapping[str, Any], type[Any]]]:

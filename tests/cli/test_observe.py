@@ -110,7 +110,7 @@ def test_a_command_that_does_not_connect():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("postgres",), "nothing to do with what is observed"),
+        (("postgres",), "the recording would be neither checked nor kept"),
         (("mysql://localhost/db", "--spec", "ser"), "not a URL of PostgreSQL"),
         (("postgres:///db", "--spec", "ser"), "expected one host"),
         (("postgres://nobody@127.0.0.1:1/x", "--spec", "ser", "--", "true"), "cannot be reached"),
@@ -134,5 +134,5 @@ def test_a_file_that_is_there(capfd, tmp_path):
     there.write_text("x")
     run = run_here(capfd, "observe", "postgres", "--into", there, "--", "true")
     assert run.code == 2
-    assert "is there already" in run.err
+    assert "already exists" in run.err
     assert there.read_text() == "x"

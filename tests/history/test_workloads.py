@@ -211,7 +211,7 @@ def test_a_counter_that_goes_back():
     assert outcome(BACK, "linearizable") == "G-single-realtime"
     verdict = isolang.check(load(BACK), "ser")
     assert verdict.outcome == "unknown"
-    assert verdict.reason.endswith("cannot be judged by SER, only by sser and what is as strong")
+    assert verdict.reason.endswith("cannot be judged by SER, only by sser and as strong levels")
     assert "rests on the reader's count" in load(BACK).notes[-1]
 
 

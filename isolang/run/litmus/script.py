@@ -297,7 +297,7 @@ def _sql(p: LitmusScript) -> Iterator[str]:
             case None:
                 yield f"{who}COMMIT;"
                 if step.load and p.load:
-                    yield f"-- now {p.load} transactions of somebody else, at the same level"
+                    yield f"-- now {p.load} transactions of another client, at the same level"
     yield f"/* a */ DROP TABLE {TABLE};"
 
 

@@ -248,7 +248,7 @@ def perform(
             return changed
         case Append(key, value):
             if not client.append(key, value):
-                raise TargetError(f"the list {key} is gone: another process has removed its row")
+                raise TargetError(f"the list {key} has no row: another process has removed it")
             t.append(key, value)
         case Insert(key, value):
             client.insert(key, value)

@@ -120,7 +120,7 @@ class Recorder:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
             self._file = os.open(self.path, flags, 0o644)
         except FileExistsError:
-            msg = f"{path}: the file is there already; record into a new one"
+            msg = f"{path}: the file already exists; record into a new one"
             raise HistoryError(msg) from None
         except OSError as error:
             raise HistoryError(f"{path}: cannot be written ({error.strerror})") from None

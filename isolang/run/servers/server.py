@@ -151,7 +151,7 @@ class Server:
             child.stdin.flush()
             code, output = json.loads(child.stdout.readline())
         except (BrokenPipeError, ValueError):
-            return None, f"its keeper is gone; {self._log()}"
+            return None, f"its keeper has ended; {self._log()}"
         return code, output
 
     def _wait(self) -> None:

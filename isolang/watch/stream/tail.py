@@ -137,7 +137,7 @@ class Tail:
             return
         if not isinstance(self._source, Path) or str(self._source) == "-":
             raise HistoryError(
-                f"{self.client}: a pipe cannot be read again, so that its watch cannot resume"
+                f"{self.client}: a pipe cannot be read again, so its watch cannot resume"
             )
         self.reached = reached
         self._segment, self._number = self._segments[reached.file], reached.file

@@ -160,7 +160,7 @@ def test_a_session_does_one_thing_at_a_time(recorder):
 
 def test_nothing_is_overwritten(recorder):
     """A file that is there already is refused."""
-    with pytest.raises(HistoryError, match="there already"):
+    with pytest.raises(HistoryError, match="already exists"):
         isolang.Recorder(recorder.path)
 
 
