@@ -46,8 +46,8 @@ class NamedReads {
     }
   }
 
-  // Compares the reads of one key that name an initial version whose value is not determined otherwise. The first read
-  // by a transaction that is certainly in determines the value. If there is none, the first read of all does.
+  // Compares the reads of one key that name an initial version, if nothing else determines its value. The first such
+  // read by a transaction that is included under every choice determines the value; otherwise, the first read of all.
   void compare_with_each_other() {
     std::vector<std::int64_t> first(undeclared_.empty() ? 0 : idx(h_.n_keys()), -1);
     for (const bool optional : {false, true})

@@ -156,7 +156,7 @@ class Search {
   std::vector<Told> told_;
 };
 
-// Removes the first elements of some lists from all their reads.
+// Removes the elements with which lists began from all reads of these lists.
 class Beginnings {
  public:
   Beginnings(History& h, std::unordered_map<std::int32_t, std::vector<std::int32_t>> of_key)

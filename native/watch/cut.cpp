@@ -194,7 +194,7 @@ class Cutting {
     });
   }
 
-  // Marks the transactions that began after the end of a staying transaction as staying, too.
+  // If a transaction stays in the window, marks all transactions that began after it ended as staying, too.
   void follow_real_time() {
     std::vector<std::int32_t> by_begin(idx(n_));
     std::iota(by_begin.begin(), by_begin.end(), 0);

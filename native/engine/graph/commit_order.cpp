@@ -278,9 +278,9 @@ class CommitGraph {
     return settled;
   }
 
-  // Computes how many commits each predicate read sees. The read sees all sources of its own reads
-  // and of earlier operations. Otherwise it sees as many commits as possible, but no version that
-  // it or a later operation misses.
+  // Computes how many commits each predicate read sees. It must see the sources of its own reads
+  // and those of earlier operations, and must not see a version that it or a later operation misses.
+  // Within these limits, it sees as many commits as possible.
   void views(CommitOrder& order) {
     constexpr auto kNone = std::numeric_limits<std::int64_t>::max();
     std::vector<std::int64_t> when(idx(p_.n), -1), least(idx(p_.reads()), 0), most(idx(p_.reads()), kNone);

@@ -512,12 +512,12 @@ void EventGraph::add_real_time_of_groups(std::size_t c) {
 }
 
 // Adds the relations in which S sends its COMMIT after an answer to T: the answer to T's COMMIT, to
-// its first statement, or to its first write of a key that S also writes. A transaction sends its
-// own COMMIT after these answers, but this is not a pair. On a timeline of answers to COMMIT, this
-// pair does not occur. The COMMITs that are sent between such an answer and the answer to T's own
-// COMMIT are few and get separate edges. The pair also does no harm if a move inside the
-// transaction has the same effect. No check of one key uses these relations, so places are
-// transactions.
+// its first statement, or to its first write of a key that S also writes. T sends its own COMMIT
+// after the last two answers, but the relations do not contain the pair of T with itself. A timeline
+// of answers to COMMIT never yields this pair. Few COMMITs are sent between one of the other answers
+// and the answer to T's own COMMIT, so each of them gets a separate edge. The pair does no harm if a
+// move inside the transaction has the same effect anyway. No check of one key uses these relations,
+// so places are transactions.
 void EventGraph::add_moments(std::size_t c) {
   const Automaton& m = automata[c];
   const Problem& p = problem;

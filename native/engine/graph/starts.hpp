@@ -1,6 +1,6 @@
 // Tests whether a node reaches one of a few start nodes. The first few queries test each start
-// separately. Later queries use rows that all starts have raised, because then the rows are worth
-// their cost.
+// separately. Then there have been enough queries to pay for a row of clocks for each target, which
+// combines all starts of the target, and later queries look up this row.
 #pragma once
 #include <algorithm>
 #include <cstdint>

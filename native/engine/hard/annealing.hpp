@@ -78,8 +78,8 @@ class Annealing {
   std::vector<Node> frozen_;
   std::vector<std::int32_t> optional_;
   std::uint64_t toggles_ = 0;  // out of 1,000 moves
-  // Adjacent nodes have their turn together, because a block of a long total order then stays in
-  // the cache. A short total order is one block.
+  // Moves are made in one block of adjacent nodes at a time, because the block of a long total order
+  // then stays in the cache. A short total order is one block.
   std::size_t block_first_ = 0, block_size_ = 0;  // in movable_
   std::span<const Node> block() const {
     return std::span(movable_).subspan(block_first_, block_size_);

@@ -78,8 +78,9 @@ class CountingBounds {
     for (const std::int32_t counter : raised_.of(here)) side.count(counter);
     for (const Demand& d : demands(here)) {
       const Known k = known(d.group, here, precedes, [](std::int32_t) { return false; });
-      // Let c and g be the numbers of versions that come and go on this side of the event: from the
-      // beginning c - g >= net, from the end (all - c) - (all - g) >= net. If exact, "=" holds.
+      // Let c be the number of versions that come, and g the number of versions that go, on this
+      // side of the event. Then c - g >= net if the side is the beginning, and
+      // (all - c) - (all - g) >= net if it is the end. If the demand is exact, "=" holds.
       std::array<std::int32_t, 2> least{};
       const std::int32_t both = k.all(kComes) - k.all(kGoes);
       // mutant: engine-one-too-many

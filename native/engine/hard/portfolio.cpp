@@ -25,10 +25,10 @@ constexpr std::int32_t kManyClusters =
 constexpr std::int64_t kTransactionsPerConflict = 5;
 // The limits of CDCL's first turn among the other searches. Each further turn is longer by half.
 constexpr Search::Effort kConflicts{3000, 400'000};
-// The limits of the search for a proof of what an exhaustive search has refuted.
+// The limits of the search for a proof, after an exhaustive search has refuted the history.
 constexpr Search::Effort kProof{10'000, 2'000'000};
-// The limits of the search for a proof of what necessary precedences have refuted, which may also
-// have a proof without a cycle.
+// The limits of the search for a proof, after necessary precedences have refuted the history. In this
+// case, there may also be a proof without a cycle.
 constexpr Search::Effort kCycle{500, 100'000};
 // From this load on, precedences often refute, and take almost no time.
 constexpr double kPrecedencesFirst = 0.7;

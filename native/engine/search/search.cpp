@@ -575,7 +575,7 @@ bool Search::too_many(WantedChoices& wants) const {
   return wants.too_many;
 }
 
-// Visits some of the possible sources of a read.
+// Visits the chosen source of a read. If its source is open, visits its first kMaxSources candidates.
 template <typename Visit>
 void Search::each_source(std::int32_t r, Visit visit) const {
   if (pruner_.source[r] >= 0) return visit(pruner_.source[r]);
