@@ -252,7 +252,7 @@ class Rounds:
         attempt.window = window = self._window.snapshot()
         if not len(window):
             return "empty"
-        if not attempt.tried and self._parts.may_explain(window.rows.columns):
+        if not attempt.tried and self._parts.exchanges.may_explain(window.rows.columns):
             return "unexplained"
         attempt.verdict, stale = self._judge.check(window)
         attempt.stale = stale.tolist()
@@ -270,7 +270,7 @@ class Rounds:
     def _exchange(self, attempt: Attempt) -> Event:
         """Reorder the last writers of keys in the parts as the reads of the window require."""
         attempt.tried = True
-        attempt.exchanged = self._parts.exchange(
+        attempt.exchanged = self._parts.exchanges.apply(
             attempt.window.rows.columns,
             lambda members, columns, witness: self._judge.holds(
                 self._horizon.history_of(columns, members.names), witness

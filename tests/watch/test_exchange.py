@@ -18,7 +18,7 @@ from isolang.history import save_history
 from isolang.simulator import Workload, generate
 from isolang.watch import Round, Stream, Watch, verify_chain
 from isolang.watch.chain import NAME, ChainEnd, Part, live_parts, part_at, taken
-from isolang.watch.parts import Parts
+from isolang.watch.exchange import Exchanges
 from isolang.watch.state import position_in
 from isolang.watch.verify import ChainRejected
 
@@ -252,12 +252,12 @@ def test_an_exchange_of_a_killed_watch_is_made_again(tmp_path, monkeypatch):
             watch = Watch("ser", stream=stream, folder=folder / "state", round=2)
             with pytest.MonkeyPatch.context() as patched:
                 if killed:
-                    exchange = Parts.exchange
+                    exchange = Exchanges.apply
 
                     def torn(*given: object, kept=exchange) -> int:
                         raise KeyboardInterrupt(kept(*given))
 
-                    patched.setattr(Parts, "exchange", torn)
+                    patched.setattr(Exchanges, "apply", torn)
                 try:
                     rounds = [found for batch in stream for found in watch.feed(batch)]
                 except KeyboardInterrupt:
@@ -301,7 +301,7 @@ def test_blind_writes_of_many_keys_put_no_cut_back(tmp_path, lists):
 
 def test_what_was_put_back_is_cut_into_parts_of_the_usual_size_again(tmp_path, monkeypatch):
     """Without exchanges, parts that come back do not become one part that only grows."""
-    monkeypatch.setattr(Parts, "may_explain", lambda *_: False)
+    monkeypatch.setattr(Exchanges, "may_explain", lambda *_: False)
     path = tmp_path / "log.edn"
     save_history(blind(15_000), path, format="edn")
     stream = Stream([path], follow=False)

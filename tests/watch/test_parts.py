@@ -190,7 +190,7 @@ def test_parts_come_back_as_they_were(tmp_path, in_memory):
     assert kit.cut() == len(later)
     assert (len(kit.parts.chain), len(kit.window.kept)) == (2, 0)
     if not in_memory:
-        kit.parts._recent.clear()
+        kit.parts._recent._parts.clear()
     kit.parts.put_back(1)
     assert kit.parts.values.last.entries(0, 100) == values
     assert kit.window.kept.at.tolist() == later.at.tolist()

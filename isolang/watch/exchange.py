@@ -1,0 +1,274 @@
+"""Exchanges the order of last writers in parts for one that later reads require."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import msgspec
+
+from isolang._native import LastValues, LooseKeys, exchanged_order
+from isolang.certify.proofs import Witness
+from isolang.history import columns as c
+from isolang.watch.chain import Chain, Part, Taken, taken
+from isolang.watch.judging import opened
+from isolang.watch.state import Values
+from isolang.watch.stream.rows import Rows
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from isolang._native import Columns
+    from isolang.watch.stream.log import Log
+
+#: Returns whether a witness proves that a part satisfies the level.
+_Holds: TypeAlias = "Callable[[Rows, Columns, Witness], bool]"
+
+_RECENT: Final = 16  # the largest number of parts that stay in memory, to be put back faster
+_RECENT_OPERATIONS: Final = 500_000  # the largest number of operations in these parts
+
+
+@dataclass(slots=True)
+class RecentPart:
+    """A part that is in memory.
+
+    Attributes:
+        members: the transactions of the part, as they are in the log.
+        aside: the transactions that the cut removed without adding them to the part.
+        columns: the members as columns whose initial values are those that earlier parts left.
+        witness: the witness that the part satisfies the level.
+    """
+
+    members: Rows
+    aside: Rows
+    columns: Columns
+    witness: Witness
+
+
+class RecentParts:
+    """The last parts of a chain, those that are in memory."""
+
+    def __init__(self, chain: Chain, log: Log) -> None:
+        self._chain, self._log = chain, log
+        self._parts: deque[RecentPart] = deque(maxlen=_RECENT)
+
+    def add(self, part: RecentPart) -> None:
+        """Add the last part of the chain, and forget the earliest ones if they are too large."""
+        self._parts.append(part)
+        while sum(one.columns.operations() for one in self._parts) > _RECENT_OPERATIONS:
+            self._parts.popleft()
+
+    def find(self, number: int) -> RecentPart | None:
+        """Return a part by its index in the chain; ``None`` if it is not in memory."""
+        behind = len(self._chain) - number
+        return self._parts[-behind] if behind <= len(self._parts) else None
+
+    def members(self, number: int, part: Taken) -> Rows:
+        """Return the transactions of a part; if they are not in memory, read the log again."""
+        found = self.find(number)
+        return self._log.rows_at(part.members) if found is None else found.members
+
+    def take_back(self, part: Taken) -> tuple[Rows, Rows]:
+        """Remove the last part, and return its members and the other transactions of its cut."""
+        if self._parts:
+            last = self._parts.pop()
+            return last.members, last.aside
+        return self._log.rows_at(part.members), self._log.rows_at(part.aside)
+
+
+class Exchanges:
+    """The version orders in the parts of a chain that later reads may change."""
+
+    def __init__(self, chain: Chain, values: Values, recent: RecentParts) -> None:
+        """Begin without keys.
+
+        Args:
+            chain: the chain.
+            values: the last value of each key that the parts wrote.
+            recent: the parts in memory.
+        """
+        self._chain, self._values, self._recent = chain, values, recent
+        self._loose = LooseKeys()
+
+    def add(self, part: Columns, witness: Witness) -> None:
+        """Note the keys of the last part of which another writer may be the last one."""
+        self._loose.add(part, witness.order_start, len(self._chain) - 1)
+
+    def forget(self) -> None:
+        """Forget the keys of parts that are no longer in the chain."""
+        self._loose.forget(len(self._chain))
+
+    def may_explain(self, window: Columns) -> bool:
+        """Return whether another version order in the parts may explain any read of a window."""
+        if not len(self._loose):
+            return False
+        self._values.fetch(window)
+        return bool(len(self._loose.unexplained(window, self._values.last)[0]))
+
+    def apply(self, window: Columns, holds: _Holds) -> int:
+        """Reorder the last writers of keys in the parts as the reads of a window require.
+
+        SOUND BECAUSE a part with changed orders must satisfy the level by itself, like every part,
+        and no later part reads the keys whose orders changed, so all later parts still satisfy the
+        level (docs/routes.md, *Exchanges*).
+
+        Args:
+            window: the transactions of the window, as they are in the log.
+            holds: returns whether a witness proves that a part satisfies the level.
+
+        Returns:
+            The number of parts in which an order changed.
+        """
+        import numpy as np
+
+        reads, part_of = self._loose.unexplained(window, self._values.last)
+        shown = {part: reads[part_of == part] for part in np.unique(part_of).tolist()}
+        first = min(shown)
+        entries = self._chain.parts_from(first)
+        registers = bool((window.op_kind[reads] == c.READ).all())
+        if registers and self._recent.find(first) is not None:
+            changed = self._exchange_registers(first, entries, window, shown, holds)
+        else:
+            changed = self._exchange_all(first, entries, window, shown, holds)
+        if changed:
+            self._chain.exchange(first + changed[0], entries[changed[0] :])
+        return len(changed)
+
+    def _exchange_registers(
+        self,
+        first: int,
+        entries: list[Part],
+        window: Columns,
+        shown: dict[int, NDArray[np.int64]],
+        holds: _Holds,
+    ) -> list[int]:
+        """Reorder the writers of registers in parts in memory, and return the indices of the parts.
+
+        No later part accesses a register that these reads concern. Therefore, an exchange changes
+        only this part, and the last value of the register that is in memory now.
+        """
+        changed = []
+        for number, reads in shown.items():
+            recent = self._recent.find(number)
+            assert recent is not None
+            found = self._order(
+                recent.members, recent.columns, recent.witness, window, reads, holds
+            )
+            if found is None:
+                continue
+            self._values.last.replace(_moved_values(recent.columns, recent.witness, found))
+            recent.witness = found
+            changed.append(number - first)
+            part = taken(entries[changed[-1]], "the chain")
+            entries[changed[-1]] = _with_order(entries[changed[-1]], part, found)
+        return changed
+
+    def _exchange_all(
+        self,
+        first: int,
+        entries: list[Part],
+        window: Columns,
+        shown: dict[int, NDArray[np.int64]],
+        holds: _Holds,
+    ) -> list[int]:
+        """Reorder the writers in the entries of parts, and return the indices of the changed parts.
+
+        The values before each of these parts are restored first, because the order of a list in a
+        part depends on them. The values that later parts replaced depend on them, too.
+        """
+        parts = [taken(entry, "the chain") for entry in entries]
+        if self._values.spilled:
+            for number, part in enumerate(parts, first):
+                self._values.fetch(self._recent.members(number, part).columns)
+        last = self._values.last
+        again = [last.replace(part.before) for part in reversed(parts)]
+        changed = []
+        for i, part in enumerate(parts):
+            after = again.pop()
+            found = None
+            if (reads := shown.get(first + i)) is not None:
+                members = self._recent.members(first + i, part)
+                columns, _ = opened(members, last)
+                own = Witness.of(part.source, part.order_start, part.order_txn)
+                found = self._order(members, columns, own, window, reads, holds)
+            if found is None:
+                last.replace(after)
+                continue
+            # Even if the order did not change, lists may differ, as earlier parts may have changed.
+            before = last.replace(last.left_by(columns, found.order_start, found.order_txn))
+            changed.append(i)
+            now = msgspec.structs.replace(part, before=before)
+            entries[i] = _with_order(entries[i], now, found)
+            if (recent := self._recent.find(first + i)) is not None:
+                recent.witness = found
+        return changed
+
+    def _order(  # noqa: PLR0917 — parallel columns
+        self,
+        members: Rows,
+        columns: Columns,
+        own: Witness,
+        window: Columns,
+        reads: NDArray[np.int64],
+        holds: _Holds,
+    ) -> Witness | None:
+        """Return the witness of a part with the version orders that the reads require.
+
+        Return ``None`` if no order of the part's writers explains the reads, or if the part does
+        not satisfy the level with that order.
+
+        Args:
+            members: the transactions of the part, as they are in the log.
+            columns: the members as columns whose initial values are those that earlier parts left.
+            own: the witness of the part.
+            window: the transactions of the window, as they are in the log.
+            reads: the reads of the window. If one of them reads a list, the last values in memory
+                must be the values before the part.
+            holds: returns whether a witness proves that a part satisfies the level.
+        """
+        import numpy as np
+
+        last = self._values.last
+        order = exchanged_order(columns, own.order_start, own.order_txn, window, reads, last)
+        if not len(order):
+            return None
+        other = Witness.of(own.source, own.order_start, order)
+        if not np.array_equal(order, own.order_txn) and not holds(members, columns, other):
+            return None
+        return other
+
+
+def _with_order(entry: Part, part: Taken, witness: Witness) -> Part:
+    """Return the entry of a part with the version orders of a witness.
+
+    Args:
+        entry: the entry of the part in the chain.
+        part: the columns of the entry, except that ``before`` may have been replaced.
+        witness: the witness with the version orders.
+    """
+    import numpy as np
+
+    now = msgspec.structs.replace(part, order_txn=witness.order_txn.astype(np.int64))
+    return msgspec.structs.replace(entry, columns=now.packed())
+
+
+def _moved_values(part: Columns, own: Witness, other: Witness) -> bytes:
+    """Return the last values in a part of the registers whose orders differ in two witnesses.
+
+    Args:
+        part: the columns of the part.
+        own: a witness of the part.
+        other: a witness with the same sources; its version orders determine the returned values.
+    """
+    import numpy as np
+
+    start = own.order_start
+    moved = np.flatnonzero(own.order_txn != other.order_txn)
+    ends = np.zeros(len(start) - 1, np.int64)
+    ends[np.unique(np.searchsorted(start, moved, side="right") - 1)] = 1
+    kept = np.repeat(ends, np.diff(start)).astype(bool)
+    ends = np.concatenate([[0], np.cumsum(ends * np.diff(start))])
+    return LastValues().left_by(part, ends, other.order_txn[kept])
