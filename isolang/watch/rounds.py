@@ -48,17 +48,13 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from isolang._native import trim_heap
 from isolang.certify.proofs import Witness
-from isolang.errors import HistoryError
 from isolang.verdict import Invalid, Unknown, Valid, Verdict
 from isolang.watch.conviction import ConfirmedViolation, Conviction
-from isolang.watch.cut import split, witness_of
-from isolang.watch.judging import WindowJudge, opened
+from isolang.watch.cutting import Cuts
+from isolang.watch.judging import WindowJudge
 from isolang.watch.report import Outcome, Round
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from isolang.watch.ending import Ending
     from isolang.watch.horizon import Horizon
     from isolang.watch.parts import Parts
@@ -66,8 +62,6 @@ if TYPE_CHECKING:
 
 _SMALL: Final = 64 << 20  # bytes; a log up to this size is searched before any cut is put back
 _PUT_BACK_FIRST: Final = 8  # the number of cuts to put back before a larger log is searched
-_YOUNG: Final = 1  # the number of rounds in which later reads may reveal the order of two writers
-_PARTS_AT_ONCE: Final = 16  # the number of parts into which a cut divides a window after a put back
 _TRIM_EACH: Final = 64  # the number of rounds after which free memory is returned to the system
 
 State: TypeAlias = Literal[
@@ -174,7 +168,8 @@ class Rounds:
         self.undecided = 0
         self._judge, self._window, self._horizon = judge, window, horizon
         self._parts, self._conviction, self._ending = parts, conviction, ending
-        self._size, self._most = size, most
+        self._most = most
+        self._cuts = Cuts(judge, window, horizon, parts, size)
         self._number = 0
         self._steps: dict[State, Callable[[Attempt], Event]] = {
             "check": self._check,
@@ -362,86 +357,17 @@ class Rounds:
 
     def _cut(self, attempt: Attempt) -> int:
         """Cut parts off the window, and return how many transactions they contain."""
-        import numpy as np
-
         if attempt.verdict is None:
             if attempt.ended:
                 self._ending.end_empty()
             return 0
         self._judge.try_stricter_again()
-        window = attempt.window
-        gone, cut = np.zeros(len(window), bool), 0
-        for until in self._bounds(attempt):
-            going, aside = self._split(attempt, until)
-            share = going[~gone[going]]
-            if not len(share):
-                continue
-            # A part must satisfy the level by itself. If it does not, its transactions stay in the
-            # window, which is sound but takes more memory.
-            if self._take(attempt, share, aside):
-                gone[share] = gone[aside] = True
-                cut += len(share)
-            elif attempt.ended and until is None:
-                raise HistoryError(
-                    "the last part is not valid by itself (got a witness of the window, "
-                    "expected one of its part); please report this stream"
-                )
-        if cut:
-            self._window.keep(window, gone=gone)
-            self._parts.save()
+        assert isinstance(attempt.verdict, Valid)
+        witness = attempt.verdict.witness
+        assert isinstance(witness, Witness)
+        cut = self._cuts.cut(
+            attempt.window, witness, ended=attempt.ended, again=attempt.put_back > 0
+        )
         if attempt.ended:
             self._ending.end_valid()
         return cut
-
-    def _bounds(self, attempt: Attempt) -> list[int | None]:
-        """Return the transaction numbers at which to divide the window into parts, then ``None``.
-
-        If parts were put back in this round, the window is cut into parts of the usual size again.
-        If the window became one part, each contradiction would put that whole part back, and the
-        part would only grow.
-        """
-        numbers = attempt.window.rows.numbers
-        if not attempt.put_back:
-            return [None]
-        size = max(self._size, len(numbers) // _PARTS_AT_ONCE)
-        return [*sorted(numbers.tolist())[size:-size:size], None]
-
-    def _split(
-        self, attempt: Attempt, until: int | None
-    ) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
-        """Split the window with :func:`split`, up to the transaction with the number ``until``.
-
-        If ``until`` is a number, transactions without any effect stay in the window.
-        """
-        assert isinstance(attempt.verdict, Valid)
-        witness, seen = attempt.verdict.witness, self._window.seen
-        assert isinstance(witness, Witness)
-        going, aside = split(
-            attempt.window,
-            witness,
-            self._horizon.limits(seen - self._size, real_time=self._judge.plan.uses_real_time),
-            young_from=seen - _YOUNG * self._size + 1,
-            wait_from=self._window.wait_from,
-            until=until,
-            ended=attempt.ended and until is None,
-        )
-        return going, aside if until is None else aside[:0]
-
-    def _take(self, attempt: Attempt, going: NDArray[np.int32], aside: NDArray[np.intp]) -> bool:
-        """Add rows of the window to the chain as a part if they satisfy the level by themselves.
-
-        Return whether the rows satisfy the level.
-        """
-        window, rows = attempt.window, attempt.window.rows
-        assert isinstance(attempt.verdict, Valid)
-        assert isinstance(attempt.verdict.witness, Witness)
-        assert window.columns is not None
-        members = rows.take(going)
-        columns, _ = opened(members, self._parts.values.last)
-        own = witness_of(window.columns, attempt.verdict.witness, going, columns)
-        part = self._horizon.history_of(columns, members.names)
-        if not self._judge.holds(part, own):
-            return False
-        self._parts.observe(part, own)
-        self._parts.add(members, rows.take(aside), columns, own)
-        return True

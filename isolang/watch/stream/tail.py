@@ -65,6 +65,81 @@ class Reached(Struct, frozen=True, kw_only=True):
     moment: int = 0
 
 
+class LineBuffer:
+    """The bytes of one log that were read and are in no piece yet.
+
+    Attributes:
+        reached: the place of the first of these bytes.
+    """
+
+    def __init__(self) -> None:
+        self.reached = Reached()
+        self._rest = b""
+        self._searched = 0  # the number of bytes at the start of ``_rest`` without a newline
+        self._border = -1  # where the next segment begins in ``_rest``; -1 if it has one segment
+        self._number = -1  # the number of that segment
+
+    def __len__(self) -> int:
+        return len(self._rest)
+
+    def add(self, data: bytes) -> None:
+        """Add bytes that were read."""
+        self._rest += data
+
+    def enter(self, number: int) -> None:
+        """Note that the next bytes are from another segment, which has this number."""
+        if self._rest:
+            self._border, self._number = len(self._rest), number
+        else:
+            self.reached = replace(self.reached, file=number, offset=0)
+
+    def cut(self, path: str) -> Piece | None:
+        """Return the complete lines; ``None`` if there are none.
+
+        Args:
+            path: the name of the log in messages.
+
+        Raises:
+            HistoryError: a line is too long.
+        """
+        rest, border = self._rest, self._border
+        if border < 0:
+            end = rest.rfind(b"\n", self._searched) + 1
+        elif rest[border : border + 1] in (b"{", b"#") and rest[:border].rstrip()[-1:] == b"}":
+            end = border  # the last line of the previous segment is complete without a newline
+        else:
+            end = rest.find(b"\n", max(border, self._searched)) + 1
+        if not end:
+            self._searched = len(rest)
+            if len(rest) > _LONGEST:
+                raise HistoryError(
+                    f"{path}: a line of more than {_LONGEST >> 20} MiB, from byte "
+                    f"{self.reached.offset}"
+                )
+            return None
+        piece = self._piece(end)
+        self._rest, self._searched, self._border = rest[end:], 0, -1
+        at = self.reached
+        self.reached = (
+            Reached(file=at.file, offset=at.offset + end, moment=at.moment + end)
+            if border < 0
+            else Reached(file=self._number, offset=end - border, moment=at.moment + end)
+        )
+        return piece
+
+    def _piece(self, size: int, *, last: bool = False) -> Piece:
+        at, data = self.reached, self._rest[:size]
+        if not last and not data.endswith(b"\n"):
+            data += b"\n"
+        return Piece(
+            file=at.file, offset=at.offset, moment=at.moment, data=data, size=size, last=last
+        )
+
+    def finish(self) -> Piece | None:
+        """Return the last line, which has no newline; ``None`` if there is none."""
+        return self._piece(len(self._rest), last=True) if self._rest else None
+
+
 class Tail:
     """Reads the complete lines of one log, across its rotated files.
 
@@ -77,7 +152,6 @@ class Tail:
 
     Attributes:
         client: the name of the log.
-        reached: how far the log was read.
         ended: whether the log has ended.
     """
 
@@ -91,24 +165,25 @@ class Tail:
         follow: bool = True,
     ) -> None:
         self.client = client
-        self.reached = Reached()
         self.ended = False
+        self._lines = LineBuffer()
         self._source, self._segments = source, segments
         self._spool, self._follow = spool, follow
         self._file: IO[bytes] | None = None
         self._segment = Segment(path=client, client=client)
-        self._number = -1
         self._compressed = self._pipe = False
         self._position = 0  # the number of the next byte to read from the segment
-        self._rest = b""  # the bytes that were read and are in no piece yet
-        self._searched = 0  # the number of bytes at the start of ``_rest`` without a newline
-        self._border = -1  # where the next segment begins in ``_rest``; -1 if it has one segment
         self._seen = b""
+
+    @property
+    def reached(self) -> Reached:
+        """How far the log was read."""
+        return self._lines.reached
 
     @property
     def torn(self) -> int:
         """The number of bytes after the last newline."""
-        return len(self._rest)
+        return len(self._lines)
 
     @property
     def pipe(self) -> int | None:
@@ -139,8 +214,8 @@ class Tail:
             raise HistoryError(
                 f"{self.client}: a pipe cannot be read again, so its watch cannot resume"
             )
-        self.reached = reached
-        self._segment, self._number = self._segments[reached.file], reached.file
+        self._lines.reached = reached
+        self._segment = self._segments[reached.file]
         self._file, kind = open_bytes(locate(self._segment))
         self._compressed = bool(kind)
         seek(self._file, reached.offset, self._segment.path)
@@ -153,12 +228,12 @@ class Tail:
             HistoryError: the file cannot be read, became shorter, or was replaced.
         """
         while not self.ended:
-            if piece := self._cut():
+            if piece := self._lines.cut(self._segment.path):
                 return piece
             if self._file is None and not self._first():
                 return None
             if data := self._more(size):
-                self._rest += data
+                self._lines.add(data)
             elif self._pipe or not self._next():
                 return None
         return None
@@ -166,49 +241,12 @@ class Tail:
     def finish(self) -> Piece | None:
         """End the log, and return the last line if it has no newline; otherwise ``None``."""
         self.ended = True
-        return self._piece(len(self._rest), last=True) if self._rest else None
+        return self._lines.finish()
 
     def close(self) -> None:
         """Close the file."""
         if self._file is not None and isinstance(self._source, Path):
             self._file.close()
-
-    # --- lines ---
-
-    def _cut(self) -> Piece | None:
-        """Return the complete lines in the bytes that were read; ``None`` if there are none."""
-        rest, border = self._rest, self._border
-        if border < 0:
-            end = rest.rfind(b"\n", self._searched) + 1
-        elif rest[border : border + 1] in (b"{", b"#") and rest[:border].rstrip()[-1:] == b"}":
-            end = border  # the last line of the previous segment is complete without a newline
-        else:
-            end = rest.find(b"\n", max(border, self._searched)) + 1
-        if not end:
-            self._searched = len(rest)
-            if len(rest) > _LONGEST:
-                raise HistoryError(
-                    f"{self._segment.path}: a line of more than {_LONGEST >> 20} MiB, from byte "
-                    f"{self.reached.offset}"
-                )
-            return None
-        piece = self._piece(end)
-        self._rest, self._searched, self._border = rest[end:], 0, -1
-        at = self.reached
-        self.reached = (
-            Reached(file=at.file, offset=at.offset + end, moment=at.moment + end)
-            if border < 0
-            else Reached(file=self._number, offset=end - border, moment=at.moment + end)
-        )
-        return piece
-
-    def _piece(self, size: int, *, last: bool = False) -> Piece:
-        at, data = self.reached, self._rest[:size]
-        if not last and not data.endswith(b"\n"):
-            data += b"\n"
-        return Piece(
-            file=at.file, offset=at.offset, moment=at.moment, data=data, size=size, last=last
-        )
 
     # --- bytes ---
 
@@ -280,7 +318,7 @@ class Tail:
         compressed: bool = False,
     ) -> None:
         """Begin to read a segment."""
-        base = self.reached.moment + len(self._rest)
+        base = self.reached.moment + len(self._lines)
         name = str(path) if path is not None else self.client
         if pipe and self._spool is not None:
             name = str(self._spool.name)
@@ -311,15 +349,12 @@ class Tail:
     ) -> None:
         if self._file is not None:
             self.close()
-        self._segment, self._number, self._file = segment, number, file
+        self._segment, self._file = segment, file
         if pipe:
             _widen(file)
         self._pipe, self._compressed = pipe, compressed
         self._position, self._seen = 0, b""
-        if self._rest:
-            self._border = len(self._rest)
-        else:
-            self.reached = replace(self.reached, file=number, offset=0)
+        self._lines.enter(number)
 
     def _next(self) -> bool:
         """Open the next segment at the end of this segment, and return whether there is more data.
@@ -335,7 +370,7 @@ class Tail:
             )
             return False
         if data := self._more(1 << 20):  # this was written before the file was renamed
-            self._rest += data
+            self._lines.add(data)
         else:
             self._open(following)
         return True

@@ -1,0 +1,125 @@
+"""Cuts parts off the window, each of which satisfies the level by itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from isolang.certify.proofs import Witness
+from isolang.errors import HistoryError
+from isolang.watch.cut import split, witness_of
+from isolang.watch.judging import WindowJudge, opened
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from isolang.watch.horizon import Horizon
+    from isolang.watch.parts import Parts
+    from isolang.watch.window import Snapshot, Window
+
+_YOUNG: Final = 1  # the number of rounds in which later reads may reveal the order of two writers
+_PARTS_AT_ONCE: Final = 16  # the number of parts into which a cut divides a window after a put back
+
+
+class Cuts:
+    """Cuts parts off the window of a watch.
+
+    Args:
+        judge: checks whether parts satisfy the level.
+        window: the transactions in memory.
+        horizon: the time before which no later transaction begins.
+        parts: where the parts go.
+        size: the number of new transactions that begin a round.
+    """
+
+    def __init__(
+        self, judge: WindowJudge, window: Window, horizon: Horizon, parts: Parts, size: int
+    ) -> None:
+        self._judge, self._window, self._horizon = judge, window, horizon
+        self._parts, self._size = parts, size
+
+    def cut(self, window: Snapshot, witness: Witness, *, ended: bool, again: bool) -> int:
+        """Cut parts off the window, and return how many transactions they contain.
+
+        Args:
+            window: the transactions that the round checked.
+            witness: a witness that they satisfy the level.
+            ended: whether the stream has ended; then the last part takes all transactions.
+            again: whether parts were put back in this round.
+
+        Raises:
+            HistoryError: the last part is not valid by itself.
+        """
+        import numpy as np
+
+        gone, cut = np.zeros(len(window), bool), 0
+        for until in self._bounds(window.rows.numbers, again=again):
+            going, aside = self._split(window, witness, until, ended=ended)
+            share = going[~gone[going]]
+            if not len(share):
+                continue
+            # A part must satisfy the level by itself. If it does not, its transactions stay in the
+            # window, which is sound but takes more memory.
+            if self._take(window, witness, share, aside):
+                gone[share] = gone[aside] = True
+                cut += len(share)
+            elif ended and until is None:
+                raise HistoryError(
+                    "the last part is not valid by itself (got a witness of the window, "
+                    "expected one of its part); please report this stream"
+                )
+        if cut:
+            self._window.keep(window, gone=gone)
+            self._parts.save()
+        return cut
+
+    def _bounds(self, numbers: NDArray[np.int64], *, again: bool) -> list[int | None]:
+        """Return the transaction numbers at which to divide the window into parts, then ``None``.
+
+        If parts were put back in this round, the window is cut into parts of the usual size again.
+        If the window became one part, each contradiction would put that whole part back, and the
+        part would only grow.
+        """
+        if not again:
+            return [None]
+        size = max(self._size, len(numbers) // _PARTS_AT_ONCE)
+        return [*sorted(numbers.tolist())[size:-size:size], None]
+
+    def _split(
+        self, window: Snapshot, witness: Witness, until: int | None, *, ended: bool
+    ) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+        """Split the window with :func:`split`, up to the transaction with the number ``until``.
+
+        Return the transactions to cut, and those without any effect. If ``until`` is a number, the
+        second array is empty, so transactions without effect stay in the window.
+        """
+        seen = self._window.seen
+        going, aside = split(
+            window,
+            witness,
+            self._horizon.limits(seen - self._size, real_time=self._judge.plan.uses_real_time),
+            young_from=seen - _YOUNG * self._size + 1,
+            wait_from=self._window.wait_from,
+            until=until,
+            ended=ended and until is None,
+        )
+        return going, aside if until is None else aside[:0]
+
+    def _take(
+        self, window: Snapshot, witness: Witness, going: NDArray[np.int32], aside: NDArray[np.intp]
+    ) -> bool:
+        """Add rows of the window to the chain as a part if they satisfy the level by themselves.
+
+        Return whether the rows satisfy the level.
+        """
+        rows = window.rows
+        assert window.columns is not None
+        members = rows.take(going)
+        columns, _ = opened(members, self._parts.values.last)
+        own = witness_of(window.columns, witness, going, columns)
+        part = self._horizon.history_of(columns, members.names)
+        if not self._judge.holds(part, own):
+            return False
+        self._parts.observe(part, own)
+        self._parts.add(members, rows.take(aside), columns, own)
+        return True
