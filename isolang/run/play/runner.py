@@ -7,8 +7,7 @@ import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
-from threading import Thread
-from typing import Final, Literal
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -16,12 +15,12 @@ from isolang.declared import command_line
 from isolang.errors import IsolangError
 from isolang.language.load import load_spec
 from isolang.run.play.blame import blamed
-from isolang.run.play.clients import ENDING, Clients
-from isolang.run.play.faults import Nemesis, check_faults
+from isolang.run.play.clients import Clients
+from isolang.run.play.faults import check_faults
 from isolang.run.play.level_mix import mix_of
 from isolang.run.play.live import Watcher
+from isolang.run.play.loop import RunLoop
 from isolang.run.play.phases import RunPlan, plan_of
-from isolang.run.play.processes import ClientProcesses
 from isolang.run.play.scripts import ScriptPlayer
 from isolang.run.play.selftest import LISTS, require, selftest_of
 from isolang.run.play.state import Run, RunState
@@ -30,8 +29,6 @@ from isolang.run.settings import Settings
 from isolang.run.sql import SqlTarget
 from isolang.run.target import Accounting, Owning, Replicated, Target, TargetError
 from isolang.run.targets import is_foreign, target_named
-
-LONGEST_SILENCE: Final = 60.0  # seconds without a response after which a run ends
 
 
 class Runner:
@@ -129,6 +126,10 @@ class Runner:
             clients = Clients(self.settings, self.plan, self.target, self.mix, recorder)
             watcher = Watcher(path, self.claims, seconds=self.settings.timeout)
             self._watcher = watcher
+            loop = RunLoop(
+                self.settings, self.plan, self.target, clients=clients, recorder=recorder,
+                watcher=watcher, show=show,
+            )  # fmt: skip
             state = clients.state
             state.began = state.answered = time.monotonic()
             interrupted = False
@@ -136,7 +137,8 @@ class Runner:
             show(state)
             self._note_plans(recorder)
             try:
-                self._play(clients, recorder, watcher, show)
+                scripts = ScriptPlayer(self.settings, self.plan, self.target, self.mix, recorder)
+                loop.play(scripts)
             except KeyboardInterrupt:
                 interrupted = True
                 clients.end()
@@ -220,94 +222,6 @@ class Runner:
         if not state.committed or not isinstance(error, IsolangError):
             raise error
         state.problem = str(error)
-
-    def _play(
-        self,
-        clients: Clients,
-        recorder: Recorder,
-        watcher: Watcher,
-        show: Callable[[RunState], None],
-    ) -> None:
-        scripts = ScriptPlayer(self.settings, self.plan, self.target, self.mix, recorder)
-        try:
-            scripts.play(clients, show)
-        except IsolangError as error:
-            clients.fail(error)
-        if clients.fatal is not None or not self.plan.phases:
-            clients.state.ended = time.monotonic()
-            return
-        children, nemesis, script_thread = None, None, None
-        if self.settings.processes > 1:
-            children = ClientProcesses(clients, self.settings.processes)
-        else:
-            clients.start()
-            nemesis = self._nemesis(clients, recorder)
-            if scripts.postponed and nemesis is None:
-                script_thread = Thread(target=scripts.play_postponed, args=(clients,), daemon=True)
-                script_thread.start()
-        if self.settings.watched:
-            watcher.watch(clients.state.total)
-        try:
-            self._watch(clients, watcher, show, children, nemesis)
-        finally:
-            clients.state.ended = time.monotonic()
-            clients.stopped.set()
-            if nemesis is not None:
-                nemesis.end()
-                clients.state.faults = nemesis.done
-            if children is not None:
-                try:
-                    clients.state.add_up(children.end())
-                except TargetError as error:
-                    clients.fail(error)
-            clients.end()
-            if script_thread is not None:
-                script_thread.join(ENDING)
-
-    def _watch(
-        self,
-        clients: Clients,
-        watcher: Watcher,
-        show: Callable[[RunState], None],
-        children: ClientProcesses | None,
-        nemesis: Nemesis | None,
-    ) -> None:
-        settings, state = self.settings, clients.state
-        until = state.began + settings.length
-        most = settings.transactions
-        while (now := time.monotonic()) < until and not clients.stopped.wait(0.1):
-            state.look = watcher.last
-            clients.choose()
-            if children is not None:
-                try:
-                    state.add_up(children.listen())
-                except TargetError as error:
-                    clients.fail(error)
-            if isinstance(self.target, Owning) and self.target.ownership() == "lost":
-                return  # _require_own then raises the error
-            silent = state.hear(now, excused=nemesis is not None and nemesis.busy)
-            show(state)
-            if silent > LONGEST_SILENCE:
-                why = f" ({state.refusal})" if state.refused > state.answered else ""
-                clients.fail(TargetError(f"{self.target.name}: no answer for {silent:.0f} s{why}"))
-            if most is not None and state.total() >= most:
-                return
-            if watcher.refuted.is_set() and not settings.to_the_end:
-                return
-
-    def _nemesis(self, clients: Clients, recorder: Recorder) -> Nemesis | None:
-        if not self.settings.faults:
-            return None
-        keys = (*self.plan.registers(), *self.plan.lists())
-        return Nemesis(
-            self.settings.faults,
-            target=self.target,
-            recorder=recorder,
-            seed=self.settings.seed,
-            every=self.settings.fault_every,
-            restarted=lambda: clients.read_back(keys),
-            failed=clients.fail,
-        )
 
     # --- the file ---
 
