@@ -177,7 +177,7 @@ class Tail:
 
     @property
     def reached(self) -> Reached:
-        """How far the log was read."""
+        """The place up to which the log was read."""
         return self._lines.reached
 
     @property
