@@ -46,7 +46,7 @@ def play(clients, *, phases=(1,), refuted=False, scripts=lambda *_: None, **opti
     if refuted:
         watcher.refuted.set()
     loop = RunLoop(
-        Settings(target="memory", watched=False, **{"seconds": 30} | options),
+        Settings(target="memory", watched=False, **{"seconds": 3000} | options),
         SimpleNamespace(phases=phases), SimpleNamespace(name="memory"), clients=clients,
         recorder=None, watcher=watcher, show=shown.append,
     )  # fmt: skip
@@ -56,16 +56,13 @@ def play(clients, *, phases=(1,), refuted=False, scripts=lambda *_: None, **opti
 
 
 @pytest.mark.parametrize(
-    ("clients", "options", "shown"),
-    [
-        (IdleClients(committed=7), {"transactions": 7}, 1),
-        (IdleClients(), {"refuted": True}, 1),
-        (IdleClients(), {"seconds": 0.001}, 0),
-    ],
+    ("committed", "options", "shown"),
+    [(7, {"transactions": 7}, 1), (0, {"refuted": True}, 1), (0, {"seconds": 0.001}, 0)],
     ids=["enough transactions", "a violation", "the time is up"],
 )
-def test_it_ends(clients, options, shown):
+def test_it_ends(committed, options, shown):
     """After enough transactions, a violation, or the time."""
+    clients = IdleClients(committed=committed)
     assert play(clients, **options) == shown
     assert (clients.calls, clients.fatal, clients.stopped.is_set()) == (
         ["start", "end"],
