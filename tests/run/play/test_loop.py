@@ -57,7 +57,7 @@ def play(clients, *, phases=(1,), refuted=False, scripts=lambda *_: None, **opti
 
 @pytest.mark.parametrize(
     ("committed", "options", "shown"),
-    [(7, {"transactions": 7}, 1), (0, {"refuted": True}, 1), (0, {"seconds": 0.001}, 0)],
+    [(7, {"transactions": 7}, 1), (0, {"refuted": True}, 1), (0, {"seconds": 1e-9}, 0)],
     ids=["enough transactions", "a violation", "the time is up"],
 )
 def test_it_ends(committed, options, shown):
