@@ -53,6 +53,7 @@ _PREFIX: Final = re.compile(r"[A-Za-z0-9_.]*")
 
 
 def _require_upsert(target: SqlTarget, update: Update) -> None:
+    """Raise an error if statements shall write by upserts and the database has none."""
     if update == "upsert" and not target.dialect.upsert:
         msg = "no upsert (got 'upsert', expected update, row or insert)"
         raise TargetError(f"--update: {target.name} has {msg}")
@@ -123,11 +124,7 @@ class SqlTarget(Marked):
         update: Update = "update",
         cascading: bool = False,
     ) -> None:
-        """Choose the level, how statements find and write rows, and whether rows have children.
-
-        Raises:
-            TargetError: the database has no upsert.
-        """
+        """Choose the level, how statements find and write rows, and whether rows have children."""
         _require_upsert(self, update)
         self.level, self.access, self.update = level, access, update
         self.cascading = cascading and self.dialect.cascades
