@@ -57,12 +57,13 @@ def play(clients, *, phases=(1,), refuted=False, scripts=lambda *_: None, **opti
 
 @pytest.mark.parametrize(
     ("committed", "options", "shown"),
-    [(7, {"transactions": 7}, 1), (0, {"refuted": True}, 1), (0, {"seconds": 1e-9}, 0)],
+    [(7, {"transactions": 7}, 1), (0, {"refuted": True}, 1), (0, {"seconds": 1}, 0)],
     ids=["enough transactions", "a violation", "the time is up"],
 )
 def test_it_ends(committed, options, shown):
     """After enough transactions, a violation, or the time."""
     clients = IdleClients(committed=committed)
+    clients.state.began -= 2
     assert play(clients, **options) == shown
     assert (clients.calls, clients.fatal, clients.stopped.is_set()) == (
         ["start", "end"],
