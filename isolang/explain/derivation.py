@@ -90,6 +90,14 @@ class Reasoner:
         """
         return tidy(self._argue({}))
 
+    def propagated(self) -> Argument | None:
+        """Return the argument that unit propagation alone gives; ``None`` if it does not suffice.
+
+        It is not tidied: a read without a source is its end, and each candidate has a lemma.
+        """
+        found = self._propagate({})
+        return None if found.conflict is None else found.argument()
+
     def _argue(self, assumed: Mapping[Signed, float]) -> Argument:
         known = dict(assumed)
         lemmas: list[Derived | Refuted] = []

@@ -38,7 +38,9 @@ from isolang.explain.argument import (
 from isolang.explain.derivation import LARGEST, Reasoner, TooLongError, edges_in
 from isolang.explain.part import HistoryPart, Sources, operations_of, part_of
 from isolang.explain.premises import Premises
+from isolang.explain.queries import Queries
 from isolang.explain.transactions import show_transactions
+from isolang.explain.versions import RefutedVersion, Versions, versions_of
 from isolang.explain.violation import (
     ArgumentView,
     CaseView,
@@ -59,6 +61,9 @@ EFFORT = 150_000
 # How many edges an argument with several cycles may have. A longer argument would fill several
 # screens, and nobody would read it.
 READABLE = 48
+# If a read without a source has more candidates than this, those that are too old become one case,
+# and those that are too new another one.
+FEW = 4
 
 
 def explain(problem: Problem, steps: Sequence[Step]) -> Violation:
@@ -104,6 +109,11 @@ def _intrinsic(problem: Problem, step: AnomalyStep) -> Violation:
         argument=ArgumentView(
             lemmas=(),
             conclusion=PlainReason(text=anomaly.evidence(history) + ".", operations=matters),
+        ),
+        queries=Queries(part, words).of_anomaly(
+            anomaly,
+            part.ops.index(anomaly.op),
+            None if anomaly.other_op is None else part.ops.index(anomaly.other_op),
         ),
         of_transactions=len(txns),
     )
@@ -159,6 +169,7 @@ class _Explainer:
         self._premises = Premises(facts, self._words)
         self._steps = steps
         self._problem = problem
+        self._queries = Queries(part, self._words)
         self._reset_view()
 
     def _reset_view(self) -> None:
@@ -171,13 +182,7 @@ class _Explainer:
         self._edges = 0
 
     def violation(self) -> Violation:
-        try:
-            argument = self._argument()
-            view = self._view(argument, frozenset())
-            name = names.weakest(self._names(argument) or ["G2"])
-        except TooLongError:
-            self._reset_view()
-            view, name = self._unargued()
+        view, name = self._found()
         # A lemma may need session order or real time even if the last cycle has no such edge.
         name = names.strip_suffix(name) + names.suffix(self._relations)
         checks = [step.check for step in self._steps if isinstance(step, CycleStep)]
@@ -190,14 +195,26 @@ class _Explainer:
             check=_first_check(view) or (checks[-1] if checks else ""),
             transactions=show_transactions(self._part, self._words, shown, self._matters),
             argument=view,
+            queries=self._queries.of(view),
             of_transactions=self._part.history.columns.transactions(),
         )
+
+    def _found(self) -> tuple[ArgumentView, str]:
+        """Return the view of the argument, and the name of the anomaly."""
+        try:
+            if edges_in(self._steps) > LARGEST:
+                raise TooLongError
+            if (versions := versions_of(self._premises, self._steps, FEW)) is not None:
+                return self._one_of_many(versions), names.weakest(self._names(versions.argument))
+            argument = self._argument()
+            return self._view(argument, frozenset()), names.weakest(self._names(argument) or ["G2"])
+        except TooLongError:
+            self._reset_view()
+            return self._unargued()
 
     # --- the argument ---
 
     def _argument(self) -> Argument:
-        if edges_in(self._steps) > LARGEST:
-            raise TooLongError
         # If a read has very many candidates, an argument would have to rule out each of them.
         choices = [step.op for step in self._steps if isinstance(step, ChoiceStep)]
         if any(len(self._facts.candidates(op)) > READABLE for op in choices):
@@ -230,6 +247,62 @@ class _Explainer:
         return names.name_of_cycle(
             step.edges, lambda t, key: key in self._facts.last[t], self._facts
         )
+
+    # --- a read of one of many versions ---
+
+    def _one_of_many(self, versions: Versions) -> ArgumentView:
+        """Return a view with a case for all versions that are too old, and one for those too new.
+
+        Each case shows the cycle of one version. The name of a case says what the cycles of its
+        other versions have in common.
+        """
+        words, op = self._words, versions.op
+        reader, key = words.txn(self._facts.txn_of[op]), words.key(self._facts.key[op])
+        missed = words.is_missed(op)
+        weakest = names.weakest(self._names(versions.argument))
+        cases = []
+        groups = versions.groups()
+        for group in groups:
+            one = min(group.refuted, key=lambda x: self._rank(x, versions, weakest, missed))
+            chosen = signed(True, Source(op, one.txn))
+            inner = Argument(versions.needed(one), Contradiction(one.clause))
+            view = self._view(inner, frozenset({chosen}))
+            txns, ops = self._mention_literal(chosen[1])
+            text = group.text(reader, key, one, words)
+            cases.append(
+                CaseView(assumption=text, transactions=txns, operations=ops, argument=view)
+            )
+            if missed and group.kind == "old" and self._matches(one, op):
+                why = " or ".join(f"too {other.kind}" for other in groups)
+                self._queries.missing(op, one.overwritten_by, why)
+        count = counted(len(versions.refuted), "version")
+        text = f"{reader} read {words.seen(op)}, from one of {count}, and none is possible"
+        if missed:
+            text = f"{words.not_found(op)}. Then it saw one of the {count} of {key} that do not "
+            text += "match, but none of them is possible"
+        return ArgumentView(lemmas=(), conclusion=SplitView(text=text, cases=tuple(cases)))
+
+    def _rank(
+        self, one: RefutedVersion, versions: Versions, weakest: str, missed: bool
+    ) -> tuple[object, ...]:
+        """Return how well the cycle of one version serves as the example of its group."""
+        step = one.step
+        return (
+            not (missed and self._matches(one, versions.op)),
+            self._name(step) != weakest,
+            sum(not is_obvious(lemma) for lemma in versions.needed(one)),
+            len(step.edges),
+            one.txn,
+        )
+
+    def _matches(self, one: RefutedVersion, op: int) -> bool:
+        """Return whether the version that came after a candidate is one that a set-read excludes."""
+        write = self._words.write_of(one.overwritten_by, self._facts.key[op])
+        if one.overwritten_by < 0 or write is None:
+            return False
+        columns = self._part.history.columns
+        excluded = self._part.history.list_values(int(columns.op_value[op]))
+        return int(columns.op_value[write]) in excluded
 
     # --- views ---
 

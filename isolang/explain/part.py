@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -236,7 +236,12 @@ class Sources:
         return -1
 
     def keeps_candidates(
-        self, part: HistoryPart, reads: Iterable[int] | None = None, problem: Problem | None = None
+        self,
+        part: HistoryPart,
+        reads: Iterable[int] | None = None,
+        problem: Problem | None = None,
+        *,
+        impossible: Mapping[int, Set[int]] = {},
     ) -> bool:
         """Return whether reads of a part keep all candidates that they have in the whole history.
 
@@ -247,11 +252,22 @@ class Sources:
             part: a part of this history.
             reads: the reads to examine, by their numbers in the part; ``None`` for all reads.
             problem: the problem of the part; ``None`` if it has not been built yet.
+            impossible: for reads, by their numbers in the whole history, the candidates that a
+                refutation excludes, each by a cycle of its own. The part may lack these, because
+                its own refutation and these cycles together refute the whole history.
         """
         inner = Sources(problem or build_problem(part.history))
         if reads is None:
             reads = inner._native.read_op.tolist()
-        return all(len(inner.candidates(r)) == len(self.candidates(part.ops[r])) for r in reads)
+        for read in reads:
+            known, op = inner.candidates(read), part.ops[read]
+            lost = len(self.candidates(op)) - len(known)
+            if lost and op in impossible:
+                left = set(self.candidates(op)).difference(part.txns[txn] for txn in known)
+                lost = len(left - impossible[op])
+            if lost:
+                return False
+        return True
 
     def reads_from(self, reader: int, writer: int) -> tuple[int, int]:
         """Return a read of ``reader`` whose only candidate is ``writer``, and its key.

@@ -23,8 +23,14 @@ class Premises:
         self._words = words
         self._longest: dict[int, int] = {}
 
-    def clauses(self, steps: Sequence[Step]) -> list[Clause]:
-        """Return the clauses of steps, and the clauses that hold because of their literals."""
+    def clauses(self, steps: Sequence[Step], *, one_source: bool = True) -> list[Clause]:
+        """Return the clauses of steps, and the clauses that hold because of their literals.
+
+        Args:
+            steps: the steps of a refutation.
+            one_source: whether to add that a read has one source, which takes a clause for each
+                pair of its candidates.
+        """
         facts = self._facts
         clauses: list[Clause] = []
         for step in steps:
@@ -33,7 +39,7 @@ class Premises:
             )
             if clause is not None:
                 clauses.append(clause)
-        return clauses + self._implied(clauses)
+        return clauses + self._implied(clauses, one_source)
 
     def fact(self, literal: Literal) -> bool | None:
         """Return the value of a literal if the history alone decides it; otherwise ``None``."""
@@ -73,7 +79,7 @@ class Premises:
             return None
         return facts.last[before][key], facts.last[edge.b][key]
 
-    def _implied(self, clauses: Sequence[Clause]) -> list[Clause]:
+    def _implied(self, clauses: Sequence[Clause], one_source: bool) -> list[Clause]:
         """Return the clauses that hold because of the meaning of the literals in ``clauses``."""
         facts, words = self._facts, self._words
         literals = {literal for clause in clauses for _, literal in clause.literals}
@@ -93,7 +99,7 @@ class Premises:
                         ins = (signed(True, In(first)), signed(False, In(second)))
                         note = f"{words.txn(first)} comes last unless it took effect"
                         found.append(Clause((last, *ins), None, 0.5, note))
-        for sources in by_read.values():
+        for sources in by_read.values() if one_source else ():
             for i, one in enumerate(sources):
                 for other in sources[i + 1 :]:
                     both = (signed(False, one), signed(False, other))

@@ -64,6 +64,15 @@ def _without_transactions(part: HistoryPart, first: int, last: int) -> HistoryPa
 
 
 def _without_operations(part: HistoryPart, first: int, last: int) -> HistoryPart:
-    """Remove a range of operations, and each transaction that thereby loses its last operation."""
+    """Remove a range of operations, and each transaction that thereby loses its last operation.
+
+    A predicate read is removed as a whole, because a part of it would say something else.
+    """
+    columns = part.history.columns
+    for start, end in zip(
+        columns.statement_start.tolist(), columns.statement_end.tolist(), strict=True
+    ):
+        if start < last and first < end:
+            first, last = min(first, start), max(last, end)
     kept = [*range(first), *range(last, len(part.ops))]
     return part.narrowed(kept, part.without_operations())

@@ -80,6 +80,66 @@ class TransactionView(Struct, frozen=True, kw_only=True):
     level: str = ""
 
 
+class RowRemark(Struct, frozen=True, kw_only=True):
+    """What an argument says about one row of a query's answer, or about a row that it lacks.
+
+    Attributes:
+        kind: ``missing`` or ``old`` or ``too many`` if the answer is wrong there, ``wrong`` if no
+            order of the transactions could make it right; ``in it`` or ``not in it`` if the row
+            only shows which transaction comes first.
+        row: the row as the answer has it; the key alone if the answer lacks the row.
+        text: which transactions wrote the row, and how they are ordered with the reader.
+        operation: the number of the read of the row, or of the set-read that says that it lacks.
+    """
+
+    kind: str
+    row: str
+    text: str
+    operation: int
+
+
+class QueryView(Struct, frozen=True, kw_only=True):
+    """One predicate read that an argument is about.
+
+    Attributes:
+        transaction: the number of the transaction that sent it.
+        name: the name of that transaction.
+        where: its place in the input.
+        predicate: the predicate in words, such as ``value between 3 and 9``; empty if the predicate
+            is true of all rows, or if the recorder evaluated it.
+        sent: the statement as it was sent; empty if unknown.
+        answer: the rows that it returned: those with a remark, and some of the others.
+        omitted: how many further rows it returned.
+        remarks: what the argument says about rows.
+        operations: the numbers of the reads of ``answer``.
+        statement: its number among the predicate reads of the whole history.
+    """
+
+    transaction: int
+    name: str
+    where: str
+    predicate: str
+    sent: str
+    answer: tuple[str, ...]
+    omitted: int
+    remarks: tuple[RowRemark, ...]
+    operations: tuple[int, ...] = ()
+    statement: int = -1
+
+    def asked(self) -> str:
+        """Return a phrase such as ``T5 asked for the rows with value between 3 and 9``."""
+        rows = f"the rows with {self.predicate}" if self.predicate else "rows"
+        return f"{self.name} asked for {rows}"
+
+    def answered(self) -> str:
+        """Return the answer as a phrase, such as ``2 rows: x = 3, y = 7``, or ``no row``."""
+        count = len(self.answer) + self.omitted
+        if not count:
+            return "no row"
+        more = [f"and {self.omitted} more"] if self.omitted else []
+        return f"{count} row{'' if count == 1 else 's'}: {', '.join([*self.answer, *more])}"
+
+
 class EdgeView(Struct, frozen=True, kw_only=True):
     """One edge of a cycle.
 
@@ -203,6 +263,7 @@ class Violation(Struct, frozen=True, kw_only=True):
             ``valid``, ``invalid`` or ``unknown``.
         of_transactions: how many transactions the part of the history has, including those that
             only serve as sources.
+        queries: the predicate reads that the argument is about.
         failed_comparisons: failed comparisons on which it depends: they are taken to have run, and
             to have seen another value (``--failed-cas``).
     """
@@ -215,6 +276,7 @@ class Violation(Struct, frozen=True, kw_only=True):
     relaxed: Mapping[str, str] = field(default_factory=dict)
     of_transactions: int = 0
     failed_comparisons: tuple[str, ...] = ()
+    queries: tuple[QueryView, ...] = ()
 
     def about(self) -> str:
         """Return the meaning of the anomaly, preceded by the failed comparisons that it needs."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from isolang.certify.facts import Facts
 from isolang.certify.steps import Before, Edge, In, Literal, Source
+from isolang.history.asked import asked
 from isolang.history.columns import APPEND, READ_LIST, READ_NONE_OF, SET_READS
 from isolang.history.remarks import NOT_FOUND
 from isolang.language.vocabulary import ROWS, ends_of, relation_of
@@ -49,7 +50,12 @@ class Phrases:
         return text[: _LONGEST - 1] + "…"
 
     def operation(self, op: int) -> str:
-        """Return an operation in the short form of lists of operations, such as ``r(x, 5)``."""
+        """Return an operation in the short form of lists of operations, such as ``r(x, 5)``.
+
+        A set-read of a row that a predicate read did not return is ``x not found``.
+        """
+        if self.is_missed(op):
+            return f"{self.key(self.facts.key[op])} not found"
         return self.history.describe_op(op)
 
     def places(self, ops: Iterable[int]) -> tuple[str, ...]:
@@ -84,16 +90,14 @@ class Phrases:
         return kind == READ_NONE_OF and self.history.statement_of(op) >= 0
 
     def not_found(self, op: int) -> str:
-        """Return a clause such as ``T5 did not find k7 under [:= :c 3]``."""
+        """Return a clause such as ``T5 did not find k7 with c = 3``."""
         columns = self.history.columns
         number = int(columns.statement_predicate[self.history.statement_of(op)])
         under = ""
         if row := self.history.remark(op).row:
             under = f" by {row.removeprefix(NOT_FOUND)}"
-        elif number >= 0:
-            text = columns.predicates[number]
-            text = text[text.index(":where ") + 7 : -1]
-            under = f" under {text if len(text) <= _LONGEST else text[: _LONGEST - 1] + '…'}"
+        elif number >= 0 and (words := asked(columns.predicates[number])):
+            under = f" with {words if len(words) <= _LONGEST else words[: _LONGEST - 1] + '…'}"
         reader = self.txn(self.facts.txn_of[op])
         return f"{reader} did not find {self.key(self.facts.key[op])}{under}"
 

@@ -122,8 +122,12 @@ def _violation(violation: Violation, report: Report) -> Iterator[Grid]:
     spec = report.spec
     yield Grid(rows=[("",)])
     yield from _transactions(violation, report)
-    yield Grid(rows=[("",)])
-    yield from _argument(violation.argument, 2)
+    yield from _queries(violation, report, 2)
+    argument = violation.argument
+    if not (violation.queries and isinstance(argument.conclusion, PlainReason)):
+        # That a query is wrong by itself is said where it is described.
+        yield Grid(rows=[("",)])
+        yield from _argument(argument, 2)
     if violation.relaxed:
         yield Grid(rows=[("",)])
         for how, outcome in violation.relaxed.items():
@@ -166,6 +170,20 @@ def _transactions(violation: Violation, report: Report, indent: int = 2) -> Iter
     if others:
         places = (f"{txn.name} ({_place(txn.where, report)})" for txn in others)
         yield _indented(f"and {_count(len(others), 'other')}: {', '.join(places)}", indent, hang=4)
+
+
+def _queries(violation: Violation, report: Report, indent: int) -> Iterator[Grid]:
+    """Yield, for each predicate read of an argument, what it asked and what it answered."""
+    for query in violation.queries:
+        yield Grid(rows=[("",)])
+        yield _indented(f"{query.asked()} ({_place(query.where, report)}):", indent)
+        grid = Grid(indent=indent + 2)
+        if query.sent:
+            grid.add(Styled("sent", "dim"), query.sent)
+        grid.add(Styled("answer", "dim"), query.answered())
+        for remark in query.remarks:
+            grid.add(Styled(remark.kind, "bold"), f"{remark.row}: {remark.text}")
+        yield grid
 
 
 def _named(node: ArgumentView | CycleView | SplitView | PlainReason) -> set[str]:
@@ -313,6 +331,7 @@ def _each_finding(found: Sequence[Finding], report: Report) -> Iterator[Grid]:
         yield Grid(rows=[("",)])
         yield _indented(f"{one.anomaly}: {counted}; {one.level} forbids it{proved}", 2, hang=4)
         yield from _transactions(one.violation, report, 6)
+        yield from _queries(one.violation, report, 6)
         yield from _argument(one.violation.argument, 6)
 
 

@@ -6,10 +6,23 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from isolang.certify.proofs import Exhaustion
+from isolang.certify.steps import AnomalyStep
 from isolang.errors import IsolangError
-from isolang.explain.part import HistoryPart, Sources, operations_of, part_of, whole_part
+from isolang.explain.part import (
+    HistoryPart,
+    Sources,
+    keys_of,
+    operations_of,
+    part_of,
+    reads_of,
+    whole_part,
+)
 from isolang.explain.shrink import shrink
+from isolang.explain.versions import impossible_versions
+from isolang.history.columns import APPEND, READ_NONE_OF, WRITE
 from isolang.limits import Deadline, Work
 from isolang.options import Options
 from isolang.pipeline.decision import decide
@@ -25,6 +38,8 @@ if TYPE_CHECKING:
 _PARTS, _OPERATIONS = 2_000, 2_000_000
 # The limit of work for judging or explaining one part.
 _WORK = 10_000_000
+# A restriction to some rows may have this many operations.
+_RESTRICTED = 100_000
 
 
 def minimise(
@@ -43,10 +58,23 @@ def minimise(
 
     Returns:
         A part from which no transaction and no operation can be removed without losing the
-        violation or a possible source of a read. If the search reached a limit, the part may be
-        larger. Names and places of transactions are those of the whole history.
+        violation or a possible source of a read. A predicate read counts as one operation, and is
+        about the keys that the part has; sources of a read that has too many of them are removed
+        too, if the refutation excludes each of them by a cycle of its own. If the search reached a
+        limit, the part may be larger. Names and places of transactions are those of the whole history.
     """
-    return _Minimiser(verdict, route, seconds, seed).found()
+    if not len(verdict.history.columns.statement_start):
+        return _Minimiser(verdict, route, seconds, seed).found()
+    whole = _Minimiser(verdict, route, seconds, seed)
+    part = whole.of_what_is_shown()
+    if part is not None and (stated := _stated(part, route, seed)) is not None:
+        return stated
+    restricted = _restricted(verdict, route, seed)
+    if restricted is not None:
+        part = _Minimiser(restricted, route, seconds, seed).found()
+        if (stated := _stated(part, route, seed)) is not None:
+            return stated
+    return whole.found()
 
 
 def anomaly_of(part: History, route: Route, *, seed: int = 0) -> str:
@@ -64,6 +92,83 @@ def anomaly_of(part: History, route: Route, *, seed: int = 0) -> str:
     return found.violation.anomaly if isinstance(found, Invalid) else ""
 
 
+def _restricted(verdict: Invalid, route: Route, seed: int) -> Invalid | None:
+    """Return the verdict on the history that has only the rows that a refutation is about.
+
+    The history is restricted to some keys, and to the reads of some transactions. Of a predicate
+    read remains what it says about these keys, which is a predicate read of the smaller history.
+
+    SOUND BECAUSE a violation of the restriction is one of the whole history: let a model of the
+    whole history be given. Its sources and version orders of the remaining reads and keys are a
+    model of the restriction, as the restriction has all writes of these keys and thus all
+    candidates; each of its edges is an edge of the whole history, so a cycle of them would be
+    there too. That the restriction is invalid is not assumed: it is judged again.
+
+    Returns:
+        ``None`` if the restriction is too large, cannot be judged, or is not invalid.
+    """
+    history, proof = verdict.history, verdict.refutation
+    if isinstance(proof, Exhaustion):
+        return None
+    import numpy as np
+
+    sources = Sources(build_problem(history))
+    columns = history.columns
+    steps = list(proof.steps)
+    reads = reads_of(steps) | {step.op for step in steps if isinstance(step, AnomalyStep)}
+    keys = keys_of(steps) | {int(columns.op_key[op]) for op in reads}
+    readers = np.zeros(columns.transactions(), np.bool_)
+    readers[sorted(sources.closed(steps))] = True
+    of_txn = np.repeat(readers, np.diff(columns.op_start))
+    writes = np.isin(columns.op_kind, (APPEND, WRITE))
+    ops = np.flatnonzero(np.isin(columns.op_key, sorted(keys)) & (writes | of_txn))
+    if len(ops) > _RESTRICTED:
+        return None
+    part = part_of(history, ops.tolist()).history
+    return _judged(_of_its_keys(part), route, seed)
+
+
+def _of_its_keys(part: History) -> History:
+    """Return a part in which each part of a predicate read is one about the keys of the part."""
+    return replace(part, columns=part.columns.of_its_keys(), set_reads=(), _lazy={})
+
+
+def _stated(part: History, route: Route, seed: int) -> History | None:
+    """Return a part with whole predicate reads, as a file states them.
+
+    A file does not state the set-reads of a predicate read, since they follow from its predicate
+    and the rows of the file. Those that follow must be among those of the part, for only of these
+    is it known that the part has all their candidates.
+
+    Returns:
+        ``None`` if this is not so, or if what the file states is not invalid.
+    """
+    stated = _of_its_keys(part)
+    if not _set_reads(stated) <= _set_reads(part):
+        return None
+    return stated if _judged(stated, route, seed) is not None else None
+
+
+def _set_reads(history: History) -> set[tuple[int, int, str]]:
+    """Return the set-reads of missed rows: the transaction, the position of the read, the key."""
+    columns = history.columns
+    return {
+        (history.transaction_of(op), int(columns.op_position[op]), history.key(key))
+        for op, key in enumerate(columns.op_key.tolist())
+        if columns.op_kind[op] == READ_NONE_OF and history.of_predicate(op)
+    }
+
+
+def _judged(history: History, route: Route, seed: int) -> Invalid | None:
+    """Return the verdict on a history; ``None`` if it is not invalid within a limit of work."""
+    options = Options(certify=True, seed=seed, threads=1)
+    try:
+        found = decide(history, route, Deadline(), options, work=Work(_WORK))
+    except IsolangError:
+        return None
+    return found if isinstance(found, Invalid) and found.certified else None
+
+
 class _Minimiser:
     def __init__(self, verdict: Invalid, route: Route, seconds: float | None, seed: int) -> None:
         self._verdict = verdict
@@ -74,10 +179,42 @@ class _Minimiser:
         self._sources = Sources(problem)
         self._wrong = {(one.kind, one.op) for one in problem.anomalies()}
         self._parts, self._operations = _PARTS, _OPERATIONS
+        proof = verdict.refutation
+        self._impossible = (
+            {} if isinstance(proof, Exhaustion) else impossible_versions(problem, proof.steps)
+        )
 
     def found(self) -> History:
+        """Return the smallest part that is found."""
         beginnings = (part for part in self._beginnings() if self._violates(part))
-        part = next(beginnings, None) or whole_part(self._verdict.history)
+        return self._smallest(next(beginnings, None) or whole_part(self._verdict.history))
+
+    def of_what_is_shown(self) -> History | None:
+        """Return the smallest part of what the explanation shows.
+
+        The part has the keys of the operations that are shown, with their predicate reads and all
+        possible sources.
+
+        Return ``None`` if this does not violate the level by itself.
+        """
+        history, shown = self._verdict.history, self._verdict.violation.transactions
+        columns, t0 = history.columns, self._verdict.history.t0
+        ops = {op.number for txn in shown for op in txn.operations}
+        keys = {int(columns.op_key[op]) for op in ops}
+        for s in {history.statement_of(op) for op in ops} - {-1}:
+            of_statement = range(int(columns.statement_start[s]), int(columns.statement_end[s]))
+            ops.update(op for op in of_statement if int(columns.op_key[op]) in keys)
+        txns = {txn.number for txn in shown}
+        for op in ops:
+            possible = set(self._sources.candidates(op)) - self._impossible.get(op, set())
+            txns |= possible - {t0}
+        for op in operations_of(history, txns):
+            if int(columns.op_kind[op]) in (APPEND, WRITE) and int(columns.op_key[op]) in keys:
+                ops.add(op)
+        part = part_of(history, ops, txns)
+        return self._smallest(part) if self._violates(part) else None
+
+    def _smallest(self, part: HistoryPart) -> History:
         part = shrink(part, self._violates, by_transaction=True, enough=self._enough)
         return shrink(part, self._violates, by_transaction=False, enough=self._enough).history
 
@@ -90,7 +227,8 @@ class _Minimiser:
         if isinstance(proof, Exhaustion):
             txns = set(proof.transactions)
         else:
-            yield self._sources.relevant_part(proof.steps)
+            if not len(history.columns.statement_start):  # it would have parts of predicate reads
+                yield self._sources.relevant_part(proof.steps)
             txns = self._sources.closed(proof.steps)
         yield part_of(history, operations_of(history, txns), txns)
         txns = self._with_writers(txns)
@@ -113,7 +251,8 @@ class _Minimiser:
     def _violates(self, part: HistoryPart) -> bool:
         self._parts -= 1
         self._operations -= len(part.ops)
-        if not self._sources.keeps_candidates(part) or self._makes_wrong(part):
+        kept = self._sources.keeps_candidates(part, impossible=self._impossible)
+        if not kept or self._makes_wrong(part):
             return False
         remaining = None if self._end is None else max(0.1, self._end - time.perf_counter())
         deadline, work = Deadline(remaining), Work(_WORK)

@@ -94,6 +94,9 @@ class Anomaly(Struct, frozen=True, kw_only=True):
         if self.kind is AnomalyKind.CONTRADICTING_VERSIONS:
             return f"{_stated(history, self.op)} ({place}), {_contradicting(self, history)}"
         reason = _REASONS[self.kind](self, history)
+        if int(history.columns.op_kind[self.op]) == READ_NONE_OF and history.of_predicate(self.op):
+            key = history.key(int(history.columns.op_key[self.op]))
+            return f"{reader} did not find {key} ({place}), {reason}"
         return f"{reader} read {_key_and_value(history, self.op)} ({place}), {reason}"
 
     def operations(self, history: History) -> tuple[int, ...]:

@@ -144,6 +144,7 @@ def markdown(verdict: Verdict, *, command: str = "") -> str:
         command: the command that repeats the check, which is added to the report; empty for none.
     """
     from isolang.report.contents import contents
+    from isolang.verdict import Invalid
 
     page = contents(verdict)
     lines = [f"**{page.outcome.upper()}** {_code(page.history)} {_prose(page.spec.name)}"]
@@ -158,6 +159,11 @@ def markdown(verdict: Verdict, *, command: str = "") -> str:
             operations = _cell(" ".join(map(_called, txn["operations"])))
             more = f" (+{txn['omitted']} more)" if txn["omitted"] else ""
             lines.append(f"| {_prose(txn['name'])} | {_prose(txn['where'])} | {operations}{more} |")
+        for query in verdict.violation.queries if isinstance(verdict, Invalid) else ():
+            lines += ["", f"{_prose(query.asked())} ({_prose(query.where)}):", ""]
+            lines += [f"* sent {_code(query.sent)}"] if query.sent else []
+            lines.append(f"* answer: {_prose(query.answered())}")
+            lines += [f"* {r.kind}: {_prose(f'{r.row}: {r.text}')}" for r in query.remarks]
         lines += ["", "```mermaid", mermaid(verdict).rstrip(), "```"]
         lines += ["", *_argument(page.violation["argument"], 0)]
     if page.part:

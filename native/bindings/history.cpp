@@ -396,6 +396,15 @@ void register_history(nb::module_& m) {
       return copy;
     });
   }, "With all set-reads of predicate reads as operations.");
+  c.def("of_its_keys", [told](const History& h) {
+    return told([&] {
+      History copy(h);
+      for (std::uint8_t& known : copy.statement_known)
+        if (known == kPart) known = 1;
+      lower_predicates(copy);
+      return copy;
+    });
+  }, "With each part of a predicate read as a predicate read about the keys of this history.");
   c.def("with_set_reads", [told](const History& h, PredicateRows missed) {
     return told([&] {
       std::vector<Missed> all;

@@ -47,7 +47,7 @@ def test_predicate_write_skew():
     found = check("ser", *SKEW)
     assert found.outcome == "invalid"
     text = str([e.text for e in found.violation.argument.conclusion.edges])
-    assert "did not find y under [:> :value 0]: it read y before T2 wrote y = 1" in text
+    assert "did not find y with value > 0: it read y before T2 wrote y = 1" in text
     assert check("si", *SKEW).outcome == "valid"
 
 

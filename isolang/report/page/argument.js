@@ -17,7 +17,9 @@ function argumentPane(pane) {
   const v = D.violation;
   const list = el("ul", { class: "txns", "aria-label": "Transactions of the argument" });
   for (const txn of v.transactions) list.append(transactionItem(txn));
-  pane.append(list, argumentNode(v.argument));
+  const alone = v.queries.length > 0 && v.argument.conclusion.kind === "sentence";
+  pane.append(list, ...v.queries.map(queryBox));
+  if (!alone) pane.append(argumentNode(v.argument)); // that a query is wrong by itself stands there
   for (const [how, outcome] of Object.entries(v.relaxed)) pane.append(el("p", { class: "note" }, relaxed(how, outcome)));
   pane.append(...adviceBox(), partBox(), axiomBox(), proofBox(), downloads());
   S.listeners.push(() => markArgument(pane));
@@ -85,6 +87,25 @@ function transactionItem(shown) {
   const age = shown.age ? el("div", { class: "note" }, `${shown.name} was ${shown.age}.`) : null;
   const sent = shown.sent && shown.sent.length ? el("details", {}, el("summary", { class: "note" }, "what was sent"), el("pre", {}, shown.sent.join("\n"))) : null;
   return el("li", {}, name, status ? el("b", {}, status) : null, el("span", { class: "note" }, ` ${where}`), ops, age, sent);
+}
+
+/** A predicate read: what it asked, what it answered, and what is said of its rows. @param {Query} query */
+function queryBox(query) {
+  const rows = [];
+  if (query.sent) rows.push(el("dt", {}, "sent"), el("dd", {}, el("code", {}, query.sent)));
+  const answer = query.answer.length || query.omitted
+    ? `${query.answer.length + query.omitted} row${query.answer.length + query.omitted === 1 ? "" : "s"}: ${[...query.answer, ...(query.omitted ? [`and ${query.omitted} more`] : [])].join(", ")}`
+    : "no row";
+  rows.push(el("dt", {}, "answer"), el("dd", {}, answer));
+  for (const one of query.remarks) {
+    const wrong = one.kind !== "in it" && one.kind !== "not in it";
+    rows.push(el("dt", { class: wrong ? "wrong" : "" }, one.kind), el("dd", {}, el("b", {}, one.row), `: ${one.text}`));
+  }
+  const txn = M.place(query.transaction);
+  const name = txn < 0 ? el("b", {}, query.name) : txnButton(txn, query.name);
+  const what = query.predicate ? ` asked for the rows with ${query.predicate}` : " asked for rows";
+  return el("section", { class: "query", "aria-label": `A query of ${query.name}` },
+    el("p", {}, name, what, el("span", { class: "note" }, ` ${place(query.where)}`)), el("dl", {}, ...rows));
 }
 
 /** A place without the name of the only file. @param {string} where */

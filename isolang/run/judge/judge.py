@@ -17,6 +17,7 @@ from isolang.run.play.state import Run
 from isolang.run.target import Target
 
 if TYPE_CHECKING:
+    from isolang.explain.violation import QueryView
     from isolang.history.history import History
     from isolang.run.play.live import LiveVerdict
     from isolang.verdict import Invalid, Valid, Verdict
@@ -105,6 +106,7 @@ def judge(
         certificate, unsaved = _save_certificate(verdict, recorded.path.parent)
     if isinstance(verdict, Invalid):
         statements = _statements(verdict, history, recorded, target)
+        verdict = _with_sent(verdict, history, target)
         first = 1 + min((t.number for t in verdict.violation.transactions), default=-1)
     judged = Judged(
         recorded=recorded,
@@ -260,6 +262,23 @@ def _statements(
             shown[_SHOWN - 1 :] = [f"-- and {len(shown) - _SHOWN + 1} more"]
         found[view.name] = (f"-- {recorded.mix.how_set(one.level)}", *shown)
     return found
+
+
+def _with_sent(verdict: Invalid, history: History, target: Target) -> Invalid:
+    """Return the verdict, in which the queries of the counterexample are as they were sent."""
+    predicates, of = history.columns.predicates, history.columns.statement_predicate
+
+    def sent(query: QueryView) -> QueryView:
+        number = -1 if query.statement < 0 else int(of[query.statement])
+        if query.sent or number < 0:
+            return query
+        with suppress(Exception):  # the verdict does not depend on the statement
+            return replace(query, sent=target.statement("scan", predicates[number], None))
+        return query
+
+    violation = verdict.violation
+    queries = tuple(map(sent, violation.queries))
+    return replace(verdict, violation=replace(violation, queries=queries))
 
 
 def _result(value: object) -> str:

@@ -1,0 +1,210 @@
+"""Groups the candidates of a read that has none left: versions too old, and versions too new."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from isolang.certify.facts import Facts
+from isolang.certify.steps import ChoiceStep, CycleStep, Source, Step
+from isolang.explain.argument import (
+    Argument,
+    Clause,
+    Contradiction,
+    Derived,
+    Signed,
+    negate,
+)
+from isolang.explain.derivation import LARGEST, Reasoner, edges_in
+from isolang.explain.part import Sources, operations_of, part_of
+from isolang.explain.premises import Premises
+from isolang.explain.words import Phrases
+from isolang.problem import Problem
+
+Kind: TypeAlias = Literal["old", "new"]
+
+_BEYOND: Final = {
+    "rt": "{reader} had ended before the transactions that wrote them began",
+    "so": "the transactions that wrote them come later in {reader}'s session",
+}
+"""Why versions are too new, if one such edge leads from the reader to the writer of each."""
+
+
+class RefutedVersion(Struct, frozen=True, kw_only=True):
+    """A candidate of a read, with the cycle that there would be if the read had seen it.
+
+    Attributes:
+        txn: the transaction that wrote the version, or T0.
+        clause: the clause of the cycle.
+        kind: ``old`` if the read missed a later version by seeing this one; ``new`` if the reader
+            comes before the writer.
+        overwritten_by: of an old version, the writer of the later one; else -1.
+        path: the relations of the other edges of the cycle.
+    """
+
+    txn: int
+    clause: Clause
+    kind: Kind
+    overwritten_by: int = -1
+    path: tuple[str, ...] = ()
+
+    @property
+    def step(self) -> CycleStep:
+        """The cycle."""
+        assert isinstance(self.clause.step, CycleStep)
+        return self.clause.step
+
+
+class VersionGroup(Struct, frozen=True, kw_only=True):
+    """Candidates that are refuted in the same way.
+
+    Attributes:
+        kind: the way.
+        refuted: the candidates.
+    """
+
+    kind: Kind
+    refuted: tuple[RefutedVersion, ...]
+
+    def text(self, reader: str, key: str, one: RefutedVersion, words: Phrases) -> str:
+        """Return the assumption that one of these was seen, which says why each is impossible.
+
+        Args:
+            reader: the name of the reader.
+            key: the name of the key.
+            one: the version whose cycle is shown.
+            words: makes phrases about the part.
+        """
+        count, example = len(self.refuted), words.txn(one.txn)
+        left = "it was at first" if one.txn == words.facts.n else f"{example} left it"
+        replaced = words.txn(one.overwritten_by) if one.overwritten_by >= 0 else ""
+        if count == 1:
+            why = {
+                "old": f"which is too old: {reader} comes after {replaced}, which replaced it",
+                "new": f"which is too new: {reader} comes before {example}",
+            }[self.kind]
+            return f"{reader} saw {key} as {left}, {why}"
+        why = {
+            "old": f"that are too old: {reader} comes after transactions that replaced them",
+            "new": f"that are too new: {reader} comes before the transactions that wrote them",
+        }[self.kind]
+        (path, *others) = {one.path for one in self.refuted}
+        if self.kind == "new" and not others and len(path) == 1 and path[0] in _BEYOND:
+            why = f"that are too new: {_BEYOND[path[0]].format(reader=reader)}"
+        return f"{reader} saw one of {count} versions of {key} {why} (shown for that of {example})"
+
+
+class Versions(Struct, frozen=True, kw_only=True):
+    """A read all of whose candidates are refuted.
+
+    Attributes:
+        op: the read.
+        argument: the argument, which ends in the read without a source.
+        refuted: its candidates.
+        lemmas: the lemmas of the argument by their literals.
+    """
+
+    op: int
+    argument: Argument
+    refuted: tuple[RefutedVersion, ...]
+    lemmas: Mapping[Signed, Derived]
+
+    def groups(self) -> list[VersionGroup]:
+        """Return the groups: versions that are too old come first."""
+        kinds: tuple[Kind, ...] = ("old", "new")
+        found = (
+            VersionGroup(kind=kind, refuted=tuple(x for x in self.refuted if x.kind == kind))
+            for kind in kinds
+        )
+        return [group for group in found if group.refuted]
+
+    def needed(self, one: RefutedVersion) -> tuple[Derived, ...]:
+        """Return the lemmas that the cycle of a candidate rests on, each after its premises."""
+        seen: dict[Signed, Derived] = {}
+        chosen = Source(self.op, one.txn)
+        stack = [(negate(x), False) for x in one.clause.literals if x[1] != chosen]
+        while stack:
+            literal, done = stack.pop()
+            lemma = self.lemmas.get(literal)
+            if lemma is None or literal in seen:
+                continue
+            if done:
+                seen[literal] = lemma
+                continue
+            stack.append((literal, True))
+            stack += [(negate(x), False) for x in lemma.clause.literals if x != literal]
+        return tuple(seen.values())
+
+
+def versions_of(premises: Premises, steps: Sequence[Step], few: int) -> Versions | None:
+    """Return the candidates of a read that has no source left, each with its cycle.
+
+    Args:
+        premises: the premises of arguments about the history.
+        steps: the steps of the refutation.
+        few: the read must have more candidates than this.
+
+    Returns:
+        ``None`` if unit propagation does not end with such a read, or if some candidate is refuted
+        in another way than by a cycle through the read.
+    """
+    clauses = premises.clauses(steps, one_source=False)
+    argument = Reasoner(clauses, premises.fact, 1).propagated()
+    if argument is None or not isinstance(argument.end, Contradiction):
+        return None
+    step, literals = argument.end.clause.step, argument.end.clause.literals
+    if not isinstance(step, ChoiceStep) or len(literals) <= few:
+        return None
+    lemmas = {x.literal: x for x in argument.lemmas if isinstance(x, Derived)}
+    refuted = []
+    for literal in literals:
+        if not isinstance(literal[1], Source):
+            continue  # the reader took effect
+        lemma = lemmas.get(negate(literal))
+        one = None if lemma is None else _refuted(lemma.clause, step.op, literal[1].txn)
+        if one is None:
+            return None
+        refuted.append(one)
+    return Versions(op=step.op, argument=argument, refuted=tuple(refuted), lemmas=lemmas)
+
+
+def _refuted(clause: Clause, op: int, txn: int) -> RefutedVersion | None:
+    if not isinstance(clause.step, CycleStep):
+        return None
+    edges = clause.step.edges
+    for at, edge in enumerate(edges):
+        path = tuple(other.relation for other in (*edges[at + 1 :], *edges[:at]))
+        if edge.op != op:
+            continue
+        if edge.relation == "rw" and edge.writer == txn:
+            return RefutedVersion(
+                txn=txn, clause=clause, kind="old", overwritten_by=edge.b, path=path
+            )
+        if edge.relation == "wr" and edge.a == txn:
+            return RefutedVersion(txn=txn, clause=clause, kind="new", path=path)
+    return None
+
+
+def impossible_versions(problem: Problem, steps: Sequence[Step]) -> dict[int, set[int]]:
+    """Return the candidates of a read that a refutation excludes, each by a cycle of its own.
+
+    Args:
+        problem: the problem that is refuted.
+        steps: the steps of the refutation.
+
+    Returns:
+        The candidates by the number of the read. The result is empty unless unit propagation shows
+        that one read has no candidate left.
+    """
+    if not any(isinstance(step, CycleStep) for step in steps) or edges_in(steps) > LARGEST:
+        return {}
+    txns = Sources(problem).closed(steps)
+    part = part_of(problem.history, operations_of(problem.history, txns), txns)
+    facts = Facts(part.history)
+    premises = Premises(facts, Phrases(part.history, facts))
+    found = versions_of(premises, part.to_part(steps), 0)
+    if found is None:
+        return {}
+    return {part.ops[found.op]: {part.txns[one.txn] for one in found.refuted}}

@@ -1,0 +1,76 @@
+"""Puts predicates into words: ``value between 3 and 9``, as in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from isolang.history.edn import forms
+from isolang.history.values import Keyword, Literal
+
+_SIGNS: Final = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+
+
+def asked(predicate: str) -> str:
+    """Return a predicate in words; an empty text for a predicate that is true of all rows.
+
+    >>> asked("{:where [:and [:>= :value 3] [:<= :value 9]]}")
+    'value between 3 and 9'
+    >>> asked("{:where [:or [:= :c 1] [:not [:null :d]]]}")
+    'c = 1 or not d is null'
+    >>> asked("{:table :t :where [:mod :c 2 1]}")
+    'c mod 2 = 1 in :t'
+
+    Args:
+        predicate: the text of a predicate, in the form that isolang gives all predicates.
+    """
+    ((_, form),) = forms(f"[{predicate}]", "predicate")
+    inside = form.get(Keyword("table"))
+    words = _words(form[Keyword("where")], whole=True)
+    return f"{words} in {_constant(inside)}".lstrip() if inside is not None else words
+
+
+def _words(form: Any, *, whole: bool = False) -> str:
+    if form == Keyword("true"):
+        return "" if whole else "true"
+    name, *parts = form
+    match name.name:
+        case "not":
+            return f"not {_words(parts[0])}"
+        case "or" if not parts:
+            return "false"
+        case "and" | "or" as join:
+            if (between := _between(join, parts)) is not None:
+                return between
+            text = f" {join} ".join(map(_words, parts))
+            return text if whole else f"({text})"
+        case "null":
+            return f"{_column(parts[0])} is null"
+        case "mod":
+            return f"{_column(parts[0])} mod {_constant(parts[1])} = {_constant(parts[2])}"
+    return f"{_column(parts[0])} {_SIGNS[name.name]} {_constant(parts[1])}"
+
+
+def _between(join: str, parts: Sequence[Any]) -> str | None:
+    """Return the words for a conjunction that is a range; ``None`` if it is none."""
+    if join != "and" or len(parts) != 2:
+        return None
+    bounds = {part[0].name: part[1:] for part in parts if isinstance(part, tuple)}
+    if bounds.keys() != {">=", "<="} or bounds[">="][0] != bounds["<="][0]:
+        return None
+    column, low = bounds[">="]
+    return f"{_column(column)} between {_constant(low)} and {_constant(bounds['<='][1])}"
+
+
+def _column(form: Any) -> str:
+    return form.name if isinstance(form, Keyword) else str(form)
+
+
+def _constant(form: Any) -> str:
+    if form is None or isinstance(form, bool):
+        return {None: "nil", True: "true", False: "false"}[form]
+    if isinstance(form, Literal):
+        return form.text
+    if isinstance(form, str):
+        return f"'{form}'"
+    return f":{form.name}" if isinstance(form, Keyword) else str(form)
