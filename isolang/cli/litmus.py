@@ -19,6 +19,9 @@ from isolang.run.settings import Playing
 
 if TYPE_CHECKING:
     from isolang.comparison.normal import Normal
+    from isolang.explain.violation import Violation
+    from isolang.history.history import History
+    from isolang.language.classify.route import Route
     from isolang.run.litmus.litmus import Litmus, LitmusResult, Ops, PlayedSchedule, Question
 
 
@@ -310,8 +313,19 @@ def _case(a: str | None, b: str | None, program: str, history: object, spec: obj
         allowed_by=a,
         forbidden_by=b,
         program=program,
-        question=Question(litmus=litmus_of(history), spec=chosen),
+        question=Question(litmus=litmus_of(history, _violation(history, chosen)), spec=chosen),
     )
+
+
+def _violation(history: History, chosen: Route | None) -> Violation | None:
+    """Return the violation of a history with queries, which a script explains."""
+    from isolang.api import check
+    from isolang.verdict import Invalid
+
+    if chosen is None or not len(history.columns.statement_start):
+        return None
+    found = check(history, chosen)
+    return found.violation if isinstance(found, Invalid) else None
 
 
 def _file(path: str, spec: str, include: Sequence[str]) -> Case:

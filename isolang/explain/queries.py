@@ -84,7 +84,7 @@ class Queries:
         """Remark that a row had to be in the answer, because no state without it is possible.
 
         Args:
-            op: the set-read that says that the row was not returned. All its candidates are refuted.
+            op: the set-read that says that the row was not returned, without a candidate left.
             writer: a transaction that wrote a matching version, and comes before the reader.
             why: what excludes the versions that do not match, such as ``too old``.
         """
@@ -192,7 +192,7 @@ class Queries:
         return QueryView(
             transaction=self._part.txns[txn],
             name=history.name_of(txn),
-            where=history.where_op(ops.start) if len(ops) else history.where(txn),
+            where=history.where_op(ops.start) if ops else history.where(txn),
             predicate=asked(columns.predicates[number]) if number >= 0 else "",
             sent=next(filter(None, (_sent(history, op) for op in ops)), ""),
             answer=tuple(self._words.seen(op) for op in sorted((*shown, *others))),

@@ -35,14 +35,14 @@ def op_object(history: History, op: int) -> Op:
     where: Any = {c.SOURCE_INITIAL: "initial", c.SOURCE_MISSING: "missing"}.get(source)
     if where is None:
         txn = history.transaction_of(source)
-        where = (txn, _places(history, txn)[source - int(columns.op_start[txn])])
+        where = (txn, places_of(history, txn)[source - int(columns.op_start[txn])])
     return (c.KIND_NAMES[kind], key, result, where)
 
 
 def transaction_object(history: History, txn: int) -> Transaction:
     """Return the transaction with this number as a Python object."""
     columns = history.columns
-    places = _places(history, txn)
+    places = places_of(history, txn)
     begin, end = int(columns.txn_begin[txn]), int(columns.txn_end[txn])
     session, ops = int(columns.txn_session[txn]), history.operations_of(txn)
     return Transaction(
@@ -72,7 +72,7 @@ def operations_count(history: DescribedColumns, txn: int) -> int:
 def statement_of_each(history: History, txn: int) -> Statements:
     """Return the statement of each operation in the columns; empty if the recording has none."""
     found = history.statements_of(txn)
-    return [found[place] for place in _places(history, txn)] if found else ()
+    return [found[place] for place in places_of(history, txn)] if found else ()
 
 
 def _versions(history: History, txn: int) -> list[Value] | None:
@@ -143,8 +143,8 @@ def _op_objects(history: History, txn: int) -> list[Op]:
     ]
 
 
-def _places(history: History, txn: int) -> list[int]:
-    """Return, for each operation of a transaction, its index in ``_op_objects``."""
+def places_of(history: History, txn: int) -> list[int]:
+    """Return, for each operation in the columns, its index in ``Transaction.ops``."""
     columns, ops = history.columns, history.operations_of(txn)
     places: list[int] = []
     before = 0  # the number of operation tuples before the current place

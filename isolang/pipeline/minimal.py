@@ -61,7 +61,8 @@ def minimise(
         violation or a possible source of a read. A predicate read counts as one operation, and is
         about the keys that the part has; sources of a read that has too many of them are removed
         too, if the refutation excludes each of them by a cycle of its own. If the search reached a
-        limit, the part may be larger. Names and places of transactions are those of the whole history.
+        limit, the part may be larger. Names and places of transactions are those of the whole
+        history.
     """
     if not len(verdict.history.columns.statement_start):
         return _Minimiser(verdict, route, seconds, seed).found()

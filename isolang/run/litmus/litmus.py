@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import accumulate, islice
 from math import factorial, prod
 from pathlib import Path
@@ -20,8 +21,19 @@ from msgspec import Struct, structs
 
 from isolang.errors import HistoryError, IsolangError
 from isolang.history.columns import UNKNOWN_BEGIN
+from isolang.history.objects import places_of
 from isolang.history.values import Keyword
-from isolang.run.operation import DELETED, Append, Delete, Insert, Operation, Read, Write
+from isolang.run.operation import (
+    DELETED,
+    Append,
+    Delete,
+    Insert,
+    Operation,
+    Read,
+    Select,
+    Write,
+    bounds_of,
+)
 from isolang.run.play.blame import MISTAKES
 from isolang.run.play.interleave import interleave_sessions, interleavings, shuffled
 from isolang.run.record.recorder import Recorder
@@ -29,6 +41,7 @@ from isolang.run.settings import Playing
 from isolang.run.target import Client, Target, TargetError
 
 if TYPE_CHECKING:
+    from isolang.explain.violation import Violation
     from isolang.history.history import History
     from isolang.history.transaction import Op
     from isolang.language.classify.route import Route
@@ -36,7 +49,8 @@ if TYPE_CHECKING:
 
 Result: TypeAlias = tuple[str, str, object]
 """An operation with its result: ``r``, ``w`` or ``append``, a key, and a value. A list is a tuple,
-and a delete is a write of ``DELETED``."""
+and a delete is a write of ``DELETED``. A query is ``rp``, the text of its range of values, and its
+rows, as a tuple of keys with values."""
 Ops: TypeAlias = tuple[Result, ...]
 
 MOST: Final = 20_000
@@ -55,6 +69,8 @@ class Litmus(Struct, frozen=True, kw_only=True):
             transaction is given by its session and its position in that session.
         recorded: for each step, its session, in the order of the times at which the operations were
             recorded; empty if the history has no such times.
+        remarks: what a violation says about the rows of a query, by session, transaction and
+            operation.
     """
 
     name: str
@@ -62,6 +78,7 @@ class Litmus(Struct, frozen=True, kw_only=True):
     shown: tuple[tuple[Ops, ...], ...]
     before: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = ()
     recorded: tuple[int, ...] = ()
+    remarks: Mapping[tuple[int, int, int], tuple[str, ...]] = {}
 
     def steps(self) -> list[int]:
         """Return how many steps each session has: its operations, and a COMMIT per transaction."""
@@ -74,17 +91,21 @@ class Litmus(Struct, frozen=True, kw_only=True):
             for own in self.shown
             for ops in own
             for name, key, value in ops
-            if name == "append" or isinstance(value, tuple)
+            if name == "append" or (name == "r" and isinstance(value, tuple))
         }
-        every = dict.fromkeys(op.key for own in self.sessions for ops in own for op in ops)  # type: ignore[union-attr]
+        every: dict[str, None] = {}
+        for name, key, value in (result for own in self.shown for ops in own for result in ops):
+            of_rows = [row for row, _ in _rows(value)] if name == "rp" else [key]
+            every.update(dict.fromkeys(of_rows))
         return [k for k in every if k not in lists], [k for k in every if k in lists]
 
 
-def litmus_of(history: History) -> Litmus:
+def litmus_of(history: History, violation: Violation | None = None) -> Litmus:
     """Turn a history into a program.
 
     Args:
         history: a history of a few committed transactions, whose operations can all be played.
+        violation: a violation of the history, which makes remarks about the rows of queries.
 
     Raises:
         HistoryError: the history is too large, or has an operation that cannot be played.
@@ -102,17 +123,20 @@ def litmus_of(history: History) -> Litmus:
         by_session.setdefault(columns.txn_session.tolist()[number], []).append(number)
     ops = [op for one in transactions for op in one.ops]
     for op in ops:
-        if op[0] not in ("r", "w", "append", "delete"):
+        if op[0] == "scan":
+            _range(history, op)
+        elif op[0] not in ("r", "w", "append", "delete"):
             msg = f"{history.name}: cannot be played (got {op!r}, expected r, w, append or delete)"
             raise HistoryError(msg)
     deleted = {op[1] for op in ops if op[0] == "delete"}
     if any(op[0] == "r" and op[1] in deleted and op[2] is None for op in ops):
         msg = f"{history.name}: cannot be played: a key that is deleted begins without a row"
         raise HistoryError(f"{msg}, where a program has one; let a transaction write it first")
-    names = {op[1]: _name(op[1]) for op in ops}
+    keys = [key for op in ops for key in (op[2] if op[0] == "scan" else [op[1]])]
+    names = {key: _name(key) for key in keys}
     if len(set(names.values())) < len(names):  # the keys `:x` and `"x"` have one name
         names = {key: str(key) for key in names}
-    shown = [tuple(_shown(op, names[op[1]]) for op in one.ops) for one in transactions]
+    shown = [tuple(_shown(op, names) for op in one.ops) for one in transactions]
     place = {
         number: (i, j) for i, own in enumerate(by_session.values()) for j, number in enumerate(own)
     }
@@ -128,7 +152,40 @@ def litmus_of(history: History) -> Litmus:
         shown=tuple(tuple(shown[n] for n in own) for own in by_session.values()),
         before=tuple(before),
         recorded=_recorded(history, list(by_session.values())),
+        remarks={} if violation is None else _remarks(history, violation, place),
     )
+
+
+def _range(history: History, op: Op) -> tuple[int, int]:
+    """Return the bounds of the values that a query asks for.
+
+    Raises:
+        HistoryError: its predicate is another one, or its rows hold more than a number.
+    """
+    with suppress(ValueError, TypeError):
+        low, high = bounds_of(op[1])
+        numbers = all(isinstance(value, int) for value in op[2].values())
+        if op[1] == f"{{:where [:and [:>= :value {low}] [:<= :value {high}]]}}" and numbers:
+            return low, high
+    msg = f"{history.name}: cannot be played (got the query {op[1]}, expected a range of :value, "
+    raise HistoryError(f"{msg}and rows that are numbers)")
+
+
+def _remarks(
+    history: History, violation: Violation, place: Mapping[int, tuple[int, int]]
+) -> dict[tuple[int, int, int], tuple[str, ...]]:
+    """Return what a violation says about queries, by session, transaction and operation."""
+    found = {}
+    columns = history.columns
+    for query in violation.queries:
+        if query.statement < 0 or not query.remarks:
+            continue
+        ops = history.operations_of(query.transaction)
+        first = int(columns.statement_start[query.statement]) - ops.start
+        at = places_of(history, query.transaction)[first]
+        texts = (f"{one.kind}: {one.row}: {one.text}" for one in query.remarks)
+        found[(*place[query.transaction], at)] = (query.asked(), *texts)
+    return found
 
 
 def _recorded(history: History, sessions: Sequence[Sequence[int]]) -> tuple[int, ...]:
@@ -136,14 +193,15 @@ def _recorded(history: History, sessions: Sequence[Sequence[int]]) -> tuple[int,
     columns = history.columns
     if not columns.has_operation_times:
         return ()
-    sent, commits = columns.op_begin.tolist(), columns.commit_begin.tolist()
+    commits = columns.commit_begin.tolist()
     begin, end = columns.txn_begin.tolist(), columns.txn_end.tolist()
     found: list[tuple[int, int]] = []
     for session, own in enumerate(sessions):
         for number in own:
-            for op in history.operations_of(number):
-                known = sent[op] != UNKNOWN_BEGIN
-                found.append((sent[op] if known else begin[number], session))
+            one = history.transaction(number)
+            for times in one.times or [None] * len(one.ops):
+                sent = None if times is None else times[0]
+                found.append((sent if isinstance(sent, int) else begin[number], session))
             known = bool(commits) and commits[number] != UNKNOWN_BEGIN
             found.append((commits[number] if known else end[number], session))
     return tuple(session for _, session in sorted(found))
@@ -153,7 +211,16 @@ def _name(key: object) -> str:
     return key.name if isinstance(key, Keyword) else str(key)
 
 
-def _shown(op: Op, key: str) -> Result:
+def _rows(value: object) -> tuple[tuple[str, Any], ...]:
+    """Return the rows of a query's result."""
+    assert isinstance(value, tuple)
+    return value
+
+
+def _shown(op: Op, names: Mapping[Any, str]) -> Result:
+    if op[0] == "scan":
+        return "rp", op[1], tuple((names[key], value) for key, value in op[2].items())
+    key = names[op[1]]
     if op[0] == "delete":
         return "w", key, DELETED
     name, _, value = op[:3]
@@ -173,6 +240,8 @@ def _operations(history: History, ops: Ops) -> Iterator[Operation]:
                 yield Delete(key)
             case ("w", key, int(value)):
                 yield (Insert if missing.pop(key, False) else Write)(key, value)
+            case ("rp", predicate, _):
+                yield Select(*bounds_of(predicate))
             case ("append", key, int(value)):
                 yield Append(key, value)
             case _:
@@ -285,7 +354,9 @@ def rules_of(litmus: Litmus) -> Iterator[tuple[tuple[int, int], tuple[int, int]]
         for j, ops in enumerate(own):
             first[i, j] = (i, step)
             for name, key, value in ops:
-                if name != "r":
+                if name == "rp":
+                    reads += [(row, (i, step)) for row in _rows(value)]
+                elif name != "r":
                     wrote[key, value] = (i, step)
                 else:
                     seen = value if isinstance(value, tuple) else (value,)
@@ -342,6 +413,16 @@ def observe(
     from isolang.run.sql import SqlTarget
     from isolang.run.targets import level_named, target_named
 
+    for name, operation in (
+        (question.litmus.name, op)
+        for question in questions
+        for own in question.litmus.sessions
+        for ops in own
+        for op in ops
+    ):
+        if isinstance(operation, Select):
+            msg = f"{name}: a query cannot be played on the rows of many programs"
+            raise TargetError(f"{msg}; --script without --run writes a program")
     target = target_named(playing.target, prefix=playing.prefix)
     chosen = level_named(target, level)
     deletes = any(_has_rows(one.litmus) for one in questions)

@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from isolang.run.litmus.litmus import Litmus, rules_of
-from isolang.run.operation import DELETED, Append, Delete, Insert, Operation, Read, Write
+from isolang.run.operation import DELETED, Append, Delete, Insert, Operation, Read, Select, Write
 
 Kind: TypeAlias = Literal["psycopg", "python", "sql"]
 
@@ -34,6 +34,7 @@ class ScriptStep(Struct, frozen=True, kw_only=True):
         begins: whether the step is the first step of its transaction.
         shown: the result that a read has in the history.
         load: whether additional clients run their transactions after the step.
+        remarks: what a violation says about the rows of a query.
     """
 
     session: str
@@ -41,6 +42,7 @@ class ScriptStep(Struct, frozen=True, kw_only=True):
     begins: bool
     shown: object = None
     load: bool = False
+    remarks: tuple[str, ...] = ()
 
 
 class LitmusScript(Struct, frozen=True, kw_only=True):
@@ -69,6 +71,11 @@ class LitmusScript(Struct, frozen=True, kw_only=True):
     def loads(self) -> bool:
         """Return whether the script runs transactions of additional clients."""
         return self.load > 0 and any(step.load for step in self.steps)
+
+    @property
+    def number(self) -> str:
+        """Return the type of a number; values that queries ask for may be large."""
+        return "BIGINT" if any(isinstance(step.operation, Select) for step in self.steps) else "INT"
 
     @property
     def connections(self) -> tuple[str, ...]:
@@ -145,16 +152,20 @@ def _may_come(
 
 def _steps(litmus: Litmus, schedule: Sequence[int]) -> Iterator[ScriptStep]:
     plans: list[list[tuple[Operation | None, bool, object]]] = []
-    for own, shown in zip(litmus.sessions, litmus.shown, strict=True):
+    remarks: dict[tuple[int, int], tuple[str, ...]] = {}
+    for i, (own, shown) in enumerate(zip(litmus.sessions, litmus.shown, strict=True)):
         plan: list[tuple[Operation | None, bool, object]] = []
-        for ops, results in zip(own, shown, strict=True):
+        for j, (ops, results) in enumerate(zip(own, shown, strict=True)):
             pairs = zip(ops, results, strict=True)
+            for k in range(len(ops)):
+                remarks[i, len(plan) + k] = tuple(litmus.remarks.get((i, j, k), ()))
             plan += [(op, n == 0, value[2]) for n, (op, value) in enumerate(pairs)]
             plan.append((None, not ops, None))
         plans.append(plan)
     at = [0] * len(plans)
     for session in schedule:
         operation, begins, shown_ = plans[session][at[session]]
+        about = remarks.get((session, at[session]), ())
         at[session] += 1
         yield ScriptStep(
             session=_NAMES[session],
@@ -162,6 +173,7 @@ def _steps(litmus: Litmus, schedule: Sequence[int]) -> Iterator[ScriptStep]:
             begins=begins,
             shown=shown_,
             load=operation is None and overlapped(plans, at),
+            remarks=about,
         )
 
 
@@ -222,6 +234,10 @@ def _helpers(mark: str, p: LitmusScript) -> Iterator[str]:
         yield f"    return {found}[0]\n"
     yield "def write(c, key, value):"
     yield f'    c.execute("UPDATE {TABLE} SET v = {mark} WHERE k = {mark}", [value, key])\n'
+    if Select in has:
+        yield "def select(c, low, high):"
+        query = f"SELECT k, v FROM {TABLE} WHERE v BETWEEN {mark} AND {mark} ORDER BY k"
+        yield f'    return dict(c.execute("{query}", [low, high]).fetchall())\n'
     if Insert in has:
         yield "def insert(c, key, value):"
         yield f'    c.execute("INSERT INTO {TABLE} VALUES ({mark}, {mark})", [key, value])\n'
@@ -241,7 +257,7 @@ def _connections(p: LitmusScript) -> Iterator[str]:
 
 
 def _table(p: LitmusScript, key: str, text: str) -> Iterator[str]:
-    yield f'a.execute("CREATE TABLE {TABLE} (k {key}, v {text if p.lists else "INT"})")'
+    yield f'a.execute("CREATE TABLE {TABLE} (k {key}, v {text if p.lists else p.number})")'
     if p.loads:
         yield f'a.execute("CREATE TABLE {NOISE} (n INT)")'
     yield f'a.execute("INSERT INTO {TABLE} VALUES {p.rows()}")'
@@ -255,6 +271,11 @@ def _statements(p: LitmusScript, *, begin: str) -> Iterator[str]:
             case Read(key):
                 comment = f"{step.session} reads {key} (in the history {_value(step.shown)}):"
                 yield f"print({comment!r}, read({step.session}, {key!r}))"
+            case Select(low, high):
+                comment = f"{step.session} asks for the rows with v between {low} and {high}"
+                comment += f" (in the history {_answer(step.shown)}):"
+                yield from (f"# {line}" for line in step.remarks)
+                yield f"print({comment!r}, select({step.session}, {low}, {high}))"
             case Write(key, value):
                 yield f"write({step.session}, {key!r}, {value})"
             case Append(key, value):
@@ -275,7 +296,7 @@ def _statements(p: LitmusScript, *, begin: str) -> Iterator[str]:
 def _sql(p: LitmusScript) -> Iterator[str]:
     yield f"-- A terminal for each of {', '.join(p.names)}; type the lines in this order."
     yield f"-- If a table {TABLE} exists already, keep it, and use another name in all lines."
-    kind = "TEXT" if p.lists else "INT"
+    kind = "TEXT" if p.lists else p.number
     yield f"CREATE TABLE {TABLE} (k VARCHAR(64) PRIMARY KEY, v {kind});"
     yield f"INSERT INTO {TABLE} VALUES {p.rows()};"
     for step in p.steps:
@@ -286,6 +307,11 @@ def _sql(p: LitmusScript) -> Iterator[str]:
             case Read(key):
                 expected = f"  -- in the history: {_value(step.shown)}"
                 yield f"{who}SELECT v FROM {TABLE} WHERE k = {_quoted(key)};{expected}"
+            case Select(low, high):
+                yield from (f"-- {line}" for line in step.remarks)
+                expected = f"  -- in the history: {_answer(step.shown)}"
+                query = f"SELECT k, v FROM {TABLE} WHERE v BETWEEN {low} AND {high}"
+                yield f"{who}{query};{expected}"
             case Write(key, value):
                 yield f"{who}UPDATE {TABLE} SET v = {value} WHERE k = {_quoted(key)};"
             case Append(key, value):
@@ -303,6 +329,11 @@ def _sql(p: LitmusScript) -> Iterator[str]:
 
 def _quoted(key: str) -> str:
     return "'" + key.replace("'", "''") + "'"
+
+
+def _answer(rows: object) -> str:
+    """Return the rows that a query returned, as text."""
+    return str(dict(rows)) if isinstance(rows, tuple) and rows else "no row"
 
 
 def _value(value: object) -> str:
