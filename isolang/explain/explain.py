@@ -296,7 +296,7 @@ class _Explainer:
         )
 
     def _matches(self, one: RefutedVersion, op: int) -> bool:
-        """Return whether the version that came after a candidate is one that a set-read excludes."""
+        """Return whether the version that replaced a candidate is one that a set-read excludes."""
         write = self._words.write_of(one.overwritten_by, self._facts.key[op])
         if one.overwritten_by < 0 or write is None:
             return False

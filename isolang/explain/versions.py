@@ -78,14 +78,13 @@ class VersionGroup(Struct, frozen=True, kw_only=True):
             words: makes phrases about the part.
         """
         count, example = len(self.refuted), words.txn(one.txn)
-        left = "it was at first" if one.txn == words.facts.n else f"{example} left it"
         replaced = words.txn(one.overwritten_by) if one.overwritten_by >= 0 else ""
         if count == 1:
             why = {
                 "old": f"which is too old: {reader} comes after {replaced}, which replaced it",
                 "new": f"which is too new: {reader} comes before {example}",
             }[self.kind]
-            return f"{reader} saw {key} as {left}, {why}"
+            return f"{reader} saw {key} {words.left(one.txn)}, {why}"
         why = {
             "old": f"that are too old: {reader} comes after transactions that replaced them",
             "new": f"that are too new: {reader} comes before the transactions that wrote them",

@@ -101,14 +101,15 @@ class Phrases:
         reader = self.txn(self.facts.txn_of[op])
         return f"{reader} did not find {self.key(self.facts.key[op])}{under}"
 
+    def left(self, writer: int) -> str:
+        """Return a phrase for the state of a row, such as ``as T5 left it``."""
+        return "as it was at first" if writer == self.facts.n else f"as {self.txn(writer)} left it"
+
     def read_from(self, op: int, writer: int) -> str:
         """Return a clause such as ``T914 read x = 5 from T904``."""
         reader = self.txn(self.facts.txn_of[op])
         if self.is_missed(op):
-            where = (
-                "as it was at first" if writer == self.facts.n else f"as {self.txn(writer)} left it"
-            )
-            return f"{self.not_found(op)}, {where}"
+            return f"{self.not_found(op)}, {self.left(writer)}"
         if writer == self.facts.n:
             return f"{reader} read {self.seen(op)}, the initial value"
         if self.facts.is_list(op):
@@ -237,6 +238,8 @@ class Phrases:
                 if positive:
                     return self.read_from(op, txn)
                 reader = self.txn(self.facts.txn_of[op])
+                if self.is_missed(op):
+                    return f"{reader} did not see {self.key(self.facts.key[op])} {self.left(txn)}"
                 return f"{reader} did not read {self.seen(op)} from {self.txn(txn)}"
             case In(txn):
                 return f"{self.txn(txn)} {'took' if positive else 'did not take'} effect"

@@ -66,16 +66,15 @@ def minimise(
     """
     if not len(verdict.history.columns.statement_start):
         return _Minimiser(verdict, route, seconds, seed).found()
-    whole = _Minimiser(verdict, route, seconds, seed)
-    part = whole.of_what_is_shown()
+    part = _Minimiser(verdict, route, seconds, seed, stated=True).of_what_is_shown()
     if part is not None and (stated := _stated(part, route, seed)) is not None:
         return stated
     restricted = _restricted(verdict, route, seed)
     if restricted is not None:
-        part = _Minimiser(restricted, route, seconds, seed).found()
+        part = _Minimiser(restricted, route, seconds, seed, stated=True).found()
         if (stated := _stated(part, route, seed)) is not None:
             return stated
-    return whole.found()
+    return _Minimiser(verdict, route, seconds, seed).found()
 
 
 def anomaly_of(part: History, route: Route, *, seed: int = 0) -> str:
@@ -145,9 +144,14 @@ def _stated(part: History, route: Route, seed: int) -> History | None:
         ``None`` if this is not so, or if what the file states is not invalid.
     """
     stated = _of_its_keys(part)
-    if not _set_reads(stated) <= _set_reads(part):
+    if not _is_stated(part):
         return None
     return stated if _judged(stated, route, seed) is not None else None
+
+
+def _is_stated(part: History) -> bool:
+    """Return whether a file with the rows of a part states no set-read that the part lacks."""
+    return _set_reads(_of_its_keys(part)) <= _set_reads(part)
 
 
 def _set_reads(history: History) -> set[tuple[int, int, str]]:
@@ -171,7 +175,23 @@ def _judged(history: History, route: Route, seed: int) -> Invalid | None:
 
 
 class _Minimiser:
-    def __init__(self, verdict: Invalid, route: Route, seconds: float | None, seed: int) -> None:
+    """Searches for a small part that violates the level.
+
+    With ``stated``, it is one that a file can state: its predicate reads miss only what those of
+    the whole history miss. A part without a write may not be so: a query that comes after the
+    write would say something about the version before.
+    """
+
+    def __init__(
+        self,
+        verdict: Invalid,
+        route: Route,
+        seconds: float | None,
+        seed: int,
+        *,
+        stated: bool = False,
+    ) -> None:
+        self._stated = stated
         self._verdict = verdict
         self._route = route
         self._end = None if seconds is None else time.perf_counter() + seconds
@@ -263,7 +283,7 @@ class _Minimiser:
             )
         except IsolangError:
             return False  # the part cannot be judged, for example because it lacks times
-        return isinstance(found, Invalid)
+        return isinstance(found, Invalid) and not (self._stated and not _is_stated(part.history))
 
     def _makes_wrong(self, part: HistoryPart) -> bool:
         """Return whether a part shows an intrinsic anomaly that the whole history does not show."""
