@@ -38,9 +38,9 @@ from isolang.explain.argument import (
 from isolang.explain.derivation import LARGEST, Reasoner, TooLongError, edges_in
 from isolang.explain.part import HistoryPart, Sources, operations_of, part_of
 from isolang.explain.premises import Premises
-from isolang.explain.queries import Queries
+from isolang.explain.queries import QueryViews
 from isolang.explain.transactions import show_transactions
-from isolang.explain.versions import RefutedVersion, Versions, versions_of
+from isolang.explain.versions import Versions, versions_of
 from isolang.explain.violation import (
     ArgumentView,
     CaseView,
@@ -110,7 +110,7 @@ def _intrinsic(problem: Problem, step: AnomalyStep) -> Violation:
             lemmas=(),
             conclusion=PlainReason(text=anomaly.evidence(history) + ".", operations=matters),
         ),
-        queries=Queries(part, words).of_anomaly(
+        queries=QueryViews(part, words).of_anomaly(
             anomaly,
             part.ops.index(anomaly.op),
             None if anomaly.other_op is None else part.ops.index(anomaly.other_op),
@@ -169,7 +169,7 @@ class _Explainer:
         self._premises = Premises(facts, self._words)
         self._steps = steps
         self._problem = problem
-        self._queries = Queries(part, self._words)
+        self._queries = QueryViews(part, self._words)
         self._reset_view()
 
     def _reset_view(self) -> None:
@@ -251,11 +251,7 @@ class _Explainer:
     # --- a read of one of many versions ---
 
     def _one_of_many(self, versions: Versions) -> ArgumentView:
-        """Return a view with a case for all versions that are too old, and one for those too new.
-
-        Each case shows the cycle of one version. The name of a case says what the cycles of its
-        other versions have in common.
-        """
+        """Return a view with a case for versions that are too old, and one for those too new."""
         words, op = self._words, versions.op
         reader, key = words.txn(self._facts.txn_of[op]), words.key(self._facts.key[op])
         missed = words.is_missed(op)
@@ -263,7 +259,7 @@ class _Explainer:
         cases = []
         groups = versions.groups()
         for group in groups:
-            one = min(group.refuted, key=lambda x: self._rank(x, versions, weakest, missed))
+            one = versions.example(group, words, lambda step: self._name(step) == weakest)
             chosen = signed(True, Source(op, one.txn))
             inner = Argument(versions.needed(one), Contradiction(one.clause))
             view = self._view(inner, frozenset({chosen}))
@@ -272,7 +268,7 @@ class _Explainer:
             cases.append(
                 CaseView(assumption=text, transactions=txns, operations=ops, argument=view)
             )
-            if missed and group.kind == "old" and self._matches(one, op):
+            if missed and group.kind == "old" and one.is_replaced_by_match(op, words):
                 why = " or ".join(f"too {other.kind}" for other in groups)
                 self._queries.missing(op, one.overwritten_by, why)
         count = counted(len(versions.refuted), "version")
@@ -281,28 +277,6 @@ class _Explainer:
             text = f"{words.not_found(op)}. Then it saw one of the {count} of {key} that do not "
             text += "match, but none of them is possible"
         return ArgumentView(lemmas=(), conclusion=SplitView(text=text, cases=tuple(cases)))
-
-    def _rank(
-        self, one: RefutedVersion, versions: Versions, weakest: str, missed: bool
-    ) -> tuple[object, ...]:
-        """Return how well the cycle of one version serves as the example of its group."""
-        step = one.step
-        return (
-            not (missed and self._matches(one, versions.op)),
-            self._name(step) != weakest,
-            sum(not is_obvious(lemma) for lemma in versions.needed(one)),
-            len(step.edges),
-            one.txn,
-        )
-
-    def _matches(self, one: RefutedVersion, op: int) -> bool:
-        """Return whether the version that replaced a candidate is one that a set-read excludes."""
-        write = self._words.write_of(one.overwritten_by, self._facts.key[op])
-        if one.overwritten_by < 0 or write is None:
-            return False
-        columns = self._part.history.columns
-        excluded = self._part.history.list_values(int(columns.op_value[op]))
-        return int(columns.op_value[write]) in excluded
 
     # --- views ---
 
@@ -333,22 +307,7 @@ class _Explainer:
             cases.append(
                 CaseView(assumption=assumption, transactions=txns, operations=ops, argument=view)
             )
-        return SplitView(text=self._question(split), cases=tuple(cases))
-
-    def _question(self, split: CaseSplit) -> str:
-        words = self._words
-        if split.choice is not None:
-            reader = words.txn(self._facts.txn_of[split.choice.op])
-            seen = words.seen(split.choice.op)
-            return f"{reader} read {seen} from one of {len(split.cases)} transactions"
-        match split.cases[0][0][1]:
-            case Before(key, a, b):
-                return f"{words.txn(a)} and {words.txn(b)} wrote {words.key(key)} in either order"
-            case Source(op, txn):
-                reader = words.txn(self._facts.txn_of[op])
-                return f"{reader} read {words.seen(op)} from {words.txn(txn)}, or did not"
-            case In(txn):
-                return f"{words.txn(txn)} took effect, or did not"
+        return SplitView(text=_question(split, self._words), cases=tuple(cases))
 
     def _lemma(self, lemma: Derived | Refuted, assumed: frozenset[Signed]) -> LemmaView:
         txns, ops = self._mention_literal(lemma.literal[1])
@@ -500,6 +459,22 @@ class _Explainer:
         return ArgumentView(
             lemmas=(), conclusion=SplitView(text="every choice leads to a cycle", cases=(case,))
         ), weakest
+
+
+def _question(split: CaseSplit, words: Phrases) -> str:
+    """Return the sentence about the cases of a split."""
+    if split.choice is not None:
+        reader = words.txn(words.facts.txn_of[split.choice.op])
+        seen = words.seen(split.choice.op)
+        return f"{reader} read {seen} from one of {len(split.cases)} transactions"
+    match split.cases[0][0][1]:
+        case Before(key, a, b):
+            return f"{words.txn(a)} and {words.txn(b)} wrote {words.key(key)} in either order"
+        case Source(op, txn):
+            reader = words.txn(words.facts.txn_of[op])
+            return f"{reader} read {words.seen(op)} from {words.txn(txn)}, or did not"
+        case In(txn):
+            return f"{words.txn(txn)} took effect, or did not"
 
 
 def _rotated(edges: tuple[Edge, ...]) -> tuple[Edge, ...]:

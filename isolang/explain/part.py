@@ -263,8 +263,8 @@ class Sources:
             known, op = inner.candidates(read), part.ops[read]
             lost = len(self.candidates(op)) - len(known)
             if lost and op in impossible:
-                left = set(self.candidates(op)).difference(part.txns[txn] for txn in known)
-                lost = len(left - impossible[op])
+                dropped = set(self.candidates(op)).difference(part.txns[txn] for txn in known)
+                lost = len(dropped - impossible[op])
             if lost:
                 return False
         return True

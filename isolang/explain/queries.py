@@ -23,8 +23,8 @@ from isolang.explain.violation import (
     SplitView,
 )
 from isolang.explain.words import Phrases
-from isolang.history.asked import asked
 from isolang.history.columns import READ_NONE_OF
+from isolang.history.predicate_words import in_words
 from isolang.history.remarks import NOT_FOUND
 from isolang.problem.anomalies import Anomaly, AnomalyKind
 
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 _ANSWER: Final = 6
-"""An answer shows at most this many rows about which there is no remark."""
+"""An answer shows at most this many rows without a remark."""
 
 
-class Queries:
+class QueryViews:
     """Collects the predicate reads that an argument is about, with remarks about their rows."""
 
     def __init__(self, part: HistoryPart, words: Phrases) -> None:
@@ -68,8 +68,8 @@ class Queries:
     def views(self) -> tuple[QueryView, ...]:
         """Return the views of the predicate reads that were mentioned, in the history's order.
 
-        Predicate reads about which there is no remark are left out if there is a remark about
-        another one: these only show where some transaction stands.
+        Predicate reads without a remark are left out if another one has a remark: these only
+        show where some transaction stands.
         """
         remarked = any(self._remarks.values())
         return tuple(
@@ -193,7 +193,7 @@ class Queries:
             transaction=self._part.txns[txn],
             name=history.name_of(txn),
             where=history.where_op(ops.start) if ops else history.where(txn),
-            predicate=asked(columns.predicates[number]) if number >= 0 else "",
+            predicate=in_words(columns.predicates[number]) if number >= 0 else "",
             sent=next(filter(None, (_sent(history, op) for op in ops)), ""),
             answer=tuple(self._words.seen(op) for op in sorted((*shown, *others))),
             omitted=len(returned) - len(shown) - len(others),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -15,6 +15,7 @@ from isolang.explain.argument import (
     Contradiction,
     Derived,
     Signed,
+    is_obvious,
     negate,
 )
 from isolang.explain.derivation import LARGEST, Reasoner, edges_in
@@ -50,6 +51,15 @@ class RefutedVersion(Struct, frozen=True, kw_only=True):
     overwritten_by: int = -1
     path: tuple[str, ...] = ()
 
+    def is_replaced_by_match(self, op: int, words: Phrases) -> bool:
+        """Return whether the version that replaced it is one that a set-read excludes."""
+        write = words.write_of(self.overwritten_by, words.facts.key[op])
+        if self.overwritten_by < 0 or write is None:
+            return False
+        columns = words.history.columns
+        excluded = words.history.list_values(int(columns.op_value[op]))
+        return int(columns.op_value[write]) in excluded
+
     @property
     def step(self) -> CycleStep:
         """The cycle."""
@@ -84,7 +94,7 @@ class VersionGroup(Struct, frozen=True, kw_only=True):
                 "old": f"which is too old: {reader} comes after {replaced}, which replaced it",
                 "new": f"which is too new: {reader} comes before {example}",
             }[self.kind]
-            return f"{reader} saw {key} {words.left(one.txn)}, {why}"
+            return f"{reader} saw {key} {words.state_after(one.txn)}, {why}"
         why = {
             "old": f"that are too old: {reader} comes after transactions that replaced them",
             "new": f"that are too new: {reader} comes before the transactions that wrote them",
@@ -118,6 +128,29 @@ class Versions(Struct, frozen=True, kw_only=True):
             for kind in kinds
         )
         return [group for group in found if group.refuted]
+
+    def example(
+        self, group: VersionGroup, words: Phrases, is_simplest: Callable[[CycleStep], bool]
+    ) -> RefutedVersion:
+        """Return the version of a group whose cycle is the easiest to follow.
+
+        Args:
+            group: the group.
+            words: makes phrases about the part.
+            is_simplest: a function that returns whether a cycle has the name of the violation.
+        """
+        missed = words.is_missed(self.op)
+
+        def rank(one: RefutedVersion) -> tuple[object, ...]:
+            return (
+                not (missed and one.is_replaced_by_match(self.op, words)),
+                not is_simplest(one.step),
+                sum(not is_obvious(lemma) for lemma in self.needed(one)),
+                len(one.step.edges),
+                one.txn,
+            )
+
+        return min(group.refuted, key=rank)
 
     def needed(self, one: RefutedVersion) -> tuple[Derived, ...]:
         """Return the lemmas that the cycle of a candidate rests on, each after its premises."""

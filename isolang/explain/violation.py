@@ -81,7 +81,7 @@ class TransactionView(Struct, frozen=True, kw_only=True):
 
 
 class RowRemark(Struct, frozen=True, kw_only=True):
-    """What an argument says about one row of a query's answer, or about a row that it lacks.
+    """The words of an argument about one row of a query's answer, or about a row that it lacks.
 
     Attributes:
         kind: ``missing`` or ``old`` or ``too many`` if the answer is wrong there, ``wrong`` if no
@@ -126,7 +126,7 @@ class QueryView(Struct, frozen=True, kw_only=True):
     operations: tuple[int, ...] = ()
     statement: int = -1
 
-    def asked(self) -> str:
+    def request(self) -> str:
         """Return a phrase such as ``T5 asked for the rows with value between 3 and 9``."""
         rows = f"the rows with {self.predicate}" if self.predicate else "rows"
         return f"{self.name} asked for {rows}"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from isolang.certify.facts import Facts
 from isolang.certify.steps import Before, Edge, In, Literal, Source
-from isolang.history.asked import asked
 from isolang.history.columns import APPEND, READ_LIST, READ_NONE_OF, SET_READS
+from isolang.history.predicate_words import in_words
 from isolang.history.remarks import NOT_FOUND
 from isolang.language.vocabulary import ROWS, ends_of, relation_of
 
@@ -96,12 +96,12 @@ class Phrases:
         under = ""
         if row := self.history.remark(op).row:
             under = f" by {row.removeprefix(NOT_FOUND)}"
-        elif number >= 0 and (words := asked(columns.predicates[number])):
+        elif number >= 0 and (words := in_words(columns.predicates[number])):
             under = f" with {words if len(words) <= _LONGEST else words[: _LONGEST - 1] + '…'}"
         reader = self.txn(self.facts.txn_of[op])
         return f"{reader} did not find {self.key(self.facts.key[op])}{under}"
 
-    def left(self, writer: int) -> str:
+    def state_after(self, writer: int) -> str:
         """Return a phrase for the state of a row, such as ``as T5 left it``."""
         return "as it was at first" if writer == self.facts.n else f"as {self.txn(writer)} left it"
 
@@ -109,7 +109,7 @@ class Phrases:
         """Return a clause such as ``T914 read x = 5 from T904``."""
         reader = self.txn(self.facts.txn_of[op])
         if self.is_missed(op):
-            return f"{self.not_found(op)}, {self.left(writer)}"
+            return f"{self.not_found(op)}, {self.state_after(writer)}"
         if writer == self.facts.n:
             return f"{reader} read {self.seen(op)}, the initial value"
         if self.facts.is_list(op):
@@ -239,7 +239,7 @@ class Phrases:
                     return self.read_from(op, txn)
                 reader = self.txn(self.facts.txn_of[op])
                 if self.is_missed(op):
-                    return f"{reader} did not see {self.key(self.facts.key[op])} {self.left(txn)}"
+                    return f"{reader} did not see {self.key(self.facts.key[op])} {self.state_after(txn)}"
                 return f"{reader} did not read {self.seen(op)} from {self.txn(txn)}"
             case In(txn):
                 return f"{self.txn(txn)} {'took' if positive else 'did not take'} effect"

@@ -176,7 +176,7 @@ def _queries(violation: Violation, report: Report, indent: int) -> Iterator[Grid
     """Yield, for each predicate read of an argument, what it asked and what it answered."""
     for query in violation.queries:
         yield Grid(rows=[("",)])
-        yield _indented(f"{query.asked()} ({_place(query.where, report)}):", indent)
+        yield _indented(f"{query.request()} ({_place(query.where, report)}):", indent)
         grid = Grid(indent=indent + 2)
         if query.sent:
             grid.add(Styled("sent", "dim"), query.sent)

@@ -160,7 +160,7 @@ def markdown(verdict: Verdict, *, command: str = "") -> str:
             more = f" (+{txn['omitted']} more)" if txn["omitted"] else ""
             lines.append(f"| {_prose(txn['name'])} | {_prose(txn['where'])} | {operations}{more} |")
         for query in verdict.violation.queries if isinstance(verdict, Invalid) else ():
-            lines += ["", f"{_prose(query.asked())} ({_prose(query.where)}):", ""]
+            lines += ["", f"{_prose(query.request())} ({_prose(query.where)}):", ""]
             lines += [f"* sent {_code(query.sent)}"] if query.sent else []
             lines.append(f"* answer: {_prose(query.answered())}")
             lines += [f"* {r.kind}: {_prose(f'{r.row}: {r.text}')}" for r in query.remarks]

@@ -8,7 +8,7 @@ import pytest
 import isolang
 from isolang import Transaction, load_spec
 from isolang.history import History
-from isolang.history.asked import asked
+from isolang.history.predicate_words import in_words
 from isolang.history.writers import write_history
 from isolang.language.classify.route import route
 from isolang.output.text import text_of
@@ -48,7 +48,7 @@ def test_an_own_write_is_missed():
     found = of([("w", "x", 12), ("w", "y", 13), ("scan", IN_GROUP, {"y": 13})], [("r", "z", None)])
     assert remarks(found) == [("missing", "x: T1 itself had written x = 12 before, which matches")]
     (query,) = found.violation.queries
-    assert query.asked() == "T1 asked for the rows with value between 10 and 19"
+    assert query.request() == "T1 asked for the rows with value between 10 and 19"
     assert query.answered() == "1 row: y = 13"
     assert smallest(found).counts()["operations"] == 2
     text = text_of(found)
@@ -187,19 +187,20 @@ def test_write_skew_says_how_each_answer_orders_the_two():
         ("{:where :true}", ""),
         ("{:table :t :where :true}", "in :t"),
         ("{:where [:or]}", "false"),
-        ('{:where [:and [:= :a "it"] [:or [:< :b 2] [:null :b]]]}', "a = 'it' and (b < 2 or b is null)"),
+        ("{:where [:and [:= :a 1] [:or [:< :b 2] [:null :b]]]}", "a = 1 and (b < 2 or b is null)"),
+        ('{:where [:= :a "it"]}', "a = 'it'"),
         ("{:where [:and [:>= :a 1] [:<= :b 2]]}", "a >= 1 and b <= 2"),
         ("{:where [:not [:!= :a :k]]}", "not a <> :k"),
         ("{:where [:= :a nil]}", "a = nil"),
     ],
 )  # fmt: skip
 def test_predicates_in_words(predicate, words):
-    assert asked(predicate) == words
+    assert in_words(predicate) == words
 
 
 def test_a_range_of_two_columns_is_no_range_of_one():
-    assert asked("{:where [:and [:>= :a 1] [:<= :a 2]]}") == "a between 1 and 2"
-    assert asked("{:where [:and [:>= :a 1] [:>= :a 2]]}") == "a >= 1 and a >= 2"
+    assert in_words("{:where [:and [:>= :a 1] [:<= :a 2]]}") == "a between 1 and 2"
+    assert in_words("{:where [:and [:>= :a 1] [:>= :a 2]]}") == "a >= 1 and a >= 2"
 
 
 def rows_of(rng):

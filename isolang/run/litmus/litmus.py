@@ -184,7 +184,7 @@ def _remarks(
         first = int(columns.statement_start[query.statement]) - ops.start
         at = places_of(history, query.transaction)[first]
         texts = (f"{one.kind}: {one.row}: {one.text}" for one in query.remarks)
-        found[(*place[query.transaction], at)] = (query.asked(), *texts)
+        found[(*place[query.transaction], at)] = (query.request(), *texts)
     return found
 
 

@@ -18,6 +18,7 @@ from isolang.run.operation import Read, Write
 from isolang.run.play.interleave import interleave_sessions
 from isolang.run.record.recorder import Recorder
 from isolang.run.settings import Playing
+from isolang.run.target import TargetError
 from isolang.run.targets import target_named
 
 FINDINGS = Path(__file__).parents[3] / "docs" / "findings"
@@ -170,11 +171,18 @@ def test_keys_have_their_names():
     assert len(litmus_of(both).keys()[0]) == 2
 
 
-def test_predicates_cannot_be_played():
-    """And the message says which operation it is."""
+def test_only_ranges_of_values_become_queries_of_a_script():
+    """The message says which query it is; no query is played beside other programs."""
     one = history(("a", ("scan", {"where": ("=", "key", "x")}, {})))
-    with pytest.raises(HistoryError, match=r"cannot be played \(got \('scan'"):
+    with pytest.raises(HistoryError, match=r"cannot be played \(got the query \{:where \[:= :key"):
         litmus_of(one)
+    one = history(("a", ("scan", ("between", "value", 1, 2), {"x": 1.5}), ("w", "x", 1.5)))
+    with pytest.raises(HistoryError, match="expected a range of :value, and rows that are numbers"):
+        litmus_of(one)
+    one = history(("a", ("scan", ("between", "value", 1, 2), {}), ("w", "x", 1)))
+    playing = Playing(target="sqlite", seconds=1)
+    with pytest.raises(TargetError, match="--script without --run writes a program"):
+        observe([Question(litmus=litmus_of(one))], playing)
 
 
 @pytest.mark.parametrize(

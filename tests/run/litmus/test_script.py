@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.servers import started
 
-from isolang import History, Transaction, load_history
+from isolang import History, Transaction, check, load_history
 from isolang.history.values import Keyword
 from isolang.run.litmus.litmus import Noise, litmus_of
 from isolang.run.litmus.script import in_turn, script_of
@@ -74,6 +74,32 @@ def test_rows_come_and_go(tmp_path):
     said = script_of(litmus(rows), "sql")
     assert "/* a */ DELETE FROM isocheck_litmus WHERE k = 'x';" in said
     assert "/* a */ INSERT INTO isocheck_litmus VALUES ('x', 1);" in said
+
+
+def test_a_query_says_what_it_returned_and_what_it_should_have(tmp_path):
+    """SQLite returns the row that the history lacks."""
+    rows = [
+        Transaction([("w", "x", 12_000_000_000), ("w", "y", 5)], session="a", begin=0, end=1),
+        Transaction(
+            [("r", "y", 5), ("scan", ("between", "value", 9, 12_000_000_000), {})],
+            session="b",
+            begin=2,
+            end=3,
+        ),
+    ]
+    history = History.from_transactions(rows)
+    found = check(history, "ser")
+    program = litmus_of(history, found.violation)
+    script = script_of(program, "python")
+    assert "# T2 asked for the rows with value between 9 and 12000000000" in script
+    assert "# missing: x: T1 wrote x = 12000000000, which matches, and T2 comes after T1" in script
+    done = run(script, tmp_path)
+    said = "b asks for the rows with v between 9 and 12000000000 (in the history no row): "
+    assert said + "{'x': 12000000000}" in done.stdout, done.stderr
+    typed = script_of(program, "sql")
+    assert "v BIGINT" in typed
+    assert "WHERE v BETWEEN 9 AND 12000000000;  -- in the history: no row" in typed
+    compile(script_of(program, "psycopg"), "script", "exec")
 
 
 def test_the_recorded_order_and_the_load():

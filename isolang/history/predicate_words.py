@@ -11,14 +11,14 @@ from isolang.history.values import Keyword, Literal
 _SIGNS: Final = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
 
-def asked(predicate: str) -> str:
+def in_words(predicate: str) -> str:
     """Return a predicate in words; an empty text for a predicate that is true of all rows.
 
-    >>> asked("{:where [:and [:>= :value 3] [:<= :value 9]]}")
+    >>> in_words("{:where [:and [:>= :value 3] [:<= :value 9]]}")
     'value between 3 and 9'
-    >>> asked("{:where [:or [:= :c 1] [:not [:null :d]]]}")
+    >>> in_words("{:where [:or [:= :c 1] [:not [:null :d]]]}")
     'c = 1 or not d is null'
-    >>> asked("{:table :t :where [:mod :c 2 1]}")
+    >>> in_words("{:table :t :where [:mod :c 2 1]}")
     'c mod 2 = 1 in :t'
 
     Args:
