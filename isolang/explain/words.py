@@ -239,7 +239,8 @@ class Phrases:
                     return self.read_from(op, txn)
                 reader = self.txn(self.facts.txn_of[op])
                 if self.is_missed(op):
-                    return f"{reader} did not see {self.key(self.facts.key[op])} {self.state_after(txn)}"
+                    state = self.state_after(txn)
+                    return f"{reader} did not see {self.key(self.facts.key[op])} {state}"
                 return f"{reader} did not read {self.seen(op)} from {self.txn(txn)}"
             case In(txn):
                 return f"{self.txn(txn)} {'took' if positive else 'did not take'} effect"
