@@ -125,7 +125,7 @@ def _violation(violation: Violation, report: Report) -> Iterator[Grid]:
     yield from _queries(violation, report, 2)
     argument = violation.argument
     if not (violation.queries and isinstance(argument.conclusion, PlainReason)):
-        # That a query is wrong by itself is said where it is described.
+        # The description of a query states already that it is wrong by itself.
         yield Grid(rows=[("",)])
         yield from _argument(argument, 2)
     if violation.relaxed:
