@@ -12,15 +12,12 @@ import msgspec
 from msgspec import Struct
 
 from isolang.errors import HistoryError
-from isolang.history import columns as c
 from isolang.watch.stream.batch import Batch
-from isolang.watch.stream.batching import batch_of
-from isolang.watch.stream.client import LogClient
+from isolang.watch.stream.batching import Batches
 from isolang.watch.stream.clients import Clock, LogClients
 from isolang.watch.stream.fronts import Fronts, front
 from isolang.watch.stream.log import Log
 from isolang.watch.stream.operations import ORDERED
-from isolang.watch.stream.release import Released, Releases, whole_block
 from isolang.watch.stream.segments import Segment
 
 _PAUSE: Final = 0.05  # the seconds between two attempts to read if no file has new data
@@ -92,7 +89,7 @@ class Stream:
         self._fronts = Fronts(grace=grace, clock_error=clock_error)
         self._batch = batch
         self._clients = LogClients(sources, format=format, clock=clock, follow=follow, spool=spool)
-        self._releases = Releases()
+        self._batches = Batches(self._clients, self._fronts)
         self._stopped = False
         self._progress = False  # whether the last attempt read data, but too little for a batch
         self.log = Log(self._clients.segments, self._clients.by_path)
@@ -165,7 +162,7 @@ class Stream:
             if found is not None:
                 return found
             if now >= deadline and not self._progress:
-                return self._quiet()
+                return self._batches.quiet(now, ended=self.ended)
             if self._progress:
                 continue
             self._wait(min(_PAUSE, max(deadline - now, 0.0)))
@@ -195,8 +192,8 @@ class Stream:
                     (where, client.name, *client.restart())
                     for where, client in self._clients.by_path.items()
                 ],
-                watermark=self._releases.watermark,
-                handed=self._releases.handed,
+                watermark=self._batches.releases.watermark,
+                handed=self._batches.releases.handed,
                 ended=self.ended,
             )
         )
@@ -211,8 +208,8 @@ class Stream:
     def _resume(self, saved: bytes) -> None:
         position = msgspec.msgpack.decode(saved, type=_Saved)
         self._clients.segments += position.segments
-        self._releases.watermark = position.watermark
-        self._releases.handed = position.handed
+        self._batches.releases.watermark = position.watermark
+        self._batches.releases.handed = position.handed
         self.ended = position.ended
         self._clients.resume(position.clients, position.watermark, time.monotonic())
 
@@ -232,7 +229,7 @@ class Stream:
         client = next(iter(self._clients), None)
         if client is None:
             self.ended = self._is_over(now) or not self._follow
-            return self._quiet() if self.ended else None
+            return self._batches.quiet(now, ended=True) if self.ended else None
         if client.follower.state.clock in ORDERED:
             return self._merge(now)
         before = b"" if client.follower.state.clock else client.snapshot()
@@ -248,12 +245,8 @@ class Stream:
             return self._release(now, read=True)
         self.ended = client.over
         if block is not None:
-            return self._as_batch(whole_block(block), self._watermark_of(client))
-        return self._quiet() if self.ended else None
-
-    def _watermark_of(self, client: LogClient) -> int | None:
-        state = client.follower.state
-        return state.front if state.timed else None
+            return self._batches.of_block(block, client, now, ended=self.ended)
+        return self._batches.quiet(now, ended=True) if self.ended else None
 
     # --- several logs, or one, in the order of their times ---
 
@@ -304,39 +297,4 @@ class Stream:
         ):
             self.ended = True
         self._progress = read
-        watermark = self._watermark(now)
-        if not self.ended and watermark <= self._releases.watermark and not read:
-            return None
-        released = self._releases.release(clients, watermark)
-        if not self.ended and not len(released.in_flight) and not self._clients.spans_wait():
-            return None
-        return self._as_batch(released, watermark if watermark != c.UNKNOWN_BEGIN else None)
-
-    def _watermark(self, now: float) -> int:
-        before = self._releases.watermark
-        return self._fronts.watermark(self._clients, before, now, ended=self.ended)
-
-    # --- batches ---
-
-    def _quiet(self) -> Batch:
-        """Return a batch with the transactions in flight, if nothing new was read."""
-        clients = list(self._clients)
-        if self._clients.several or any(
-            client.follower.state.clock in ORDERED for client in clients
-        ):
-            watermark = self._watermark(time.monotonic())
-            released = self._releases.release(clients, watermark)
-            return self._as_batch(released, watermark if watermark != c.UNKNOWN_BEGIN else None)
-        found = Releases().release(clients, c.UNKNOWN_END)
-        return self._as_batch(found, self._watermark_of(clients[0]) if clients else None)
-
-    def _as_batch(self, found: Released, watermark: int | None) -> Batch:
-        now = time.monotonic()
-        return batch_of(
-            self._clients,
-            found,
-            fronts=self._fronts,
-            watermark=watermark,
-            now=now,
-            ended=self.ended,
-        )
+        return self._batches.released(now, read=read, ended=self.ended)
