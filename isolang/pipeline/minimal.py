@@ -213,7 +213,7 @@ class _Minimiser:
     def of_what_is_shown(self) -> History | None:
         """Return the smallest part of what the explanation shows.
 
-        The part has the keys of the operations that are shown, with their predicate reads and all
+        The part has the keys of the reported operations, with their predicate reads and all
         possible sources.
 
         Return ``None`` if this does not violate the level by itself.
