@@ -347,6 +347,15 @@ class Violation(Struct, frozen=True, kw_only=True):
         return graph
 
 
+UNEXPLAINED: Final = Violation(
+    anomaly="",
+    meaning="",
+    check="",
+    transactions=(),
+    argument=ArgumentView(lemmas=(), conclusion=PlainReason(text="")),
+)
+"""The violation of an invalid verdict that nobody asked to explain."""
+
 Counted: TypeAlias = Literal["reads", "components", "levels"]
 
 

@@ -175,6 +175,7 @@ class _HistorySummary:
                 replace(options, certify=False),
                 progress=self._progress,
                 simplest=False,
+                explained=False,
                 deadline=Deadline(remaining),
                 work=Work(_LEVELS_WORK),
             )

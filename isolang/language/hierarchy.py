@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 # These implications hold with and without sessions: SSER => SER => SI => PSI => CC => RA => RC, and
 # SI => PC => CC (A. Cerone, G. Bernardi, A. Gotsman, CONCUR 2015; R. Biswas, C. Enea, OOPSLA 2019;
@@ -42,6 +43,7 @@ IMPLIES: Mapping[str, tuple[str, ...]] = _implications()
 """For each level, the levels that it implies directly."""
 
 
+@cache
 def implied_by(name: str) -> frozenset[str]:
     """Return all levels that a level implies, directly or through other levels.
 

@@ -69,6 +69,7 @@ def decide(
     *,
     problem: Problem | None = None,
     simplest: bool = True,
+    explained: bool = True,
     work: Work | None = None,
 ) -> Verdict:
     """Decide whether a history satisfies a spec.
@@ -82,6 +83,8 @@ def decide(
         problem: the problem of the history; ``None`` if it has not been built yet.
         simplest: whether to search for the simplest violation. Otherwise the first violation that
             the engine finds is reported.
+        explained: whether an invalid verdict says why: otherwise its violation is
+            ``UNEXPLAINED``, which takes a fraction of the time for a small history.
         work: the limit of work for deciding and explaining; ``None`` for no limit.
 
     Raises:
@@ -114,7 +117,7 @@ def decide(
         def by(way: Route, problem: Problem) -> Verdict:
             return decide(
                 history, way, deadline, options, progress, problem=problem, simplest=simplest,
-                work=work,
+                explained=explained, work=work,
             )  # fmt: skip
 
         # If deciding in parts takes too much time or memory, the search over all checks reports it.
@@ -139,6 +142,7 @@ def decide(
         choice=choice,
         problem=problem,
         simplest=simplest,
+        explained=explained,
         work=work,
     )
     if reason := _why_not_judgeable(run.written_spec, history):
@@ -356,10 +360,11 @@ def _refuted(run: PairRun, first: Refutation) -> Verdict:
     from isolang.certify.steps import CycleStep
     from isolang.explain.explain import explain
     from isolang.explain.smaller import cost
+    from isolang.explain.violation import UNEXPLAINED
 
     refutations = [first]
     finder = None
-    if run.simplest and any(isinstance(step, CycleStep) for step in first.steps):
+    if run.simplest and run.explained and any(isinstance(step, CycleStep) for step in first.steps):
         # If this search runs out of time or memory, the verdict reports the first violation.
         with suppress(TimeoutError, MemoryError), run.deadline.during("solve", to_the_end=True):
             run.progress("explain")
@@ -380,6 +385,10 @@ def _refuted(run: PairRun, first: Refutation) -> Verdict:
             continue
         if not run.options.certify:
             certification = UNCHECKED
+        if not run.explained:
+            return Invalid(
+                violation=UNEXPLAINED, refutation=refutation, **_common(run, certification)
+            )
         # A certified violation is reported even if the time runs out while it is explained.
         with run.deadline.during("solve", to_the_end=True):
             if finder is None or run.history.levels:  # relaxed levels are not judged
@@ -423,10 +432,13 @@ def _without_versions(run: PairRun, refutation: Refutation) -> dict[str, str]:
 
 def _exhausted(run: PairRun, core: UnsatCore) -> Verdict:
     from isolang.explain.exhausted import explain_exhausted
+    from isolang.explain.violation import UNEXPLAINED
 
     certification = run.certify(core.proof)
     if certification.rejected:
         return _rejected(run, core.proof, certification)
+    if not run.explained:
+        return Invalid(violation=UNEXPLAINED, refutation=core.proof, **_common(run, certification))
     with run.deadline.during("solve", to_the_end=True):
         violation = explain_exhausted(run.problem, core.transactions, core.checks, run.route.spec)
         _show_violation(run)

@@ -36,12 +36,13 @@ def names_without_effect(history: History, spec: Spec) -> list[str]:
     specification does not name.
     """
     columns, notes = history.columns, list[str]()
+    sets_named = named_sets(spec)
     for word, sets, verb in (
         ("label", columns.label_sets, "bears the label"),
         ("level", columns.level_sets, "requested the level"),
     ):
         there = {name for names in sets for name in names}
-        named = sorted({one.name for one in named_sets(spec) if one.word == word})
+        named = sorted({one.name for one in sets_named if one.word == word})
         none = [pattern for pattern in named if not _any_matches(pattern, there)]
         # A specification that mentions levels names all possible levels, so unused ones are normal.
         if none and (word == "label" or none == named):

@@ -81,6 +81,7 @@ class PairRun:
         choice: why this pair was chosen; empty if the user chose the pair.
         progress: a function that is called with the name of each phase when the phase begins.
         simplest: whether to search for the simplest violation.
+        explained: whether to explain a violation.
         work: the remaining work for deciding and explaining; ``None`` for no limit.
         rows: the argument ``rows`` for ``build_problem``.
         pair_used: whether the pair was used; false if the pre-pass alone decided.
@@ -100,6 +101,7 @@ class PairRun:
         choice: str = "",
         problem: Problem | None = None,
         simplest: bool = True,
+        explained: bool = True,
         work: Work | None = None,
     ) -> None:
         """Prepare a check.
@@ -114,6 +116,7 @@ class PairRun:
             choice: why this pair was chosen; empty if the user chose the pair.
             problem: the problem of the history; ``None`` if it has not been built yet.
             simplest: whether to search for the simplest violation.
+            explained: whether to explain a violation.
             work: the limit of work for deciding and explaining; ``None`` for no limit.
         """
         self.history = history
@@ -124,6 +127,7 @@ class PairRun:
         self.progress = progress
         self.choice = choice
         self.simplest = simplest
+        self.explained = explained
         self.work = work
         self.rows: NDArray[np.int32] | None = None
         self.pair_used = False

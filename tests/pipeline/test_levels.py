@@ -76,6 +76,25 @@ def test_a_proof_without_sessions_decides_the_level_without_them() -> None:
     assert found["pl-3"].certified
 
 
+@pytest.mark.parametrize("name", ["lost-update", "long-fork", "fractured-read", "aborted-read"])
+def test_standings_without_names(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without names of anomalies nothing is explained, and the standings are the same."""
+    history = to_tool(with_wide_times(parse(ROWS[name]["operations"])))
+    named = levels_of(history).levels
+
+    def explained(*_: object) -> None:
+        raise AssertionError("a violation that nobody prints is explained")
+
+    monkeypatch.setattr("isolang.explain.explain.explain", explained)
+    found = levels_of(history, explained=False).levels
+    assert {n: level.standing for n, level in found.items()} == {
+        n: level.standing for n, level in named.items()
+    }
+    violated = [level for level in found.values() if level.standing == "violated"]
+    assert violated
+    assert {level.anomaly for level in violated} == {""}
+
+
 def test_strongest_and_weakest() -> None:
     found = levels_of(to_tool(parse(ROWS["long-fork"]["operations"])))
     assert set(found.strongest()) == {"psi"}
