@@ -18,6 +18,7 @@
 #include "core/versions.hpp"
 #include "readers/before.hpp"
 #include "readers/predicates.hpp"
+#include "readers/serial_order.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -442,6 +443,16 @@ void register_history(nb::module_& m) {
   }, "commits"_a, "seen"_a, "rows"_a,
      "What predicate reads see by an order of commits: the implicit set-reads that a matching row contradicts and the "
      "returned rows that another row contradicts (predicate reads and keys, ascending), and the sources of the rows.");
+  c.def("serial_order_near", [told](const History& h, Numbers<std::int32_t> near, double seconds) -> nb::object {
+    for (std::size_t i = 0; i < near.shape(0); ++i)
+      if (near(i) < 0 || near(i) >= h.transactions()) throw nb::index_error("no such transaction");
+    Budget budget = interruptible_budget(seconds);
+    auto found = told([&] { return serial_order_near(h, {near.data(), near.shape(0)}, budget); });
+    if (!found) return nb::none();
+    return nb::make_tuple(owned(std::move(found->commits)), owned(std::move(found->source)));
+  }, "near"_a, "seconds"_a = 0.0,
+     "A serial order near this one in which each read sees what it returned, and the sources of the reads; None if "
+     "none is found.");
   c.def("add_list", &History::add_list, "atoms"_a);
   c.def("set_operation_times", [](History& h, std::int64_t op, std::int64_t begin, std::int64_t end) {
     if (op < 0 || op >= h.operations()) throw nb::index_error("no such operation");

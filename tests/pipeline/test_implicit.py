@@ -19,9 +19,11 @@ from isolang.certify.steps import CycleStep
 from isolang.comparison.normal import normal
 from isolang.comparison.vacuity import possible_violations
 from isolang.errors import HistoryError
+from isolang.history.columns import READ, WRITE
 from isolang.history.values import encode
 from isolang.language.classify.route import native_plan
 from isolang.pipeline.findings import findings_of
+from isolang.pipeline.implicit import Implicit
 from isolang.pipeline.levels import levels_of
 from isolang.pipeline.pair_run import PairRun
 from isolang.problem import build_problem
@@ -181,6 +183,7 @@ def test_a_row_that_an_order_contradicts_is_decided_like_any_read(spec, monkeypa
     )
     restarted = []
     restart = PairRun.restart
+    monkeypatch.setattr(Implicit, "_serial", lambda *_: None)
     monkeypatch.setattr(
         PairRun, "restart", lambda run, *given: (restarted.append(given), restart(run, *given))
     )
@@ -189,6 +192,71 @@ def test_a_row_that_an_order_contradicts_is_decided_like_any_read(spec, monkeypa
     accepted(verdict, spec)
     assert verdict.history.columns.implicit
     assert [kept.tolist() for _, kept in restarted] == [[], [[4, 0]]]
+
+
+def status_column(rng, *, late, rows_of_table=100, values=4, transactions=200, sessions=6):
+    """Rows of few values in one serial order, and lines that come up to ``late`` places late."""
+    now = {f"x{i}": rng.randrange(values) for i in range(rows_of_table)}
+    begin = txn("t", *[("w", key, value) for key, value in now.items()])
+    lines, last = [], {}
+    for i in range(transactions):
+        session = f"s{i % sessions}"
+        if i % 2:
+            wanted = rng.randrange(values)
+            found = {key: value for key, value in now.items() if value == wanted}
+            op = [("scan", ("=", "value", wanted), found)]
+        else:
+            op = [("w", key, rng.randrange(values)) for key in rng.sample(sorted(now), 2)]
+            now |= {key: value for _, key, value in op}
+        last[session] = max(last.get(session, 0), i + rng.random() * late)
+        lines.append((last[session], i, txn(session, *op)))
+    return rows(begin, *[line for *_, line in sorted(lines, key=lambda one: one[:2])])
+
+
+@pytest.mark.parametrize("spec", ["ser", "si", "psi", "cc"])
+@pytest.mark.parametrize("late", [3, 5])
+def test_lines_near_the_order_need_no_set_read(spec, late, monkeypatch):
+    """Neighbours that changed places change back: no set-read becomes an operation."""
+
+    def write_out(*_):
+        raise AssertionError("set-reads became operations")
+
+    monkeypatch.setattr(Implicit, "_write_out", write_out)
+    verdict = check(status_column(random.Random(late), late=late), spec)
+    assert (verdict.outcome, verdict.certified) == ("valid", True)
+    accepted(verdict, spec)
+    assert not verdict.history.set_reads
+
+
+def test_a_serial_order_gives_each_read_what_it_returned():
+    """Replayed row by row, in the order of each session; of a phantom there is none."""
+    history = status_column(random.Random(5), late=6)
+    columns = history.columns
+    lines = np.arange(columns.transactions(), dtype=np.int32)
+    found = columns.serial_order_near(lines)
+    assert found is not None
+    commits, source = found
+    assert sorted(commits.tolist()) == lines.tolist()
+    assert commits.tolist() != lines.tolist()
+    for session in np.unique(columns.txn_session):
+        own = [t for t in commits.tolist() if columns.txn_session[t] == session]
+        assert own == sorted(own)
+    now, writer, scans = {}, {}, 0
+    for t in commits.tolist():
+        ops = range(columns.op_start[t], columns.op_start[t + 1])
+        reads = [op for op in ops if columns.op_kind[op] == READ]
+        assert all(now[columns.op_key[op]] == columns.op_value[op] for op in reads)
+        assert all(writer[columns.op_key[op]] == source[op] for op in reads)
+        if reads:
+            scans += 1
+            wanted = columns.op_value[reads[0]]
+            assert len(reads) == sum(value == wanted for value in now.values())
+        for op in ops:
+            if columns.op_kind[op] == WRITE:
+                now[columns.op_key[op]], writer[columns.op_key[op]] = columns.op_value[op], t
+    assert scans > 50
+    phantom = np.arange(PHANTOM.columns.transactions(), dtype=np.int32)
+    assert PHANTOM.columns.serial_order_near(phantom) is None
 
 
 def test_equal_rows_that_no_source_explains_violate_a_level():
@@ -593,11 +661,15 @@ def test_numbers_that_databases_compare_differently_keep_their_set_reads(value, 
         accepted(verdict, "ser")
 
 
-def test_small_histories_are_judged_as_the_oracle_judges_them():
-    """Also by both checkers, at levels of every kind."""
+def test_small_histories_are_judged_as_the_oracle_judges_them(monkeypatch):
+    """Also by both checkers, at levels of every kind, with and without a serial order first."""
     levels, asked, equal = Levels((*LEVELS, *PARTIAL[:-1])), 0, 0
     for number in range(20):
         rng = random.Random(number)
+        if number % 2:
+            monkeypatch.setattr(Implicit, "_serial", lambda *_: None)
+        else:
+            monkeypatch.undo()
         history = (row_history if number < 12 else equal_row_history)(rng)
         given = to_tool(history)
         if given.columns.implied() is None:

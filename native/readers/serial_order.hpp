@@ -1,0 +1,25 @@
+// A serial order of transactions near a given one, in which each predicate read sees exactly the rows that it returned.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/budget.hpp"
+#include "core/history.hpp"
+
+namespace isolang {
+
+struct SerialOrder {
+  std::vector<std::int32_t> commits;
+  // The transaction that each read sees in this order (`transactions()` for T0); -1 for all other operations.
+  std::vector<std::int32_t> source;
+};
+
+// Puts transactions into an order in which each one reads what the ones before it wrote, and those of a session keep
+// the given order. Returns nothing if none is found near the given order: that decides nothing, because the search
+// follows one guess. An order must be checked before it is a witness. Throws std::invalid_argument for a predicate that
+// cannot be judged.
+std::optional<SerialOrder> serial_order_near(const History& history, std::span<const std::int32_t> near, Budget& budget);
+
+}  // namespace isolang
