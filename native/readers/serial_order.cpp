@@ -44,16 +44,16 @@ struct Waiting {
   std::vector<std::int64_t> reads;   // those before an own write of their key, by key
   std::vector<Asking> asking;
   std::vector<Put> puts;             // the last write of each key
-  std::vector<std::int32_t> wrong;   // the keys of which it reads something else than what is there now; ascending
+  std::vector<std::int32_t> wrong;   // the keys of which it reads something else than the current rows; ascending
 };
 
-// The order is found as a clerk would: a transaction that reads what is there now is next, the one that stands first in
+// The order is found as a clerk would: a transaction that reads the current rows is next, the first one in
 // the given order; a writer waits for those that read what it would overwrite. If nobody can be next, the transaction
-// that stands first tells why: two writers of one key were in the wrong order, or one of them came too soon. Then all
+// that comes first tells why: two writers of one key were in the wrong order, or one of them came too soon. Then all
 // transactions from there on are taken back, and the right order of the two is kept.
 class SerialSearch {
  public:
-  // `apart` says how far from each other transactions may stand of which the given order has the wrong one first.
+  // `apart` says how far from each other transactions may be of which the given order has the wrong one first.
   SerialSearch(const History& h, std::span<const std::int32_t> near, std::int32_t apart, Budget& budget)
       : h_(h), near_(near), protected_(2 * apart), window_(3 * apart), budget_(budget), store_(h), rank_(idx(h.transactions()), -1), placed_(rank_.size(), 0),
         first_statement_(rank_.size() + 1, 0), waiting_of_(rank_.size()), row_(h.initial_value), writer_(row_.size(), -1),
@@ -77,7 +77,7 @@ class SerialSearch {
   }
 
  private:
-  // --- what is asked ---
+  // --- the reads ---
 
   bool is_judged(std::size_t s) const {
     return h_.statement_known[s] == kImplicit && h_.statement_predicate[s] != kJudged && rank_[idx(h_.statement_txn[s])] >= 0;
@@ -117,7 +117,7 @@ class SerialSearch {
     return true;
   }
 
-  // Returns the atom of a row, or kNoAtom if the value is no row.
+  // Returns the atom of a row, or kNoAtom if the value is not a row.
   std::int32_t row_now(std::int32_t value) const { return value == kNil || value == h_.deleted ? kNoAtom : value; }
 
   std::unique_ptr<Waiting> waiting(std::int32_t t) {
@@ -448,8 +448,8 @@ class SerialSearch {
 
   const History& h_;
   const std::span<const std::int32_t> near_;
-  // A writer waits for those who stand so near to the first one that has no place; those that restore what it overwrites
-  // may stand farther away.
+  // A writer waits for those who are so near to the first one that has no place; those that restore what it overwrites
+  // may be farther away.
   const std::int32_t protected_, window_;
   Budget& budget_;
   Rows store_;
