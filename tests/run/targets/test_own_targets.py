@@ -72,7 +72,7 @@ def test_sqlalchemy_knows_levels_and_types(tmp_path):
     postgres = target_named("sqlalchemy:postgresql+psycopg://h/db")
     assert [(one.name, one.claims) for one in postgres.levels][:2] == [
         ("serializable", "ser"),
-        ("repeatable read", "pl-2-99"),
+        ("repeatable read", "si"),
     ]
     target = target_named(f"sqlalchemy:sqlite:///{tmp_path}/a.db")
     try:
