@@ -11,7 +11,7 @@ writer writes, and perhaps how many different ranges there are. ``BlindW-Pred`` 
 each transaction, two columns, ranges of ten rows, and writers write what they find. ``Elle`` and
 ``Viper`` are tables as their workloads have them: closed predicates ``[:mod m r]`` over rows that
 ``:init`` declares; ranges of keys, some of which are deleted. With ``--phantom`` one predicate read
-misses a row that its transaction then reads by key.
+misses a row that its transaction then reads by key; with ``--unread`` as well, it does not read it.
 
 Transactions of 24 sessions take place one after another. ``--recorded`` says what the file shows of
 that: their order (``in turn``), invocations and answers between which others take place
@@ -130,7 +130,9 @@ class Table:
         return [key for _, key in index[first:last]]
 
 
-def play(transactions: int, shape: Shape, *, phantom: bool = False, seed: int = 1) -> Iterator[str]:
+def play(
+    transactions: int, shape: Shape, *, phantom: bool = False, unread: bool = False, seed: int = 1
+) -> Iterator[str]:
     """The operations of each transaction, as its client saw them; first those that load the rows.
 
     Each is played when it is asked for.
@@ -158,7 +160,7 @@ def play(transactions: int, shape: Shape, *, phantom: bool = False, seed: int = 
                 phantom = False
             rows_found = ", ".join([now.text[key] for key in found])
             ops = [f"[:rp [:between :v{column} {low} {low + width - 1}] {{{rows_found}}}]"]
-            if missed:  # It was there: what the transaction reads next says so.
+            if missed and not unread:  # It was there: what the transaction reads next says so.
                 ops.append(f"[:r {missed}]")
         if writes:
             keys = {int(rng.random() * rows) for _ in range(shape.writes)} or found
@@ -285,7 +287,9 @@ FORMATS = {
 RECORDED = {"in turn": in_turn, "by session": by_session, "overlapping": overlapping}
 
 
-def write(shape: str, size: int, folder: Path, recorded: str, *, phantom: bool) -> Path:
+def write(
+    shape: str, size: int, folder: Path, recorded: str, *, phantom: bool, unread: bool
+) -> Path:
     """A history of a shape, as a file, or as a folder of them."""
     if shape in FORMATS:
         inside = folder / shape.partition(":")[0]
@@ -294,7 +298,9 @@ def write(shape: str, size: int, folder: Path, recorded: str, *, phantom: bool) 
         return inside if shape.startswith("Viper") else inside / "history.edn"
     history = folder / "history.edn"
     with history.open("w", encoding="utf-8") as out:
-        out.writelines(RECORDED[recorded](play(size, SHAPES[shape], phantom=phantom)))
+        out.writelines(
+            RECORDED[recorded](play(size, SHAPES[shape], phantom=phantom, unread=unread))
+        )
     return history
 
 
@@ -318,6 +324,7 @@ def main() -> None:
     parser.add_argument("--levels", nargs="+", default=["ser"])
     parser.add_argument("--recorded", choices=RECORDED, default="in turn")
     parser.add_argument("--phantom", action="store_true", help="one read misses a row")
+    parser.add_argument("--unread", action="store_true", help="its transaction does not read it")
     parser.add_argument(
         "--by-definition",
         action="store_true",
@@ -330,7 +337,14 @@ def main() -> None:
             before: dict[str, float] = {}
             for size in chosen.sizes:
                 start = time.process_time()
-                history = write(shape, size, Path(folder), chosen.recorded, phantom=chosen.phantom)
+                history = write(
+                    shape,
+                    size,
+                    Path(folder),
+                    chosen.recorded,
+                    phantom=chosen.phantom,
+                    unread=chosen.unread,
+                )
                 each = (time.process_time() - start) / size
                 for level in chosen.levels:
                     *told, whole, peak = measure(

@@ -60,6 +60,9 @@ _EVERY_KEY = -1
 _SAMPLE = 100
 # At most this many contradicted set-reads are refuted separately.
 _REFUTED_ALONE = 8
+# If no order fits, and orders contradicted at most this many predicate reads, only the set-reads of
+# these predicate reads are written out at first.
+_FEW = 16
 # If an order contradicts more than a quarter of the predicate reads, the recording determines
 # little of the order. Then all set-reads are written out if there are at most this many of them for
 # each operation.
@@ -123,7 +126,7 @@ class Implicit:
             run.progress("snapshots")
             found = self._order(witness)
             if found is None:
-                self._write_out_all()
+                self._write_out_contradicted()
                 return None
             columns = run.history.columns
             commits, seen, order_txn, source = found
@@ -134,14 +137,16 @@ class Implicit:
                 if not self._rounds and (serial := self._serial(witness, commits)) is not None:
                     return serial
                 self._contradicted = missed
+                run.likely_order = commits.tolist()
                 self._write_out(missed, returned)
                 return None
             source[omitted] = sources
         whole = replace(witness, source=source, order_txn=order_txn, commits=commits, seen=seen)
         if run.certify(whole, needed=True).accepted:
             return whole
-        # The checker does not accept the order for this level, so all set-reads become operations.
-        self._write_out_all()
+        # The checker does not accept the order for this level.
+        run.likely_order = commits.tolist()
+        self._write_out_contradicted()
         return None
 
     def _serial(self, witness: Witness, near: NDArray[np.int32]) -> Witness | None:
@@ -235,6 +240,8 @@ class Implicit:
         contradicted = np.unique(np.concatenate((missed, returned))[:, 0])
         columns = self._whole.columns
         undetermined = 4 * len(contradicted) > len(columns.statement_start)
+        if undetermined:
+            self._run.likely_order = ()
         early = _WRITTEN_OUT_EARLY * columns.operations()
         if (
             self._rounds > _ROUNDS
@@ -256,6 +263,27 @@ class Implicit:
             self._missed = np.unique(np.concatenate(made), axis=0)
             history = self._whole.with_set_reads(self._missed)
         self._run.restart(history, self._returned)
+
+    def _write_out_contradicted(self) -> None:
+        """Write out the predicate reads that some order contradicted, or else all set-reads.
+
+        If no order fits, its transactions often violate the level. The other set-reads of a
+        contradicted predicate read then show that, with far fewer operations than all set-reads.
+        """
+        import numpy as np
+
+        columns = self._whole.columns
+        reads = np.flatnonzero(self._times).astype(np.int32)
+        if len(reads) > _FEW:
+            self._write_out_all()
+            return
+        made = np.concatenate((self._missed, columns.missed_by(reads, _AT_ONCE)))
+        made = np.unique(made, axis=0)
+        if len(made) == len(self._missed):
+            self._write_out_all()
+            return
+        self._missed = made
+        self._run.restart(self._whole.with_set_reads(made), self._returned)
 
     def _number_of_all(self) -> float:
         """Return an estimate, from a sample of predicate reads, of how many set-reads there are."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -84,6 +84,8 @@ class PairRun:
         explained: whether to explain a violation.
         work: the remaining work for deciding and explaining; ``None`` for no limit.
         rows: the argument ``rows`` for ``build_problem``.
+        likely_order: transactions in an order in which they are likely to have happened; empty if
+            no such order is known.
         pair_used: whether the pair was used; false if the pre-pass alone decided.
         statistics: the statistics of the solver by name; empty before the solver has answered.
         notes: remarks on how the verdict was found, one sentence each.
@@ -130,6 +132,7 @@ class PairRun:
         self.explained = explained
         self.work = work
         self.rows: NDArray[np.int32] | None = None
+        self.likely_order: Sequence[int] = ()
         self.pair_used = False
         self.statistics: Mapping[str, float] = {}
         self.notes: list[str] = []
@@ -255,6 +258,7 @@ class PairRun:
             # Equal runs do equal work only if they use one thread.
             threads=1 if allowed else self.options.thread_count(),
             work=allowed,
+            likely_order=self.likely_order,
         )
         if self.work is not None:
             self.work.give_back(allowed - answer.work)

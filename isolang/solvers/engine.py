@@ -31,6 +31,7 @@ def solve(
     strategy: str = "auto",
     threads: int = 1,
     work: int = 0,
+    likely_order: Sequence[int] = (),
 ) -> Answer:
     """Decide a problem whose intrinsic anomalies the caller has already handled.
 
@@ -51,6 +52,8 @@ def solve(
             its proof do not depend on this number.
         work: how many times the search may poll its budget, which it does some millions of times a
             second; 0 for no limit. With one thread, equal runs end after equal work.
+        likely_order: transactions in an order in which they are likely to have happened. Searches
+            start from this order, so that it affects their time, and which answer they find.
         progress: a function that is called from time to time with the current phase of the search.
         presolve: whether to look first for a model of stronger checks, which most histories have.
 
@@ -78,6 +81,7 @@ def solve(
         search_bytes,
         threads,
         work,
+        list(likely_order),
     )
     found: Witness | Refutation
     if "refutation" in result:

@@ -228,16 +228,20 @@ void check_strategy(const std::string& name) {
 nb::dict solve_problem(const History& history, const Problem& problem, nb::sequence automata,
                        double seconds, std::uint64_t seed, std::size_t max_clock_bytes,
                        nb::object progress, bool presolve, const std::string& strategy,
-                       std::size_t max_search_bytes, std::size_t threads, std::int64_t work) {
+                       std::size_t max_search_bytes, std::size_t threads, std::int64_t work,
+                       std::vector<std::int32_t> likely_order) {
   check_strategy(strategy);
   if (threads == 0) throw nb::value_error("threads (got 0, expected at least 1)");
+  for (const std::int32_t t : likely_order)
+    if (t < 0 || t >= problem.n) throw nb::value_error("likely_order: no such transaction");
   std::vector<Automaton> machines = automata_of(history, automata);
   const SolveOptions options{.seed = seed,
                              .max_clock_bytes = max_clock_bytes,
                              .max_search_bytes = max_search_bytes,
                              .threads = threads,
                              .presolve = presolve,
-                             .strategy = strategy};
+                             .strategy = strategy,
+                             .likely_order = std::move(likely_order)};
   Budget budget = interruptible_budget(seconds, progress);
   budget.limit_work(work);
   Solution solution;
@@ -352,6 +356,7 @@ void register_engine(nb::module_& m) {
         "seed"_a = 0, "max_clock_bytes"_a = std::size_t{1} << 29, "progress"_a = nb::none(),
         "presolve"_a = true, "strategy"_a = "auto", "max_search_bytes"_a = std::size_t{1} << 30,
         "threads"_a = std::size_t{1}, "work"_a = std::int64_t{0},
+        "likely_order"_a = std::vector<std::int32_t>{},
         "Decides a problem: a model (source, order_start, order_txn) or a refutation, and "
         "statistics.");
   m.def("prune", &prune_problem, "columns"_a, "problem"_a, "automata"_a, "seconds"_a = 0.0,

@@ -248,6 +248,7 @@ class Attempt {
   }
 
   Pruner prepare() {
+    if (!options_.likely_order.empty()) graph_.follow(options_.likely_order);
     note("nodes", graph_.nodes());
     note("edges_known", graph_.edges.size());
     note("seconds_graph", watch_.lap());

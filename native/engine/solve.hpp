@@ -28,6 +28,9 @@ struct SolveOptions {
   // is found sooner.
   bool presolve = true;
   std::string strategy = "auto";  // one of strategies()
+  // Transactions in an order in which they are likely to have happened, from which searches start;
+  // empty if none is known. The answer may depend on it, but not whether there is a model.
+  std::vector<std::int32_t> likely_order{};
 };
 
 // Returns a model or a refutation. Throws OutOfTime, OutOfMemory (if the searches need too much

@@ -826,6 +826,14 @@ void EventGraph::set_priorities(std::span<const std::int32_t> guess) {
   set_priorities(when);
 }
 
+void EventGraph::follow(std::span<const std::int32_t> likely) {
+  std::vector<std::int64_t> when(idx(problem.n + 1), problem.n);
+  for (std::size_t i = 0; i < likely.size(); ++i) when[likely[i]] = static_cast<std::int64_t>(i);
+  when[problem.n] = kTimeUnknownBegin;
+  guesses_ = false;
+  set_priorities(when);
+}
+
 void EventGraph::set_priorities(std::span<const std::int64_t> when) {
   std::ranges::stable_sort(turns_, {}, [&](std::int32_t t) { return when[t]; });
   std::vector<std::int32_t> turn(turns_.size());

@@ -142,6 +142,9 @@ class EventGraph {
   // stay together. Use it only if no times are known. An empty guess changes nothing.
   bool guesses_priorities() const { return guesses_; }
   void set_priorities(std::span<const std::int32_t> guess);
+  // Sets another priority for good: transactions in an order in which they are likely to have
+  // happened. The other transactions follow.
+  void follow(std::span<const std::int32_t> likely);
 
   // --- edges, in the order in which they became known ---
   Growing<Edge> edges;
