@@ -16,18 +16,19 @@
 namespace isolang::predicates {
 namespace {
 
-constexpr std::int32_t kRemembered = 512;  // how many placed transactions may be taken back at once
-constexpr std::size_t kAsked = 64;  // of how many transactions it is found out for whom they wait
-constexpr int kTries = 64;          // how often the search begins again at one place
-constexpr std::int64_t kEffort = 6'000;  // the most steps from one checkpoint to the next
+constexpr std::int32_t kRemembered = 512;  // how many of the last placed transactions can be removed again
+constexpr std::size_t kAsked = 64;         // how many transactions a repair looks at
+constexpr int kTries = 64;                 // how often the search restarts from one checkpoint
+constexpr std::int64_t kEffort = 6'000;    // the largest number of steps between two checkpoints
 
-// The rows of a table now, and the keys that it has.
+// The current rows of a table, and the cells of its keys.
 struct TableNow {
   std::unordered_map<std::int32_t, Cell> cells;
   std::unique_ptr<RowsInTime> rows;
 };
 
-// A predicate read, and the keys of which other operations say what it saw, or its transaction wrote.
+// A predicate read, and the keys that it does not decide: its statement has an operation on them, or its own
+// transaction wrote them before.
 struct Asking {
   const Predicate* predicate;
   TableNow* table;
@@ -38,26 +39,38 @@ struct Put {
   std::int32_t key, value;
 };
 
-// A transaction that has no place yet.
+// A transaction that is not placed yet.
 struct Waiting {
   std::int32_t txn = -1;
-  std::vector<std::int64_t> reads;   // those before an own write of their key, by key
+  std::vector<std::int64_t> reads;  // its external reads, sorted by key
   std::vector<Asking> asking;
-  std::vector<Put> puts;             // the last write of each key
-  std::vector<std::int32_t> wrong;   // the keys of which it reads something else than the current rows; ascending
+  std::vector<Put> puts;            // the last write of each key
+  std::vector<std::int32_t> wrong;  // the keys whose current rows differ from what it read; ascending
 };
 
-// The order is found as a clerk would: a transaction that reads the current rows is next, the first one in
-// the given order; a writer waits for those that read what it would overwrite. If nobody can be next, the transaction
-// that comes first tells why: two writers of one key were in the wrong order, or one of them came too soon. Then all
-// transactions from there on are taken back, and the right order of the two is kept.
+// Builds the order from its beginning. The next transaction is the first one, in the given order, whose reads agree
+// with the current rows. A writer is not placed while it would overwrite a row that a transaction near it still has to
+// read. If no transaction can be placed, `repair` finds two transactions that were probably placed in the wrong order,
+// removes all placed transactions from there on, and remembers the right order of the two.
 class SerialSearch {
  public:
-  // `apart` says how far from each other transactions may be of which the given order has the wrong one first.
+  // `apart` is the largest distance in the given order of two transactions that this order has the wrong way round.
   SerialSearch(const History& h, std::span<const std::int32_t> near, std::int32_t apart, Budget& budget)
-      : h_(h), near_(near), protected_(2 * apart), window_(3 * apart), budget_(budget), store_(h), rank_(idx(h.transactions()), -1), placed_(rank_.size(), 0),
-        first_statement_(rank_.size() + 1, 0), waiting_of_(rank_.size()), row_(h.initial_value), writer_(row_.size(), -1),
-        writers_(row_.size()), of_session_(idx(h.sessions)), next_(idx(h.sessions), 0),
+      : h_(h),
+        near_(near),
+        protected_(2 * apart),
+        window_(3 * apart),
+        budget_(budget),
+        store_(h),
+        rank_(idx(h.transactions()), -1),
+        placed_(rank_.size(), 0),
+        first_statement_(rank_.size() + 1, 0),
+        waiting_of_(rank_.size()),
+        row_(h.initial_value),
+        writer_(row_.size(), -1),
+        writers_(row_.size()),
+        of_session_(idx(h.sessions)),
+        next_(idx(h.sessions), 0),
         place_(rank_.size(), -1) {}
 
   std::optional<SerialOrder> run() {
@@ -80,7 +93,8 @@ class SerialSearch {
   // --- the reads ---
 
   bool is_judged(std::size_t s) const {
-    return h_.statement_known[s] == kImplicit && h_.statement_predicate[s] != kJudged && rank_[idx(h_.statement_txn[s])] >= 0;
+    return h_.statement_known[s] == kImplicit && h_.statement_predicate[s] != kJudged &&
+           rank_[idx(h_.statement_txn[s])] >= 0;
   }
 
   bool prepare() {
@@ -89,7 +103,8 @@ class SerialSearch {
     for (const std::int32_t t : near_) {
       of_session_[idx(h_.txn_session[idx(t)])].push_back(t);
       for (std::int64_t op = h_.op_start[idx(t)]; op < h_.op_start[idx(t) + 1]; ++op)
-        if (h_.kind(op) == OpKind::append || h_.kind(op) == OpKind::read_list || h_.op_source[idx(op)] != kSourceByValue)
+        if (h_.kind(op) == OpKind::append || h_.kind(op) == OpKind::read_list ||
+            h_.op_source[idx(op)] != kSourceByValue)
           return false;
     }
     for (const std::int32_t t : h_.statement_txn) ++first_statement_[idx(t) + 1];
@@ -117,7 +132,7 @@ class SerialSearch {
     return true;
   }
 
-  // Returns the atom of a row, or kNoAtom if the value is not a row.
+  // Returns the atom of a row; kNoAtom if the value says that there is no row.
   std::int32_t row_now(std::int32_t value) const { return value == kNil || value == h_.deleted ? kNoAtom : value; }
 
   std::unique_ptr<Waiting> waiting(std::int32_t t) {
@@ -167,17 +182,18 @@ class SerialSearch {
     return h_.as_read(value) == wanted || (wanted == kNil && writer < 0 && h_.nil_is_initial(h_.op_key[idx(op)]));
   }
 
-  // Returns whether a transaction would read something else than it did if a key had this value.
+  // Returns whether a transaction's reads would be wrong if a key had this value.
   bool would_be_wrong(const Waiting& w, std::int32_t key, std::int32_t value, std::int32_t writer) {
     for (auto at = std::ranges::lower_bound(w.reads, key, {}, [&](std::int64_t op) { return h_.op_key[idx(op)]; });
          at != w.reads.end() && h_.op_key[idx(*at)] == key; ++at)
       if (!is_right(*at, value, writer)) return true;
     const std::int32_t row = row_now(value);
     return row != kNoAtom && std::ranges::any_of(w.asking, [&](const Asking& asking) {
-      const auto cell = asking.table->cells.find(key);
-      return cell != asking.table->cells.end() && matches(asking.predicate->where, store_.of(row), cell->second) &&
-             !std::ranges::binary_search(asking.spoken, key);
-    });
+             const auto cell = asking.table->cells.find(key);
+             return cell != asking.table->cells.end() &&
+                    matches(asking.predicate->where, store_.of(row), cell->second) &&
+                    !std::ranges::binary_search(asking.spoken, key);
+           });
   }
 
   void judge(Waiting& w) {
@@ -196,7 +212,7 @@ class SerialSearch {
 
   // --- going forward ---
 
-  // Lets the transactions of the window wait.
+  // Adds transactions to the waiting ones until the window is full.
   void fill() {
     while (front_ < std::ssize(near_) && placed_[idx(near_[idx(front_)])] != 0) ++front_;
     for (; end_ < std::min<std::int64_t>(std::ssize(near_), front_ + window_); ++end_) let_wait(near_[idx(end_)]);
@@ -206,7 +222,9 @@ class SerialSearch {
     auto& w = waiting_of_[idx(t)];
     if (w == nullptr) w = waiting(t);
     judge(*w);
-    open_.insert(std::ranges::lower_bound(open_, rank_[idx(t)], {}, [&](const Waiting* o) { return rank_[idx(o->txn)]; }), w.get());
+    open_.insert(
+        std::ranges::lower_bound(open_, rank_[idx(t)], {}, [&](const Waiting* o) { return rank_[idx(o->txn)]; }),
+        w.get());
     for (const Put& put : w->puts) writers_[idx(put.key)].push_back(t);
   }
 
@@ -234,14 +252,14 @@ class SerialSearch {
     return -1;
   }
 
-  // Visits the waiting transactions that read what a writer would overwrite, and what no other one that waits restores,
-  // each with the key, until a visit returns true. Returns whether one did.
+  // Visits each waiting transaction that still has to read a row that a writer would overwrite, together with the key,
+  // unless another waiting writer restores the row. Stops when a visit returns true, and returns whether one did.
   template <typename Visit>
   bool any_harmed(const Waiting& w, const Visit& visit) {
     for (const Put& put : w.puts)
       for (const Waiting* o : open_)
-        if (o != &w && rank_[idx(o->txn)] < front_ + protected_ && !std::ranges::binary_search(o->wrong, put.key) && would_be_wrong(*o, put.key, put.value, w.txn) &&
-            restorer(*o, put.key, w.txn) < 0 && visit(*o, put.key))
+        if (o != &w && rank_[idx(o->txn)] < front_ + protected_ && !std::ranges::binary_search(o->wrong, put.key) &&
+            would_be_wrong(*o, put.key, put.value, w.txn) && restorer(*o, put.key, w.txn) < 0 && visit(*o, put.key))
           return true;
     return false;
   }
@@ -249,17 +267,18 @@ class SerialSearch {
     return !any_harmed(w, [](const Waiting&, std::int32_t) { return true; });
   }
 
-  // Returns a waiting writer, other than these two, with which a transaction would read the right value of a key. What
-  // the writer makes wrong of other keys, further ones must restore.
+  // Returns a waiting writer, other than these two, after which a transaction would read the right value of a key; -1
+  // if there is none. Other waiting writers must be able to restore the other keys that this writer would make wrong.
   std::int32_t restorer(const Waiting& o, std::int32_t key, std::int32_t but) {
     const auto writes_right = [&](std::int32_t t, std::int32_t of) {
       return t != but && t != o.txn && !would_be_wrong(o, of, put_of(t, of), t);
     };
     for (const std::int32_t t : writers_[idx(key)]) {
       const bool may = writes_right(t, key) && std::ranges::all_of(waiting_of_[idx(t)]->puts, [&](const Put& put) {
-        return put.key == key || !would_be_wrong(o, put.key, put.value, t) ||
-               std::ranges::any_of(writers_[idx(put.key)], [&](std::int32_t u) { return u != t && writes_right(u, put.key); });
-      });
+                         return put.key == key || !would_be_wrong(o, put.key, put.value, t) ||
+                                std::ranges::any_of(writers_[idx(put.key)],
+                                                    [&](std::int32_t u) { return u != t && writes_right(u, put.key); });
+                       });
       if (may) return t;
     }
     return -1;
@@ -306,7 +325,7 @@ class SerialSearch {
 
   // --- going back ---
 
-  // Takes back all transactions from one on.
+  // Removes all placed transactions from this one on.
   void take_back(std::int32_t from) {
     std::vector<std::int32_t> back;
     for (std::int32_t t = -1; t != from;) {
@@ -322,15 +341,15 @@ class SerialSearch {
     for (const std::int32_t t : back) let_wait(t);
   }
 
-  // A way out: these transactions should have preceded a writer that has a place.
+  // A possible repair: these transactions should have preceded a writer that is placed.
   struct Mend {
     std::vector<std::int32_t> sooner;
     std::int32_t writer;
   };
 
-  // Finds out why nobody can be next, and mends it. Returns false if that fails.
+  // Finds a reason why no transaction can be placed, and removes it. Returns false if there is no possible repair.
   bool repair() {
-    std::vector<std::int32_t> met{near_[idx(front_)]};  // the first one, and for whom they wait
+    std::vector<std::int32_t> met{near_[idx(front_)]};  // the first waiting transaction, and those that it waits for
     std::vector<Mend> mends;
     const auto meet = [&](std::int32_t t) {
       if (std::ranges::find(met, t) == met.end()) met.push_back(t);
@@ -361,9 +380,11 @@ class SerialSearch {
     std::erase_if(mends, [&](const Mend& mend) {
       return mend.writer < 0 || placed_[idx(mend.writer)] == 0 || place_[idx(mend.writer)] < checkpoint_ ||
              distance(mend) >= protected_ ||
-             std::ranges::any_of(mend.sooner, [&](std::int32_t t) { return must_precede(mend.writer, t) || must_precede(t, mend.writer); });
+             std::ranges::any_of(
+                 mend.sooner,
+                 [&](std::int32_t t) { return must_precede(mend.writer, t) || must_precede(t, mend.writer); });
     });
-    if (mends.empty() && !before_.empty()) {  // some earlier mend was wrong
+    if (mends.empty() && !before_.empty()) {  // some earlier repair was wrong
       before_.clear();
       return true;
     }
@@ -376,7 +397,7 @@ class SerialSearch {
     return true;
   }
 
-  // Places a writer although it overwrites what others read, for another one may restore it later.
+  // Places a writer although it overwrites a row that others still have to read: a later writer may restore the row.
   bool place_anyway() {
     std::vector<std::int32_t> may;
     for (const Waiting* w : open_)
@@ -386,7 +407,7 @@ class SerialSearch {
     return true;
   }
 
-  // Goes back to the checkpoint, to mend in other ways than before. Returns false if that was done often enough.
+  // Returns to the checkpoint, so that other repairs are chosen. Returns false after `kTries` returns.
   bool try_again() {
     if (++tries_ > kTries) return false;
     before_.clear();
@@ -401,16 +422,17 @@ class SerialSearch {
     return state_ >> 20;
   }
 
-  // Finds what may have been in the wrong order if a transaction reads a wrong value of a key.
+  // Adds the possible repairs for a transaction that would read a wrong value of a key.
   void find_mends(const Waiting& w, std::int32_t key, std::vector<Mend>& mends) {
-    // A waiting writer has the right value, but would overwrite the right one of another key.
+    // A waiting writer has the right value of this key, but would overwrite the right value of another key.
     for (const std::int32_t t : writers_[idx(key)])
       if (t != w.txn && !would_be_wrong(w, key, put_of(t, key), t))
         for (const Put& put : waiting_of_[idx(t)]->puts)
           if (!std::ranges::binary_search(w.wrong, put.key) && would_be_wrong(w, put.key, put.value, t))
             mends.push_back({{t}, writer_[idx(put.key)]});
-    // The key had the right value before: its writer came last, or the transaction before the next writer.
-    std::vector<std::int32_t> later;  // the writers of the key, from the last one on
+    // An earlier version had the right value: it should come after the later versions, or the transaction should come
+    // before the next version.
+    std::vector<std::int32_t> later;  // the writers of the key, beginning with the last one
     const auto last = std::ssize(commits_);
     for (auto i = last; i-- > checkpoint_;) {
       const auto old = std::ranges::find(undo_[idx(i)], key, &Old::key);
@@ -448,32 +470,33 @@ class SerialSearch {
 
   const History& h_;
   const std::span<const std::int32_t> near_;
-  // A writer waits for those who are so near to the first one that has no place; those that restore what it overwrites
-  // may be farther away.
+  // A writer waits for readers within the first distance from the first transaction that is not placed. Writers that
+  // restore rows are looked for within the second distance.
   const std::int32_t protected_, window_;
   Budget& budget_;
   Rows store_;
-  std::vector<std::string> texts_;  // of the keys
+  std::vector<std::string> texts_;  // the texts of the keys
   std::map<std::string, TableNow> tables_;
   std::unordered_map<std::int32_t, Predicate> predicates_;
-  std::vector<std::int32_t> rank_;  // place in the given order; -1 if it has none
+  std::vector<std::int32_t> rank_;  // each transaction's place in the given order; -1 if it has none
   std::vector<std::uint8_t> placed_;
-  std::vector<std::int32_t> first_statement_;  // of each transaction
-  std::vector<std::unique_ptr<Waiting>> waiting_of_;  // of those in the window, and of the last ones that have a place
-  std::vector<std::int32_t> row_, writer_;     // of each key now
-  std::vector<std::vector<std::int32_t>> writers_;  // those of each key that wait
+  std::vector<std::int32_t> first_statement_;         // of each transaction
+  std::vector<std::unique_ptr<Waiting>> waiting_of_;  // for the window, and for the last placed transactions
+  std::vector<std::int32_t> row_, writer_;            // the current value and its writer, for each key
+  std::vector<std::vector<std::int32_t>> writers_;    // the waiting writers of each key
   std::vector<std::vector<std::int32_t>> of_session_;
-  std::vector<std::int32_t> next_;             // how many of each session have a place
-  std::vector<Waiting*> open_;                 // by the given order
+  std::vector<std::int32_t> next_;  // how many transactions of each session are placed
+  std::vector<Waiting*> open_;      // the waiting transactions, in the given order
   std::vector<std::int32_t> commits_;
-  std::vector<std::vector<Old>> undo_;         // what each of them overwrote
-  std::unordered_map<std::int32_t, std::vector<std::int32_t>> before_;  // whom a transaction must wait for
-  std::vector<std::int64_t> place_;            // of each transaction in commits_
-  std::int64_t checkpoint_ = 0;                // no transaction before this place is taken back
-  std::int64_t steps_ = 0;                     // since then
-  int tries_ = 0;                              // how often the search went back to the checkpoint
-  std::uint64_t state_ = 0x9e3779b97f4a7c15;   // of random numbers
-  std::int64_t front_ = 0, end_ = 0;           // the first that has no place, and the first that does not wait yet
+  std::vector<std::vector<Old>> undo_;  // what each placed transaction overwrote
+  std::unordered_map<std::int32_t, std::vector<std::int32_t>>
+      before_;                                // the transactions that must precede a transaction
+  std::vector<std::int64_t> place_;           // the place of each transaction in commits_
+  std::int64_t checkpoint_ = 0;               // no transaction before this place is removed
+  std::int64_t steps_ = 0;                    // since the checkpoint
+  int tries_ = 0;                             // how often the search returned to the checkpoint
+  std::uint64_t state_ = 0x9e3779b97f4a7c15;  // of the pseudo-random numbers
+  std::int64_t front_ = 0, end_ = 0;          // the first transaction that is not placed, and the end of the window
 };
 
 }  // namespace
@@ -481,7 +504,8 @@ class SerialSearch {
 
 namespace isolang {
 
-std::optional<SerialOrder> serial_order_near(const History& history, std::span<const std::int32_t> near, Budget& budget) {
+std::optional<SerialOrder> serial_order_near(const History& history, std::span<const std::int32_t> near,
+                                             Budget& budget) {
   for (const std::int32_t apart : {12, 24, 48})
     if (auto found = predicates::SerialSearch(history, near, apart, budget).run()) return found;
   return std::nullopt;

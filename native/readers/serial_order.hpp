@@ -20,6 +20,7 @@ struct SerialOrder {
 // the given order. Returns nothing if none is found near the given order: that decides nothing, because the search
 // follows one guess. An order must be checked before it is a witness. Throws std::invalid_argument for a predicate that
 // cannot be judged.
-std::optional<SerialOrder> serial_order_near(const History& history, std::span<const std::int32_t> near, Budget& budget);
+std::optional<SerialOrder> serial_order_near(const History& history, std::span<const std::int32_t> near,
+                                             Budget& budget);
 
 }  // namespace isolang
