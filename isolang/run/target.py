@@ -57,6 +57,9 @@ class Level(Struct, frozen=True, kw_only=True):
         promise: the sentence of the documentation that ``claims`` formalizes, as a quotation; empty
             if the name of the level already says what is promised.
         source: where that sentence is in the documentation.
+        inserts_over_deleted: whether, by design, an INSERT of a key succeeds that a concurrent
+            transaction has deleted. The definition of snapshot isolation counts such an INSERT as a
+            lost update, so rounds at the level use no transactions that provoke it.
     """
 
     name: str
@@ -64,6 +67,7 @@ class Level(Struct, frozen=True, kw_only=True):
     says: str
     promise: str = ""
     source: str = ""
+    inserts_over_deleted: bool = False
 
 
 class Client(Protocol):

@@ -141,7 +141,7 @@ class Swarm:
             base = random.choice(self._promising[-8:])
             draws = random.sample(draws, k=min(2, len(draws)))
         drawn = {name: value for draw in draws for name, value in draw.items()}
-        return replace(
+        made = replace(
             base,
             **drawn,
             rounds=False,
@@ -149,6 +149,11 @@ class Swarm:
             seconds=min(_ROUND, self._settings.length),
             transactions=min(_MOST, self._settings.transactions or _MOST),
         )
+        if not any(part.inserts_over_deleted for part in mix_of(made, self._target).parts):
+            return made
+        workload = "queries" if made.workload == "orders" else made.workload
+        update = made.update if made.update == "row" else "update"
+        return replace(made, workload=workload, update=update)
 
     def _draws(self) -> list[dict[str, Any]]:
         """Draw all options, and return dictionaries of the options that belong together."""

@@ -86,7 +86,13 @@ class Postgres(Served, SqlTarget):
 
     name: ClassVar = "postgres"
     levels: ClassVar = tuple(
-        Level(name=name, claims=claims, says=f"BEGIN ISOLATION LEVEL {name.upper()}")
+        Level(
+            name=name,
+            claims=claims,
+            says=f"BEGIN ISOLATION LEVEL {name.upper()}",
+            # postgrespro.com/list/id/708274.1638118266@sss.pgh.pa.us
+            inserts_over_deleted=claims == "si",
+        )
         for name, claims in zip(_LEVELS, ("pl-2", "si", "ser"), strict=True)
     )
     # Each write returns the number of its transaction, by which the outcome can be found.

@@ -83,6 +83,19 @@ def test_what_a_swarm_draws():
     assert [one.workload for one in narrow[:2]] == ["queries", "orders"]
 
 
+def test_insertions_over_deleted_rows_are_not_provoked_where_they_are_by_design():
+    """PostgreSQL's REPEATABLE READ permits them; they are no bug to look for."""
+    found = drawn("postgres", rounds=120, learn=range(0, 120, 3))
+    there = [one for one in found if "repeatable read" in one.level + one.level_mix]
+    assert len(there) > 20
+    assert {one.workload for one in there} >= {"queries"}
+    assert "orders" not in {one.workload for one in there}
+    assert {one.update for one in there} <= {"update", "row"}
+    others = [one for one in found if one not in there]
+    assert "orders" in {one.workload for one in others}
+    assert {one.update for one in others} > {"update", "row"}
+
+
 def test_what_brought_something_new_is_varied():
     """A variation differs from the promising round in two draws at most."""
     made = Swarm(Settings(target="memory"), target_named("memory"), whole=True)
