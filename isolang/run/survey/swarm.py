@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any, Final, Literal
@@ -301,6 +302,7 @@ def hunt(
         IsolangError: the first round could not be played; the message says what to do.
     """
     found = Hunt(rounds=[])
+    errors: Counter[str] = Counter()  # of the round before
     began = time.monotonic()
     while (remaining := seconds - (time.monotonic() - began)) > 0.5 and not found.interrupted:
         settings = swarm.next()
@@ -310,10 +312,11 @@ def hunt(
             recorded = player.play(settings, show)
             found.database = recorded.version
             one = _judged(swarm, settings, recorded, target)
+            errors = recorded.state.errors
         except IsolangError as error:
             if not found.rounds:
                 raise
-            one = _unplayed(settings, error)
+            one = _unplayed(settings, error, errors)
             player.close()  # the next round starts the database again
         one = replace(one, seconds=round(time.monotonic() - began, 1))
         found.rounds.append(one)
@@ -347,6 +350,8 @@ def _judged(swarm: Swarm, settings: Settings, recorded: Run, target: Target) -> 
             reason = str(judged.verdict.reason)
         if isinstance(judged.verdict, Invalid) and not judged.verdict.certified:
             verdict, reason = "unknown", "the counterexample was not certified"
+    if state.problem:
+        reason = "; ".join(filter(None, (reason, f"it ended early: {state.problem}")))
     return SwarmRound(
         command=_command(settings),
         workload=settings.workload,
@@ -360,13 +365,19 @@ def _judged(swarm: Swarm, settings: Settings, recorded: Run, target: Target) -> 
     )
 
 
-def _unplayed(settings: Settings, error: IsolangError) -> SwarmRound:
+def _unplayed(settings: Settings, error: IsolangError, before: Counter[str]) -> SwarmRound:
+    """Return a round that could not be played, with the errors of the round before.
+
+    The database may have failed in that round.
+    """
+    had = ", ".join(f"{name} ×{n:,}" for name, n in before.most_common(2))
+    more = f"; the round before had these errors: {had}" if had else ""
     return SwarmRound(
         command=_command(settings),
         workload=settings.workload,
         level=settings.level or settings.level_mix,
         verdict="not played",
-        reason=str(error),
+        reason=f"{error}{more}",
     )
 
 

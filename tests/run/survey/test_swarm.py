@@ -326,3 +326,31 @@ def test_a_swarm_on_the_command_line(capfd, tmp_path):
     report = json.loads(run_here(capfd, *options, "-o", "json").out)
     assert report["rounds"][0]["verdict"] == "valid"
     assert report["rounds"][0]["command"].startswith("isocheck run memory")
+
+
+def test_a_round_that_cannot_be_played_names_the_errors_of_the_round_before(tmp_path):
+    """The database may have failed in the round before, without a wrong answer."""
+
+    class Stopping(Player):
+        rounds = 0
+
+        def play(self, settings, show):
+            self.rounds += 1
+            if self.rounds == 2:
+                raise TargetError("the table cannot be created")
+            recorded = super().play(replace(settings, seconds=0.3), show)
+            recorded.state.errors["FATAL: the index is broken"] += 1_000
+            return recorded
+
+    settings = Settings(target=PLANTED, folder=str(tmp_path), trusted=True)
+    target, player = target_named(PLANTED), Stopping(PLANTED, settings.prefix)
+    done = []
+    try:
+        hunt(Swarm(settings, target, whole=True), player, target, 3, done=done.append)
+    finally:
+        player.close()
+    assert done[1].verdict == "not played"
+    assert done[1].reason.startswith(
+        "the table cannot be created; the round before had these errors: "
+    )
+    assert "FATAL: the index is broken ×1,000" in done[1].reason
