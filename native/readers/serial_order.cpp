@@ -21,6 +21,11 @@ constexpr std::size_t kAsked = 64;         // how many transactions a repair loo
 constexpr int kTries = 64;                 // how often the search restarts from one checkpoint
 constexpr std::int64_t kEffort = 6'000;    // the largest number of steps between two checkpoints
 
+constexpr std::int64_t kWork = 4'000'000;  // the most rows that are compared between two checkpoints
+
+// Thrown when a search between two checkpoints has done too much work.
+struct TooMuchWork {};
+
 // The current rows of a table, and the cells of its keys.
 struct TableNow {
   std::unordered_map<std::int32_t, Cell> cells;
@@ -184,6 +189,9 @@ class SerialSearch {
 
   // Returns whether a transaction's reads would be wrong if a key had this value.
   bool would_be_wrong(const Waiting& w, std::int32_t key, std::int32_t value, std::int32_t writer) {
+    budget_.poll();
+    work_ += 1 + std::ssize(w.asking);
+    if (work_ > kWork) throw TooMuchWork{};
     for (auto at = std::ranges::lower_bound(w.reads, key, {}, [&](std::int64_t op) { return h_.op_key[idx(op)]; });
          at != w.reads.end() && h_.op_key[idx(*at)] == key; ++at)
       if (!is_right(*at, value, writer)) return true;
@@ -311,6 +319,7 @@ class SerialSearch {
       checkpoint_ += kRemembered / 2;
       tries_ = 0;
       steps_ = 0;
+      work_ = 0;
     }
     ++next_[idx(h_.txn_session[idx(t)])];
     auto& old = undo_.emplace_back();
@@ -494,6 +503,7 @@ class SerialSearch {
   std::vector<std::int64_t> place_;           // the place of each transaction in commits_
   std::int64_t checkpoint_ = 0;               // no transaction before this place is removed
   std::int64_t steps_ = 0;                    // since the checkpoint
+  std::int64_t work_ = 0;                     // the rows that were compared since the checkpoint
   int tries_ = 0;                             // how often the search returned to the checkpoint
   std::uint64_t state_ = 0x9e3779b97f4a7c15;  // of the pseudo-random numbers
   std::int64_t front_ = 0, end_ = 0;          // the first transaction that is not placed, and the end of the window
@@ -507,7 +517,11 @@ namespace isolang {
 std::optional<SerialOrder> serial_order_near(const History& history, std::span<const std::int32_t> near,
                                              Budget& budget) {
   for (const std::int32_t apart : {12, 24, 48})
-    if (auto found = predicates::SerialSearch(history, near, apart, budget).run()) return found;
+    try {
+      if (auto found = predicates::SerialSearch(history, near, apart, budget).run()) return found;
+    } catch (const predicates::TooMuchWork&) {
+      // The search is only an attempt; another one may need less work.
+    }
   return std::nullopt;
 }
 

@@ -202,7 +202,7 @@ def test_what_two_sessions_did_not_find(url, isolation, through, condition):
         isolation.assert_level("ser")
     assert not isolation.unseen()
     shown = {"clashes": "start <", "full": "count(*)", "named": "guest = "}[condition]
-    assert "not found by SELECT" in (said := " ".join(str(error.value).split()))
+    assert "by SELECT" in (said := " ".join(str(error.value).split()))
     assert shown in said
     assert ("(flush)" in said) == (through is ThroughSqlAlchemy)
     isolation.assert_level("si")

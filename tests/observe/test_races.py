@@ -12,14 +12,14 @@ RACES = {
         (1, "2026-01-01 10:00", "2026-01-01 09:00"),
         "INSERT INTO booking (room, start, stop) VALUES "
         "(1, '2026-01-01 09:00', '2026-01-01 10:00')",
-        ":start",
+        "start < ",
     ),
     "seat": (
         "event int, state text",
         "SELECT count(*) FROM seat WHERE event = %s AND state <> 'cancelled' HAVING true",
         (1,),
         "INSERT INTO seat (event, state) VALUES (1, 'new')",
-        ":state",
+        "state ",
     ),
     "member": (
         "name text",

@@ -133,7 +133,7 @@ def test_a_race_of_conditions_is_found(url, isolation):
     with pytest.raises(isolang.IsolationError, match="predicate write skew") as error:
         isolation.assert_level("ser")
     assert not watch.all_unseen
-    assert f"not found by {query}" in " ".join(str(error.value).split())
+    assert f"by {query}" in " ".join(str(error.value).split())
     names_lines(str(error.value), __file__, "assert connection.execute(query)")
     isolation.assert_level("si")
 
