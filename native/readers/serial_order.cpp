@@ -137,7 +137,7 @@ class SerialSearch {
     return true;
   }
 
-  // Returns the atom of a row; kNoAtom if the value says that there is no row.
+  // Returns the atom of a row; kNoAtom if the value says that the row does not exist.
   std::int32_t row_now(std::int32_t value) const { return value == kNil || value == h_.deleted ? kNoAtom : value; }
 
   std::unique_ptr<Waiting> waiting(std::int32_t t) {
@@ -356,7 +356,7 @@ class SerialSearch {
     std::int32_t writer;
   };
 
-  // Finds a reason why no transaction can be placed, and removes it. Returns false if there is no possible repair.
+  // Finds a reason why no transaction can be placed, and removes it. Returns false if nothing can be repaired.
   bool repair() {
     std::vector<std::int32_t> met{near_[idx(front_)]};  // the first waiting transaction, and those that it waits for
     std::vector<Mend> mends;
@@ -480,7 +480,7 @@ class SerialSearch {
   const History& h_;
   const std::span<const std::int32_t> near_;
   // A writer waits for readers within the first distance from the first transaction that is not placed. Writers that
-  // restore rows are looked for within the second distance.
+  // restore rows may be as far away as the second distance.
   const std::int32_t protected_, window_;
   Budget& budget_;
   Rows store_;

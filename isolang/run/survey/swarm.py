@@ -51,6 +51,8 @@ _AUTO: Final = (
     "blindw-pred",
 )
 _FIRST: Final = ("queries", "orders")  # the first rounds, as these workloads find most
+# Workloads that delete rows and insert them again.
+_DELETING: Final = frozenset({"queries", "orders", "insert-delete", "insert-delete-pred"})
 # Workloads that need many keys.
 _LARGE: Final = frozenset({"pairs", "twitter", "rubis", "tpcc", "cas"})
 
@@ -152,7 +154,7 @@ class Swarm:
         )
         if not any(part.inserts_over_deleted for part in mix_of(made, self._target).parts):
             return made
-        workload = "queries" if made.workload == "orders" else made.workload
+        workload = "blindw-pred" if made.workload in _DELETING else made.workload
         update = made.update if made.update == "row" else "update"
         return replace(made, workload=workload, update=update)
 
