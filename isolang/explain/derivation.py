@@ -44,6 +44,31 @@ def edges_in(steps: Iterable[Step]) -> int:
     return sum(len(step.edges) for step in steps if isinstance(step, CycleStep))
 
 
+def needed_lemmas(
+    literals: Iterable[Signed], clause_of: Callable[[Signed], Clause | None]
+) -> tuple[Derived, ...]:
+    """Return the lemmas that some literals rest on, each after its premises.
+
+    Args:
+        literals: the literals.
+        clause_of: a function that returns the clause from which a literal was derived; ``None`` for
+            a literal that is not a lemma.
+    """
+    found: dict[Signed, Derived] = {}
+    stack = [(literal, False) for literal in reversed(tuple(literals))]
+    while stack:
+        literal, premises_done = stack.pop()
+        clause = clause_of(literal)
+        if clause is None or literal in found:
+            continue
+        if premises_done:
+            found[literal] = Derived(literal, clause)
+            continue
+        stack.append((literal, True))
+        stack += [(negate(x), False) for x in reversed(clause.literals) if x != literal]
+    return tuple(found.values())
+
+
 class Reasoner:
     """Searches for a short argument that derives a contradiction from clauses."""
 
@@ -235,21 +260,7 @@ class _Propagation:
     def lemmas(self) -> tuple[Derived, ...]:
         """Return the lemmas that are needed for the conflict, each after its premises."""
         assert self.conflict is not None
-        needed: dict[Signed, Derived] = {}
-        stack: list[tuple[Signed, bool]] = [
-            (negate(literal), False) for literal in reversed(self.conflict.literals)
-        ]
-        while stack:
-            literal, premises_done = stack.pop()
-            clause = self.reason.get(literal)
-            if clause is None or literal in needed:
-                continue
-            if premises_done:
-                needed[literal] = Derived(literal, clause)
-                continue
-            stack.append((literal, True))
-            stack += [(negate(x), False) for x in reversed(clause.literals) if x != literal]
-        return tuple(needed.values())
+        return needed_lemmas(map(negate, self.conflict.literals), self.reason.get)
 
     def argument(self) -> Argument:
         assert self.conflict is not None

@@ -24,7 +24,7 @@ from isolang.explain.violation import (
 )
 from isolang.explain.words import Phrases
 from isolang.history.columns import READ_NONE_OF
-from isolang.history.predicate_words import in_words
+from isolang.history.predicate_words import rows_in_words
 from isolang.history.remarks import NOT_FOUND
 from isolang.problem.anomalies import Anomaly, AnomalyKind
 
@@ -193,7 +193,7 @@ class QueryViews:
             transaction=self._part.txns[txn],
             name=history.name_of(txn),
             where=history.where_op(ops.start) if ops else history.where(txn),
-            predicate=in_words(columns.predicates[number]) if number >= 0 else "",
+            selected=rows_in_words(columns.predicates[number]) if number >= 0 else "rows",
             sent=next(filter(None, (_sent(history, op) for op in ops)), ""),
             answer=tuple(self._words.seen(op) for op in sorted((*shown, *others))),
             omitted=len(returned) - len(shown) - len(others),

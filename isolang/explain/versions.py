@@ -18,7 +18,7 @@ from isolang.explain.argument import (
     is_obvious,
     negate,
 )
-from isolang.explain.derivation import LARGEST, Reasoner, edges_in
+from isolang.explain.derivation import LARGEST, Reasoner, edges_in, needed_lemmas
 from isolang.explain.part import Sources, operations_of, part_of
 from isolang.explain.premises import Premises
 from isolang.explain.words import Phrases
@@ -154,20 +154,13 @@ class Versions(Struct, frozen=True, kw_only=True):
 
     def needed(self, one: RefutedVersion) -> tuple[Derived, ...]:
         """Return the lemmas that the cycle of a candidate rests on, each after its premises."""
-        seen: dict[Signed, Derived] = {}
         chosen = Source(self.op, one.txn)
-        stack = [(negate(x), False) for x in one.clause.literals if x[1] != chosen]
-        while stack:
-            literal, done = stack.pop()
-            lemma = self.lemmas.get(literal)
-            if lemma is None or literal in seen:
-                continue
-            if done:
-                seen[literal] = lemma
-                continue
-            stack.append((literal, True))
-            stack += [(negate(x), False) for x in lemma.clause.literals if x != literal]
-        return tuple(seen.values())
+        assumed = (negate(x) for x in one.clause.literals if x[1] != chosen)
+        return needed_lemmas(assumed, self._clause_of)
+
+    def _clause_of(self, literal: Signed) -> Clause | None:
+        lemma = self.lemmas.get(literal)
+        return None if lemma is None else lemma.clause
 
 
 def versions_of(premises: Premises, steps: Sequence[Step], few: int) -> Versions | None:

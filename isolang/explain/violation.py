@@ -105,8 +105,8 @@ class QueryView(Struct, frozen=True, kw_only=True):
         transaction: the number of the transaction that sent it.
         name: the name of that transaction.
         where: its place in the input.
-        predicate: the predicate in words, such as ``value between 3 and 9``; empty if the predicate
-            is true of all rows, or if the recorder evaluated it.
+        selected: the rows that the predicate selects, such as ``the rows with value between 3 and
+            9``; ``rows`` if the recorder evaluated the predicate.
         sent: the statement as it was sent; empty if unknown.
         answer: the rows that it returned: those with a remark, and some of the others.
         omitted: how many further rows it returned.
@@ -118,7 +118,7 @@ class QueryView(Struct, frozen=True, kw_only=True):
     transaction: int
     name: str
     where: str
-    predicate: str
+    selected: str
     sent: str
     answer: tuple[str, ...]
     omitted: int
@@ -128,8 +128,7 @@ class QueryView(Struct, frozen=True, kw_only=True):
 
     def request(self) -> str:
         """Return a phrase such as ``T5 asked for the rows with value between 3 and 9``."""
-        rows = f"the rows with {self.predicate}" if self.predicate else "rows"
-        return f"{self.name} asked for {rows}"
+        return f"{self.name} asked for {self.selected}"
 
     def answered(self) -> str:
         """Return the answer as a phrase, such as ``2 rows: x = 3, y = 7``, or ``no row``."""

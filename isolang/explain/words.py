@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from isolang.certify.facts import Facts
 from isolang.certify.steps import Before, Edge, In, Literal, Source
 from isolang.history.columns import APPEND, READ_LIST, READ_NONE_OF, SET_READS
-from isolang.history.predicate_words import in_words
+from isolang.history.predicate_words import condition_in_words
 from isolang.history.remarks import NOT_FOUND
 from isolang.language.vocabulary import ROWS, ends_of, relation_of
 
@@ -96,7 +96,7 @@ class Phrases:
         under = ""
         if row := self.history.remark(op).row:
             under = f" by {row.removeprefix(NOT_FOUND)}"
-        elif number >= 0 and (words := in_words(columns.predicates[number])):
+        elif number >= 0 and (words := condition_in_words(columns.predicates[number])):
             under = f" with {words if len(words) <= _LONGEST else words[: _LONGEST - 1] + '…'}"
         reader = self.txn(self.facts.txn_of[op])
         return f"{reader} did not find {self.key(self.facts.key[op])}{under}"

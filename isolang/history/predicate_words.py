@@ -11,23 +11,40 @@ from isolang.history.values import Keyword, Literal
 _SIGNS: Final = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
 
-def in_words(predicate: str) -> str:
-    """Return a predicate in words; an empty text for a predicate that is true of all rows.
+def condition_in_words(predicate: str) -> str:
+    """Return the condition of a predicate in words; an empty text if it is true of all rows.
 
-    >>> in_words("{:where [:and [:>= :value 3] [:<= :value 9]]}")
+    >>> condition_in_words("{:where [:and [:>= :value 3] [:<= :value 9]]}")
     'value between 3 and 9'
-    >>> in_words("{:where [:or [:= :c 1] [:not [:null :d]]]}")
-    'c = 1 or not d is null'
-    >>> in_words("{:table :t :where [:mod :c 2 1]}")
-    'c mod 2 = 1 in :t'
+    >>> condition_in_words("{:where [:or [:= :c 1] [:not [:null :d]]]}")
+    'c = 1 or d is not null'
 
     Args:
         predicate: the text of a predicate, in the form that isolang gives all predicates.
     """
+    return _words(_parsed(predicate)[Keyword("where")], whole=True)
+
+
+def rows_in_words(predicate: str) -> str:
+    """Return which rows a predicate selects.
+
+    >>> rows_in_words("{:where [:= :c 1]}"), rows_in_words("{:where :true}")
+    ('the rows with c = 1', 'all rows')
+    >>> rows_in_words("{:table :t :where [:mod :c 2 1]}")
+    'the rows of :t with c mod 2 = 1'
+
+    Args:
+        predicate: the text of a predicate, in the form that isolang gives all predicates.
+    """
+    table = _parsed(predicate).get(Keyword("table"))
+    of_table = "" if table is None else f" of {_constant(table)}"
+    condition = condition_in_words(predicate)
+    return f"the rows{of_table} with {condition}" if condition else f"all rows{of_table}"
+
+
+def _parsed(predicate: str) -> Any:
     ((_, form),) = forms(f"[{predicate}]", "predicate")
-    inside = form.get(Keyword("table"))
-    words = _words(form[Keyword("where")], whole=True)
-    return f"{words} in {_constant(inside)}".lstrip() if inside is not None else words
+    return form
 
 
 def _words(form: Any, *, whole: bool = False) -> str:
@@ -35,6 +52,8 @@ def _words(form: Any, *, whole: bool = False) -> str:
         return "" if whole else "true"
     name, *parts = form
     match name.name:
+        case "not" if parts[0] != Keyword("true") and parts[0][0].name == "null":
+            return f"{_column(parts[0][1])} is not null"
         case "not":
             return f"not {_words(parts[0])}"
         case "or" if not parts:

@@ -8,7 +8,7 @@ import pytest
 import isolang
 from isolang import Transaction, load_spec
 from isolang.history import History
-from isolang.history.predicate_words import in_words
+from isolang.history.predicate_words import condition_in_words, rows_in_words
 from isolang.history.writers import write_history
 from isolang.language.classify.route import route
 from isolang.output.text import text_of
@@ -185,22 +185,39 @@ def test_write_skew_says_how_each_answer_orders_the_two():
     ("predicate", "words"),
     [
         ("{:where :true}", ""),
-        ("{:table :t :where :true}", "in :t"),
+        ("{:table :t :where :true}", ""),
         ("{:where [:or]}", "false"),
         ("{:where [:and [:= :a 1] [:or [:< :b 2] [:null :b]]]}", "a = 1 and (b < 2 or b is null)"),
         ('{:where [:= :a "it"]}', "a = 'it'"),
         ("{:where [:and [:>= :a 1] [:<= :b 2]]}", "a >= 1 and b <= 2"),
         ("{:where [:not [:!= :a :k]]}", "not a <> :k"),
         ("{:where [:= :a nil]}", "a = nil"),
+        ("{:where [:not [:null :a]]}", "a is not null"),
+        ("{:where [:not [:and [:= :a 1] [:= :b 2]]]}", "not (a = 1 and b = 2)"),
+        ("{:where [:not :true]}", "not true"),
     ],
 )  # fmt: skip
 def test_predicates_in_words(predicate, words):
-    assert in_words(predicate) == words
+    assert condition_in_words(predicate) == words
+
+
+@pytest.mark.parametrize(
+    ("predicate", "rows"),
+    [
+        ("{:where :true}", "all rows"),
+        ('{:table "t" :where :true}', "all rows of 't'"),
+        ("{:where [:= :a 1]}", "the rows with a = 1"),
+        ('{:table "t" :where [:or [:= :a 1] [:= :b 2]]}', "the rows of 't' with a = 1 or b = 2"),
+    ],
+)
+def test_selected_rows_in_words(predicate, rows):
+    """Also where the predicate names a table and nothing else."""
+    assert rows_in_words(predicate) == rows
 
 
 def test_a_range_of_two_columns_is_no_range_of_one():
-    assert in_words("{:where [:and [:>= :a 1] [:<= :a 2]]}") == "a between 1 and 2"
-    assert in_words("{:where [:and [:>= :a 1] [:>= :a 2]]}") == "a >= 1 and a >= 2"
+    assert condition_in_words("{:where [:and [:>= :a 1] [:<= :a 2]]}") == "a between 1 and 2"
+    assert condition_in_words("{:where [:and [:>= :a 1] [:>= :a 2]]}") == "a >= 1 and a >= 2"
 
 
 def rows_of(rng):
@@ -238,7 +255,7 @@ def test_what_is_missing_was_written_by_the_transaction_that_is_named():
                 if one.kind != "missing":
                     continue
                 seen += 1
-                rest = int(query.predicate.split()[-1])
+                rest = int(query.selected.split()[-1])
                 written = [
                     (f"T{number}", op[2])
                     for number, txn in enumerate(made, 1)

@@ -103,7 +103,7 @@ function queryBox(query) {
   }
   const txn = M.place(query.transaction);
   const name = txn < 0 ? el("b", {}, query.name) : txnButton(txn, query.name);
-  const what = query.predicate ? ` asked for the rows with ${query.predicate}` : " asked for rows";
+  const what = ` asked for ${query.selected}`;
   return el("section", { class: "query", "aria-label": `A query of ${query.name}` },
     el("p", {}, name, what, el("span", { class: "note" }, ` ${place(query.where)}`)), el("dl", {}, ...rows));
 }

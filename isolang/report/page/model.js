@@ -12,7 +12,7 @@
  * @typedef {{kind: "argument", lemmas: Lemma[], conclusion: Cycle | Split | Sentence}} Argument
  * @typedef {{number: number, name: string, status: string, session: string, where: string,
  *   operations: {index: number, text: string, where: string, caller: string}[], omitted: number, age: string, sent: string[]}} Shown
- * @typedef {{transaction: number, name: string, where: string, predicate: string, sent: string, answer: string[],
+ * @typedef {{transaction: number, name: string, where: string, selected: string, sent: string, answer: string[],
  *   omitted: number, remarks: {kind: string, row: string, text: string, operation: number}[]}} Query
  * @typedef {{txn?: number, edge?: number}} Chosen
  */

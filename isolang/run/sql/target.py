@@ -127,8 +127,12 @@ class SqlTarget(Marked):
         """Choose the level, how statements find and write rows, and whether rows have children."""
         _require_upsert(self, update)
         self.level, self.access, self.update = level, access, update
-        self.cascading = cascading and self.dialect.cascades
+        self.cascading = cascading and self.dialect.cascades and self.shows_children()
         self._compile()
+
+    def shows_children(self) -> bool:
+        """Return whether the child rows that a transaction reads are all that a cascade deletes."""
+        return True
 
     def classify(self, error: BaseException, phase: Phase) -> Failure:
         """Return whether a transaction that failed with this error aborted; the driver decides."""

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 from isolang.run.drivers.sqlite import DRIVER
-from isolang.run.settings import Access, Update
 from isolang.run.sql import INDEXES, PARTIAL, Dialect, FileTarget, SqlClient
 from isolang.run.target import Level, TargetError
 
@@ -58,18 +57,8 @@ class SQLite(FileTarget):
     driver: ClassVar = DRIVER
     client: ClassVar = SQLiteClient
 
-    def options(
-        self,
-        *,
-        level: str,
-        access: Access = "index",
-        update: Update = "update",
-        cascading: bool = False,
-    ) -> None:
-        # Where reads are outside of the transaction, the child rows that they show may not be all
-        # that a cascade deletes.
-        cascading = cascading and level != "python"
-        super().options(level=level, access=access, update=update, cascading=cascading)
+    def shows_children(self) -> bool:
+        return self.level != "python"  # where reads are outside of the transaction
 
     def version(self) -> str:
         return f"SQLite {sqlite3.sqlite_version}"
