@@ -70,6 +70,8 @@ class SqlTarget(Marked):
             several; ``{table}`` stands for the table of the registers.
         paths: the access paths for reads of that table; if ``access`` is ``any``, each read takes
             one of them.
+        reads_outside: the levels whose reads are outside of the transaction, so no cascade can be
+            recorded by the child rows that were read before.
     """
 
     name: ClassVar[str]
@@ -78,6 +80,7 @@ class SqlTarget(Marked):
     driver: ClassVar[Driver]
     client: ClassVar[type[SqlClient]] = SqlClient
     chores: ClassVar[Mapping[str, str]] = {}
+    reads_outside: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, address: Address, prefix: str) -> None:
         if not _PREFIX.fullmatch(prefix):  # SQL statements contain the prefix without quotes
@@ -127,12 +130,8 @@ class SqlTarget(Marked):
         """Choose the level, how statements find and write rows, and whether rows have children."""
         _require_upsert(self, update)
         self.level, self.access, self.update = level, access, update
-        self.cascading = cascading and self.dialect.cascades and self.shows_children()
+        self.cascading = cascading and self.dialect.cascades and level not in self.reads_outside
         self._compile()
-
-    def shows_children(self) -> bool:
-        """Return whether the child rows that a transaction reads are all that a cascade deletes."""
-        return True
 
     def classify(self, error: BaseException, phase: Phase) -> Failure:
         """Return whether a transaction that failed with this error aborted; the driver decides."""

@@ -56,9 +56,7 @@ class SQLite(FileTarget):
     }
     driver: ClassVar = DRIVER
     client: ClassVar = SQLiteClient
-
-    def shows_children(self) -> bool:
-        return self.level != "python"  # where reads are outside of the transaction
+    reads_outside: ClassVar = frozenset({"python"})
 
     def version(self) -> str:
         return f"SQLite {sqlite3.sqlite_version}"
