@@ -211,6 +211,7 @@ predicate, rows)`` with a literal and a dictionary."""
 
 _PATHS: Final = 1 << 16  # more access paths than any target has
 _BOUND: Final = re.compile(r"[<>]= :value (-?\d+)")
+_KEY: Final = re.compile(r'= :key "([^"]*)"')
 
 
 def between(low: int, high: int, keys: Sequence[str] = ()) -> Literal:
@@ -242,6 +243,11 @@ def bounds_of(predicate: str) -> tuple[int, int]:
     """Return the bounds of the range in a predicate that :func:`between` made."""
     low, high = _BOUND.findall(predicate)
     return int(low), int(high)
+
+
+def keys_in(predicate: str) -> tuple[str, ...]:
+    """Return the keys of the second range in a predicate that :func:`between` made."""
+    return tuple(_KEY.findall(predicate))
 
 
 def conversation(

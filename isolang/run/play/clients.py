@@ -140,12 +140,9 @@ class Clients:
                 client = client or self._connect(always=True)
                 assert client is not None
                 at = self._mix.draw(Random(tries))
-                read = (
-                    self._transact(program, client, ("read back", tries), at, workload="read back")[
-                        0
-                    ]
-                    == "committed"
-                )
+                session = ("read back", tries)
+                outcome, _ = self._transact(program, client, session, at, workload="read back")
+                read = outcome == "committed"
                 if not read:
                     tries += 1
                     _close(client)

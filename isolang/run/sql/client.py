@@ -199,8 +199,9 @@ class SqlClient(BaseClient):
 
     def within(self, low: int, high: int, first: str, last: str) -> dict[str, Any]:
         """Return the values of all rows with values and keys in two ranges, by key."""
-        s = self.target.registers
-        return dict(self.execute(s.within, (low, high, first, last)).fetchall())
+        bounds = (low, high, first, last)
+        rows = self.execute(self.target.registers.within, bounds).fetchall()
+        return self._by_key(f"values {low} to {high}, keys {first} to {last}", rows)
 
     def change(self, low: int, high: int, value: int) -> list[str]:
         """Update the rows with values from ``low`` to ``high``, and return their keys.

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from isolang.run.operation import bounds_of, keys_in
 from isolang.run.settings import Access, Update
 
 ON_CONFLICT: Final = (
@@ -271,6 +272,14 @@ def offered(d: Dialect, *, cascading: bool) -> frozenset[str]:
         "cascades": cascading,
     }
     return frozenset(name for name, has in able.items() if has)
+
+
+def query_sent(s: Statements, mark: str, predicate: str) -> str:
+    """Return the query for the rows of a recorded predicate, for explanations."""
+    keys, bounds = keys_in(predicate), tuple(map(str, bounds_of(predicate)))
+    if not keys:
+        return filled(s.select, mark, bounds)
+    return filled(s.within, mark, (*bounds, literal(keys[0]), literal(keys[-1])))
 
 
 def filled(sql: str, mark: str, values: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ from isolang.run.marks.ownership import (
     owner_of,
     why_not_made,
 )
-from isolang.run.operation import DELETED, bounds_of, parent_of
+from isolang.run.operation import DELETED, parent_of
 from isolang.run.outcome import Driver, Failure, Phase
 from isolang.run.settings import Access, Update
 from isolang.run.sql.client import SqlClient
@@ -34,6 +34,7 @@ from isolang.run.sql.statements import (
     literal,
     offered,
     paths,
+    query_sent,
     statements,
 )
 from isolang.run.target import Level, TargetError
@@ -280,8 +281,7 @@ class SqlTarget(Marked):
     def statement(self, operation: str, key: str, value: object) -> str:
         """Return the statement that a client sent for a recorded operation."""
         if operation == "scan":
-            bounds = map(str, bounds_of(key))
-            return filled(self.registers.select, self.dialect.mark, tuple(bounds))
+            return query_sent(self.registers, self.dialect.mark, key)
         s = self.statements_of(key)
         text = literal(key)
         if operation == "delete":

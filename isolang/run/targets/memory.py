@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from isolang.run.adapter import BaseClient, BaseTarget
 from isolang.run.families.versioned_store import Changes, VersionedStore
-from isolang.run.operation import DELETED, bounds_of, child_of, parent_of
+from isolang.run.operation import DELETED, bounds_of, child_of, keys_in, parent_of
 from isolang.run.outcome import RolledBack
 from isolang.run.target import Level
 
@@ -41,7 +41,9 @@ class Memory(BaseTarget):
     def statement(self, operation: str, key: str, value: object) -> str:
         if operation == "scan":
             low, high = bounds_of(key)
-            return f"select value between {low} and {high}"
+            keys = keys_in(key)
+            within = f" and key between {keys[0]} and {keys[-1]}" if keys else ""
+            return f"select value between {low} and {high}{within}"
         return f"{operation} {key}" + ("" if operation == "r" else f" {value}")
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+from types import SimpleNamespace
+
 import pytest
 from support.servers import started
 
@@ -18,12 +21,15 @@ from isolang.run.operation import (
     Undone,
     Upsert,
     Write,
+    between,
     child_of,
     with_features,
 )
+from isolang.run.outcome import BadAnswer
 from isolang.run.play.interleave import interleave
 from isolang.run.play.transaction import driver_for, play
 from isolang.run.record.recorder import Recorder
+from isolang.run.targets import target_named
 
 LEVELS = {"postgres": "repeatable read", "mariadb": "repeatable read"}
 
@@ -190,3 +196,41 @@ def test_what_a_cascade_deletes_is_recorded(target, tmp_path):
     )
     assert outcome == "aborted"  # the foreign key allows no row without a parent
     client.close()
+
+
+@pytest.mark.parametrize(
+    ("target", "sent"),
+    [
+        (
+            "sqlite",
+            "SELECT k, v FROM isocheck_registers WHERE v BETWEEN 3 AND 9 AND k BETWEEN 'a' AND 'c'",
+        ),
+        ("memory", "select value between 3 and 9 and key between a and c"),
+    ],
+)
+def test_the_statement_of_a_query_by_two_ranges_has_both(target, sent):
+    """A counterexample shows what was sent, not a wider query."""
+    text = f"{{:type :ok, :value [[:rp {between(3, 9, ['a', 'b', 'c']).text} {{}}]]}}"
+    history = isolang.load_history(io.BytesIO(text.encode()), "edn")
+    (predicate,) = history.columns.predicates
+    assert target_named(target).statement("scan", predicate, None) == sent
+
+
+@pytest.mark.parametrize(
+    ("ask", "arguments"), [("select", (3, 9)), ("scan", ("a", "c")), ("within", (3, 9, "a", "c"))]
+)
+def test_a_row_that_is_returned_twice_is_no_answer(monkeypatch, ask, arguments):
+    """A database whose query returns one row twice is reported, whatever the query asks for."""
+    target = target_named("sqlite")
+    try:
+        target.start()
+        target.setup(["a", "b"], [])
+        client = target.connect()
+        client.begin("serializable")
+        rows = SimpleNamespace(fetchall=lambda: [("a", 5), ("b", 6), ("a", 5)])
+        monkeypatch.setattr(client, "execute", lambda sql, values: rows)
+        with pytest.raises(BadAnswer, match="a row was returned twice"):
+            getattr(client, ask)(*arguments)
+        client.close()
+    finally:
+        target.close()
