@@ -473,7 +473,8 @@ def _summary_lines(report: RunReport, ran: Run, smallest: str = "") -> Iterator[
     if report.doubts or report.lost:
         yield ""
     if report.statements:
-        yield "  What was sent:"
+        forms = " (each read in one of several forms: --access any)"
+        yield f"  What was sent{forms if ran.settings.access == 'any' else ''}:"
         yield ""
         for name, statements in report.statements.items():
             yield f"  {escaped(name)}"

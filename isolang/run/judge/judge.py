@@ -106,7 +106,8 @@ def judge(
         certificate, unsaved = _save_certificate(verdict, recorded.path.parent)
     if isinstance(verdict, Invalid):
         statements = _statements(verdict, history, recorded, target)
-        verdict = _with_sent(verdict, history, target)
+        if recorded.settings.access != "any":  # each query was sent in one of several forms
+            verdict = _with_sent(verdict, history, target)
         first = 1 + min((t.number for t in verdict.violation.transactions), default=-1)
     judged = Judged(
         recorded=recorded,
@@ -213,7 +214,8 @@ def _save_smallest(verdict: Invalid, recorded: Run) -> tuple[Path | None, str, t
             return None, "", ()  # the file format cannot express this part
         return None, "", (f"the smallest part could not be saved: {error}",)
     anomaly = anomaly_of(part, way, seed=seed)
-    return path, f"{part.t0:,} transactions{': ' if anomaly else ''}{anomaly}", ()
+    size = f"{part.t0:,} transaction{'' if part.t0 == 1 else 's'}"
+    return path, f"{size}: {anomaly}" if anomaly else size, ()
 
 
 def _strongest(
