@@ -91,7 +91,7 @@ def test_brief_json_of_a_run_has_its_doubts(tmp_path, capfd, monkeypatch):
 
 
 def test_statements_are_not_claimed_where_each_read_takes_another_form(capfd, tmp_path):
-    """With --access any, the statements are the usual forms of what was sent, and the text says so."""
+    """With --access any the usual forms of the statements are shown, and the text says so."""
     arguments = ("--level", "python", "--workload", "rmw", "--seconds", "20", "--no-rounds")
     found = run_here(capfd, "run", "sqlite", *arguments, "--access", "any", "--save", tmp_path)
     assert found.code == 1, found.err
