@@ -1,24 +1,34 @@
 """Simpler violations: parts keep the numbers of the whole, and what is smaller is still refuted."""
 
 import itertools
+import random
 import time
+from collections import Counter
+from contextlib import suppress
 
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from oracle.generate_crossed import crossed_history
+from oracle.pipeline import to_tool
 
 from isolang import History, Transaction, check, load_spec
+from isolang.api import load_history
 from isolang.certify.proofs import check_proof
 from isolang.certify.steps import CycleStep, Edge, RupStep, Source
+from isolang.errors import HistoryError, IsolangError
 from isolang.explain import smaller
 from isolang.explain.part import Sources, part_of
 from isolang.explain.shrink import shrink
 from isolang.explain.smaller import Finder, cost
 from isolang.explain.violation import plain
+from isolang.history import write_history
 from isolang.language.classify.event_graph import classify
+from isolang.language.classify.route import route
 from isolang.pipeline.minimal import anomaly_of, minimise
 from isolang.problem import build_problem
+from isolang.report import page
 from isolang.solvers import engine as native_engine
 
 PADDED = History.from_transactions(
@@ -314,3 +324,33 @@ def test_the_smallest_part_is_explained_afresh():
     verdict = check(History.from_transactions(lost), plan)
     renamed = replace(verdict, violation=replace(verdict.violation, anomaly="G-single"))
     assert anomaly_of(minimise(renamed, plan), plan) == "lost update"
+
+
+def test_a_part_of_any_mixture_is_invalid_and_so_is_its_file(tmp_path):
+    """Whatever the history has: a page can be made, and the smallest part violates the level."""
+    found = Counter()
+    for seed in range(120):
+        rng = random.Random(seed)
+        crossed = crossed_history(rng, wanted=frozenset({"predicates"} if seed % 3 else ()))
+        with suppress(IsolangError):  # not every level can judge every history
+            history = to_tool(crossed.history, crossed.initial, crossed.error)
+            for name in rng.sample(("ser", "si", "ra", "pl-2", "pl-2-99", "rc", "pl-3u"), 2):
+                found[_part_and_file(history, name, tmp_path)] += 1
+    assert found.keys() == {"none", "refused", "file"}
+    assert found["file"] > 20
+
+
+def _part_and_file(history, level, folder):
+    verdict = check(history, level, threads=1)
+    if verdict.outcome != "invalid":
+        return "none"
+    page(verdict, name="history")
+    part = minimise(verdict, route(verdict.spec))
+    assert check(part, level, threads=1).outcome == "invalid"
+    file = folder / "part.edn"
+    try:
+        write_history(part, str(file), format="edn", renumber=True)
+    except HistoryError:
+        return "refused"  # the format cannot express every part
+    assert check(load_history(file), level, threads=1).outcome == "invalid"
+    return "file"

@@ -597,3 +597,22 @@ def test_folders(tmp_path):
     aborted = History.from_transactions([Transaction([("w", 1, 1)], status="aborted")])
     with pytest.raises(HistoryError, match="an aborted transaction cannot be expressed in AWDIT"):
         write_history(aborted, io.BytesIO(), format="awdit")
+
+
+@pytest.mark.parametrize(
+    ("lines", "options"),
+    [
+        # The query returned a row of the initial state, which no line of the file would write.
+        (['{:f :init, :value {"x" {:v 1}}}', '{:value [[:rp [:= :v 1] {"x" {:v 1}}]]}'], {}),
+        # The read of 1 would become one of nil, which the delete explains.
+        (["{:value [[:delete :x]]}", "{:value [[:r :x 1]]}"], {"unwritten_initial": True}),
+        # Version 0 would become nil, and not 8.
+        (["{:value [[:r :x 8]], :versions [0]}"], {"unwritten_initial": True}),
+    ],
+)
+def test_an_initial_row_that_a_file_would_hide(tmp_path, lines, options):
+    """A file without it would mean something else, so it is not written."""
+    text = "\n".join(line.replace("{", "{:type :ok, ", 1) for line in lines)
+    history = load_history(io.BytesIO(text.encode()), "edn", **options)
+    with pytest.raises(HistoryError, match="a read of the initial row cannot be expressed in EDN"):
+        write_history(history, str(tmp_path / "part.edn"), format="edn", renumber=True)
