@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -22,11 +23,12 @@ from isolang.explain.part import (
 )
 from isolang.explain.shrink import shrink
 from isolang.explain.versions import impossible_versions
-from isolang.history.columns import APPEND, READ_NONE_OF, WRITE
+from isolang.history.columns import APPEND, INITIAL, READ_NONE_OF, WRITE
 from isolang.limits import Deadline, Work
 from isolang.options import Options
 from isolang.pipeline.decision import decide
 from isolang.problem import build_problem
+from isolang.problem.anomalies import Anomaly, AnomalyKind
 from isolang.verdict import Invalid
 
 if TYPE_CHECKING:
@@ -198,7 +200,8 @@ class _Minimiser:
         self._options = Options(certify=False, seed=seed, threads=1)
         problem = build_problem(verdict.history)
         self._sources = Sources(problem)
-        self._wrong = {(one.kind, one.op) for one in problem.anomalies()}
+        self._wrong = {_shown_by(one, one.op) for one in problem.anomalies()}
+        self._initial_writes = _initial_writes(verdict.history)
         self._parts, self._operations = _PARTS, _OPERATIONS
         proof = verdict.refutation
         self._impossible = (
@@ -273,7 +276,7 @@ class _Minimiser:
         self._parts -= 1
         self._operations -= len(part.ops)
         kept = self._sources.keeps_candidates(part, impossible=self._impossible)
-        if not kept or self._makes_wrong(part):
+        if not kept or self._makes_wrong(part) or self._cuts_initial(part):
             return False
         remaining = None if self._end is None else max(0.1, self._end - time.perf_counter())
         deadline, work = Deadline(remaining), Work(_WORK)
@@ -288,4 +291,32 @@ class _Minimiser:
     def _makes_wrong(self, part: HistoryPart) -> bool:
         """Return whether a part shows an intrinsic anomaly that the whole history does not show."""
         found = build_problem(part.history).anomalies()
-        return any((one.kind, part.ops[one.op]) not in self._wrong for one in found)
+        return any(_shown_by(one, part.ops[one.op]) not in self._wrong for one in found)
+
+    def _cuts_initial(self, part: HistoryPart) -> bool:
+        """Return whether a part has some, but not all, initial writes of a key.
+
+        The last one of them is the initial value of the key, whatever a part has of the others.
+        """
+        ops = set(part.ops)
+        return any(0 < len(of_key & ops) < len(of_key) for of_key in self._initial_writes)
+
+
+def _initial_writes(history: History) -> list[set[int]]:
+    """Return the writes of the initial transaction, for each key that it writes several times."""
+    columns = history.columns
+    found: defaultdict[int, set[int]] = defaultdict(set)
+    for txn in (columns.txn_status == INITIAL).nonzero()[0].tolist():
+        for op in history.operations_of(txn):
+            if int(columns.op_kind[op]) in (APPEND, WRITE):
+                found[int(columns.op_key[op])].add(op)
+    return [ops for ops in found.values() if len(ops) > 1]
+
+
+def _shown_by(anomaly: Anomaly, op: int) -> tuple[AnomalyKind, int, bool]:
+    """Return what makes two anomalies alike: the kind, the operation, and whether another shows it.
+
+    A read of a version that another transaction wrote with another value is not like a read of a
+    version that no transaction wrote, as it would be in a part without that write.
+    """
+    return anomaly.kind, op, anomaly.other_op is not None

@@ -1,5 +1,6 @@
 """Simpler violations: parts keep the numbers of the whole, and what is smaller is still refuted."""
 
+import io
 import itertools
 import random
 import time
@@ -354,3 +355,32 @@ def _part_and_file(history, level, folder):
         return "refused"  # the format cannot express every part
     assert check(load_history(file), level, threads=1).outcome == "invalid"
     return "file"
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "size"),
+    [
+        # Without the write, the read would be one of a version that no transaction wrote.
+        (
+            ["{:versions :ordered}", "{:type :ok, :value [[:r :x nil]], :versions [0]}",
+             "{:type :ok, :value [[:w :x 1]], :versions [0]}"],
+            {},
+            2,
+        ),
+        # Without the second write, the read value would be the initial value.
+        (
+            ["{:type :ok, :value [[:w :x 2] [:w :x 5]]}", "{:type :ok, :value [[:r :x 2]]}"],
+            {"initial": 1},
+            3,
+        ),
+    ],
+)  # fmt: skip
+def test_a_part_is_invalid_for_the_reason_of_the_whole(lines, options, size):
+    """No removal makes something else wrong, and a checker accepts the proof for the part."""
+    history = load_history(io.BytesIO("\n".join(lines).encode()), "edn", **options)
+    verdict = check(history, "ser", threads=1)
+    part = minimise(verdict, route(verdict.spec))
+    again = check(part, "ser", threads=1)
+    assert (again.outcome, again.certified) == ("invalid", True)
+    assert again.violation.anomaly == verdict.violation.anomaly
+    assert part.columns.operations() == size
