@@ -34,10 +34,7 @@ from typing import Literal as OneOf
 
 from isolang._native import recorded_line
 from isolang.errors import HistoryError, IsolangError
-from isolang.history.predicates import predicate_text
-from isolang.history.statements import SentStatement
-from isolang.history.values import Literal, column_text
-from isolang.run.operation import Recorded, between
+from isolang.run.operation import Recorded
 from isolang.run.outcome import (
     BadAnswer,
     Connection,
@@ -49,13 +46,13 @@ from isolang.run.outcome import (
 )
 from isolang.run.record import lines
 from isolang.run.record.lines import UNKNOWN_START
+from isolang.run.record.operations import RecordedOperations
 from isolang.run.record.steps import awaited, driven
 
 if TYPE_CHECKING:
     from typing import Self
 
     from isolang.history.history import History
-    from isolang.history.statements import Lock
 
 _T = TypeVar("_T")
 _Steps: TypeAlias = Generator[Callable[[Any], object], Any, _T]
@@ -63,7 +60,6 @@ _Steps: TypeAlias = Generator[Callable[[Any], object], Any, _T]
 _CLOSED: Final = -1  # the file is closed
 _BLOCK: Final = 1 << 22  # bytes at the end of a file in which a torn line can be
 _JOINED: Final = re.compile(rb"[^\n]\{:index \d+, :type :")
-_MAKES: Final = ("w", "insert", "delete")
 _COMPLETION: Final = {"committed": "ok", "aborted": "fail", "maybe": "info"}
 
 
@@ -289,13 +285,6 @@ class Recorder:
             raise HistoryError(f"{self.path}: {what}; nothing can be added") from None
 
 
-def _row(row: Any) -> Any:
-    """Return a row with its columns named in the way in which predicates name them."""
-    if isinstance(row, Mapping):
-        return {Literal(column_text(str(name))): value for name, value in row.items()}
-    return row
-
-
 def cut_torn_line(path: Path) -> None:
     """Truncate a file before a torn line, which also removes all lines that were written after it.
 
@@ -331,20 +320,14 @@ class _Clock:
             return self._last * self._of + self._number
 
 
-class RecordedTransaction:
+class RecordedTransaction(RecordedOperations):
     """A transaction that is being recorded; :meth:`Recorder.transaction` creates it.
 
     Attributes:
         outcome: the outcome; ``None`` before the end.
         problem: the reason why a part cannot be recorded; ``None`` if all parts can.
-        operations: the operations so far.
         transaction_name: the database's name of the transaction; ``None`` if versions are not
             recorded.
-        callers: the ``file:line`` of each operation's caller; empty if unknown.
-        rows: the columns that each operation read or changed, as text; empty if unknown.
-        statements: the statement of each operation, as text (docs/formats.md); empty if unknown.
-        caller: a function that returns the ``file:line`` of the current operation's caller;
-            ``None`` for no callers.
     """
 
     def __init__(
@@ -358,6 +341,7 @@ class RecordedTransaction:
         labels: tuple[str, ...] = (),
         level: str | None = None,
     ) -> None:
+        super().__init__()
         self._recorder = recorder
         # Two requests are two sessions, even if they use one connection of a pool.
         client = recorder.client() if recorder.client is not None else 0
@@ -369,19 +353,10 @@ class RecordedTransaction:
         self._level = level
         self._began = recorder._began
         self._announced = False
-        self._sent = UNKNOWN_START
-        self._times: list[int] = []  # for each operation, when it was sent and when it had ended
         self._commit: tuple[int, int] | tuple[()] = ()
-        self._versions: dict[int, Any] = {}  # the stated versions, by the positions of operations
         self.transaction_name: Any = None
         self.outcome: Outcome | None = None
         self.problem: BadAnswer | None = None
-        self.operations: list[Recorded] = []
-        self.callers: list[str] = []
-        self.rows: list[str] = []
-        self.statements: list[str] = []
-        self._statement: SentStatement | None = None
-        self.caller: Callable[[], str] | None = None
 
     @property
     def index(self) -> int:
@@ -407,117 +382,12 @@ class RecordedTransaction:
                 raise
         return self
 
-    def read(self, key: Any, value: Any, version: Any = None) -> None:
-        """Record a read of a key and its result: a value, a list, or ``None`` (initial).
-
-        Args:
-            key: the key of the register, row or list.
-            value: the result of the read.
-            version: the name that the database gives to the version that was read, if it reports
-                one: an integer or a string (docs/versions.md).
-        """
-        if version is not None:
-            self._versions[len(self.operations)] = version
-        self._done(("r", key, value))
-
-    def read_none_of(self, key: Any, values: Sequence[Any]) -> None:
-        """Record a read of a key that returned none of ``values``, as a failed swap does."""
-        self._done(("r-not-in", key, list(values)))
-
-    def write(self, key: Any, value: Any, version: Any = None) -> None:
-        """Record a write of a key, either before or after it is sent.
-
-        Args:
-            key: the key of the register or row.
-            value: the value that is written.
-            version: the name that the database gives to the version that the write creates, if it
-                reports one.
-        """
-        if version is not None:
-            self._versions[len(self.operations)] = version
-        self._done(("w", key, value))
-
-    def append(self, key: Any, value: Any) -> None:
-        """Record an append to the list of a key, either before or after it is sent."""
-        self._done(("append", key, value))
-
-    def delete(self, key: Any) -> None:
-        """Record that a row is deleted, before or after it is sent; later reads return ``None``."""
-        self._done(("delete", key, None))
-
-    def insert(self, key: Any, row: Any) -> None:
-        """Record that a row is inserted, either before or after the statement is sent.
-
-        Args:
-            key: the key of the row; ``(table, key)`` if predicates name tables.
-            row: a dictionary of the row's columns, or the value of its only column.
-        """
-        self._done(("insert", key, _row(row)))
-
-    def scan(self, predicate: object, rows: Mapping[Any, Any]) -> None:
-        """Record a predicate read: ``rows`` are all rows that matched the predicate.
-
-        Args:
-            predicate: the predicate (docs/predicates.md), such as ``("=", "room", 1)`` or
-                ``{"table": "booking", "where": ("<", "start", 8)}``.
-            rows: the rows by their keys; a row is a dictionary of all its columns, or the value of
-                its only column.
-
-        Raises:
-            HistoryError: the predicate is malformed.
-        """
-        text = Literal(predicate_text(predicate, "scan"))
-        self._done(("rp", text, {key: _row(row) for key, row in rows.items()}))
-
-    def select(self, low: int, high: int, rows: Mapping[Any, Any], of: Sequence[str] = ()) -> None:
-        """Record a read of all rows with values in a range; if ``of`` has keys, only of these."""
-        self._done(("rp", between(low, high, of), dict(rows)))
-
-    def sending(self) -> None:
-        """Note the time immediately before a statement is sent, for the next operation."""
-        self._sent = monotonic_ns()
-
-    def statement(self, lock: Lock = "") -> None:
-        """Note that a statement is sent, which executes the operations that are recorded next.
-
-        An ``UPDATE … SET x = x + 1`` is one statement with a read and a write. Predictions and
-        templates (docs/foresee.md, docs/robustness.md) use this; verdicts do not.
-
-        Args:
-            lock: ``update`` or ``share`` if the statement locks the rows that it reads, as
-                ``SELECT … FOR UPDATE`` and ``SELECT … FOR SHARE`` do.
-        """
-        if lock not in ("", "update", "share"):
-            raise HistoryError(f"statement: no lock (got {lock!r}, expected update or share)")
-        number = 1 if self._statement is None else self._statement.number + 1
-        self._statement = SentStatement(number, lock)
-
-    def installed(self, versions: Mapping[Any, Any]) -> None:
-        """Record the names that the database gave to the versions that the transaction created.
-
-        Args:
-            versions: for each key, the version that the last write of the key created.
-        """
-        last = {key: i for i, (name, key, _) in enumerate(self.operations) if name in _MAKES}
-        for key, version in versions.items():
-            if key in last:
-                self._versions[last[key]] = version
-
     def _ask_connection(self) -> None:
         """Record the names of versions that the connection reports after COMMIT."""
         made = getattr(self._connection, "installed", None)
         if made:
             self.installed(made)
         self.transaction_name = getattr(self._connection, "transaction_name", None)
-
-    def _done(self, operation: Recorded) -> None:
-        if self.caller is not None:
-            self.callers.append(self.caller())
-        if self._statement is not None:
-            self.statements += [""] * (len(self.operations) - len(self.statements))
-            self.statements.append(str(self._statement))
-        self.operations.append(operation)
-        self._times += (self._sent, monotonic_ns())
 
     def __exit__(
         self,

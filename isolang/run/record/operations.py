@@ -1,0 +1,155 @@
+"""Keeps the operations of a transaction that a block of code records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from time import monotonic_ns
+from typing import TYPE_CHECKING, Any, Final
+
+from isolang.errors import HistoryError
+from isolang.history.predicates import predicate_text
+from isolang.history.statements import SentStatement
+from isolang.history.values import Literal, column_text
+from isolang.run.operation import Recorded, between
+from isolang.run.record.lines import UNKNOWN_START
+
+if TYPE_CHECKING:
+    from isolang.history.statements import Lock
+
+_MAKES: Final = ("w", "insert", "delete")
+
+
+class RecordedOperations:
+    """The operations of one transaction, which its block records one by one.
+
+    Attributes:
+        operations: the operations so far.
+        callers: the ``file:line`` of each operation's caller; empty if unknown.
+        rows: the columns that each operation read or changed, as text; empty if unknown.
+        statements: the statement of each operation, as text (docs/formats.md); empty if unknown.
+        caller: a function that returns the ``file:line`` of the current operation's caller;
+            ``None`` for no callers.
+    """
+
+    def __init__(self) -> None:
+        self.operations: list[Recorded] = []
+        self.callers: list[str] = []
+        self.rows: list[str] = []
+        self.statements: list[str] = []
+        self.caller: Callable[[], str] | None = None
+        self._statement: SentStatement | None = None
+        self._sent = UNKNOWN_START
+        self._times: list[int] = []  # for each operation, when it was sent and when it had ended
+        self._versions: dict[int, Any] = {}  # the stated versions, by the positions of operations
+
+    def read(self, key: Any, value: Any, version: Any = None) -> None:
+        """Record a read of a key and its result: a value, a list, or ``None`` (initial).
+
+        Args:
+            key: the key of the register, row or list.
+            value: the result of the read.
+            version: the name that the database gives to the version that was read, if it reports
+                one: an integer or a string (docs/versions.md).
+        """
+        if version is not None:
+            self._versions[len(self.operations)] = version
+        self._done(("r", key, value))
+
+    def read_none_of(self, key: Any, values: Sequence[Any]) -> None:
+        """Record a read of a key that returned none of ``values``, as a failed swap does."""
+        self._done(("r-not-in", key, list(values)))
+
+    def write(self, key: Any, value: Any, version: Any = None) -> None:
+        """Record a write of a key, either before or after it is sent.
+
+        Args:
+            key: the key of the register or row.
+            value: the value that is written.
+            version: the name that the database gives to the version that the write creates, if it
+                reports one.
+        """
+        if version is not None:
+            self._versions[len(self.operations)] = version
+        self._done(("w", key, value))
+
+    def append(self, key: Any, value: Any) -> None:
+        """Record an append to the list of a key, either before or after it is sent."""
+        self._done(("append", key, value))
+
+    def delete(self, key: Any) -> None:
+        """Record that a row is deleted, before or after it is sent; later reads return ``None``."""
+        self._done(("delete", key, None))
+
+    def insert(self, key: Any, row: Any) -> None:
+        """Record that a row is inserted, either before or after the statement is sent.
+
+        Args:
+            key: the key of the row; ``(table, key)`` if predicates name tables.
+            row: a dictionary of the row's columns, or the value of its only column.
+        """
+        self._done(("insert", key, _row(row)))
+
+    def scan(self, predicate: object, rows: Mapping[Any, Any]) -> None:
+        """Record a predicate read: ``rows`` are all rows that matched the predicate.
+
+        Args:
+            predicate: the predicate (docs/predicates.md), such as ``("=", "room", 1)`` or
+                ``{"table": "booking", "where": ("<", "start", 8)}``.
+            rows: the rows by their keys; a row is a dictionary of all its columns, or the value of
+                its only column.
+
+        Raises:
+            HistoryError: the predicate is malformed.
+        """
+        text = Literal(predicate_text(predicate, "scan"))
+        self._done(("rp", text, {key: _row(row) for key, row in rows.items()}))
+
+    def select(self, low: int, high: int, rows: Mapping[Any, Any], of: Sequence[str] = ()) -> None:
+        """Record a read of all rows with values in a range; if ``of`` has keys, only of these."""
+        self._done(("rp", between(low, high, of), dict(rows)))
+
+    def sending(self) -> None:
+        """Note the time immediately before a statement is sent, for the next operation."""
+        self._sent = monotonic_ns()
+
+    def statement(self, lock: Lock = "") -> None:
+        """Note that a statement is sent, which executes the operations that are recorded next.
+
+        An ``UPDATE … SET x = x + 1`` is one statement with a read and a write. Predictions and
+        templates (docs/foresee.md, docs/robustness.md) use this; verdicts do not.
+
+        Args:
+            lock: ``update`` or ``share`` if the statement locks the rows that it reads, as
+                ``SELECT … FOR UPDATE`` and ``SELECT … FOR SHARE`` do.
+        """
+        if lock not in ("", "update", "share"):
+            raise HistoryError(f"statement: no lock (got {lock!r}, expected update or share)")
+        number = 1 if self._statement is None else self._statement.number + 1
+        self._statement = SentStatement(number, lock)
+
+    def installed(self, versions: Mapping[Any, Any]) -> None:
+        """Record the names that the database gave to the versions that the transaction created.
+
+        Args:
+            versions: for each key, the version that the last write of the key created.
+        """
+        last = {key: i for i, (name, key, _) in enumerate(self.operations) if name in _MAKES}
+        for key, version in versions.items():
+            if key in last:
+                self._versions[last[key]] = version
+
+    def _done(self, operation: Recorded) -> None:
+        if self.caller is not None:
+            self.callers.append(self.caller())
+        if self._statement is not None:
+            self.statements += [""] * (len(self.operations) - len(self.statements))
+            self.statements.append(str(self._statement))
+        self.operations.append(operation)
+        self._times += (self._sent, monotonic_ns())
+
+
+def _row(row: Any) -> Any:
+    """Return a row with its columns named in the way in which predicates name them."""
+    if isinstance(row, Mapping):
+        return {Literal(column_text(str(name))): value for name, value in row.items()}
+    return row
