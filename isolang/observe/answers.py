@@ -14,7 +14,7 @@ from isolang.observe.conversation import (
     message,
 )
 from isolang.observe.requests import types_of
-from isolang.observe.rewriting import Prepared, ReportedTable
+from isolang.observe.rewriting import Prepared
 from isolang.observe.unseen import PREPARED_EARLIER, SETTINGS
 
 _u32, _u16 = I32.unpack_from, I16.unpack_from
@@ -103,19 +103,16 @@ class Answers:
             return None
         statement = done.statement
         done.rows += 1
-        if not statement.added:
+        if not statement.columns:
             return None
         (number,) = _u16(buffer, at)
-        keep = number - statement.added
+        keep = number - len(statement.columns)
         place = at + 2
         for _ in range(keep):
             (size,) = _u32(buffer, place)
             place += 4 + max(size, 0)
         tail = place
-        columns: list[ReportedTable | None] = [*statement.reported]
-        if statement.blocks:
-            columns += [None, *(one.reported for one in statement.blocks)]
-        for one in columns:
+        for one in statement.columns:
             (size,) = _u32(buffer, place)
             place += 4
             if size >= 0 and one is not None:
@@ -138,12 +135,12 @@ class Answers:
         else:
             done = head.current()
             statement = done.statement if done else None
-        if statement is None or not statement.added:
+        if statement is None or not statement.columns:
             return None
         if statement.hidden:
             return message(b"n", b"") if head.kind == "D" else b""
         (number,) = _u16(buffer, at)
-        keep = number - statement.added
+        keep = number - len(statement.columns)
         place = at + 2
         for _ in range(keep):
             place = buffer.index(b"\0", place) + 19

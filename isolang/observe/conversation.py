@@ -16,16 +16,17 @@ from isolang.observe.rewriting import Prepared, PreparedStatement, ReportedTable
 from isolang.observe.session import Session
 
 I32: Final = Format("!i")
+_HEAD: Final = Format("!ci")
 I16: Final = Format("!h")
 _OWN: Final = b"isolang_catalogue"
 
 
 def message(tag: bytes, body: bytes) -> bytes:
     """Return a message of the protocol."""
-    return tag + I32.pack(len(body) + 4) + body
+    return _HEAD.pack(tag, len(body) + 4) + body
 
 
-class NamedStatement(Struct):
+class NamedStatement(Struct, gc=False):
     """A statement that the application has prepared under a name.
 
     Attributes:
@@ -37,7 +38,7 @@ class NamedStatement(Struct):
     types: tuple[int, ...] = ()
 
 
-class Portal(Struct):
+class Portal(Struct, gc=False):
     """A bound statement, and the results that the application has received from it so far."""
 
     statement: PreparedStatement | None
@@ -81,7 +82,7 @@ class CatalogueQuery(Struct):
         ))  # fmt: skip
 
 
-class ExpectedAnswer(Struct):
+class ExpectedAnswer(Struct, gc=False):
     """A message from the application to which the server will respond.
 
     Attributes:

@@ -24,7 +24,7 @@ from isolang.observe.rewriting import (
 from isolang.observe.unseen import CONDITIONS, LARGE_TABLES, LIMITED, RECHECKED
 
 
-class ExecutedStatement(Struct, kw_only=True):
+class ExecutedStatement(Struct, kw_only=True, gc=False):
     """An execution of a statement.
 
     Attributes:

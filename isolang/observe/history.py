@@ -90,7 +90,10 @@ class ObservedHistory:
     ) -> SeenTransaction:
         """Return a new transaction that began at the position of an event."""
         made = SeenTransaction(process=process, begin=ticket[0], began=ticket[1], implicit=implicit)
-        insort(self._events, (made.begin, 0, made), key=lambda event: event[0])
+        if not self._events or self._events[-1][0] < made.begin:
+            self._events.append((made.begin, 0, made))
+        else:
+            insort(self._events, (made.begin, 0, made), key=lambda event: event[0])
         return made
 
     def end(self, one: SeenTransaction, outcome: Outcome, error: str = "") -> None:

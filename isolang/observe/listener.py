@@ -102,6 +102,7 @@ class _Client(asyncio.Protocol):
         self._listener = listener
         self.wire = listener.wire(self._send, self._pass)
         self.transport: Any = None
+        self.paused = False  # because too many bytes wait for the catalogue
         self._server: _Server | None = None
 
     def connection_made(self, transport: Any) -> None:
@@ -137,6 +138,7 @@ class _Client(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self.wire.from_client(data)
         if self.wire.waiting_bytes() > _LIMIT:
+            self.paused = True
             self.transport.pause_reading()
 
     def pause_writing(self) -> None:
@@ -178,12 +180,13 @@ class _Server(asyncio.Protocol):
         self.transport = transport
 
     def data_received(self, data: bytes) -> None:
-        self._client.wire.from_server(data)
-        if self._client.wire.broken:
-            self._client.abort()
-            return
-        if not self._client.wire.waits and not self._client.transport.is_closing():
-            self._client.transport.resume_reading()
+        client = self._client
+        client.wire.from_server(data)
+        if client.wire.broken:
+            client.abort()
+        elif client.paused and not client.wire.waits:
+            client.paused = False
+            client.transport.resume_reading()
 
     def pause_writing(self) -> None:
         self._client.transport.pause_reading()

@@ -36,7 +36,6 @@ from isolang.observe.unseen import (
 
 # The kinds of unseen writes that depend on the table into which an INSERT inserts.
 _OF_TABLES: Final = frozenset({NO_KEY, KEY_TYPE, PRIVILEGE, PARTITIONED})
-_SHOWN: Final = 100  # the largest number of characters of a statement in the history
 
 
 class StatementOperations:
@@ -46,9 +45,7 @@ class StatementOperations:
         self, observation: Observation, transaction: SeenTransaction, done: ExecutedStatement
     ) -> None:
         self._observation, self._transaction, self._done = observation, transaction, done
-        self._statement = done.statement
-        shown = " ".join(done.statement.text.split())
-        self._shown = shown if len(shown) <= _SHOWN else shown[: _SHOWN - 1] + "…"
+        self._statement, self._shown = done.statement, done.statement.shown
 
     def record_rows(self) -> None:
         """Note the rows that the application has received so far."""
@@ -59,9 +56,7 @@ class StatementOperations:
         """Note what the statement read and wrote, and count what cannot be seen."""
         statement = self._statement
         self._count()
-        tables = [reported.table for reported in statement.reported]
-        tables += [block.reported.table for block in statement.blocks]
-        if any(table.altered for table in tables):
+        if any(one is not None and one.table.altered for one in statement.columns):
             self._note(ALTERED)
         elif statement.plan.kind == "select":
             if statement.reported:
@@ -80,12 +75,11 @@ class StatementOperations:
     def _count(self) -> None:
         """Count the reads and writes of the statement that its form hides."""
         made = self._statement.plan
-        tables = [named(one)[-1] for one in made.tables]
         if made.kind != "insert":
-            self._observation.history.unseen.read.update(tables)
+            self._observation.history.unseen.read.update([named(one)[-1] for one in made.tables])
         for what in self._statement.unseen:
             adds = made.kind == "insert" and what in _OF_TABLES
-            self._note(what, table=tables[0] if adds else "")
+            self._note(what, table=named(made.tables[0])[-1] if adds else "")
 
     def _read(self, table: Table, rows: Sequence[RowVersion]) -> None:
         """Note rows that were read."""
@@ -108,15 +102,15 @@ class StatementOperations:
     def _selected(self) -> None:
         """Note the rows of the tables of a SELECT."""
         statement = self._statement
-        sources = [one.source for one in statement.reported]
-        found: dict[str, list[RowVersion]] = {one.alias: [] for one in sources}
+        found: dict[int, list[RowVersion]] = {id(one): [] for one in statement.reported}
         for reported, text in self._done.reported:
-            if any(reported is other for other in statement.reported):
-                found[reported.source.alias] += self._versions(reported, text)
-        whole = len(sources) == len(statement.plan.sources)
-        first, rows = statement.reported[0].table, _distinct(found[sources[0].alias])
-        if whole and len(sources) == 1:
-            self._conclude(first, rows, statement.plan.partial)
+            if (versions := found.get(id(reported))) is not None:
+                versions += self._versions(reported, text)
+        whole = len(statement.reported) == len(statement.plan.sources)
+        first = statement.reported[0]
+        table, rows = first.table, _distinct(found[id(first)])
+        if whole and len(found) == 1:
+            self._conclude(table, rows, statement.plan.partial)
             return
         # SOUND BECAUSE: if there are subqueries, functions, HAVING or DISTINCT ON, the joins are
         # not the only reason why rows are not returned.
@@ -130,15 +124,15 @@ class StatementOperations:
             )
         )
         for reported in statement.reported[joined:]:
-            versions = found[reported.source.alias]
+            versions = found[id(reported)]
             if not self._is_large(versions):
                 self._read(reported.table, _distinct(versions))
         if not joined or any(len(one) != self._done.rows for one in found.values()):
             # If LEFT JOIN finds no row, the statement has read that a row is missing.
             self._note(CONDITIONS)
         if joined:
-            outer = all(source.join == "left" for source in sources[1:])
-            self._conclude(first, rows, "" if outer else JOINS)
+            outer = all(one.source.join == "left" for one in statement.reported[1:])
+            self._conclude(table, rows, "" if outer else JOINS)
 
     def _blocks(self) -> None:
         """Note which rows the query blocks of a SELECT found, and which rows they did not find."""

@@ -862,6 +862,7 @@ def _assigned(reader: Reader, begin: int, end: int) -> frozenset[str]:
 
 
 @lru_cache(maxsize=4096)
+@lru_cache(5000)
 def named(alias: str) -> tuple[str, ...]:
     """Return the parts of a name in the form that the catalogue uses."""
     return tuple(raw(one) for one in re.findall(r'"(?:[^"]|"")+"|[^.]+', alias))

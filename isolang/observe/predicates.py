@@ -64,7 +64,7 @@ class Constant(Struct, frozen=True):
     oid: int = 0
 
 
-class Parameters(Struct, frozen=True):
+class Parameters(Struct, frozen=True, gc=False):
     """The parameters of one execution of a statement.
 
     Attributes:

@@ -119,8 +119,7 @@ class Requests:
         return None if sent == body[:-1] else message(b"Q", sent + b"\0")
 
     def _parse(self, body: bytes) -> bytes | None:
-        name, rest = body.split(b"\0", 1)
-        raw, types = rest.split(b"\0", 1)
+        name, raw, types = body.split(b"\0", 2)
         made = self._prepare(raw, simple=False)
         statement = made.statements[0] if len(made.statements) == 1 else None
         self._named[name] = NamedStatement(statement, types_of(types, 0))
@@ -137,8 +136,7 @@ class Requests:
         self._expected.append(ExpectedAnswer("D", described=described))
 
     def _bind(self, body: bytes) -> bytes | None:
-        portal, rest = body.split(b"\0", 1)
-        name, rest = rest.split(b"\0", 1)
+        portal, name, rest = body.split(b"\0", 2)
         named = self._named.get(name) or NamedStatement()
         statement = named.statement
         (count,) = _u16(rest)
@@ -160,8 +158,8 @@ class Requests:
         self._portals[portal] = Portal(statement, Parameters(values, named.types))
         self._expected.append(ExpectedAnswer("B"))
         (results,) = _u16(rest, at)
-        if statement is not None and statement.added and results > 1 and not statement.hidden:
-            more = statement.added
+        if statement is not None and statement.columns and results > 1 and not statement.hidden:
+            more = len(statement.columns)
             changed = rest[:at] + I16.pack(results + more) + rest[at + 2 :] + b"\0\0" * more
             return message(b"B", portal + b"\0" + name + b"\0" + changed)
         return None

@@ -25,6 +25,7 @@ from isolang.observe.unseen import (
 
 _MODERN: Final = 180000  # the first version of the server with RETURNING old
 _LONG: Final = 4096  # the largest number of characters in a cached text
+_SHOWN: Final = 100  # the largest number of characters of a statement in the history
 _MOST: Final = 5000  # the largest number of cached texts
 
 
@@ -59,6 +60,7 @@ class PreparedStatement(Struct, kw_only=True):
         plan: the plan of the statement.
         text: the application's text.
         part: the tokens of the statement.
+        shown: the text in one line, shortened, as the history shows it.
         reported: the tables whose row versions the statement returns, each in a column after the
             application's columns.
         hidden: whether the server returns rows that the application must not receive.
@@ -68,21 +70,27 @@ class PreparedStatement(Struct, kw_only=True):
         blocks: the query blocks, each in a column after a column that states whether there is a
             row. If the statement returns no rows, the enclosing statement returns one row that the
             application must not receive.
+        columns: the table of each column after the application's columns; ``None`` for the column
+            that states whether there is a row.
     """
 
     plan: StatementPlan
     text: str
     part: Sequence[Token]
+    shown: str = ""
     reported: tuple[ReportedTable, ...] = ()
     hidden: bool = False
     condition: ParsedCondition = ParsedCondition(why="no table")
     unseen: tuple[str, ...] = ()
     blocks: tuple[ReportedBlock, ...] = ()
+    columns: tuple[ReportedTable | None, ...] = ()
 
-    @property
-    def added(self) -> int:
-        """Return the number of columns after the application's columns."""
-        return len(self.reported) + (1 + len(self.blocks) if self.blocks else 0)
+    def __post_init__(self) -> None:
+        shown = " ".join(self.text.split())
+        self.shown = shown if len(shown) <= _SHOWN else shown[: _SHOWN - 1] + "…"
+        self.columns = self.reported
+        if self.blocks:
+            self.columns += (None, *[one.reported for one in self.blocks])
 
 
 class Prepared(Struct, kw_only=True):

@@ -13,7 +13,7 @@ from isolang.observe.catalogue import Table
 Outcome: TypeAlias = Literal["ok", "fail", "info"]
 
 
-class RowVersion(Struct, frozen=True):
+class RowVersion(Struct, frozen=True, gc=False):
     """A version of a row, as the database names it.
 
     Attributes:
@@ -32,7 +32,7 @@ class RowVersion(Struct, frozen=True):
         return cls(table.key_text(key), table.version(oid, xmin, ctid), tuple(key))
 
 
-class ReadRow(Struct, frozen=True):
+class ReadRow(Struct, frozen=True, gc=False):
     """A row that was read.
 
     Attributes:
@@ -45,7 +45,7 @@ class ReadRow(Struct, frozen=True):
     statement: str = ""
 
 
-class ScannedRows(Struct, frozen=True):
+class ScannedRows(Struct, frozen=True, gc=False):
     """A predicate read: the rows that a condition found, and no others.
 
     Attributes:
@@ -64,7 +64,7 @@ class ScannedRows(Struct, frozen=True):
     statement: str = ""
 
 
-class WrittenRow(Struct, frozen=True):
+class WrittenRow(Struct, frozen=True, gc=False):
     """A version that was written.
 
     Attributes:
@@ -88,7 +88,7 @@ class WrittenRow(Struct, frozen=True):
 Observed: TypeAlias = ReadRow | ScannedRows | WrittenRow
 
 
-class SeenTransaction(Struct, kw_only=True):
+class SeenTransaction(Struct, kw_only=True, gc=False):
     """A transaction of a session.
 
     Attributes:

@@ -169,7 +169,8 @@ class Session:
             one = self._history.begin(self._process, done.ticket, implicit=implicit)
             one.level = self.default_level
             comment = _COMMENT.match(done.statement.text)
-            one.labels = tuple(n for n in (self.label, comment[1] if comment else "") if n)
+            if self.label or comment:
+                one.labels = tuple(n for n in (self.label, comment[1] if comment else "") if n)
             self.transaction = one
         elif not implicit:
             one.implicit = False

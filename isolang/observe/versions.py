@@ -17,7 +17,7 @@ _FIRST_NUMBER: Final = 3  # versions of transactions with smaller numbers are ol
 _HALF: Final = 2**31  # numbers of transactions are compared modulo 2**32
 
 
-class RecordedVersion(Struct):
+class RecordedVersion(Struct, gc=False):
     """A version whose writer is known.
 
     Attributes:

@@ -139,7 +139,8 @@ class Wire:
 
     def waiting_bytes(self) -> int:
         """Return how many bytes from the application wait for a result from the catalogue."""
-        return len(self._from_client.rest) if self.waits else 0
+        rest = self._from_client.rest
+        return len(rest) if rest and self.waits else 0
 
     @property
     def waits(self) -> bool:
