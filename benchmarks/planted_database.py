@@ -8,6 +8,7 @@ defect that occurs in every second transaction needs no search.
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import KeysView, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -18,6 +19,8 @@ from isolang.run.outcome import RolledBack
 from isolang.run.targets.memory import Memory, MemoryClient
 
 Rows = dict[str, Any]
+
+LAST = "\U0010ffff"  # a string that is greater than all keys
 
 
 class Right(Changes):
@@ -83,6 +86,11 @@ class Right(Changes):
     def cascaded(self, children: list[str]) -> list[str]:
         """Return the child rows that a cascade deletes, of those that are there."""
         return children
+
+    def backed_up(self) -> Rows:
+        """Return the rows of a copy of the database, which this transaction makes."""
+        with self.database.lock:
+            return self.scan("", LAST)
 
     def only_read(self, changed: KeysView[str]) -> bool:
         """Return whether others changed what the transaction read, but not what it wrote."""
@@ -205,6 +213,22 @@ class MissedWriteWrite(Right):
     def forgives(self, changed: KeysView[str]) -> bool:
         """Forgive some conflicts of writes."""
         return not self.only_read(changed) and self.rare(0.01)
+
+
+class TornBackup(Right):
+    """A copy of the database has its first rows from before a commit, and its last from after."""
+
+    def backed_up(self) -> Rows:
+        """Return the first half of the rows, and the other half a few milliseconds later."""
+        keys = sorted(super().backed_up())
+        middle = keys[len(keys) // 2] if keys else ""
+        parts = []
+        for low, high in (("", middle), (middle, LAST)):
+            with self.database.lock:
+                self._began = self._versions.now
+                parts.append(self.scan(low, high))
+            time.sleep(0.003)
+        return parts[1] | parts[0]
 
 
 class ForgottenReader(Right):
@@ -623,6 +647,7 @@ BUGS: Mapping[str, type[Right]] = {
     "upsert-race": UpsertRace,
     "missed-rw": MissedReadWrite,
     "missed-ww": MissedWriteWrite,
+    "torn-backup": TornBackup,
     "old-reader-forgotten": ForgottenReader,
     "abort-applies": AbortApplies,
     "lost-commit": LostCommit,
@@ -724,6 +749,7 @@ class Planted(Memory):
     lacks = frozenset({"processes"})
     levels = Memory.levels[:2]
     chores: ClassVar[Mapping[str, str]] = {"CREATE INDEX": "anew", "VACUUM": "old versions"}
+    backups: ClassVar[Mapping[str, str]] = {"BACKUP": "a copy in memory"}
 
     def __init__(self, address: Address, prefix: str) -> None:
         super().__init__(address, prefix)
@@ -749,6 +775,10 @@ class Planted(Memory):
             else:
                 self.missing.clear()
                 self.built = self.versions.now
+
+    def back_up(self, way: str, level: str) -> list[tuple[str, Any]]:
+        """Copy all rows that a transaction sees."""
+        return list(self.kind(self, level).backed_up().items())
 
     def connect(self) -> PlantedClient:
         """Open a session."""

@@ -462,6 +462,18 @@ def _print(report: RunReport, judged: Judged) -> None:
     sys.stdout.flush()
 
 
+def _in_forms(settings: Settings) -> str:
+    """Return a remark if the statements that were sent had several forms."""
+    several = [
+        f"each {what} in one of several forms: --{option} any"
+        for what, option, chosen in (
+            ("read", "access", settings.access), ("write", "update", settings.update)
+        )
+        if chosen == "any"
+    ]  # fmt: skip
+    return f" ({'; '.join(several)})" if several else ""
+
+
 def _summary_lines(report: RunReport, ran: Run, smallest: str = "") -> Iterator[str]:
     """Yield the lines to print after the verdict: doubts, statements, and facts about the run."""
     for doubt in report.doubts:
@@ -473,8 +485,7 @@ def _summary_lines(report: RunReport, ran: Run, smallest: str = "") -> Iterator[
     if report.doubts or report.lost:
         yield ""
     if report.statements:
-        forms = " (each read in one of several forms: --access any)"
-        yield f"  What was sent{forms if ran.settings.access == 'any' else ''}:"
+        yield f"  What was sent{_in_forms(ran.settings)}:"
         yield ""
         for name, statements in report.statements.items():
             yield f"  {escaped(name)}"

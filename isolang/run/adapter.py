@@ -225,8 +225,8 @@ class BaseClient:
         installed: for each key, the database's name for the version that the last COMMIT created.
         transaction_name: the database's name for the committed transaction; ``None`` if it is
             unknown.
-        path: the number of the access path by which the next read finds its rows; 0 for the usual
-            access path.
+        path: the number of the access path by which the next read finds its rows, or of the form
+            in which the next write is sent; 0 for the usual one.
         lock: how the next read of a row locks it: ``update``, ``share``, or not at all if empty.
     """
 

@@ -42,10 +42,14 @@ class Several(Struct, frozen=True):
 
 
 class Write(Struct, frozen=True):
-    """Update a row. The result is true if the row exists."""
+    """Update a row. The result is true if the row exists.
+
+    ``path`` is the number of the form in which the statement writes; 0 stands for the usual form.
+    """
 
     key: str
     value: int
+    path: int = 0
 
 
 class Append(Struct, frozen=True):
@@ -363,11 +367,21 @@ def with_pauses(program: Program, random: Random, share: float) -> Program:
     return _changed(program, pausing)
 
 
-def with_paths(program: Program, random: Random) -> Program:
-    """Return a program in which each read and DELETE finds its rows by a random access path."""
+def with_paths(
+    program: Program, random: Random, *, reads: bool = True, writes: bool = False
+) -> Program:
+    """Return a program whose statements take random ways to find and to write their rows.
+
+    Args:
+        program: the program to change.
+        random: the random number generator that chooses the ways.
+        reads: whether each read and DELETE finds its rows by a random access path.
+        writes: whether each UPDATE writes in a random form.
+    """
 
     def on_path(operation: Operation) -> tuple[Operation, ...]:
-        if isinstance(operation, Read | Delete | Scan | Select):
+        finds = reads and isinstance(operation, Read | Delete | Scan | Select)
+        if finds or (writes and isinstance(operation, Write)):
             return (replace(operation, path=random.randrange(1, _PATHS)),)
         return (operation,)
 

@@ -23,10 +23,10 @@ Access: TypeAlias = Literal["index", "scan", "any"]
 """How statements find rows: by the primary key; by a column that has no index; or each read by one
 of several ways, in tables with several indexes."""
 
-Update: TypeAlias = Literal["update", "row", "upsert", "insert"]
+Update: TypeAlias = Literal["update", "row", "upsert", "insert", "any"]
 """How statements write rows: by UPDATE of the value; by UPDATE of all columns, the key included; by
-the dialect's INSERT that updates existing rows; or by UPDATE, followed by INSERT if the row does
-not exist."""
+the dialect's INSERT that updates existing rows; by UPDATE, followed by INSERT if the row does not
+exist; or each write in one of these forms."""
 
 
 class Shape(CheckedOptions, frozen=True, kw_only=True):
@@ -130,7 +130,7 @@ class Settings(CheckedOptions, frozen=True, kw_only=True):
         Update,
         About(
             "Write by UPDATE; by one of all columns; by INSERT that updates; by UPDATE, else "
-            "INSERT.",
+            "INSERT; or each write in another of these forms.",
             "",
             DATABASE,
         ),

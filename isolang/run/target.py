@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Accounting",
+    "BackingUp",
     "Client",
     "Clustered",
     "Level",
@@ -395,6 +396,30 @@ class Maintained(Protocol):
 
         Raises:
             Exception: the database refused the chore, which says nothing about its transactions.
+        """
+        ...
+
+
+@runtime_checkable
+class BackingUp(Protocol):
+    """A target whose tables can be copied while clients use them.
+
+    Attributes:
+        backups: how a copy is made, by the names of the ways, such as ``VACUUM INTO``.
+    """
+
+    backups: Mapping[str, str]
+
+    def back_up(self, way: str, level: str) -> Sequence[tuple[str, Any]]:
+        """Make a copy, open it, and return its rows: each key with its value or its list.
+
+        Args:
+            way: the name of the way in which to make the copy.
+            level: the name of the level whose promise the copy must keep, as the rows that one
+                read-only transaction at this level would read.
+
+        Raises:
+            Exception: the database refused to make a copy, which says nothing about transactions.
         """
         ...
 

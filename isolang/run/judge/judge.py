@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from isolang.run.judge.doubts import Doubt, doubts_of, too_little_of
 from isolang.run.judge.lost_commits import lost_commits
 from isolang.run.operation import DELETED
-from isolang.run.play.state import Run
+from isolang.run.play.state import COPY, Run
 from isolang.run.target import Target
 
 if TYPE_CHECKING:
@@ -262,7 +262,9 @@ def _statements(
             shown.append(sent)
         if len(shown) > _SHOWN:
             shown[_SHOWN - 1 :] = [f"-- and {len(shown) - _SHOWN + 1} more"]
-        found[view.name] = (f"-- {recorded.mix.how_set(one.level)}", *shown)
+        copied = isinstance(one.label, str) and one.label.startswith(COPY)
+        how = f"the rows of a {one.label}" if copied else recorded.mix.how_set(one.level)
+        found[view.name] = (f"-- {how}", *shown)
     return found
 
 

@@ -23,21 +23,27 @@ from isolang.run.operation import (
     with_savepoints,
     without_savepoints,
 )
-from isolang.run.outcome import BadAnswer, Outcome, ProgramAborted
+from isolang.run.outcome import BadAnswer, Driver, Outcome, ProgramAborted
 from isolang.run.play.blame import MISTAKES, calls_of
 from isolang.run.play.level_mix import Mix, TransactionLevel
 from isolang.run.play.phases import RunPlan, Turns
-from isolang.run.play.state import RunState
-from isolang.run.play.transaction import driver_for, play
+from isolang.run.play.state import COPY, RunState
+from isolang.run.play.transaction import driver_for, note_copy, play
 from isolang.run.record.recorder import Recorder
 from isolang.run.settings import Settings
 from isolang.run.sql import SqlTarget
-from isolang.run.target import Client, Replicated, Target, TargetError
+from isolang.run.target import BackingUp, Client, Replicated, Target, TargetError
 from isolang.run.workloads import ProgramSource
 
 ENDING: Final = 4.0  # seconds that the last transactions may take after a run's end
 _RECONNECTING: Final = 30.0  # seconds for which a client that reads keys back tries to connect
 _READ_BACK: Final = 100  # the number of keys that one transaction reads back
+# A transaction that only reads a copy has nothing to commit, and without a copy it has no reads.
+_COPYING: Final = Driver(
+    commit=lambda raw: None,
+    rollback=lambda raw: None,
+    classify=lambda error, phase: "aborted",
+)
 _TRIES: Final = 20  # the number of failed transactions after which no more keys are read back
 
 
@@ -69,7 +75,7 @@ class Clients:
         self._lists = frozenset(plan.lists())
         self._lock = threading.Lock()
         self._share, self._values = Share(), count(1)
-        self._begun = count()
+        self._begun, self._copies = count(), count()
         # The number of clients whose open transactions wait for other transactions.
         self._waiting = 0
         self._threads: list[threading.Thread] = []
@@ -150,6 +156,46 @@ class Clients:
         if client is not None:
             _close(client)
 
+    def back_up(self, way: str) -> None:
+        """Copy the tables while clients use them, and record the rows of the copy.
+
+        They are the reads of one transaction in a session of its own. SOUND BECAUSE: the copy is
+        begun after that transaction, and complete before its end, so it must contain what such a
+        transaction reads.
+
+        Args:
+            way: the name of the way in which the target makes the copy.
+
+        Raises:
+            Exception: the database refused to make the copy.
+        """
+        target, number = self._target, next(self._copies)
+        assert isinstance(target, BackingUp)
+        at, began = self._mix.draw(Random(number)), time.monotonic()
+        t = self._recorder.transaction(
+            ("backup", number), driver=_COPYING, label=f"{COPY}{way}", level=at.recorded
+        )
+        failed: Exception | None = None
+        try:
+            with t:
+                t.sending()
+                rows = target.back_up(way, at.level)
+                workloads = [phase.workload for phase in self._plan.phases]
+                note_copy(
+                    t,
+                    rows,
+                    keys=[key for one in workloads for key in (*one.registers, *one.lists)],
+                    predicates=any(one.rows for one in workloads),
+                    lists=self._lists,
+                )
+        except Exception as error:
+            failed = error
+            raise
+        finally:
+            with self._lock:
+                took, outcome = time.monotonic() - began, t.outcome or "maybe"
+                self.state.count(outcome, took, failed, level=at.level, workload="backup")
+
     def _client(self, number: int) -> None:
         try:
             self._play(number)
@@ -185,8 +231,9 @@ class Clients:
             if "savepoints" in self._target.lacks:
                 program = without_savepoints(program)
             program = with_features(program, self._target.offers)
-            if settings.access == "any" and isinstance(self._target, SqlTarget):
-                program = with_paths(program, source.random)
+            reads, writes = settings.access == "any", settings.update == "any"
+            if (reads or writes) and isinstance(self._target, SqlTarget):
+                program = with_paths(program, source.random, reads=reads, writes=writes)
             if settings.pauses:
                 program = with_pauses(program, source.random, settings.pauses)
             session, at = (number, connections), self._mix.draw(source.random)

@@ -9,7 +9,15 @@ from random import Random
 from typing import TYPE_CHECKING, Final, cast
 
 from isolang.run.play.blame import MISTAKES
-from isolang.run.target import Clustered, Maintained, Promoting, Serving, Target, TargetError
+from isolang.run.target import (
+    BackingUp,
+    Clustered,
+    Maintained,
+    Promoting,
+    Serving,
+    Target,
+    TargetError,
+)
 
 if TYPE_CHECKING:
     from isolang.run.record.recorder import Recorder
@@ -26,7 +34,7 @@ resumes the server after a while. ``disconnect`` closes all connections. ``slow`
 messages. In a cluster, each of these faults except ``disconnect`` affects a random node. During a
 ``partition-…``, some nodes cannot reach each other for a while. ``promote`` disconnects the
 standby, kills the primary, and promotes the standby. ``maintenance`` does one of the target's
-chores, such as VACUUM. ``exec:COMMAND`` is also a fault.
+chores, such as VACUUM, or copies its tables. ``exec:COMMAND`` is also a fault.
 """
 
 _EXEC: Final = "exec:"
@@ -56,6 +64,7 @@ class Nemesis:
         seed: int,
         every: float | None,
         restarted: Callable[[], None],
+        back_up: Callable[[str], None],
         failed: Callable[[BaseException], None],
     ) -> None:
         """Start the thread that injects the faults.
@@ -68,6 +77,8 @@ class Nemesis:
             every: the seconds from the end of a fault to the next fault; ``None`` for a random time
                 of 0.5 to 3 seconds.
             restarted: a function that is called after a killed server has been restarted.
+            back_up: a function that copies the target's tables in the way with this name, and
+                records what the copy contains.
             failed: a function that is called with the error if a fault cannot be injected or
                 undone.
         """
@@ -76,7 +87,7 @@ class Nemesis:
         self._target, self._recorder = target, recorder
         self._random = Random(f"{seed}/nemesis")
         self._interval = _INTERVAL if every is None else (every, every)
-        self._restarted, self._failed = restarted, failed
+        self._restarted, self._failed, self._back_up = restarted, failed, back_up
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -92,8 +103,8 @@ class Nemesis:
                 fault = self._random.choice(list(self.done))
                 self.busy = True
                 name, _, command = fault.partition(":")
-                if isinstance(self._target, Maintained) and name == "maintenance":
-                    command = self._random.choice(tuple(self._target.chores))
+                if name == "maintenance":
+                    command = self._random.choice(maintenance_of(self._target))
                 self._recorder.note("cut-off" if name == "promote" else name, command)
                 self._do(name, command)
                 self._recorder.note(f"{name}-is-over", command)
@@ -153,9 +164,11 @@ class Nemesis:
         self._recorder.note("promote")
 
     def _maintenance(self, chore: str) -> None:
-        assert isinstance(self._target, Maintained)
         try:
-            self._target.maintain(chore)
+            if isinstance(self._target, BackingUp) and chore in self._target.backups:
+                self._back_up(chore)
+            elif isinstance(self._target, Maintained):
+                self._target.maintain(chore)
         except MISTAKES:
             raise
         except Exception as error:  # a lock, a time limit: the database may refuse a chore
@@ -193,6 +206,12 @@ class Nemesis:
         self._end.wait(self._random.uniform(*how_long))
 
 
+def maintenance_of(target: Target) -> tuple[str, ...]:
+    """Return the names of the chores and of the backups that the target's adapter declares."""
+    chores = tuple(target.chores) if isinstance(target, Maintained) else ()
+    return (*chores, *(target.backups if isinstance(target, BackingUp) else ()))
+
+
 def servers_of(target: Target) -> tuple[Server, ...]:
     """Return the servers that isocheck started for a target: the cluster's nodes, or one server."""
     if isinstance(target, Clustered) and target.cluster is not None:
@@ -223,7 +242,7 @@ def check_faults(faults: tuple[str, ...], target: Target) -> None:
             expected = f"one of {', '.join(FAULTS)}, exec:COMMAND"
             raise TargetError(f"no such fault (got {fault!r}, expected {expected})")
         if fault == "maintenance":
-            if not (isinstance(target, Maintained) and target.chores):
+            if not maintenance_of(target):
                 raise TargetError(f"{target.name}: its adapter declares no chores of maintenance")
             continue
         if not isinstance(target, Serving) or not own:

@@ -133,5 +133,6 @@ class RunLoop:
             seed=self._settings.seed,
             every=self._settings.fault_every,
             restarted=lambda: self._clients.read_back(keys),
+            back_up=self._clients.back_up,
             failed=self._clients.fail,
         )

@@ -26,7 +26,7 @@ from isolang.run.play.selftest import LISTS, require, selftest_of
 from isolang.run.play.state import Run, RunState
 from isolang.run.record.recorder import Recorder
 from isolang.run.settings import Settings
-from isolang.run.sql import SqlTarget
+from isolang.run.sql import SqlTarget, plans_of
 from isolang.run.target import Accounting, Owning, Replicated, Target, TargetError
 from isolang.run.targets import is_foreign, target_named
 
@@ -165,7 +165,7 @@ class Runner:
     def _note_plans(self, recorder: Recorder) -> None:
         """Note in the history by which plans the database reads rows, if there are several."""
         if isinstance(self.target, SqlTarget) and self.settings.access == "any":
-            for plan in self.target.plans():
+            for plan in plans_of(self.target):
                 recorder.note("plan", plan)
 
     def watched(self, run: Run) -> Run:

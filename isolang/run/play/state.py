@@ -16,6 +16,9 @@ from isolang.run.play.live import LiveVerdict
 from isolang.run.settings import Settings
 from isolang.run.target import Level
 
+COPY: Final = "backup by "
+"""The beginning of the label of a transaction that stands for a copy of the tables."""
+
 SHORT: Final = 1.0  # seconds without a response that are too long if connections were refused
 LONG: Final = 5.0  # seconds without a response that are too long otherwise
 

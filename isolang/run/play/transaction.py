@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Generator, Hashable
+from collections.abc import Callable, Container, Generator, Hashable, Sequence
 from decimal import Decimal
 from typing import Any, Final, NoReturn, Protocol, cast
 
@@ -202,7 +202,7 @@ def perform(
     absent = None if rows else DELETED
     if isinstance(operation, Read) and operation.lock:
         client.lock = operation.lock  # type: ignore[attr-defined]  # all that have locks have it
-    elif isinstance(operation, Read | Delete | Scan | Select) and operation.path:
+    elif isinstance(operation, Read | Write | Delete | Scan | Select) and operation.path:
         client.path = operation.path  # type: ignore[attr-defined]  # all that have ways have it
     t.sending()
     match operation:
@@ -288,6 +288,39 @@ def perform(
         case Abort():
             raise ProgramAborted("the program aborts")
     return None
+
+
+def note_copy(
+    t: RecordedTransaction,
+    rows: Sequence[tuple[str, Any]],
+    *,
+    keys: Sequence[str],
+    predicates: bool,
+    lists: Container[str],
+) -> None:
+    """Note the rows of a copy of the tables as what one transaction has read.
+
+    Args:
+        t: the transaction that stands for the copy.
+        rows: all rows of the copy: each key with its value or its list.
+        keys: the keys that workloads declare.
+        predicates: whether workloads have predicates. Then the transaction has read all rows whose
+            value is not NULL, by one predicate; otherwise it has read each of the keys.
+        lists: the keys that hold lists.
+    """
+    found: dict[str, list[Any]] = {}
+    for key, value in rows:
+        found.setdefault(key, []).append(as_written(key, value, lists))
+    if not predicates:
+        for key in keys:
+            for value in found.get(key, [DELETED]):
+                t.read(key, value)
+        return
+    there = {key: values for key, values in found.items() if values != [None]}
+    t.scan(("not", ("null", "value")), {key: values[0] for key, values in there.items()})
+    for key, values in there.items():
+        for value in values[1:]:  # the copy has several rows with the key
+            t.read(key, value)
 
 
 def offering(client: Client) -> Offering:

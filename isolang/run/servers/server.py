@@ -26,6 +26,7 @@ from isolang.run.servers.proxy import Proxy
 
 PATIENCE: Final = 30.0  # seconds within which a server must begin to respond
 _POLL: Final = 0.02
+_PIPING: Final = 5.0  # seconds that a dump and its restoration may take
 
 
 _Where = TypeVar("_Where", str, tuple[str, int])
@@ -189,6 +190,34 @@ class Server:
             if child.stdout is not None:
                 child.stdout.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def pipe(source: Sequence[str], sink: Sequence[str], *, seconds: float = _PIPING) -> None:
+    """Run a program whose output another program reads, such as a dump that is restored.
+
+    Args:
+        source: the program that writes, with its arguments.
+        sink: the program that reads, with its arguments.
+        seconds: the seconds after which both are killed.
+
+    Raises:
+        TargetError: a program failed, or did not end in time.
+    """
+    with subprocess.Popen(source, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as writer:
+        try:
+            done = subprocess.run(
+                sink, stdin=writer.stdout, capture_output=True, check=False, timeout=seconds
+            )
+            _, message = writer.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            writer.kill()
+            raise TargetError(f"{source[0]} has not ended in {seconds:g} s") from None
+    for command, code, text in (
+        (sink, done.returncode, done.stderr), (source, writer.returncode, message),
+    ):  # fmt: skip
+        if code:
+            what = " ".join(text.decode(errors="replace").split())[:200]
+            raise TargetError(f"{command[0]} failed (exit code {code}; {what})")
 
 
 def program(name: str, *folders: str) -> str:

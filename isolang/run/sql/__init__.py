@@ -10,6 +10,15 @@ from its target, for which it imports only types.
 
 from isolang.run.sql.client import SqlClient
 from isolang.run.sql.statements import INDEXES, MERGE, PARTIAL, Dialect
-from isolang.run.sql.target import FileTarget, SqlTarget
+from isolang.run.sql.target import FileTarget, SqlTarget, plans_of
 
-__all__ = ["INDEXES", "MERGE", "PARTIAL", "Dialect", "FileTarget", "SqlClient", "SqlTarget"]
+__all__ = [
+    "INDEXES",
+    "MERGE",
+    "PARTIAL",
+    "Dialect",
+    "FileTarget",
+    "SqlClient",
+    "SqlTarget",
+    "plans_of",
+]

@@ -131,11 +131,13 @@ class SqlClient(BaseClient):
 
         An upsert always writes, whatever the driver counts: Firebird's counts inserted rows only.
         """
-        s = self._of(key)
+        path, self.path, s = self.path, 0, self._of(key)
+        if path and s is self.target.registers:
+            s = self.target.forms[path % len(self.target.forms)]
         found = self._wrote(self.execute(s.write, s.to_write(key, value))) > 0
         if s.update == "upsert":
             return True
-        if not found and self.target.update == "insert":
+        if not found and s.update == "insert":
             self.insert(key, value)
             return True
         return found
@@ -250,6 +252,11 @@ class SqlClient(BaseClient):
     def take(self, low: int, high: int) -> dict[str, Any]:
         """Lock and return a row with a value from ``low`` to ``high`` that no other has locked."""
         return dict(self.execute(self.target.registers.take, (low, high)).fetchall())
+
+    def rows_of(self, table: str) -> list[tuple[str, Any]]:
+        """Return the keys and values of all rows of a table, as a copy of the tables has them."""
+        rows = self.execute(f"SELECT k, v FROM {table}", ()).fetchall()
+        return [(key, self._value(key, value)) for key, value in rows]
 
     def savepoint(self) -> None:
         """Set a savepoint."""

@@ -7,8 +7,9 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from itertools import count
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from msgspec.structs import replace
@@ -71,6 +72,9 @@ class SqlTarget(Marked):
             several; ``{table}`` stands for the table of the registers.
         paths: the access paths for reads of that table; if ``access`` is ``any``, each read takes
             one of them.
+        forms: the statements for that table in each form of writes; if ``update`` is ``any``, each
+            write takes one of them.
+        backups: how the tables can be copied while clients use them, by the names of the ways.
         reads_outside: the levels whose reads are outside of the transaction, so no cascade can be
             recorded by the child rows that were read before.
     """
@@ -81,6 +85,7 @@ class SqlTarget(Marked):
     driver: ClassVar[Driver]
     client: ClassVar[type[SqlClient]] = SqlClient
     chores: ClassVar[Mapping[str, str]] = {}
+    backups: Mapping[str, str] = MappingProxyType({})
     reads_outside: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, address: Address, prefix: str) -> None:
@@ -154,6 +159,9 @@ class SqlTarget(Marked):
         )  # fmt: skip
         insert = insert_of_child(d, f"{self.prefix}children")
         self.child_statements = replace(of_children, insert=insert)
+        forms: list[Update] = ["update", "row", "insert"]
+        forms += ["upsert"] if d.upsert else []
+        self.forms = [statements(d, f"{self.prefix}registers", self.access, form) for form in forms]
         # A child row has no version, because a log is read only for the registers.
         self.offers = offered(d, cascading=self.cascading and not self.tells_versions)
         self.paths = paths(self.dialect, f"{self.prefix}registers")
@@ -250,23 +258,15 @@ class SqlTarget(Marked):
                 with suppress(Exception):  # DuckDB: no transaction is open
                     client.raw.commit()
 
-    def plans(self) -> list[str]:
-        """Return the query of each access path, with the plan that the database chooses for it.
+    def back_up(self, way: str, level: str) -> list[tuple[str, Any]]:
+        """Copy the tables, and return the rows of the copy."""
+        tables = [f"{self.prefix}{name}" for name in ("registers", "lists", "children")]
+        with self.copied(way, level) as copy:
+            return [row for one in tables if one in self._created for row in copy.rows_of(one)]
 
-        The plans are those of a new connection; connections that prefer indexes may use other
-        plans.
-        """
-        found = []
-        with closing(self.connect(direct=True)) as client:
-            for key, query in (
-                *(("a", one) for one in (*self.paths.reads, *self.paths.scans)),
-                *((1, one) for one in self.paths.selects),
-            ):
-                plan = _plan_of(client, self.dialect.explain + query.sql, query.values(key, key))
-                found.append(f"{query.sql} -- {plan}"[:400])
-            with suppress(Exception):
-                client.raw.rollback()
-        return found
+    def copied(self, way: str, level: str) -> AbstractContextManager[SqlClient]:
+        """Return a context that makes a copy of the tables, and a connection to the copy."""
+        raise NotImplementedError
 
     def holds_list(self, key: str) -> bool:
         """Return whether a key holds a list."""
@@ -359,6 +359,24 @@ class SqlTarget(Marked):
             if self._admin is not None:
                 self._admin.close()
         self._admin = None
+
+
+def plans_of(target: SqlTarget) -> list[str]:
+    """Return the query of each access path, with the plan that the database chooses for it.
+
+    The plans are those of a new connection; connections that prefer indexes may use other plans.
+    """
+    found = []
+    with closing(target.connect(direct=True)) as client:
+        for key, query in (
+            *(("a", one) for one in (*target.paths.reads, *target.paths.scans)),
+            *((1, one) for one in target.paths.selects),
+        ):
+            plan = _plan_of(client, target.dialect.explain + query.sql, query.values(key, key))
+            found.append(f"{query.sql} -- {plan}"[:400])
+        with suppress(Exception):
+            client.raw.rollback()
+    return found
 
 
 def _plan_of(client: SqlClient, sql: str, values: tuple[Any, ...]) -> str:

@@ -24,12 +24,13 @@ from msgspec.structs import replace
 
 from isolang.declared import command_line
 from isolang.errors import IsolangError
+from isolang.run.play.faults import maintenance_of
 from isolang.run.play.level_mix import mix_of
 from isolang.run.play.player import Player
 from isolang.run.play.state import Run, RunState, SwarmRound
 from isolang.run.settings import Settings, Shape
 from isolang.run.sql import SqlTarget
-from isolang.run.target import Maintained, Target
+from isolang.run.target import Target
 from isolang.run.workloads import NAMES, workload_named
 
 FIRST: Final = 0.3
@@ -41,6 +42,7 @@ SHORTEST: Final = 10.0
 _ROUND: Final = 3.0  # seconds of a round
 _MOST: Final = 4000  # transactions of a round, so that its verdict takes about a second
 _AGAIN: Final = 0.3  # the share of rounds that vary a round that brought something new
+_ONE_ROW: Final = 1 / 6  # the share of rounds in which all sessions compete for one row
 _AUTO: Final = (
     *["queries"] * 5,
     "orders",
@@ -53,6 +55,8 @@ _AUTO: Final = (
 _FIRST: Final = ("queries", "orders")  # the first rounds, as these workloads find most
 # Workloads that delete rows and insert them again.
 _DELETING: Final = frozenset({"queries", "orders", "insert-delete", "insert-delete-pred"})
+# Workloads that find most where all sessions compete for one row, by transactions of one statement.
+_HOT: Final = ("register", "register", "rmw", "append")
 # Workloads that need many keys.
 _LARGE: Final = frozenset({"pairs", "twitter", "rubis", "tpcc", "cas"})
 
@@ -168,10 +172,13 @@ class Swarm:
         sessions = self._settings.sessions
         keys = None if workload in _LARGE else random.choice((None, None, 2, 6, 20))
         shape = Shape(keys=keys, operations=random.choice((None, None, 3, 8)))
+        pauses = random.choice((0.0, 0.1, 0.4))
+        if random.random() < _ONE_ROW and (hot := [one for one in _HOT if one in self._able]):
+            workload, shape, pauses = random.choice(hot), Shape(keys=1, operations=1), 0.0
         drawn: list[dict[str, Any]] = [
             {"workload": workload, "shape": shape},
             {"sessions": random.choice((max(2, sessions // 3), sessions, sessions, 2 * sessions))},
-            {"pauses": random.choice((0.0, 0.1, 0.4))},
+            {"pauses": pauses},
             {"retries": random.choice((0, 0, 3))},
         ]
         if "savepoints" not in target.lacks:
@@ -179,9 +186,9 @@ class Swarm:
         if isinstance(target, SqlTarget):
             drawn.append({"access": random.choice(("index", "any", "any", "scan"))})
             upsert = "upsert" if target.dialect.upsert else "insert"
-            forms = ("update", "update", "row", upsert, "insert")
+            forms = ("update", "row", upsert, "insert", "any", "any")
             drawn.append({"update": random.choice(forms)})
-        if isinstance(target, Maintained) and target.chores and not self._settings.faults:
+        if maintenance_of(target) and not self._settings.faults:
             every = random.choice((None, 0.1, 0.4))
             faults = () if every is None else ("maintenance",)
             drawn.append({"faults": faults, "fault_every": every})

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 from msgspec.structs import replace
@@ -40,6 +45,12 @@ class DuckDB(SqlTarget):
         "CREATE INDEX": "DROP INDEX IF EXISTS {table}_chore; CREATE INDEX {table}_chore ON "
         "{table} (v)",
     }
+    backups: Mapping[str, str] = MappingProxyType(
+        {
+            "COPY FROM DATABASE": "COPY FROM DATABASE to an attached file",
+            "EXPORT DATABASE": "EXPORT DATABASE, and IMPORT DATABASE into another one",
+        }
+    )
     lacks: ClassVar = frozenset({"savepoints", "processes"})
     driver: ClassVar = DRIVER
     client: ClassVar = DuckDBClient
@@ -64,6 +75,29 @@ class DuckDB(SqlTarget):
 
     def open(self, *, direct: bool) -> Any:
         return self._database.cursor()
+
+    @contextmanager
+    def copied(self, way: str, level: str) -> Iterator[SqlClient]:
+        connect = package("duckdb", self.name).connect
+        with (
+            tempfile.TemporaryDirectory(prefix="isocheck-") as folder,
+            closing(self._database.cursor()) as source,
+        ):
+            path = os.path.join(folder, "copy")
+            if way == "EXPORT DATABASE":
+                source.execute(f"EXPORT DATABASE '{path}'")
+                made = connect()
+                made.execute(f"IMPORT DATABASE '{path}'")
+            else:
+                (name,) = source.execute("SELECT current_database()").fetchone()
+                source.execute(f"ATTACH '{path}' AS isocheck_copy")
+                try:
+                    source.execute(f'COPY FROM DATABASE "{name}" TO isocheck_copy')
+                finally:
+                    source.execute("DETACH isocheck_copy")
+                made = connect(path)
+            with closing(self.client(self, made)) as copy:
+                yield copy
 
     def close(self) -> None:
         super().close()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 from msgspec.structs import replace
@@ -11,12 +14,13 @@ from msgspec.structs import replace
 from isolang.run.adapter import Served, package
 from isolang.run.drivers.mariadb import DRIVER
 from isolang.run.servers import mariadb as servers
-from isolang.run.servers.server import Server
+from isolang.run.servers.server import Server, pipe, program
 from isolang.run.sql import Dialect, SqlClient, SqlTarget
 from isolang.run.sql.statements import ON_DUPLICATE_KEY
 from isolang.run.target import Level
 
 _NUMBERS: Final = re.compile(r"\d+")
+_COPY: Final = "isocheck_copy"  # the database into which a dump is restored
 _RENEWED: Final = 0.15  # seconds between updates of InnoDB's table of transactions
 
 
@@ -72,6 +76,9 @@ class MariaDB(Served, SqlTarget):
         "ADD COLUMN": "ALTER TABLE {table} DROP COLUMN IF EXISTS chore; "
         "ALTER TABLE {table} ADD COLUMN chore INTEGER DEFAULT 7",
     }
+    backups: Mapping[str, str] = MappingProxyType(
+        {"consistent snapshot": "START TRANSACTION WITH CONSISTENT SNAPSHOT"}
+    )
     mixes = ""
     driver: ClassVar = DRIVER
     client: ClassVar = MariaDBClient
@@ -91,6 +98,34 @@ class MariaDB(Served, SqlTarget):
         servers.start(server, self.address.options, answers)
         with self._connect("mysql", direct=True) as raw:
             raw.cursor().execute("CREATE DATABASE isocheck")
+        if program("mariadb-dump") and program("mariadb"):
+            more = "mariadb-dump --single-transaction, restored into another database"
+            self.backups = {**self.backups, "mariadb-dump": more}
+
+    @contextmanager
+    def copied(self, way: str, level: str) -> Iterator[SqlClient]:
+        # SOUND BECAUSE: the snapshot contains the commits up to a moment. Writers at SERIALIZABLE
+        # keep their locks up to COMMIT, so it is a serial state, too.
+        if way == "mariadb-dump":
+            with closing(self._dump()) as raw:
+                yield self.client(self, raw)
+            return
+        with closing(self.connect(direct=True)) as client:
+            client.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", ())
+            client.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT", ())
+            yield client
+
+    def _dump(self) -> Any:
+        """Copy the tables of a started server into another database, and connect to that."""
+        assert self.server is not None
+        with closing(self._connect("mysql", direct=True)) as raw:
+            raw.cursor().execute(f"CREATE OR REPLACE DATABASE {_COPY}")
+        at = ["--no-defaults", f"--socket={servers.socket_of(self.server)}", "--user=root"]
+        pipe(
+            [program("mariadb-dump"), *at, "--single-transaction", "isocheck"],
+            [program("mariadb"), *at, _COPY],
+        )
+        return self._connect(_COPY, direct=True)
 
     def before_chore(self, client: SqlClient) -> None:
         client.execute("SET lock_wait_timeout = 3", ())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from msgspec.structs import replace
@@ -16,13 +17,14 @@ from isolang.run.operation import DELETED
 from isolang.run.outcome import Outcome
 from isolang.run.record.database_log import Installed, rewrite_history, summary_of
 from isolang.run.servers import postgres as servers
-from isolang.run.servers.server import Server
+from isolang.run.servers.server import Server, pipe
 from isolang.run.sql import INDEXES, MERGE, PARTIAL, Dialect, SqlClient, SqlTarget
 from isolang.run.target import Level, TargetError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+_COPY: Final = "isocheck_copy"  # the database into which a dump is restored
 _MERGES: Final = 150_000  # the first server version that has MERGE
 _LEVELS: Final = {"read committed": 2, "repeatable read": 3, "serializable": 4}  # psycopg's numbers
 
@@ -119,6 +121,9 @@ class Postgres(Served, SqlTarget):
         "ADD COLUMN": "ALTER TABLE {table} DROP COLUMN IF EXISTS chore; "
         "ALTER TABLE {table} ADD COLUMN chore INTEGER DEFAULT 7",
     }
+    backups: Mapping[str, str] = MappingProxyType(
+        {"exported snapshot": "pg_export_snapshot, SET TRANSACTION SNAPSHOT in another session"}
+    )
     mixes = "postgresql-mixed"
     driver: ClassVar = DRIVER
     client: ClassVar = PostgresClient
@@ -179,13 +184,15 @@ class Postgres(Served, SqlTarget):
             self.address = replace(self.address, options=logging)
         answers = lambda: self.connect(direct=True).close()  # noqa: E731
         self.started = servers.start(server, self.address.options, answers)
+        if all(os.access(f"{self.started.programs}/{one}", os.X_OK) for one in ("pg_dump", "psql")):
+            self.backups = {**self.backups, "pg_dump": "pg_dump, restored into another database"}
 
-    def open(self, *, direct: bool) -> Any:
+    def open(self, *, direct: bool, dbname: str = "postgres") -> Any:
         connect = package("psycopg", self.name).connect
         if self.server is not None:
             socket = servers.socket_of(self.server)
             host = os.path.dirname(socket if direct else self.server.reach(socket))
-            return connect(host=host, user="postgres", dbname="postgres", connect_timeout=10)
+            return connect(host=host, user="postgres", dbname=dbname, connect_timeout=10)
         a = self.place(direct=direct)
         where = {"host": a.host, "port": a.port, "user": a.user, "password": a.password,
                  "dbname": a.database, "connect_timeout": 10, **a.options}  # fmt: skip
@@ -202,6 +209,45 @@ class Postgres(Served, SqlTarget):
     def before_chore(self, client: SqlClient) -> None:
         client.raw.autocommit = True
         client.execute("SET statement_timeout = '3s'", ())
+
+    @contextmanager
+    def copied(self, way: str, level: str) -> Iterator[SqlClient]:
+        # SOUND BECAUSE: REPEATABLE READ has one snapshot. A serializable one is promised only if
+        # it is also deferrable: its reader then waits until no anomaly can involve it.
+        safe = level == "serializable"
+        with self._separate() as raw:
+            if way == "pg_dump":
+                raw.execute(f"DROP DATABASE IF EXISTS {_COPY}")
+                raw.execute(f"CREATE DATABASE {_COPY} TEMPLATE template0")
+                self._dump(["--serializable-deferrable"] if safe else [])
+                with self._separate(dbname=_COPY) as copy:
+                    yield self.client(self, copy)
+                raw.execute(f"DROP DATABASE {_COPY}")
+                return
+            how = "SERIALIZABLE READ ONLY DEFERRABLE" if safe else "REPEATABLE READ READ ONLY"
+            raw.execute(f"BEGIN ISOLATION LEVEL {how}")
+            (snapshot,) = raw.execute("SELECT pg_export_snapshot()").fetchone()
+            with self._separate() as other:
+                other.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                other.execute(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
+                yield self.client(self, other)
+
+    @contextmanager
+    def _separate(self, **where: str) -> Iterator[Any]:
+        """Open a connection for a copy, with a limit on the time of each statement."""
+        with closing(self.open(direct=True, **where)) as raw:
+            raw.autocommit = True
+            raw.execute("SET statement_timeout = '3s'")
+            yield raw
+
+    def _dump(self, options: list[str]) -> None:
+        """Copy the tables of a started server into another database, by its own programs."""
+        assert self.server is not None
+        folder, at = self.started.programs, ["-h", self.server.folder, "-U", "postgres"]
+        pipe(
+            [f"{folder}/pg_dump", *at, *options, "--no-owner", "postgres"],
+            [f"{folder}/psql", *at, "-q", "-X", "-v", "ON_ERROR_STOP=1", "-d", _COPY],
+        )
 
     def loaded(self) -> None:
         raw = self.admin().raw

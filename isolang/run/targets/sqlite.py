@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from itertools import count
+from types import MappingProxyType
 from typing import Any, ClassVar, Final
 
 from isolang.run.drivers.sqlite import DRIVER
 from isolang.run.sql import INDEXES, PARTIAL, Dialect, FileTarget, SqlClient
 from isolang.run.target import Level, TargetError
 
+_PAGES: Final = 4  # pages that each step of an online backup copies
+_STEPS: Final = 500  # steps after which an online backup gives up, as each commit restarts it
 PATIENCE: Final = 5.0  # seconds to wait for a lock: the default of the module
 
 
@@ -54,6 +61,12 @@ class SQLite(FileTarget):
         "CREATE INDEX": "DROP INDEX IF EXISTS {table}_chore; CREATE INDEX {table}_chore ON "
         "{table} (v)",
     }
+    backups: Mapping[str, str] = MappingProxyType(
+        {
+            "VACUUM INTO": "VACUUM INTO a file",
+            "backup": "the online backup, a few pages at a time",
+        }
+    )
     driver: ClassVar = DRIVER
     client: ClassVar = SQLiteClient
     reads_outside: ClassVar = frozenset({"python"})
@@ -70,6 +83,18 @@ class SQLite(FileTarget):
             raise TargetError(msg) from None
         super().setup(registers, lists)
 
+    @contextmanager
+    def copied(self, way: str, level: str) -> Iterator[SqlClient]:
+        with tempfile.TemporaryDirectory(prefix="isocheck-") as folder:
+            path = os.path.join(folder, "copy.db")
+            with closing(self.open(direct=True)) as source:
+                if way == "VACUUM INTO":
+                    source.execute("VACUUM INTO ?", (path,))
+                else:
+                    _back_up(source, path)
+            with closing(self.client(self, sqlite3.connect(path))) as copy:
+                yield copy
+
     def open(self, *, direct: bool) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=PATIENCE, check_same_thread=False)
         connection.execute("PRAGMA synchronous=off")  # this matters only if the machine loses power
@@ -78,3 +103,15 @@ class SQLite(FileTarget):
         if self.level != "python":
             connection.isolation_level = None
         return connection
+
+
+def _back_up(source: sqlite3.Connection, path: str) -> None:
+    """Copy a database step by step, while other connections write between the steps."""
+    steps = count()
+
+    def progress(status: int, remaining: int, total: int) -> None:
+        if next(steps) > _STEPS:
+            raise TimeoutError("the backup began again too often")
+
+    with closing(sqlite3.connect(path)) as copy:
+        source.backup(copy, pages=_PAGES, progress=progress, sleep=0.001)

@@ -317,7 +317,7 @@ def test_a_standby_refuses_writes(tmp_path):
         target.close()
 
 
-@pytest.mark.parametrize("update", ["update", "row", "upsert", "insert"])
+@pytest.mark.parametrize("update", ["update", "row", "upsert", "insert", "any"])
 @pytest.mark.parametrize("access", ["index", "scan"])
 def test_rows_are_found_and_written_in_every_way(tmp_path, access, update):
     """SQLite is strictly serializable by each; what is undone by a savepoint is never seen."""

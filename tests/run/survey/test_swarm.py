@@ -36,6 +36,7 @@ from isolang.run.play.player import Player
 from isolang.run.play.runner import Runner, run
 from isolang.run.play.simulate import simulate
 from isolang.run.settings import Settings, Shape
+from isolang.run.sql import plans_of
 from isolang.run.survey import swarm as swarms
 from isolang.run.survey.swarm import Swarm, hunt, play_with_rounds
 from isolang.run.targets import target_named
@@ -78,6 +79,9 @@ def test_what_a_swarm_draws():
     for name in ("workload", "level", "level_mix", "sessions", "access", "update", "savepoints",
                  "pauses", "retries", "faults"):  # fmt: skip
         assert len({getattr(one, name) for one in found}) > 1, name
+    one_row = [one for one in found if one.shape.keys == one.shape.operations == 1]
+    assert 5 <= len(one_row) <= 25
+    assert "any" in {one.update for one in found}
     narrow = drawn("postgres", whole=False, rounds=40)
     assert {(one.level, one.level_mix) for one in narrow} == {("", "")}
     assert [one.workload for one in narrow[:2]] == ["queries", "orders"]
@@ -85,7 +89,7 @@ def test_what_a_swarm_draws():
 
 def test_insertions_over_deleted_rows_are_not_provoked_where_they_are_by_design():
     """PostgreSQL's REPEATABLE READ permits them; they are no bug to look for."""
-    found = drawn("postgres", rounds=120, learn=range(0, 120, 3))
+    found = drawn("postgres", rounds=250, learn=range(0, 250, 3))
     there = [one for one in found if "repeatable read" in one.level + one.level_mix]
     assert len(there) > 20
     assert {one.workload for one in there} >= {"blindw-pred"}
@@ -108,6 +112,31 @@ def test_what_brought_something_new_is_varied():
         return sum(getattr(one, name) != getattr(first, name) for name in drawn_together)
 
     assert sum(differences(made.next()) <= 2 for _ in range(40)) >= 6
+
+
+def test_writes_of_one_run_take_every_form():
+    """A missed conflict between two forms of UPDATE is met only if both are sent."""
+    target = target_named("sqlite")
+    sent = []
+    try:
+        target.start()
+        target.options(level="serializable", update="any")
+        target.setup(["x"], [])
+        client = target.connect()
+        run_one, client.execute = client.execute, lambda sql, values: sent.append(
+            sql.partition("isocheck_registers")[::2]
+        ) or run_one(sql, values)  # fmt: skip
+        client.begin("serializable")
+        for path in range(5):
+            client.path = path
+            assert client.write("x", 10 + path)
+            assert client.read("x") == 10 + path
+        client.commit()
+    finally:
+        target.close()
+    writes = [f"{first}{rest}" for first, rest in sent if not first.startswith("SELECT")]
+    assert len(set(writes)) == 3  # by UPDATE in two forms, and by an INSERT that updates
+    assert sum("SET k = ?" in sql for sql in writes) == 1
 
 
 @pytest.mark.parametrize("bug", ["own-writes-predicate", "savepoint-kept", "phantom-scan"])
@@ -183,7 +212,7 @@ def test_all_ways_to_read_agree(tmp_path):
                 }
         client.rollback()
         client.close()
-        plans = target.plans()
+        plans = plans_of(target)
         assert any("isocheck_registers_by_v" in plan for plan in plans)
         assert any("SCAN isocheck_registers" in plan for plan in plans)
         assert not any("no plan" in plan for plan in plans)
@@ -221,6 +250,9 @@ def test_programs_are_changed():
     assert read.path
     assert select.path
     assert tuple(others) == program[2:]
+    *before, write, _ = with_paths(program, Random(1), reads=False, writes=True)
+    assert write.path
+    assert tuple(before) == program[:3]
     assert without_savepoints(program)[2] == Read("y")
 
 
