@@ -15,7 +15,7 @@ from isolang.certify.claim import only_grows
 from isolang.certify.errors import NotCertifiedError
 from isolang.certify.evaluator import Evaluator, holds
 from isolang.language.meaning.core import Check, Core, Exists, Inverse, Rel, Spec, Union
-from isolang.language.meaning.mentions import uses_version_order
+from isolang.language.meaning.mentions import summands, uses_version_order
 from isolang.language.vocabulary import BEGIN_WITH_T0, FROM_T0
 from isolang.rows import Rows, closed, transposed, union
 
@@ -109,10 +109,10 @@ def rules_of(spec: Spec) -> Rules | None:
             "and what is within it"
         )
     (order,) = orders
-    summands = _summands(order.containing)
-    if Rel("vo") not in summands:
+    containing = summands(order.containing)
+    if Rel("vo") not in containing:
         raise NotCertifiedError(f"not certified: {order.name} need not contain vo")
-    if order.name not in BEGIN_WITH_T0 and not any(Rel(name) in summands for name in FROM_T0):
+    if order.name not in BEGIN_WITH_T0 and not any(Rel(name) in containing for name in FROM_T0):
         raise NotCertifiedError(f"not certified: in {order.name} T0 need not come first")
     contains: list[tuple[Core, str]] = []
     either: list[tuple[Core, str]] = []
@@ -198,9 +198,3 @@ def _either_way(bound: Core | None) -> str | None:
     plain = [e.name for e in bound.parts if isinstance(e, Rel) and e.key is None]
     turned = [e.arg.name for e in bound.parts if isinstance(e, Inverse) and isinstance(e.arg, Rel)]
     return plain[0] if plain and plain == turned else None
-
-
-def _summands(e: Core | None) -> tuple[Core, ...]:
-    if isinstance(e, Union):
-        return tuple(inner for part in e.parts for inner in _summands(part))
-    return () if e is None else (e,)

@@ -54,6 +54,7 @@ from isolang.language.meaning.core import (
     Star,
     Union,
 )
+from isolang.language.meaning.mentions import summands
 from isolang.language.vocabulary import (
     BETWEEN_COMMITS_BY_OPERATION,
     BETWEEN_COMMITS_BY_STATEMENT,
@@ -168,8 +169,8 @@ def _over_statements(e: Core) -> Core:
     if isinstance(e, Rel) and e.name in BETWEEN_COMMITS_BY_STATEMENT:
         return e
     if isinstance(e, Seq) and e.parts[1:-1] in (_STAYS, (*_STAYS, _GOES_ON)):
-        there = [_among(part, _LEADS_THERE) for part in _summands(e.parts[0])]
-        away = [_among(part, _LEADS_AWAY) for part in _summands(e.parts[-1])]
+        there = [_among(part, _LEADS_THERE) for part in summands(e.parts[0])]
+        away = [_among(part, _LEADS_AWAY) for part in summands(e.parts[-1])]
         on = (Opt(Union((Rel("answered-before"), Rel("po")))),) if len(e.parts) > 3 else ()
         if Rel("tx") in away:
             return Seq((Union(tuple(there)), *on, Union(tuple(away))))
@@ -200,8 +201,8 @@ def _over_operations(e: Core) -> Core:
         first = at - (2 if entry else 1)
         if at and parts[at + 1 : at + 2] == (_GOES_ONWARDS,) and at + 2 < len(parts):
             before, after = parts[:first], parts[at + 3 :]
-            there = tuple(entry) or _summands(parts[first])
-            through = _through(there, _summands(parts[at + 2]))
+            there = tuple(entry) or summands(parts[first])
+            through = _through(there, summands(parts[at + 2]))
             return Seq((*map(_over_operations, before), through, *map(_over_operations, after)))
     raise NotCertifiedError("not certified: walks that pass operations in a form not known here")
 
@@ -296,7 +297,7 @@ def translated(spec: Spec) -> tuple[Check, ...]:
         NotCertifiedError: if the axioms do not have a form that can be translated.
     """
     order, vis = _chosen(spec)
-    into_order: list[Core] = list(_summands(order.containing))
+    into_order: list[Core] = list(summands(order.containing))
     if Rel("vo") not in into_order:
         raise _refusal(f"{order.name} need not contain vo")
     into_order.remove(Rel("vo"))
@@ -327,7 +328,7 @@ def translated(spec: Spec) -> tuple[Check, ...]:
         least = _least(vis, into_vis, total=total)
         into_order = [_put(e, vis.name, least) for e in into_order] + [least]
         observed = [(c, None if e is None else _put(e, vis.name, least)) for c, e in observed]
-        letters |= {e.name for e in _summands(vis.containing) if isinstance(e, Rel)}
+        letters |= {e.name for e in summands(vis.containing) if isinstance(e, Rel)}
     letters |= {e.name for e in into_order if isinstance(e, Rel)}
     for e in into_order:
         _need(_names(e) <= _ALLOWED | letters, f"what {order.name} contains")
@@ -394,7 +395,7 @@ def _all_writers(e: Core) -> bool:
 def _least(vis: Exists, rules: list[Core], *, total: bool) -> Core:
     """Return the smallest value of ``vis``: its lower bound, closed under the rules."""
     name = Rel(vis.name)
-    base: list[Core] = list(_summands(vis.containing))
+    base: list[Core] = list(summands(vis.containing))
     before: list[Core] = []
     between: list[Core] = []
     after: list[Core] = []
@@ -448,12 +449,6 @@ def _changed(e: Core, change: Callable[[Rel], Core]) -> Core:
 def _names(e: Core) -> frozenset[str]:
     named = frozenset(part.word for part in walk(e) if isinstance(part, Named))
     return named | frozenset(part.name for part in walk(e) if isinstance(part, Rel)) - {"id"}
-
-
-def _summands(e: Core | None) -> tuple[Core, ...]:
-    if isinstance(e, Union):
-        return tuple(inner for part in e.parts for inner in _summands(part))
-    return () if e is None else (e,)
 
 
 def _need(holds: bool, what: str) -> None:

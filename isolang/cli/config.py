@@ -30,18 +30,17 @@ _NAMES: Final[Mapping[str, tuple[str, str]]] = {
 _OF_SECTION: Final = ("check", "levels")
 
 
-def defaults(command: str, folder: Path | None = None) -> dict[str, dict[str, Any]]:
+def defaults(command: str) -> dict[str, dict[str, Any]]:
     """Return the configured defaults of a command, in the form of Click's ``default_map``.
 
     Args:
         command: the name of the command.
-        folder: the folder from which the file is searched upward; by default the current folder.
 
     Raises:
         Mistake: if a key is unknown, or if its value is wrong.
     """
     options = _options(command)
-    found = _table(Path.cwd() if folder is None else folder) if options else None
+    found = _table(Path.cwd()) if options else None
     if found is None:
         return {}
     file, table = found

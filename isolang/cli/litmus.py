@@ -12,6 +12,7 @@ from msgspec import Struct
 from isolang.cli.parameters import Include, Mistake, Output, one_of
 from isolang.cli.progress import Bar
 from isolang.history.values import Keyword
+from isolang.output.layout import aligned
 from isolang.output.records import EXIT_INVALID, EXIT_VALID, json_text
 from isolang.output.terminal import escaped, print_data, print_lines, warn
 from isolang.run.litmus.hermitage import Occurrence
@@ -479,10 +480,7 @@ def _table(
     for number_, case in enumerate(cases):
         cells = [_cell(row[number_]) for row in rows]
         lines.append((case.forbidden_by or "", case.allowed_by or "", *cells, case.program))
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for *first, last in lines:
-        shown = [cell.ljust(width) for cell, width in zip(first, widths, strict=False)]
-        yield "  ".join([*shown, last])
+    yield from aligned(lines)
     yield ""
     for row in rows:
         bad = [c.forbidden_by or "" for c, one in zip(cases, row, strict=True) if one.violations]
@@ -500,10 +498,7 @@ def _phenomena(found: Sequence[Occurrence]) -> Iterator[str]:
         own = {one.level: one for one in found if one.name == name}
         title = next(iter(own.values())).title
         lines.append((name, title, *(own[level].outcome for level in levels)))
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
-        yield "  ".join(cells).rstrip()
+    yield from aligned(lines)
 
 
 def _cell(found: LitmusResult) -> str:

@@ -14,6 +14,7 @@ from isolang.cli.choices import number
 from isolang.cli.parameters import Include, Mistake, Only, Specs, one_of
 from isolang.cli.progress import Bar
 from isolang.options import OUTPUT, Options
+from isolang.output.layout import aligned
 from isolang.output.records import EXIT_UNKNOWN, EXIT_VALID, json_text
 from isolang.output.terminal import escaped, print_data, print_lines, warn
 
@@ -266,10 +267,10 @@ def _text(table: OutcomeTable) -> Iterator[str]:
         ]
         for number_, one in enumerate(table.outcomes, 1)
     ]
-    yield from _aligned([heads, *rows])
+    yield from aligned([heads, *rows], indent=2)
     if program.targets:
         yield ""
-        yield from _aligned(
+        yield from aligned(
             [
                 ["exists", *table.levels, ""],
                 *(
@@ -296,10 +297,3 @@ def _text(table: OutcomeTable) -> Iterator[str]:
     yield (
         f"  {len(table.outcomes):,} outcomes, {many:,} verdicts, {certified}, {table.seconds:.1f} s"
     )
-
-
-def _aligned(rows: list[list[str]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (one.ljust(width) for one, width in zip(row, widths, strict=True))
-        yield f"  {'  '.join(cells)}".rstrip()

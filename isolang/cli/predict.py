@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from isolang.cli.choices import number
 from isolang.cli.parameters import HistoryPath, Include, Output
@@ -318,16 +318,7 @@ def _prediction(one: Prediction, played: PlayedReport | None) -> PredictionRepor
         overlooked=one.overlooked,
         path=one.path,
         programs=one.programs,
-        changed=tuple(
-            ReadReport(
-                transaction=read.transaction,
-                operation=read.operation,
-                caller=read.caller,
-                recorded=read.recorded,
-                predicted=read.predicted,
-            )
-            for read in one.changed
-        ),
+        changed=tuple(convert(read, ReadReport, from_attributes=True) for read in one.changed),
         count=one.count,
         assumption=one.assumption,
         transactions=one.history.counts()["transactions"],

@@ -15,6 +15,7 @@ from isolang.cli.choices import number
 from isolang.cli.parameters import Mistake, Output, one_of
 from isolang.errors import UnsupportedError
 from isolang.options import OUTPUT, ReadOptions
+from isolang.output.layout import aligned
 from isolang.output.records import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, json_text
 from isolang.output.terminal import escaped, print_data, print_lines
 
@@ -478,7 +479,9 @@ def _text(report: RobustReport) -> Iterator[str]:
     yield from report.notes
     if report.lowest:
         yield "Lowest level of each program, if each other one has its own:"
-        yield from _aligned([[one.program, _SHORT[one.level], one.sql] for one in report.lowest])
+        yield from aligned(
+            [[one.program, _SHORT[one.level], one.sql] for one in report.lowest], indent=2
+        )
 
 
 def _schedule(found: RobustCounterexample) -> Iterator[str]:
@@ -498,7 +501,7 @@ def _schedule(found: RobustCounterexample) -> Iterator[str]:
         if last[one.transaction] == at and one.transaction > 1:
             rows.append(["commit" if n == one.transaction - 1 else "" for n in range(len(heads))])
     rows.append(["commit", *[""] * (len(heads) - 1)])
-    yield from _aligned(rows)
+    yield from aligned(rows, indent=2)
     yield ""
     yield f"  allowed by {found.allowed_by}, forbidden by {found.forbidden_by}"
     yield f"  both certified: {found.accepted[0]}; {found.accepted[1]}"
@@ -522,10 +525,3 @@ def _mends(report: RobustReport) -> Iterator[str]:
         for place, part in enumerate(one):
             lead = f"{position}." if place == 0 else "  "
             yield f"  {lead} {part.program}: {part.read} becomes {part.update}"
-
-
-def _aligned(rows: list[list[str]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (one.ljust(width) for one, width in zip(row, widths, strict=True))
-        yield f"  {'  '.join(cells)}".rstrip()

@@ -26,6 +26,7 @@ from isolang.cli.spec_compare import (
     witness_report,
 )
 from isolang.options import OUTPUT
+from isolang.output.layout import aligned
 from isolang.output.records import EXIT_UNKNOWN, EXIT_VALID, json_text
 from isolang.output.terminal import escaped, print_data, print_lines, warn
 
@@ -348,9 +349,6 @@ def _lines(found: Lattice) -> Iterator[str]:
     for (a, b), implication in found.converses.items():
         shown = "none found" if implication.witness is None else str(implication.witness.small)
         rows.append((a, "=>", b, shown))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for *first, last in rows:
-        cells = [cell.ljust(width) for cell, width in zip(first, widths, strict=False)]
-        yield "  ".join([*cells, last])
+    yield from aligned(rows)
     for a, b in found.order.searched:
         yield f"unknown: whether {a} implies {b}"

@@ -18,6 +18,7 @@ from isolang.cli.parameters import Mistake, Only
 from isolang.declared import About
 from isolang.errors import HistoryError
 from isolang.options import OUTPUT, OutputOptions
+from isolang.output.layout import aligned
 from isolang.output.records import (
     EXIT_INPUT,
     EXIT_INVALID,
@@ -542,12 +543,6 @@ def _table(made: Summary) -> Iterator[str]:
                 f"{one.valid:,}", f"{one.invalid:,}", fails, listed(one.seeds),
             )
         )  # fmt: skip
-    wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    there = [any(row[place] for row in rows[1:]) for place in range(len(heads))]
-    for row in rows:
-        cells = (
-            cell.rjust(width) if place in (4, 5, 6) else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(row, wide, strict=True))
-            if there[place]
-        )
-        yield f"  {'  '.join(cells)}".rstrip()
+    there = [place for place in range(len(heads)) if any(row[place] for row in rows[1:])]
+    right = frozenset(n for n, place in enumerate(there) if place in (4, 5, 6))
+    yield from aligned([[row[n] for n in there] for row in rows], indent=2, right=right)

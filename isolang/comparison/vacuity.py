@@ -29,9 +29,8 @@ from isolang.history.columns import PART, WRITE
 from isolang.history.stats import Possible
 from isolang.language.classify.automaton import in_order, restriction_of
 from isolang.language.classify.event_graph import steps_of
-from isolang.language.classify.expression import NotRegularError, of_one_key, plain
+from isolang.language.classify.expression import NotRegularError, is_of_one_key, plain
 from isolang.language.classify.regular import Dfa, TooLargeError, without
-from isolang.language.meaning.core import Core
 from isolang.language.meaning.show import show_check
 from isolang.language.vocabulary import (
     BUILTIN_WORDS,
@@ -157,7 +156,7 @@ def _judged(axiom: Axiom, candidates: _Candidates) -> Possible:
     whys = list(dict.fromkeys((*map(_no_pairs, missing), *map(_why_unpassed, unpassed))))
     if words.empty:
         return found("; ".join(whys) or "nothing leads to the initial state", possible=False)
-    if not candidates.may_spell(words, of_key=_is_of_one_key(expr)):
+    if not candidates.may_spell(words, of_key=is_of_one_key(expr)):
         return found("; ".join((*whys, "its steps can close no such cycle")), possible=False)
     return found("", possible=True)
 
@@ -188,13 +187,6 @@ def _of_keys(letter: str) -> str:
     _, patterns, negated = restriction
     listed = ", ".join(f'"{pattern}"' for pattern in patterns)
     return f" of keys {'but ' if negated else ''}{listed}"
-
-
-def _is_of_one_key(e: Core) -> bool:
-    with suppress(NotRegularError):
-        of_one_key(e)
-        return True
-    return False
 
 
 class _Candidates:

@@ -31,6 +31,7 @@ from isolang.language.classify.expression import (
     NotRegularError,
     by_operation,
     by_statement,
+    is_of_one_key,
     language_of,
     lettered,
     of_one_key,
@@ -264,7 +265,7 @@ def _step(stronger: Normal, axiom: Axiom, *, one_at_a_time: bool = False) -> Pro
         spelled = violating(form, expr)
         if spelled is None:
             return None
-        of_key = bool(shorter) or (isinstance(expr, ForKey) and _is_of_one_key(expr))
+        of_key = bool(shorter) or (isinstance(expr, ForKey) and is_of_one_key(expr))
         about = [
             (c.kind, _walked(plain(c.expr, splits=splits), of_key=of_key), c)
             for c in stronger.checks
@@ -336,13 +337,6 @@ def _over_operations(check: Check) -> Dfa:
     expr = by_operation(plain(check.expr))
     words = language_of(expr, stretch=_ORDERS, letters=WORDS_BY_OPERATION)
     return plus(words) if check.kind == "acyclic" else words
-
-
-def _is_of_one_key(e: ForKey) -> bool:
-    with suppress(NotRegularError):
-        of_one_key(e)
-        return True
-    return False
 
 
 @lru_cache(maxsize=1024)

@@ -245,25 +245,3 @@ def lowest(
                 levels[program] = level
                 break
     return levels
-
-
-def maximal(
-    templates: Templates, level: Level, *, sessions: bool = True
-) -> Iterator[tuple[str, ...]]:
-    """Yield the maximal sets of programs that are robust at a level, as tables in papers list them.
-
-    Args:
-        templates: the templates.
-        level: the isolation level of all programs.
-        sessions: whether any transaction may follow any other transaction in its session. If false,
-            sessions are ignored.
-    """
-    found: list[tuple[str, ...]] = []
-    names = templates.programs
-    for size in range(len(names), 0, -1):
-        for some in itertools.combinations(names, size):
-            if any(set(some) <= set(one) for one in found):
-                continue
-            if robust(templates.of(some), dict.fromkeys(some, level), sessions=sessions):
-                found.append(some)
-                yield some

@@ -462,7 +462,7 @@ def _select(reader: Reader, aggregates: Collection[str]) -> StatementPlan:
     if reader.find({"union", "intersect", "except"}, 0, end) < end:
         raise RefusedError("UNION, INTERSECT and EXCEPT")
     if begin == end:
-        return _without_from(reader, aggregates)
+        return _without_from(reader)
     stop = reader.find(CLAUSES - {"on"}, begin + 1, end)
     found = _from(reader, begin + 1, stop)
     unseen = list(found.unseen)
@@ -632,7 +632,7 @@ def _aggregates(reader: Reader, names: Collection[str], places: Sequence[int]) -
     return False
 
 
-def _without_from(reader: Reader, aggregates: Collection[str]) -> StatementPlan:
+def _without_from(reader: Reader) -> StatementPlan:
     """Return the plan of a SELECT whose tables are in subqueries: SELECT EXISTS (SELECT …)."""
     opened = [
         n for n in range(1, len(reader.part))

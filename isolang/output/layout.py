@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from itertools import zip_longest
 from typing import IO, Final, NamedTuple, TypeAlias
@@ -151,6 +151,28 @@ def _cells(character: str) -> int:
     if unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def aligned(
+    rows: Sequence[Sequence[str]], *, indent: int = 0, right: Container[int] = ()
+) -> Iterator[str]:
+    """Yield rows of cells as lines, in columns that are as wide as their content.
+
+    Args:
+        rows: the rows, of the same length.
+        indent: how many blanks each line begins with.
+        right: the indices of the columns that are aligned on the right.
+
+    >>> list(aligned([["a", "b"], ["long", "c"]]))
+    ['a     b', 'long  c']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (
+            cell.rjust(width) if place in right else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        yield (" " * indent + "  ".join(cells)).rstrip()
 
 
 def wrapped(text: str, width: int, *, whole: bool = False) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from itertools import islice
 
@@ -12,7 +13,7 @@ from support.paths import ROOT
 from support.random_templates import random_templates, shown
 
 from isolang.errors import UnsupportedError
-from isolang.foresee.decide import decide, lowest, maximal, mends
+from isolang.foresee.decide import decide, lowest, mends
 from isolang.foresee.robust import candidates, robust
 from isolang.foresee.schedules import SearchBudget
 from isolang.foresee.split import counterexample
@@ -79,6 +80,21 @@ LARGEST = [
     ("auction", "si", "columns", "so", "FB,PB", "[B19]"),
     ("auction", "mvrc", "columns", "so", "FB,PB", "[V23]"),
 ]  # fmt: skip
+
+
+def maximal(templates, level, *, sessions):
+    """Yield the maximal sets of programs that are robust at a level, as tables in papers list them.
+
+    A subset of a robust set is robust.
+    """
+    found: list[tuple[str, ...]] = []
+    for size in range(len(templates.programs), 0, -1):
+        for some in itertools.combinations(templates.programs, size):
+            if any(set(some) <= set(one) for one in found):
+                continue
+            if robust(templates.of(some), dict.fromkeys(some, level), sessions=sessions):
+                found.append(some)
+                yield some
 
 
 @pytest.mark.parametrize(("name", "level", "form", "order", "largest", "source"), LARGEST)

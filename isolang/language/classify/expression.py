@@ -9,6 +9,7 @@ error says why it is not regular.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from msgspec.structs import replace
 
@@ -259,6 +260,14 @@ def of_one_key(e: Core) -> Core:
         return rebuild(part, tuple(map(plainly, children(part))))
 
     return plainly(e.body)
+
+
+def is_of_one_key(e: Core) -> bool:
+    """Return whether an expression is about one key only, so that :func:`of_one_key` accepts it."""
+    with suppress(NotRegularError):
+        of_one_key(e)
+        return True
+    return False
 
 
 WORDS_BY_STATEMENT = (*BETWEEN_COMMITS_BY_STATEMENT, "wr", "rw", *STATEMENT_LETTERS)

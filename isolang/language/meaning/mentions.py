@@ -216,3 +216,10 @@ def _replaced(spec: Spec, by: Mapping[str, Core], suffix: str) -> Spec:
         shows=tuple((name, expr(e)) for name, e in spec.shows),
         definitions={name: expr(e) for name, e in spec.definitions.items()},
     )
+
+
+def summands(e: Core | None) -> tuple[Core, ...]:
+    """Return the parts of a union, also of unions inside it; none for ``None``."""
+    if isinstance(e, Union):
+        return tuple(inner for part in e.parts for inner in summands(part))
+    return () if e is None else (e,)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Container, Generator, Hashable, Sequence
+from collections.abc import Callable, Container, Generator, Hashable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, NoReturn, Protocol, cast
 
@@ -225,14 +225,11 @@ def perform(
                 answer = offering(client).within(low, high, keys[0], keys[-1])
             else:
                 answer = client.select(low, high)
-            found = {key: as_written(key, value, lists) for key, value in answer.items()}
+            found = _rows_as_written(answer, lists)
             t.select(low, high, found, keys)
             return found
         case Take(low, high):
-            found = {
-                key: as_written(key, value, lists)
-                for key, value in offering(client).take(low, high).items()
-            }
+            found = _rows_as_written(offering(client).take(low, high), lists)
             for key, value in found.items():
                 t.read(key, value)
             return found
@@ -272,10 +269,7 @@ def perform(
                 (t.delete(gone) if rows else t.write(gone, DELETED))
             return there
         case Scan(keys):
-            found = {
-                key: as_written(key, value, lists)
-                for key, value in client.scan(keys[0], keys[-1]).items()
-            }
+            found = _rows_as_written(client.scan(keys[0], keys[-1]), lists)
             for key in keys:
                 t.read(key, found.get(key, absent))
             return found
@@ -393,6 +387,11 @@ def as_written(key: str, value: Any, lists: Container[str] | None = None) -> Any
     if lists is not None and key in lists:
         _refuse(key, "a list", value)
     return _number(key, value, lists)
+
+
+def _rows_as_written(rows: Mapping[str, Any], lists: Container[str] | None) -> dict[str, Any]:
+    """Return rows by their keys, with values of the types in which values are written."""
+    return {key: as_written(key, value, lists) for key, value in rows.items()}
 
 
 def _number(key: str, value: Any, lists: Container[str] | None) -> Any:
