@@ -281,7 +281,8 @@ def _text(table: OutcomeTable) -> Iterator[str]:
                     ]
                     for target in program.targets
                 ),
-            ]
+            ],
+            indent=2,
         )
     unknown = [
         f"  unknown: {name}, outcome {number_}: {found.reason}"

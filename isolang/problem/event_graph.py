@@ -189,51 +189,13 @@ def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventG
     """Build the event graph of a problem: its nodes, and the edges of known dependencies."""
     native = problem.native
     n = native.n
-    (present,) = np.nonzero(native.inclusion[:n])
     base, total = [], 0
     for automaton in automata:
         base.append(total)
         total += (n + 1) * automaton.states
     chunks = _Chunks(total)
     for first, automaton in zip(base, automata, strict=True):
-        states = automaton.states
-        for q, r in automaton.epsilon:
-            everyone = np.append(present, n)
-            chunks.add(first + everyone * states + q, first + everyone * states + r)
-        for test in (*TESTS, *NAMED):
-            for (q, r), restriction in steps_of(automaton, test):
-                some = passing(problem, test, restriction)
-                chunks.add(first + some * states + q, first + some * states + r)
-        for q, r in automaton.steps.get("init", ()):
-            chunks.add(np.full(len(present), first + n * states + q), first + present * states + r)
-        for q, r in automaton.steps.get("so", ()):
-            for members in _sessions(problem, present):
-                if "so" in automaton.repeatable:
-                    _immediate(chunks, problem, members, (first + q, first + r), states)
-                else:
-                    _chain(chunks, problem, members, (first + q, first + r), states)
-        for q, r in automaton.steps.get("rt", ()):
-            _end_times(chunks, problem, present, (first + q, first + r), states)
-            for members in _sessions(problem, present) if len(native.slack) else ():
-                _end_times(chunks, problem, members, (first + q, first + r), states)
-        for q, r in automaton.steps.get("group-rt", ()):
-            groups = np.unique(native.group[present]) if len(native.group) else ()
-            for group in (one for one in groups if one != NIL_ATOM):
-                own = present[native.group[present] == group]
-                _end_times(chunks, problem, own, (first + q, first + r), states)
-                for members in _sessions(problem, own) if len(native.slack) else ():
-                    _end_times(chunks, problem, members, (first + q, first + r), states)
-        for name in MOMENTS:
-            for q, r in automaton.steps.get(name, ()):
-                pairs = before_commit(native, name)
-                a, b = np.array(pairs, np.int64).reshape(-1, 2).T
-                chunks.add(first + a * states + q, first + b * states + r)
-        for letter in FILTERED:
-            for (q, r), restriction in steps_of(automaton, letter):
-                keys = set(np.flatnonzero(keys_of(problem, restriction)).tolist())
-                pairs = between_accesses(native, letter, keys)
-                a, b = np.array(pairs, np.int64).reshape(-1, 2).T
-                chunks.add(first + a * states + q, first + b * states + r)
+        _add_known(chunks, problem, automaton, first)
     used = {whole_letter(name) for a in automata for name, steps in a.steps.items() if steps}
     uses_orders = bool(used & {"ww", *OVERWRITING})
     ordering = next((c for c, a in enumerate(automata) if orders_versions(a)), None)
@@ -267,6 +229,64 @@ def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventG
         u, v, _ = graph.ww(before, after)
         chunks.add(u, v)
     return replace(graph, facts=chunks.edges())
+
+
+def _add_known(chunks: _Chunks, problem: Problem, automaton: Automaton, first: int) -> None:
+    """Add the edges of dependencies that are known, in the copy of an automaton.
+
+    Args:
+        chunks: the edges.
+        problem: the problem.
+        automaton: the automaton.
+        first: the first node of its copy.
+    """
+    native, states = problem.native, automaton.states
+    n = native.n
+    (present,) = np.nonzero(native.inclusion[:n])
+    everyone = np.append(present, n)
+
+    def of(letter: str) -> Iterator[tuple[int, int]]:
+        return ((first + q, first + r) for q, r in automaton.steps.get(letter, ()))
+
+    def add(a: NDArray[np.int64], b: NDArray[np.int64], q: int, r: int) -> None:
+        chunks.add(a * states + first + q, b * states + first + r)
+
+    def in_time(some: NDArray[np.int64], ends: tuple[int, int]) -> None:
+        _end_times(chunks, problem, some, ends, states)
+        for members in _sessions(problem, some) if len(native.slack) else ():
+            _end_times(chunks, problem, members, ends, states)
+
+    for q, r in automaton.epsilon:
+        add(everyone, everyone, q, r)
+    for test in (*TESTS, *NAMED):
+        for (q, r), restriction in steps_of(automaton, test):
+            some = passing(problem, test, restriction)
+            add(some, some, q, r)
+    for q, r in automaton.steps.get("init", ()):
+        add(np.full(len(present), n), present, q, r)
+    for ends in of("so"):
+        chained = _immediate if "so" in automaton.repeatable else _chain
+        for members in _sessions(problem, present):
+            chained(chunks, problem, members, ends, states)
+    for ends in of("rt"):
+        in_time(present, ends)
+    for ends in of("group-rt"):
+        groups = np.unique(native.group[present]) if len(native.group) else ()
+        for group in (one for one in groups if one != NIL_ATOM):
+            in_time(present[native.group[present] == group], ends)
+    for name in MOMENTS:
+        for q, r in automaton.steps.get(name, ()):
+            add(*_columns(before_commit(native, name)), q, r)
+    for letter in FILTERED:
+        for (q, r), restriction in steps_of(automaton, letter):
+            keys = set(np.flatnonzero(keys_of(problem, restriction)).tolist())
+            add(*_columns(between_accesses(native, letter, keys)), q, r)
+
+
+def _columns(pairs: list[tuple[int, int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first and the second members of pairs."""
+    a, b = np.array(pairs, np.int64).reshape(-1, 2).T
+    return a, b
 
 
 def precedes(native: _native.Problem, answered: int, a: int, sent: int, b: int) -> bool:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from isolang.caveat import Caveat
 from isolang.errors import HistoryError
 from isolang.history.initial import declare_initial
-from isolang.history.readers.reading import Files, Reading, call_native, counted, remarks
+from isolang.history.readers.reading import (
+    Files,
+    Reading,
+    call_native,
+    counted,
+    remarks,
+    time_of_events,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -34,8 +41,7 @@ def read(files: Files, *, timeout: float) -> Reading:
     from isolang import _native
 
     ((name, data),) = files
-    ignored: list[str] = []
-    notes: list[str] = []
+    torn: list[str] = []
     try:
         columns, report = call_native(_native.read_edn, data, name, timeout=timeout)
     except HistoryError:
@@ -44,38 +50,54 @@ def read(files: Files, *, timeout: float) -> Reading:
             raise
         columns, report = call_native(_native.read_edn, whole, name, timeout=timeout)
         line = whole.count(b"\n") + 1
-        notes.append(
-            Caveat(
-                f"torn after line {line - 1}: line {line} has no end, and is ignored, as if not "
-                "yet written"
-            )
-        )
+        what = f"torn after line {line - 1}: line {line} has no end, and is ignored, as if not yet"
+        torn.append(Caveat(f"{what} written"))
+    initial = "a read of nil or of the empty list"
+    if "initial" in report:
+        declare_initial(columns, report["initial"], name)
+        initial = "what :init wrote, and nil or the empty list"
+    own = "each transaction is its own: there is no :process"
+    return Reading(
+        columns=columns,
+        position_unit="line",
+        initial=initial,
+        session="one :process" if report["has_process"] else own,
+        real_time=_real_time(report, timed=columns.has_time),
+        ignored=tuple(_ignored(report)),
+        notes=(*torn, *_notes(report), *label_and_level_notes(columns)),
+        session_names=session_names(report["session_labels"]),
+    )
+
+
+def _ignored(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the reader ignored."""
     if report["nonclient"]:
         who = ", ".join(report["nonclient_processes"])
-        ignored.append(
-            f"{counted(report['nonclient'], 'operation')} of no client"
-            + (f" ({who})" if who else "")
+        yield f"{counted(report['nonclient'], 'operation')} of no client" + (
+            f" ({who})" if who else ""
         )
     if report["skipped"]:
         names = ", ".join(report["skipped_functions"])
-        ignored.append(
-            Caveat(
-                f"{counted(report['skipped'], 'operation')} that is not a transaction (:f {names})"
-                if report["skipped"] == 1
-                else f"{report['skipped']} operations that are not transactions (:f {names})"
-            )
+        yield Caveat(
+            f"{counted(report['skipped'], 'operation')} that is not a transaction (:f {names})"
+            if report["skipped"] == 1
+            else f"{report['skipped']} operations that are not transactions (:f {names})"
         )
-    unknown = "of unfinished or failed transactions, whose results are not known"
     strays = ("stray_completions", "completion", "without invocation or operations")
-    ignored += map(Caveat, remarks(report, strays))
-    ignored += remarks(report, ("unknown_reads", "read", unknown))
+    yield from map(Caveat, remarks(report, strays))
+    unknown = "of unfinished or failed transactions, whose results are not known"
+    yield from remarks(report, ("unknown_reads", "read", unknown))
     if report["odd_values"]:
         values = counted(report["odd_values"], "completion")
-        ignored.append(Caveat(f"the :value of {values}, not a list of operations"))
-    ignored += remarks(report, ("odd_times", "value", "of :time or :index that is not an integer"))
+        yield Caveat(f"the :value of {values}, not a list of operations")
+    yield from remarks(report, ("odd_times", "value", "of :time or :index that is not an integer"))
     if report["timed_maps"] and not report["by_time"]:
-        ignored.append(":time (the order of operations decides)")
-    notes += remarks(
+        yield ":time (the order of operations decides)"
+
+
+def _notes(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield remarks on what was read."""
+    yield from remarks(
         report,
         ("unfinished", "invocation", "without completion: indeterminate"),
         ("resumed_after_info", "time", "a process went on after :info: as a new session"),
@@ -83,56 +105,37 @@ def read(files: Files, *, timeout: float) -> Reading:
     if report["overlapping"]:
         processes = counted(report["overlapping"], "process", "processes")
         each = "each transaction is a session of its own"
-        notes.append(Caveat(f"{processes} with several open operations: {each}"))
+        yield Caveat(f"{processes} with several open operations: {each}")
     independent = "on independent keys [k …]: one history, whose keys are pairs"
-    notes += remarks(report, ("independent", "operation", independent))
+    yield from remarks(report, ("independent", "operation", independent))
     if report["completion_differs"]:
-        notes.append(
+        yield (
             f"{counted(report['completion_differs'], 'completion')} with other operations than "
             f"invoked, the first in line {report['completion_differs_first_line']}; "
             "the completion counts"
         )
     if report["time_goes_back"]:
-        notes.append(
+        yield (
             f":time goes back {counted(report['time_goes_back'], 'time')}, first in line "
             f"{report['time_goes_back_first_line']}"
         )
     if report["index"] == "reorders lines" and not report["by_time"]:
-        notes.append(":index orders the operations, and the lines are in another order")
+        yield ":index orders the operations, and the lines are in another order"
     elif report["index"] == "repeated":
-        notes.append(":index repeats, so the order of lines counts")
-    real_time = "none: the file has completions only, no :invoke"
-    if columns.has_time:
-        by = ":index" if report["order"] == "index" else "lines"
-        real_time = f"the order of {by}, from :invoke to :ok or :fail"
-        if report["by_time"]:
-            real_time = ":time, from :invoke to :ok or :fail, and :times of operations by its clock"
-        elif report["timed_operations"]:
-            real_time += "; :times of operations by a clock of their own"
-    initial = "a read of nil or of the empty list"
-    if "initial" in report:
-        declare_initial(columns, report["initial"], name)
-        initial = "what :init wrote, and nil or the empty list"
-    session = "one :process"
+        yield ":index repeats, so the order of lines counts"
     if report["groups"]:
-        without = (
-            f"; {counted(report['groupless'], 'transaction')} in none"
-            if report["groupless"]
-            else ""
-        )
-        notes.append(f"{counted(report['groups'], 'group')} of transactions, by :group{without}")
-    notes += label_and_level_notes(columns)
-    if not report["has_process"]:
-        session = "each transaction is its own: there is no :process"
-    return Reading(
-        columns=columns,
-        position_unit="line",
-        initial=initial,
-        session=session,
-        real_time=real_time,
-        ignored=tuple(ignored),
-        notes=tuple(notes),
-        session_names=session_names(report["session_labels"]),
+        none = report["groupless"]
+        without = f"; {counted(none, 'transaction')} in none" if none else ""
+        yield f"{counted(report['groups'], 'group')} of transactions, by :group{without}"
+
+
+def _real_time(report: Mapping[str, Any], *, timed: bool) -> str:
+    """Return where real time comes from."""
+    if timed and report["by_time"]:
+        return ":time, from :invoke to :ok or :fail, and :times of operations by its clock"
+    own = timed and report["timed_operations"]
+    return time_of_events(timed=timed, by_index=report["order"] == "index") + (
+        "; :times of operations by a clock of their own" if own else ""
     )
 
 

@@ -101,3 +101,10 @@ def file_sessions(columns: Columns, files: Files) -> tuple[str, ...]:
     newest = np.maximum.accumulate(columns.txn_session)  # numbered in order of appearance
     first = np.flatnonzero(np.diff(newest, prepend=-1))
     return tuple(Path(plain_name(files[int(f)][0])).stem for f in columns.txn_file[first])
+
+
+def time_of_events(*, timed: bool, by_index: bool) -> str:
+    """Return where a file of invocations and completions has its real time from."""
+    if not timed:
+        return "none: the file has completions only, no :invoke"
+    return f"the order of {':index' if by_index else 'lines'}, from :invoke to :ok or :fail"

@@ -7,7 +7,7 @@ from typing import Any
 
 from isolang.caveat import Caveat
 from isolang.history.readers.jepsen import session_names
-from isolang.history.readers.reading import Files, Reading, call_native, remarks
+from isolang.history.readers.reading import Files, Reading, call_native, remarks, time_of_events
 
 
 def read(files: Files, *, failed_cas: str = "auto", timeout: float) -> Reading:
@@ -30,16 +30,12 @@ def read(files: Files, *, failed_cas: str = "auto", timeout: float) -> Reading:
 
     ((name, data),) = files
     columns, report = call_native(_native.read_registers, data, name, failed_cas, timeout=timeout)
-    real_time = "none: the file has completions only, no :invoke"
-    if columns.has_time:
-        by = ":index" if report["order"] == "index" else "lines"
-        real_time = f"the order of {by}, from :invoke to :ok or :fail"
     return Reading(
         columns=columns,
         position_unit="line",
         initial="a read of nil, of the empty text, or of a free lock",
         session="one :process",
-        real_time=real_time,
+        real_time=time_of_events(timed=columns.has_time, by_index=report["order"] == "index"),
         ignored=_ignored(report),
         notes=_notes(report),
         session_names=session_names(report["session_labels"]),

@@ -17,7 +17,7 @@ from isolang.observe.drivers import server
 from isolang.observe.drivers.callers import caller
 from isolang.observe.drivers.hooks import Hooks, Steps
 from isolang.observe.drivers.library import Library, Sent
-from isolang.observe.drivers.log import VersionsLog, log_of
+from isolang.observe.drivers.log import VersionsLog
 from isolang.observe.drivers.met import ConditionRecorder
 from isolang.observe.drivers.observed import WrittenVersions
 from isolang.observe.drivers.recording import StatementRecorder
@@ -117,7 +117,11 @@ class DriverWatch:
         Raises:
             IsolangError: the watch began without ``versions=True``, or the log has ended.
         """
-        return log_of(self._log, self.library.name).account(path, into)
+        if self._log is None:
+            raise IsolangError(
+                f"{self.library.name}: no versions were asked for; hint: versions=True"
+            )
+        return self._log.account(path, into)
 
     def _join(self, others: Sequence[DriverWatch]) -> bool:
         """Share the known versions with the other watches of the same database.

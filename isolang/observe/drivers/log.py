@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from isolang.errors import IsolangError
 from isolang.observe.catalogue import Table, lookup
 from isolang.observe.drivers import rows
 from isolang.observe.drivers.changes import SeenRow, value_text, written_text
@@ -66,17 +65,6 @@ class VersionsLog:
                 table = tables[change.table]
                 if not isinstance(table, str):
                     yield from _versions_of(change, table)
-
-
-def log_of(log: VersionsLog | None, name: str) -> VersionsLog:
-    """Return the log of a watch.
-
-    Raises:
-        IsolangError: the watch reads no log.
-    """
-    if log is None:
-        raise IsolangError(f"{name}: no versions were asked for; hint: versions=True")
-    return log
 
 
 def _versions_of(change: LoggedChange, table: Table) -> Iterator[Installed]:

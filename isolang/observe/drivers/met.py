@@ -196,7 +196,7 @@ class ConditionRecorder:
         def is_initial(number: int) -> bool:
             return number < FIRST or 0 < (before - number) % 2**32 < HALF
 
-        last = self._last if into is not None else _unknown
+        last = self._last if into is not None else lambda table: None  # not known
         into = into or path
         closed = close(path, self._traces, last, is_initial=is_initial, into=into)
         self.unresolved = Unseen()
@@ -241,10 +241,6 @@ def _before_the_last(
     order = (">" if descends else "<", column, end)
     before = [one for one in found if one[1].cells[column] != end]
     return order if predicate == "true" else ("and", predicate, order), before
-
-
-def _unknown(table: str) -> None:
-    """Return ``None``, because the last versions of the table are not known."""
 
 
 def _plain(value: Any) -> str:

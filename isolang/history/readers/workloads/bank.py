@@ -15,13 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from isolang.history.readers.reading import counted
-from isolang.history.readers.workloads.operations import (
-    Operations,
-    PairedOperation,
-    Sink,
-    independent,
-    split_groups,
-)
+from isolang.history.readers.workloads.operations import PairedOperation, Translation
 from isolang.history.values import Keyword, shown
 
 KEEP_THE_TOTAL: Final = (
@@ -37,29 +31,17 @@ KEEP_THE_TOTAL: Final = (
 """The levels at which each read of all accounts sees the same total: PSI and stronger levels."""
 
 
-class Totals:
-    """Translates reads of all balances to reads of their total.
+class Totals(Translation):
+    """Translates reads of all balances to reads of their total."""
 
-    Attributes:
-        sink: fills the columns with the translated operations.
-        notes: remarks on the translation, for the history's notes.
-    """
-
-    def __init__(self, ops: Operations, sink: Sink) -> None:
-        self.sink = sink
-        self.notes: list[str] = []
-        self._ops = ops
+    what = "a bank: transfers, and reads of all balances"
+    initial = "a read of the total"
+    levels = KEEP_THE_TOTAL
 
     def fill(self) -> None:
-        """Translate all operations.
-
-        Raises:
-            HistoryError: an operation is malformed; the message names file and line.
-        """
+        """Translate all operations."""
         done = self._ops.done
-        grouped = independent(done, lambda d: d.function == "read")
-        if grouped:
-            split_groups(self._ops, done)
+        grouped = self.split()
         balances = {id(d): self._balances(d) for d in done if d.function == "read"}
         accounts: dict[Any, set[Any]] = {}
         for d in done:

@@ -22,13 +22,7 @@ from typing import Any, Final
 from isolang.errors import UnsupportedError
 from isolang.history import columns as c
 from isolang.history.readers.reading import counted
-from isolang.history.readers.workloads.operations import (
-    Operations,
-    PairedOperation,
-    Sink,
-    independent,
-    split_groups,
-)
+from isolang.history.readers.workloads.operations import PairedOperation, Translation
 from isolang.history.values import Keyword, shown
 
 LINEARIZABLE: Final = tuple(
@@ -37,28 +31,14 @@ LINEARIZABLE: Final = tuple(
 _FIRST, _NEVER = -1, c.UNKNOWN_END
 
 
-class Sums:
-    """Orders the adds of each counter, and translates adds and reads.
+class Sums(Translation):
+    """Orders the adds of each counter, and translates adds and reads."""
 
-    Attributes:
-        sink: fills the columns with the translated operations.
-        notes: remarks on the translation, for the history's notes.
-        levels: the names of the levels that can judge the history; empty if all levels can.
-    """
-
-    def __init__(self, ops: Operations, sink: Sink) -> None:
-        self.sink = sink
-        self.notes: list[str] = []
-        self.levels: tuple[str, ...] = ()
-        self._ops = ops
+    what = "a counter: equal adds, and reads of their sum"
+    initial = "a read of 0"
 
     def fill(self) -> None:
-        """Translate all operations.
-
-        Raises:
-            HistoryError: an operation is malformed; the message names file and line.
-            UnsupportedError: two adds add different amounts, or the file has no invocations.
-        """
+        """Translate all operations."""
         done = self._ops.done
         if done and not self._ops.timed:
             msg = (
@@ -66,10 +46,7 @@ class Sums:
                 "determines the value that it made"
             )
             raise UnsupportedError(msg)
-        grouped = independent(done, lambda d: d.function == "read")
-        if grouped:
-            split_groups(self._ops, done)
-            self.notes.append("operations on independent keys [k …]: one counter for each k")
+        self.split("counter")
         step = self._step([d for d in done if d.function == "add"])
         groups: dict[Any, list[PairedOperation]] = {}
         for d in done:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from isolang.errors import UnsupportedError
 from isolang.history import columns as c
 from isolang.history.readers.reading import counted
-from isolang.history.readers.workloads.operations import Operations, PairedOperation, Sink
+from isolang.history.readers.workloads.operations import Operations, PairedOperation, Translation
 from isolang.history.values import Keyword, shown
 
 _THERE: Final = Keyword("in")
@@ -43,26 +43,15 @@ def _rows(value: tuple[Any, Any]) -> list[str]:
     return [f"{key}_{number}" for number in reversed(range(len(found)))]
 
 
-class InsertedRows:
-    """Translates inserts and reads of rows to one transaction for each row.
+class InsertedRows(Translation):
+    """Translates inserts and reads of rows to one transaction for each row."""
 
-    Attributes:
-        sink: fills the columns with the translated operations.
-        notes: remarks on the translation, for the history's notes.
-    """
-
-    def __init__(self, ops: Operations, sink: Sink) -> None:
-        self.sink = sink
-        self.notes = ["each insert and each read of a row is a transaction of its own"]
-        self._ops = ops
+    what = "rows inserted in order, and read from the last one on"
+    initial = "a read without the row"
 
     def fill(self) -> None:
-        """Translate all operations.
-
-        Raises:
-            HistoryError: an operation is malformed; the message names file and line.
-            UnsupportedError: two reads return different numbers of rows.
-        """
+        """Translate all operations."""
+        self.notes.append("each insert and each read of a row is a transaction of its own")
         sizes: dict[int, int] = {}
         unknown = partly = 0
         for d in self._ops.done:

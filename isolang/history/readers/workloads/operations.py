@@ -6,7 +6,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 
@@ -373,3 +373,47 @@ def split_groups(ops: Operations, done: Sequence[PairedOperation]) -> None:
             what = f"a value without its key (got {shown(pair)}, expected [{d.group} …]"
             raise ops.fail(d.line, f"{what}, as the operations before)")
         d.value = pair[1]
+
+
+class Translation:
+    """Translates the operations of one kind of workload to reads and writes of keys.
+
+    Attributes:
+        what: what the workload is, for the history's notes.
+        initial: what reads the initial value.
+        levels: the names of the levels that can judge the history; empty if all levels can.
+        sink: fills the columns with the translated operations.
+        notes: remarks on the translation, for the history's notes.
+    """
+
+    what: ClassVar[str]
+    initial: ClassVar[str]
+    levels: tuple[str, ...] = ()
+
+    def __init__(self, ops: Operations, sink: Sink) -> None:
+        self.sink = sink
+        self.notes: list[str] = []
+        self._ops = ops
+
+    def fill(self) -> None:
+        """Translate all operations.
+
+        Raises:
+            HistoryError: an operation is malformed; the message names file and line.
+            UnsupportedError: the operations do not determine a history.
+        """
+        raise NotImplementedError
+
+    def split(self, what: str = "") -> bool:
+        """Split operations on independent keys; return whether there are any, and note that.
+
+        Args:
+            what: what each key has; empty for no note.
+        """
+        done = self._ops.done
+        if not independent(done, lambda d: d.function == "read"):
+            return False
+        split_groups(self._ops, done)
+        if what:
+            self.notes.append(f"operations on independent keys [k …]: one {what} for each k")
+        return True

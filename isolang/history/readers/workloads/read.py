@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from msgspec import Struct
-
 from isolang.caveat import Caveat
 from isolang.errors import UnsupportedError
-from isolang.history.readers.reading import Files, Reading, counted
-from isolang.history.readers.workloads.bank import KEEP_THE_TOTAL, Totals
+from isolang.history.readers.reading import Files, Reading, counted, time_of_events
+from isolang.history.readers.workloads.bank import Totals
 from isolang.history.readers.workloads.counter import Sums
 from isolang.history.readers.workloads.inserts import InsertedRows, are_inserts
-from isolang.history.readers.workloads.operations import Operations, Sink, operations
+from isolang.history.readers.workloads.operations import Operations, Sink, Translation, operations
 from isolang.history.readers.workloads.sets import Members
 
 _KNOWN: Final = {
@@ -21,15 +19,6 @@ _KNOWN: Final = {
     "added": {"add", "read"},
     "written": {"write", "read"},
 }
-
-
-class _Translated(Struct, frozen=True, kw_only=True):
-    """Sentences for ``Reading`` about a translated workload, and the levels that can judge it."""
-
-    what: str
-    initial: str
-    notes: list[str]
-    levels: tuple[str, ...] = ()
 
 
 def read(files: Files, *, timeout: float, model: str = "") -> Reading:
@@ -50,14 +39,10 @@ def read(files: Files, *, timeout: float, model: str = "") -> Reading:
     ops = operations(data, name, timeout=timeout)
     sink = Sink(name)
     kind, skipped = _kind(ops, model)
-    found = _translate(kind, ops, sink, model)
+    found = _translation(kind, ops, model)(ops, sink)
+    found.fill()
     sink.columns.has_time = ops.timed
     sink.columns.validate()
-    order = "index" if ops.by_index else "lines"
-    real_time = "none: the file has completions only, no :invoke"
-    if ops.timed:
-        of = ":index" if order == "index" else "lines"
-        real_time = f"the order of {of}, from :invoke to :ok or :fail"
     return Reading(
         columns=sink.columns,
         position_unit="line",
@@ -65,7 +50,7 @@ def read(files: Files, *, timeout: float, model: str = "") -> Reading:
         session="one :process"
         if ops.processes
         else "each operation is its own: there is no :process",
-        real_time=real_time,
+        real_time=time_of_events(timed=ops.timed, by_index=ops.by_index),
         ignored=(*ops.ignored, *skipped),
         notes=(found.what, *ops.notes, *found.notes),
         session_names=ops.session_names,
@@ -101,40 +86,13 @@ def _kind(ops: Operations, model: str) -> tuple[str, list[str]]:
     ]
 
 
-def _translate(kind: str, ops: Operations, sink: Sink, model: str) -> _Translated:
+def _translation(kind: str, ops: Operations, model: str) -> type[Translation]:
     if kind == "bank":
-        totals = Totals(ops, sink)
-        totals.fill()
-        return _Translated(
-            what="a bank: transfers, and reads of all balances",
-            initial="a read of the total",
-            notes=totals.notes,
-            levels=KEEP_THE_TOTAL,
-        )
+        return Totals
     if not model and are_inserts(ops):
-        rows = InsertedRows(ops, sink)
-        rows.fill()
-        return _Translated(
-            what="rows inserted in order, and read from the last one on",
-            initial="a read without the row",
-            notes=rows.notes,
-        )
-    if model == "counter" or (not model and kind == "added" and _counts(ops)):
-        sums = Sums(ops, sink)
-        sums.fill()
-        return _Translated(
-            what="a counter: equal adds, and reads of their sum",
-            initial="a read of 0",
-            notes=sums.notes,
-            levels=sums.levels,
-        )
-    members = Members(ops, sink, adds="add" if kind == "added" else "write")
-    members.fill()
-    return _Translated(
-        what="a set: each element is its own key, like an inserted row",
-        initial="a read without the element",
-        notes=members.notes,
-    )
+        return InsertedRows
+    is_counter = model == "counter" or (not model and kind == "added" and _counts(ops))
+    return Sums if is_counter else Members
 
 
 def _counts(ops: Operations) -> bool:

@@ -18,8 +18,7 @@ from isolang.history.readers.workloads.operations import (
     Operations,
     PairedOperation,
     Sink,
-    independent,
-    split_groups,
+    Translation,
 )
 from isolang.history.values import Keyword, encode, shown
 
@@ -27,33 +26,22 @@ _THERE: Final = Keyword("in")
 _TWICE: Final = Keyword("in-twice")
 
 
-class Members:
-    """Translates adds and reads of sets, where each element that was added or read is a key.
+class Members(Translation):
+    """Translates adds and reads of sets, where each element that was added or read is a key."""
 
-    Attributes:
-        sink: fills the columns with the translated operations.
-        notes: remarks on the translation, for the history's notes.
-    """
+    what = "a set: each element is its own key, like an inserted row"
+    initial = "a read without the element"
 
-    def __init__(self, ops: Operations, sink: Sink, *, adds: str) -> None:
-        self.sink = sink
-        self.notes: list[str] = []
-        self._ops = ops
-        self._adds = adds
+    def __init__(self, ops: Operations, sink: Sink) -> None:
+        super().__init__(ops, sink)
+        self._adds = "write" if any(d.function == "write" for d in ops.done) else "add"
         self._unknown = self._twice = 0
         self._pairs: Any = None
 
     def fill(self) -> None:
-        """Translate all operations.
-
-        Raises:
-            HistoryError: an operation is malformed; the message names file and line.
-        """
+        """Translate all operations."""
         done = self._ops.done
-        grouped = independent(done, lambda d: d.function == "read")
-        if grouped:
-            split_groups(self._ops, done)
-            self.notes.append("operations on independent keys [k …]: one set for each k")
+        grouped = self.split("set")
         added = Counter(
             (atom(d.group), self._element(d, d.invoked)) for d in done if d.function == self._adds
         )
