@@ -363,19 +363,16 @@ def _draw(path: str, verdict: Verdict) -> str:
 
 
 def _write_minimal(job: Job, verdict: Invalid, route: Route) -> str:
-    from isolang.history.writers import write_history
-    from isolang.pipeline.minimal import anomaly_of, minimise
+    from isolang.pipeline.exported import exported
+    from isolang.pipeline.minimal import minimise
 
     start = time.perf_counter()
     remaining = None
     if job.options.timeout is not None:
         remaining = max(0.1, job.options.timeout - verdict.seconds.total)
     part = minimise(verdict, route, seconds=remaining, seed=job.options.seed)
-    written = write_history(part, job.output.minimal, format="edn", renumber=True)
-    counts = part.counts()
-    anomaly = anomaly_of(part, route, seed=job.options.seed)
+    found = exported(part, route, seed=job.options.seed)
+    found.save(job.output.minimal)
     return (
-        f"{job.output.minimal} ({counts['transactions']} transactions, "
-        f"{written.operations} operations{': ' if anomaly else ''}{anomaly}; found in "
-        f"{time.perf_counter() - start:.1f} s)"
+        f"{job.output.minimal} ({found.described()}; found in {time.perf_counter() - start:.1f} s)"
     )

@@ -23,7 +23,17 @@ from isolang.explain.part import (
 )
 from isolang.explain.shrink import shrink
 from isolang.explain.versions import impossible_versions
-from isolang.history.columns import APPEND, INITIAL, READ_NONE_OF, WRITE
+from isolang.history.columns import (
+    APPEND,
+    COMMITTED,
+    INITIAL,
+    READ,
+    READ_NONE_OF,
+    SOURCE_INITIAL,
+    UNKNOWN_VALUE,
+    WRITE,
+    initial_alone,
+)
 from isolang.limits import Deadline, Work
 from isolang.options import Options
 from isolang.pipeline.decision import decide
@@ -202,6 +212,7 @@ class _Minimiser:
         self._sources = Sources(problem)
         self._wrong = {_shown_by(one, one.op) for one in problem.anomalies()}
         self._initial_writes = _initial_writes(verdict.history)
+        self._told = _told(verdict.history)
         self._parts, self._operations = _PARTS, _OPERATIONS
         proof = verdict.refutation
         self._impossible = (
@@ -254,9 +265,19 @@ class _Minimiser:
             if not len(history.columns.statement_start):  # it would have parts of predicate reads
                 yield self._sources.relevant_part(proof.steps)
             txns = self._sources.closed(proof.steps)
+        txns |= self._telling(txns)
         yield part_of(history, operations_of(history, txns), txns)
         txns = self._with_writers(txns)
         yield part_of(history, operations_of(history, txns), txns)
+
+    def _telling(self, txns: set[int]) -> set[int]:
+        """Return transactions that tell the initial values of which others read other values."""
+        history, ops = self._verdict.history, set(operations_of(self._verdict.history, txns))
+        return {
+            history.transaction_of(min(told))
+            for told, other in self._told
+            if not other.isdisjoint(ops) and told.isdisjoint(ops)
+        }
 
     def _with_writers(self, txns: set[int]) -> set[int]:
         """Return the transactions together with, transitively, all possible sources of reads."""
@@ -294,12 +315,16 @@ class _Minimiser:
         return any(_shown_by(one, part.ops[one.op]) not in self._wrong for one in found)
 
     def _cuts_initial(self, part: HistoryPart) -> bool:
-        """Return whether a part has some, but not all, initial writes of a key.
+        """Return whether a part has some, but not all, of what shows an initial value.
 
-        The last one of them is the initial value of the key, whatever a part has of the others.
+        The last initial write of a key is its initial value, whatever a part has of the others. If
+        reads tell an initial value that replaces nil, a read of another value is wrong only beside
+        one of those.
         """
         ops = set(part.ops)
-        return any(0 < len(of_key & ops) < len(of_key) for of_key in self._initial_writes)
+        return any(0 < len(of_key & ops) < len(of_key) for of_key in self._initial_writes) or any(
+            not other.isdisjoint(ops) and told.isdisjoint(ops) for told, other in self._told
+        )
 
 
 def _initial_writes(history: History) -> list[set[int]]:
@@ -311,6 +336,30 @@ def _initial_writes(history: History) -> list[set[int]]:
             if int(columns.op_kind[op]) in (APPEND, WRITE):
                 found[int(columns.op_key[op])].add(op)
     return [ops for ops in found.values() if len(ops) > 1]
+
+
+def _told(history: History) -> list[tuple[set[int], set[int]]]:
+    """Return, for each key with a told initial value, the reads of it and those of another value.
+
+    Keys of which there are not both are left out.
+    """
+    import numpy as np
+
+    columns = history.columns
+    key, value, kind = columns.op_key, columns.op_value, columns.op_kind
+    reads = (kind == READ) & initial_alone(columns)[key] & (value != UNKNOWN_VALUE)
+    same = value == columns.initial_value[key]
+    other = reads & ~same & (columns.op_source == SOURCE_INITIAL)
+    committed = np.repeat(columns.txn_status == COMMITTED, np.diff(columns.op_start))
+    both = (
+        (reads & same & committed & (key == one), other & (key == one))
+        for one in np.unique(key[other]).tolist()
+    )
+    return [
+        (set(np.flatnonzero(told).tolist()), set(np.flatnonzero(others).tolist()))
+        for told, others in both
+        if told.any()
+    ]
 
 
 def _shown_by(anomaly: Anomaly, op: int) -> tuple[AnomalyKind, int, bool]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -204,17 +203,15 @@ def contents(
 def _part(verdict: Invalid) -> str:
     """Return the smallest invalid part of the history that a short search finds, as EDN."""
     from isolang.errors import IsolangError
-    from isolang.history.writers import write_history
     from isolang.language.classify.route import route
+    from isolang.pipeline.exported import exported
     from isolang.pipeline.minimal import minimise
 
-    stream = io.BytesIO()
+    plan = route(verdict.spec)
     try:
-        part = minimise(verdict, route(verdict.spec))
-        write_history(part, stream, format="edn", renumber=True)
+        text = exported(minimise(verdict, plan), plan).text.decode()
     except IsolangError:
         return ""  # EDN cannot express it
-    text = stream.getvalue().decode()
     return text if len(text) <= _LONGEST_PART else ""
 
 

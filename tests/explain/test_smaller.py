@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from oracle.before import Before
 from oracle.generate_crossed import crossed_history
 from oracle.pipeline import to_tool
 
@@ -24,9 +25,9 @@ from isolang.explain.part import Sources, part_of
 from isolang.explain.shrink import shrink
 from isolang.explain.smaller import Finder, cost
 from isolang.explain.violation import plain
-from isolang.history import write_history
 from isolang.language.classify.event_graph import classify
 from isolang.language.classify.route import route
+from isolang.pipeline.exported import exported
 from isolang.pipeline.minimal import anomaly_of, minimise
 from isolang.problem import build_problem
 from isolang.report import page
@@ -335,6 +336,8 @@ def test_a_part_of_any_mixture_is_invalid_and_so_is_its_file(tmp_path):
         crossed = crossed_history(rng, wanted=frozenset({"predicates"} if seed % 3 else ()))
         with suppress(IsolangError):  # not every level can judge every history
             history = to_tool(crossed.history, crossed.initial, crossed.error)
+            told = isinstance(crossed.initial, Before) and crossed.initial.told
+            history = replace(history, options={"unwritten_initial": True} if told else {})
             for name in rng.sample(("ser", "si", "ra", "pl-2", "pl-2-99", "rc", "pl-3u"), 2):
                 found[_part_and_file(history, name, tmp_path)] += 1
     assert found.keys() == {"none", "refused", "file"}
@@ -346,14 +349,22 @@ def _part_and_file(history, level, folder):
     if verdict.outcome != "invalid":
         return "none"
     page(verdict, name="history")
-    part = minimise(verdict, route(verdict.spec))
+    plan = route(verdict.spec)
+    part = minimise(verdict, plan)
     assert check(part, level, threads=1).outcome == "invalid"
-    file = folder / "part.edn"
     try:
-        write_history(part, str(file), format="edn", renumber=True)
+        found = exported(part, plan)
     except HistoryError:
         return "refused"  # the format cannot express every part
-    assert check(load_history(file), level, threads=1).outcome == "invalid"
+    file = folder / "part.edn"
+    found.save(file)
+    again = check(
+        load_history(file, unwritten_initial="--unwritten-initial" in found.reading),
+        plan,
+        threads=1,
+    )
+    assert (again.outcome, again.certified) == ("invalid", True)
+    assert again.violation.anomaly == found.anomaly == anomaly_of(part, plan)
     return "file"
 
 
@@ -384,3 +395,73 @@ def test_a_part_is_invalid_for_the_reason_of_the_whole(lines, options, size):
     assert (again.outcome, again.certified) == ("invalid", True)
     assert again.violation.anomaly == verdict.violation.anomaly
     assert part.columns.operations() == size
+
+
+def _exported(lines, options, level="ser"):
+    history = load_history(io.BytesIO("\n".join(lines).encode()), "edn", **options)
+    verdict = check(history, level, threads=1)
+    plan = route(verdict.spec)
+    return exported(minimise(verdict, plan), plan)
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "reading", "shown"),
+    [
+        # Two rows existed at first, and each transaction changed one of them.
+        (
+            ['{:type :ok, :f :init, :value {"a" {:on true}, "b" {:on true}}}',
+             '{:type :ok, :value [[:rp [:= :on true] {"a" {:on true} "b" {:on true}}]'
+             ' [:w "a" {:on false}]]}',
+             '{:type :ok, :value [[:rp [:= :on true] {"a" {:on true} "b" {:on true}}]'
+             ' [:w "b" {:on false}]]}'],
+            {},
+            "",
+            ':f :init, :value {"a" {:on true}, "b" {:on true}}',
+        ),
+        # The value that both read was there before.
+        (
+            ["{:type :ok, :value [[:r :x 8] [:w :x 1]]}",
+             "{:type :ok, :value [[:r :x 8] [:w :x 2]]}"],
+            {"unwritten_initial": True},
+            "",
+            ":f :init, :value {:x 8}",
+        ),
+        # Only with the option, nil and 8 cannot both have been there before.
+        (
+            ["{:type :ok, :value [[:r :x 8]]}", "{:type :ok, :value [[:r :x nil]]}"],
+            {"unwritten_initial": True},
+            "--unwritten-initial",
+            "; isocheck check --unwritten-initial\n",
+        ),
+    ],
+)  # fmt: skip
+def test_the_file_of_a_part_has_the_initial_values(tmp_path, lines, options, reading, shown):
+    """It is invalid with the options that stand beside it, for the same reason."""
+    found = _exported(lines, options)
+    assert found.reading == reading
+    assert shown in found.text.decode()
+    assert ("read it with" in found.described()) == bool(reading)
+    found.save(tmp_path / "part.edn")
+    back = load_history(tmp_path / "part.edn", unwritten_initial=bool(reading))
+    again = check(back, "ser", threads=1)
+    assert (again.outcome, again.violation.anomaly) == ("invalid", found.anomaly)
+
+
+def test_the_file_of_a_part_leaves_out_what_it_does_not_need():
+    """Overlapping transactions of a session have no lines of one process, and need no times."""
+    lost = [
+        Transaction([("r", "x", None), ("w", "x", 1)], session="a", begin=1, end=5),
+        Transaction([("r", "x", None), ("w", "x", 2)], session="a", begin=2, end=6),
+    ]
+    verdict = check(History.from_transactions(lost), "ser-nosession", threads=1)
+    plan = route(verdict.spec)
+    found = exported(minimise(verdict, plan), plan)
+    assert "without the times of transactions" in found.described()
+    assert b":time" not in found.text
+
+
+def test_a_part_that_no_file_can_express_is_not_saved():
+    """The message says why."""
+    lines = ["{:type :ok, :value [[:w :x 8] [:w :x 9]]}", "{:type :ok, :value [[:r :x 8]]}"]
+    with pytest.raises(HistoryError, match="the initial transaction may have overwritten"):
+        _exported(lines, {"initial": 1})

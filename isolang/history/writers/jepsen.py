@@ -30,6 +30,7 @@ _EDN = FormatFeatures(
     name="EDN",
     lists=True,
     rows=True,
+    initial=True,
     indeterminate=True,
     real_time=True,
     groups=True,
@@ -43,6 +44,7 @@ _EDN = FormatFeatures(
 _JSON = FormatFeatures(
     name="JSON",
     lists=True,
+    initial=True,
     indeterminate=True,
     real_time=True,
     groups=True,
@@ -82,17 +84,34 @@ def _encode(
 
     columns = history.columns
     part = outline(history, texts.target, drop)
+    declarable = texts.declarable(part)
+    _check_initial_rows(part, declarable)
     names = name_values(
-        part, tau=c.NIL_ATOM, expressible=texts.expressible, tau_writable=True, renumber=renumber
+        part,
+        tau=c.NIL_ATOM,
+        expressible=texts.expressible,
+        tau_writable=True,
+        renumber=renumber,
+        declarable=declarable,
+        declared=_to_declare(history),
     )
     texts.check_keys(part)
     _check_indeterminate_reads(part, names)
     real_time = columns.has_time and "real-time" not in drop
     notes = [*part.notes, *_after_unknown(part, drop), *names.notes]
+    timed = real_time and columns.has_operation_times and not columns.two_clocks
+    initial = texts.initial_line(part, names.declared, timed=timed)
+    declared = int(names.declared.sum())
+    if declared:
+        notes.append(f"the initial values of {counted(declared, 'key')}, as :init")
+    if (columns.txn_status == c.INITIAL).any() and not declared:
+        notes.append("left out: the declared initial transaction: what it wrote is nil here")
     if (columns.has_time or columns.has_operation_times) and "real-time" in drop:
         notes.append("left out: real time")
 
     def write(sink: Sink) -> None:
+        if initial:
+            sink(initial.encode())
         overlap = _native.write_jepsen(
             columns,
             part.txns,
@@ -124,10 +143,59 @@ def _encode(
     report = WriteReport(
         format=form,
         transactions=len(part.txns),
-        operations=len(part.ops),
+        operations=len(part.ops) + declared,
         notes=tuple(notes),
     )
     return write, report
+
+
+def _to_declare(history: History) -> NDArray[np.bool_]:
+    """Return the keys whose initial values a file declares even if it could call them nil.
+
+    These are the keys that the initial transaction wrote, those whose initial value replaces nil,
+    and those with versions, of which none may have two values. If a history has rows, a predicate
+    may match initial values, and nil is a deleted row, too.
+    """
+    import numpy as np
+
+    columns = history.columns
+    found = c.initial_alone(columns)
+    of_initial = np.repeat(columns.txn_status == c.INITIAL, np.diff(columns.op_start))
+    found[columns.op_key[of_initial & (columns.op_kind == c.WRITE)]] = True
+    if columns.has_versions:
+        found[columns.op_key[columns.op_version != c.NO_VERSION]] = True
+    deletes = (columns.op_kind == c.WRITE) & (columns.op_value == columns.deleted)
+    return found | bool(len(columns.statement_txn) or deletes.any())
+
+
+def _check_initial_rows(part: Outline, declarable: NDArray[np.bool_]) -> None:
+    """Require that the format can declare the rows that existed at first.
+
+    Without a declaration, a predicate read would not know the row, and nil would be the row as well
+    as its deletion.
+
+    Raises:
+        HistoryError: it cannot declare a row.
+    """
+    import numpy as np
+
+    history, columns = part.history, part.history.columns
+    rows = np.ones(columns.n_keys(), dtype=bool)
+    rows[np.isin(columns.initial_value, (c.NIL_ATOM, columns.deleted))] = False
+    rows[columns.op_key[np.isin(columns.op_kind, (c.APPEND, c.READ_LIST))]] = False
+    deletes = (columns.op_kind == c.WRITE) & (columns.op_value == columns.deleted)
+    needed = np.full(len(rows), bool(len(columns.statement_txn)))
+    needed[columns.op_key[deletes]] = True
+    missing = np.flatnonzero(rows & needed & ~declarable)
+    if len(missing):
+        key = int(missing[0])
+        kind, payload = columns.value(int(columns.initial_value[key]))
+        why = " where nil does not mean it" if c.initial_alone(columns)[key] else ""
+        msg = (
+            f"{history.name}: the row {show(kind, payload)} of {history.key(key)}, which was there "
+            f"at first, cannot be expressed in {part.target}{why}"
+        )
+        raise HistoryError(msg)
 
 
 class _Texts:
@@ -185,6 +253,118 @@ class _Texts:
                 )
                 raise HistoryError(msg)
             self.keys[int(self._columns.key_atom[key])] = text
+
+    def declarable(self, part: Outline) -> NDArray[np.bool_]:
+        """Return, for each key, whether the format can declare its initial value.
+
+        Where a value is declared, nil means it as well. So if the value replaces nil, no read may
+        be one of nil.
+        """
+        import numpy as np
+
+        columns = self._columns
+        found = np.ones(columns.n_keys(), dtype=bool)
+        found[np.isin(columns.initial_value, (c.NIL_ATOM, columns.deleted))] = False
+        found[columns.op_key[np.isin(columns.op_kind, (c.APPEND, c.READ_LIST))]] = False
+        kind, value = columns.op_kind[part.ops], columns.op_value[part.ops]
+        empty = np.bincount(
+            np.searchsorted(
+                columns.list_start, np.flatnonzero(columns.list_values == c.NIL_ATOM), side="right"
+            )
+            - 1,
+            minlength=len(columns.list_start),
+        ).astype(bool)
+        nil = (kind == c.READ) & (value == c.NIL_ATOM)
+        sets = np.isin(kind, c.SET_READS) & (value != c.UNKNOWN_VALUE)
+        nil[sets] = empty[value[sets]]
+        alone = c.initial_alone(columns)
+        alone[np.setdiff1d(np.arange(len(alone)), columns.op_key[part.ops][nil])] = False
+        keys = np.flatnonzero(found & ~alone).tolist()
+        found[:] = False
+        found[self._declared_back(keys)] = True
+        return found
+
+    def _declared_back(self, keys: list[int]) -> list[int]:
+        """Return the keys whose initial values the reader reads back from a declaration."""
+        from isolang import _native
+
+        if not keys:
+            return []
+        try:
+            back, _ = _native.read_edn(self._init(keys, "").encode())
+            same = [back.key(k) for k in back.op_key.tolist()] == [
+                self._columns.key(k) for k in keys
+            ] and [back.value(v) for v in back.op_value.tolist()] == [
+                self._columns.value(int(self._columns.initial_value[k])) for k in keys
+            ]
+        except (_native.ReadError, _native.UnsupportedInput):
+            same = False
+        if same:
+            return keys
+        half = len(keys) // 2
+        return (
+            [*self._declared_back(keys[:half]), *self._declared_back(keys[half:])] if half else []
+        )
+
+    def initial_line(self, part: Outline, declared: NDArray[np.bool_], *, timed: bool) -> str:
+        """Return the line that declares initial values; empty if there are none.
+
+        It comes before the lines of transactions, whose indices begin with 1, and has a process of
+        its own.
+        """
+        import numpy as np
+
+        columns, keys = self._columns, np.flatnonzero(declared).tolist()
+        if not keys:
+            return ""
+        texts = {"process": str(max(_processes(part), default=-1) + 1)}
+        if timed:
+            begins = columns.txn_begin[part.txns]
+            known = begins[begins != c.UNKNOWN_BEGIN]
+            texts["time"] = str(int(known.min())) if len(known) else "0"
+        versions = {}
+        if columns.has_versions:
+            for txn in np.flatnonzero(columns.txn_status == c.INITIAL).tolist():
+                for op in part.history.operations_of(txn):
+                    if columns.op_kind[op] == c.WRITE and columns.op_ok[op]:
+                        versions[int(columns.op_key[op])] = int(columns.op_version[op])
+        stated = [versions.get(key, c.NO_VERSION) for key in keys]
+        more = ""
+        if any(version != c.NO_VERSION for version in stated):
+            between = "," if self.json else " "
+            nil = "null" if self.json else "nil"
+            shown = between.join(
+                nil if one == c.NO_VERSION else self._shown(columns.version(one)) for one in stated
+            )
+            more = f',"versions":[{shown}]' if self.json else f", :versions [{shown}]"
+        return self._init(keys, more, **texts)
+
+    def _init(self, keys: list[int], more: str, process: str = "0", time: str = "") -> str:
+        """Return a line that declares the initial values of some keys."""
+        columns = self._columns
+        rows = [
+            (self._shown(columns.key(k)), self._shown(columns.value(int(columns.initial_value[k]))))
+            for k in keys
+        ]
+        if self.json:
+            at = f'"time":{time},' if time else ""
+            shown = ",".join(f"{key}:{value}" for key, value in rows)
+            return (
+                f'{{"index":0,"type":"ok","process":{process},{at}"f":"init",'
+                f'"value":{{{shown}}}{more}}}\n'
+            )
+        at = f":time {time}, " if time else ""
+        shown = ", ".join(f"{key} {value}" for key, value in rows)
+        return (
+            f"{{:index 0, :type :ok, :process {process}, {at}:f :init, :value {{{shown}}}{more}}}\n"
+        )
+
+    def _shown(self, atom: tuple[int, object]) -> str:
+        """Return the text of a key, a value or a version, which may be read as another one."""
+        kind, payload = atom
+        if not self.json:
+            return show(kind, payload)
+        return json.dumps(payload) if kind == STRING else str(payload)
 
     def versions(self, part: Outline) -> dict[int, str]:
         """Return the texts of versions that are not numbers.
@@ -259,13 +439,11 @@ class _Texts:
         """
         from isolang import _native
 
-        kind, payload = atom
+        text = self._shown(atom)
         if not self.json:
-            text = show(kind, payload)
             k, v = (text, "1") if key else ("1", text)
             line = f"{{:type :ok, :process 0, :value [[:w {k} {v}] [:r {k} {v}]]}}"
         else:
-            text = json.dumps(payload) if kind == STRING else str(payload)
             k, v = (text, "1") if key else ("1", text)
             line = f'{{"type":"ok","process":0,"value":[["w",{k},{v}],["r",{k},{v}]]}}'
         try:

@@ -56,6 +56,10 @@ def viper(
 ) -> tuple[Contents, WriteReport]:
     """Encode a history as Viper's logs, with the contents of each log by file name.
 
+    To readers of these logs, a value that no transaction writes is one of the initial state, unless
+    a transaction is declared to be that state. So if a read has no source, the first log begins
+    with such a declaration.
+
     Raises:
         HistoryError: the format cannot express the history.
     """
@@ -72,4 +76,9 @@ def viper(
         f"J{i:05d}.log": "".join(map(line, rows)).encode()
         for i, rows in enumerate(found.sessions())
     }
+    accesses = zip(found.keys.tolist(), found.values.tolist(), found.writes(), strict=True)
+    every = [((key, value), write) for key, value, write in accesses if value]
+    written = {version for version, write in every if write}
+    if any(version not in written for version, _ in every):
+        files["J00000.log"] = b'{"isInitial": true, "value": []}\n' + files["J00000.log"]
     return files, found.report("viper")

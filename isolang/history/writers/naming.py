@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from isolang.history.history import History
     from isolang.history.writers.outline import Outline
 
 # The codes for names that are not atoms, as in native/writers/writers.hpp. The code for a new
@@ -45,10 +46,12 @@ class Names(Struct, frozen=True, kw_only=True):
     Attributes:
         of: for each operation to write, the name of its value: an atom or the number of a list, the
             code for an unknown value, :data:`INITIAL`, or the code for a new number.
+        declared: for each key, whether the file must declare its initial value.
         notes: a phrase for each kind of change.
     """
 
     of: NDArray[np.int64]
+    declared: NDArray[np.bool_]
     notes: tuple[str, ...]
 
 
@@ -59,6 +62,8 @@ def name_values(
     expressible: Callable[[NDArray[np.int64]], NDArray[np.bool_]],
     tau_writable: bool,
     renumber: bool,
+    declarable: NDArray[np.bool_] | None = None,
+    declared: NDArray[np.bool_] | None = None,
 ) -> Names:
     """Return the name of each operation's value.
 
@@ -70,6 +75,10 @@ def name_values(
             express it.
         tau_writable: whether the format distinguishes a write of ``tau`` from the initial state.
         renumber: whether values may get new names.
+        declarable: for each key, whether the file can declare its initial value; ``None`` if it can
+            declare none.
+        declared: the declarable keys whose initial values the file declares even if their names
+            could be those of the format. It declares those of other keys only if they could not.
 
     Raises:
         HistoryError: a value has no name in the format.
@@ -77,11 +86,26 @@ def name_values(
     import numpy as np
 
     history = part.history
-    ops = _Operations(part, tau)
-    problems = _problems(ops, part.target, expressible, tau_writable=tau_writable)
-    wrong = np.zeros(len(part.ops), dtype=bool)
-    for mask, _ in problems:
-        wrong |= mask
+    _check_named(part)
+    none = np.zeros(history.columns.n_keys(), dtype=bool)
+    declarable = none if declarable is None else declarable
+    declared = none.copy() if declared is None else declared & declarable
+
+    def named() -> tuple[_Operations, list[tuple[NDArray[np.bool_], str]], NDArray[np.bool_]]:
+        ops = _Operations(part, tau, declared)
+        problems = _problems(ops, part.target, expressible, tau_writable=tau_writable)
+        wrong = np.zeros(len(part.ops), dtype=bool)
+        for mask, _ in problems:
+            wrong |= mask
+        return ops, problems, wrong
+
+    ops, problems, wrong = named()
+    for declare in (True, False):  # of a key that is renumbered, nothing is declared
+        turned = declarable & (declared != declare)
+        turned[np.setdiff1d(np.arange(len(none)), ops.key[wrong])] = False
+        if turned.any():
+            declared ^= turned
+            ops, problems, wrong = named()
     names = np.where(ops.of_initial, INITIAL, ops.value)
     keys = np.unique(ops.key[wrong]).tolist()
     kept = ~np.isin(ops.key, keys)
@@ -94,6 +118,10 @@ def name_values(
         at = int(np.flatnonzero(wrong)[0])
         what = next(what for mask, what in problems if mask[at])
         problem = f"{what}; renumbering (renumber=True, --renumber) may", at
+    elif keys and len(history.columns.statement_txn):
+        at = int(np.flatnonzero(wrong)[0])
+        what = next(what for mask, what in problems if mask[at])
+        problem = f"{what}, and predicate reads look at the values, so they are not renumbered", at
     elif keys:
         order = np.argsort(ops.key, kind="stable")
         first = np.searchsorted(ops.key[order], keys, side="left")
@@ -105,13 +133,80 @@ def name_values(
         what, at = problem
         op = int(part.ops[at])
         raise HistoryError(f"{history.where_op(op)}: {history.describe_op(op)}: {what}")
-    return Names(of=names, notes=tuple(notes))
+    return Names(of=names, declared=declared, notes=tuple(notes))
+
+
+def _check_named(part: Outline) -> None:
+    """Require that each read shows what its source wrote last, if the history says its source.
+
+    Otherwise the read is an anomaly by itself, which no other name of its value would show.
+
+    Raises:
+        HistoryError: a read of another value, or of a value that the initial transaction overwrote.
+    """
+    import numpy as np
+
+    history, columns = part.history, part.history.columns
+    kind, key = columns.op_kind[part.ops], columns.op_key[part.ops]
+    value, source = columns.op_value[part.ops], columns.op_source[part.ops]
+    if columns.has_versions:
+        source = np.where(columns.op_version[part.ops] != c.NO_VERSION, c.SOURCE_BY_VALUE, source)
+    read = (kind == c.READ) & (value != c.UNKNOWN_VALUE)
+    shown = np.full(len(part.ops), c.UNKNOWN_VALUE, columns.op_value.dtype)
+    shown[source >= 0] = columns.op_value[source[source >= 0]]
+    shown[shown == columns.deleted] = c.NIL_ATOM
+    other = read & (source >= 0) & (shown != value)
+    initial = columns.initial_value[key]
+    nil = c.initial_alone(columns)[key] & (value == c.NIL_ATOM)
+    other |= (
+        read
+        & (source == c.SOURCE_INITIAL)
+        & (initial != c.NIL_ATOM)
+        & (nil | ((value != c.NIL_ATOM) & (value != initial)))
+    )
+    first: dict[int, int] = {}  # by key, a value of the initial state that a read shows
+    of_initial = read & (source == c.SOURCE_INITIAL) & (value != c.NIL_ATOM)
+    for i in np.flatnonzero(of_initial).tolist():
+        other[i] |= first.setdefault(int(key[i]), int(value[i])) != value[i]
+    overwritten = np.zeros(len(part.ops), dtype=bool)
+    for txn in np.flatnonzero(columns.txn_status == c.INITIAL).tolist():
+        committed = np.repeat(columns.txn_status[part.txns] == c.COMMITTED, np.diff(part.start))
+        written = committed & np.isin(kind, (c.WRITE, c.APPEND))
+        rewritten = set(zip(key[written].tolist(), value[written].tolist(), strict=True))
+        own = np.arange(columns.op_start[txn], columns.op_start[txn + 1])
+        own = own[np.isin(columns.op_kind[own], (c.WRITE, c.APPEND))]
+        lost = own[columns.initial_value[columns.op_key[own]] != columns.op_value[own]]
+        pairs = set(
+            zip(columns.op_key[lost].tolist(), columns.op_value[lost].tolist(), strict=True)
+        )
+        pairs = {(k, c.NIL_ATOM if v == columns.deleted else v) for k, v in pairs - rewritten}
+        last = {int(columns.op_key[op]): int(op) for op in own}
+        overwritten |= np.isin(source, own[~np.isin(own, list(last.values()))])
+        if pairs:
+            rows = zip(key.tolist(), value.tolist(), kind.tolist(), strict=True)
+            overwritten |= np.array([_shows(history, *row, pairs) for row in rows], dtype=bool)
+    for mask, what in (
+        (other, "a read of another value than that of its source"),
+        (overwritten, "a read of what the initial transaction may have overwritten"),
+    ):
+        if mask.any():
+            op = int(part.ops[np.flatnonzero(mask)[0]])
+            where = f"{history.where_op(op)}: {history.describe_op(op)}"
+            raise HistoryError(f"{where}: {what} cannot be expressed in {part.target}")
+
+
+def _shows(history: History, key: int, value: int, kind: int, pairs: set[tuple[int, int]]) -> bool:
+    """Return whether a read may show one of these pairs of a key and a value."""
+    if value == c.UNKNOWN_VALUE or kind not in (c.READ, c.READ_ONE_OF):
+        return False
+    values = history.list_values(value) if kind == c.READ_ONE_OF else [value]
+    return any((key, one) in pairs for one in values)
 
 
 class _Operations:
     """The columns of the operations to write."""
 
-    def __init__(self, part: Outline, tau: int) -> None:
+    def __init__(self, part: Outline, tau: int, declared: NDArray[np.bool_]) -> None:
         import numpy as np
 
         columns = part.history.columns
@@ -127,7 +222,8 @@ class _Operations:
         self.sets = (kind == c.READ_ONE_OF) | (kind == c.READ_NONE_OF)
         self.lists = ((kind == c.READ_LIST) | self.sets) & (self.value != c.UNKNOWN_VALUE)
         self.reads = (kind == c.READ) & (self.value != c.UNKNOWN_VALUE)
-        self.initial = columns.initial_value[self.key] if len(self.key) else self.value
+        initial = np.where(declared, c.NIL_ATOM, columns.initial_value)
+        self.initial = initial[self.key] if len(self.key) else self.value
         alone = c.initial_alone(columns)
         self.alone = alone[self.key] & (self.initial != c.NIL_ATOM)  # nil is not a second name
         self.of_initial = self.reads & self.is_initial()
@@ -223,6 +319,8 @@ def _renumber(
     lists = [i for i in at if ops.lists[i]]
     if lists:
         return "lists cannot be renumbered", lists[0]
+    if deletes := [i for i in writes if value[i] == ops.columns.deleted]:
+        return "a key with deletes cannot be renumbered", deletes[0]
     written = {value[i] for i in writes}
     initial = {int(ops.initial[at[0]])} | (set() if ops.alone[at[0]] else {c.NIL_ATOM})
     sourced = [i for i in reads if source[i] >= 0]

@@ -38,12 +38,16 @@ class Numbered(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
     key_numbers: tuple[tuple[str, int], ...]
 
+    def writes(self) -> list[bool]:
+        """Return, for each operation, whether it is a write."""
+        writes: list[bool] = (self.part.history.columns.op_kind[self.part.ops] == c.WRITE).tolist()
+        return writes
+
     def sessions(self) -> Iterator[Iterator[NumberedTransaction]]:
         """Yield the sessions, and for each session its transactions in session order."""
         part, columns = self.part, self.part.history.columns
         start, committed = part.start.tolist(), columns.txn_status[part.txns] == c.COMMITTED
-        writes = (columns.op_kind[part.ops] == c.WRITE).tolist()
-        ops = list(zip(writes, self.keys.tolist(), self.values.tolist(), strict=True))
+        ops = list(zip(self.writes(), self.keys.tolist(), self.values.tolist(), strict=True))
         for session in part.sessions():
             yield (
                 NumberedTransaction(

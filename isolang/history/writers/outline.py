@@ -24,6 +24,7 @@ class FormatFeatures(Struct, frozen=True, kw_only=True):
         name: the name of the format in messages.
         lists: appends, list reads and set-reads.
         rows: deletes and predicate reads.
+        initial: initial values of keys.
         indeterminate: transactions with an unknown outcome.
         aborted: transactions that aborted.
         real_time: the order of begins and ends.
@@ -40,6 +41,7 @@ class FormatFeatures(Struct, frozen=True, kw_only=True):
     name: str
     lists: bool = False
     rows: bool = False
+    initial: bool = False
     indeterminate: bool = False
     aborted: bool = True
     real_time: bool = False
@@ -85,38 +87,6 @@ class Outline(Struct, frozen=True, kw_only=True):
         )
 
 
-def _hidden_initial(history: History) -> int | None:
-    """Return a read of an initial value that a file would hide, if there is one.
-
-    A file does not have the initial values: a read of such a value becomes a read of nil. This
-    changes its meaning if the key is deleted somewhere, because nil then also means that there is
-    no row, and if the version that was read is stated. And a row that a predicate read returned
-    would be a row that no transaction wrote.
-    """
-    import numpy as np
-
-    columns = history.columns
-    in_scan = np.zeros(columns.operations() + 1, dtype=np.int64)
-    known = columns.statement_known != 0
-    np.add.at(in_scan, columns.statement_start[known], 1)
-    np.add.at(in_scan, columns.statement_end[known], -1)
-    returned = in_scan.cumsum()[:-1] > 0
-    deletes = (columns.op_kind == c.WRITE) & (columns.op_value == columns.deleted)
-    shown = returned | np.isin(columns.op_key, columns.op_key[deletes])
-    if columns.has_versions:
-        shown |= columns.op_version != c.NO_VERSION
-    of_initial = np.repeat(columns.txn_status == c.INITIAL, np.diff(columns.op_start))
-    first = np.flatnonzero(of_initial & (columns.op_kind == c.WRITE))
-    values = set(zip(columns.op_key[first].tolist(), columns.op_value[first].tolist(), strict=True))
-    values |= set(enumerate(columns.initial_value.tolist()))
-    for op in np.flatnonzero(shown & np.isin(columns.op_kind, (c.READ, c.READ_ONE_OF))).tolist():
-        value = int(columns.op_value[op])
-        value = history.list_values(value)[0] if columns.op_kind[op] == c.READ_ONE_OF else value
-        if value != c.NIL_ATOM and (int(columns.op_key[op]), value) in values:
-            return int(op)
-    return None
-
-
 def outline(history: History, target: FormatFeatures, drop: frozenset[str]) -> Outline:
     """Return the part of a history to write in a format.
 
@@ -132,7 +102,7 @@ def outline(history: History, target: FormatFeatures, drop: frozenset[str]) -> O
     ordinary = status != c.INITIAL
     keep = ordinary[txn_of]
     notes: list[str] = []
-    if not ordinary.all():
+    if not ordinary.all() and not target.initial:
         notes.append("the declared initial transaction: what it wrote is the initial state")
 
     def refuse(
@@ -178,8 +148,6 @@ def outline(history: History, target: FormatFeatures, drop: frozenset[str]) -> O
         raise refuse("a predicate read cannot be expressed", txn=int(scans[0]))
     if ((columns.statement_predicate < 0) | (columns.statement_known == c.PART)).any():
         raise refuse("a part of a predicate read cannot be expressed", txn=int(scans[0]))
-    if target.rows and (hidden := _hidden_initial(history)) is not None:
-        raise refuse("a read of the initial row cannot be expressed", hidden)
     for kinds, what in (
         ((c.APPEND, c.READ_LIST), "a list cannot be expressed"),
         (c.SET_READS, "a set-read cannot be expressed"),

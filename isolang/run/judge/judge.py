@@ -198,24 +198,22 @@ def _save_certificate(
 def _save_smallest(verdict: Invalid, recorded: Run) -> tuple[Path | None, str, tuple[str, ...]]:
     """Save the smallest invalid part; return its file, a description, and a message on failure."""
     from isolang.errors import HistoryError
-    from isolang.history.writers import write_history
     from isolang.language.classify.route import route
-    from isolang.pipeline.minimal import anomaly_of, minimise
+    from isolang.pipeline.exported import exported
+    from isolang.pipeline.minimal import minimise
 
     path = recorded.path.with_suffix(".minimal.edn")
     way, seed = route(verdict.spec), recorded.settings.seed
-    part = minimise(verdict, way, seed=seed)
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
     try:
-        write_history(part, str(path), format="edn", renumber=True)
+        found = exported(minimise(verdict, way, seed=seed), way, seed=seed)
+        found.save(path)
     except HistoryError as error:
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
-        if not isinstance(error.__context__, OSError):
-            return None, "", ()  # the file format cannot express this part
         return None, "", (f"the smallest part could not be saved: {error}",)
-    anomaly = anomaly_of(part, way, seed=seed)
-    size = f"{part.t0:,} transaction{'' if part.t0 == 1 else 's'}"
-    return path, f"{size}: {anomaly}" if anomaly else size, ()
+    size = f"{found.transactions:,} transaction{'' if found.transactions == 1 else 's'}"
+    more = f"; read it with {found.reading}" if found.reading else ""
+    return path, (f"{size}: {found.anomaly}" if found.anomaly else size) + more, ()
 
 
 def _strongest(

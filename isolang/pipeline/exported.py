@@ -1,0 +1,155 @@
+"""Writes the smallest part of an invalid history as a file that violates the level by itself.
+
+A file may say less than a history in memory: it was perhaps read with options, and its initial
+values may have no name in the format. So the text is read back and judged again before anybody
+sees it.
+"""
+
+from __future__ import annotations
+
+import io
+import shlex
+from copy import copy
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from isolang.declared import command_line
+from isolang.errors import HistoryError, IsolangError
+from isolang.files import replacing
+from isolang.history import columns as c
+from isolang.options import ReadOptions
+from isolang.pipeline.minimal import anomaly_of
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+    from isolang.language.classify.route import Route
+
+# What a text may lack if the violation does not need it, the least first.
+_DROPS: Final = (
+    (),
+    ("order-after-unknown",),
+    ("real-time",),
+    ("real-time", "order-after-unknown"),
+)
+
+
+class ExportedPart(Struct, frozen=True, kw_only=True):
+    """A part of a history as a text in EDN.
+
+    Attributes:
+        text: the text. If it must be read with options, a comment in its first line says so.
+        anomaly: the name of the anomaly that it has; empty if it could not be judged within a limit
+            of work.
+        reading: the options that it must be read with, as on the command line.
+        left_out: what the part has and the text has not, and which the violation does not need.
+        transactions: how many transactions it has.
+        operations: how many operations it has.
+    """
+
+    text: bytes
+    anomaly: str
+    reading: str
+    left_out: tuple[str, ...]
+    transactions: int
+    operations: int
+
+    def save(self, path: str | Path) -> None:
+        """Save the text as a file.
+
+        Raises:
+            HistoryError: the file cannot be written.
+        """
+        try:
+            with replacing(Path(path)) as file:
+                file.write(self.text)
+        except OSError as error:
+            raise HistoryError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+    def described(self) -> str:
+        """Return its size, and what a reader has to know."""
+        found = f"{self.transactions} transactions, {self.operations} operations"
+        found += f": {self.anomaly}" if self.anomaly else ""
+        found += f", without {' and '.join(self.left_out)}" if self.left_out else ""
+        return found + (f"; read it with {self.reading}" if self.reading else "")
+
+
+def exported(part: History, route: Route, *, seed: int = 0) -> ExportedPart:
+    """Return a part of a history as a text that has the same violation when it is read.
+
+    Args:
+        part: a result of ``minimise``.
+        route: the route of the specification that the part violates.
+        seed: the number that breaks ties in searches, as in ``check``.
+
+    Raises:
+        HistoryError: no text has the same violation; the message says why.
+    """
+    expected = anomaly_of(part, route, seed=seed)
+    refusal: HistoryError | None = None
+    for drop in _DROPS:
+        for history, reading in _ways(part):
+            try:
+                found = _written(history, reading, drop, route, seed)
+            except HistoryError as error:
+                refusal = refusal or error
+                continue
+            if found.anomaly == expected:
+                return found
+    what = "what a file can express of it does not have the same violation"
+    raise refusal or HistoryError(f"{part.name}: the smallest part is not saved: {what}")
+
+
+def _ways(part: History) -> list[tuple[History, ReadOptions]]:
+    """Return what may be written, with the options for reading it, the simplest way first.
+
+    Initial values that replace nil may be left to the options with which the history was read.
+    """
+    import numpy as np
+
+    columns = part.columns
+    alone = np.flatnonzero(c.initial_alone(columns)).tolist()
+    unwritten = bool(part.options.get("unwritten_initial"))
+    if not unwritten or not alone:
+        return [(part, ReadOptions())]
+    plain = copy(columns)
+    for key in alone:
+        plain.set_initial_value(key, c.NIL_ATOM)
+    named = (columns.op_source == c.SOURCE_INITIAL) & np.isin(columns.op_key, alone)
+    for op in np.flatnonzero(named).tolist():
+        plain.set_source(op, c.SOURCE_BY_VALUE)
+    as_read = replace(part, columns=plain, _lazy={})
+    return [(part, ReadOptions()), (as_read, ReadOptions(unwritten_initial=True))]
+
+
+def _written(
+    history: History, reading: ReadOptions, drop: tuple[str, ...], route: Route, seed: int
+) -> ExportedPart:
+    """Return a history as a text, with the anomaly that it has when it is read.
+
+    Raises:
+        HistoryError: the history cannot be written.
+    """
+    from isolang.history.load import read_history
+    from isolang.history.writers import DROPPABLE, write_history
+
+    stream = io.BytesIO()
+    report = write_history(history, stream, format="edn", renumber=True, drop=drop)
+    flags = shlex.join(command_line(reading))
+    text = (f"; isocheck check {flags}\n".encode() if flags else b"") + stream.getvalue()
+    try:
+        again = read_history(io.BytesIO(text), replace(reading, format="edn"))
+        anomaly = anomaly_of(again, route, seed=seed)
+    except IsolangError as error:
+        what = str(error).removeprefix("<stream>: ")
+        raise HistoryError(f"{history.name}: the smallest part is not saved: {what}") from None
+    return ExportedPart(
+        text=text,
+        anomaly=anomaly,
+        reading=flags,
+        left_out=tuple(DROPPABLE[name] for name in drop),
+        transactions=report.transactions,
+        operations=report.operations,
+    )
