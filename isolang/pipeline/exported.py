@@ -44,7 +44,7 @@ class ExportedPart(Struct, frozen=True, kw_only=True):
         anomaly: the name of the anomaly that it has; empty if it could not be judged within a limit
             of work.
         reading: the options that it must be read with, as on the command line.
-        left_out: what the part has and the text has not, and which the violation does not need.
+        omitted: what the part has and the text has not, and which the violation does not need.
         transactions: how many transactions it has.
         operations: how many operations it has.
     """
@@ -52,7 +52,7 @@ class ExportedPart(Struct, frozen=True, kw_only=True):
     text: bytes
     anomaly: str
     reading: str
-    left_out: tuple[str, ...]
+    omitted: tuple[str, ...]
     transactions: int
     operations: int
 
@@ -72,7 +72,7 @@ class ExportedPart(Struct, frozen=True, kw_only=True):
         """Return its size, and what a reader has to know."""
         found = f"{self.transactions} transactions, {self.operations} operations"
         found += f": {self.anomaly}" if self.anomaly else ""
-        found += f", without {' and '.join(self.left_out)}" if self.left_out else ""
+        found += f", without {' and '.join(self.omitted)}" if self.omitted else ""
         return found + (f"; read it with {self.reading}" if self.reading else "")
 
 
@@ -149,7 +149,7 @@ def _written(
         text=text,
         anomaly=anomaly,
         reading=flags,
-        left_out=tuple(DROPPABLE[name] for name in drop),
+        omitted=tuple(DROPPABLE[name] for name in drop),
         transactions=report.transactions,
         operations=report.operations,
     )

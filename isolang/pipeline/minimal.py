@@ -212,7 +212,7 @@ class _Minimiser:
         self._sources = Sources(problem)
         self._wrong = {_shown_by(one, one.op) for one in problem.anomalies()}
         self._initial_writes = _initial_writes(verdict.history)
-        self._told = _told(verdict.history)
+        self._initial_reads = _initial_reads(verdict.history)
         self._parts, self._operations = _PARTS, _OPERATIONS
         proof = verdict.refutation
         self._impossible = (
@@ -265,18 +265,18 @@ class _Minimiser:
             if not len(history.columns.statement_start):  # it would have parts of predicate reads
                 yield self._sources.relevant_part(proof.steps)
             txns = self._sources.closed(proof.steps)
-        txns |= self._telling(txns)
+        txns |= self._showing_initial(txns)
         yield part_of(history, operations_of(history, txns), txns)
         txns = self._with_writers(txns)
         yield part_of(history, operations_of(history, txns), txns)
 
-    def _telling(self, txns: set[int]) -> set[int]:
-        """Return transactions that tell the initial values of which others read other values."""
+    def _showing_initial(self, txns: set[int]) -> set[int]:
+        """Return transactions that show the initial values of which others read other values."""
         history, ops = self._verdict.history, set(operations_of(self._verdict.history, txns))
         return {
-            history.transaction_of(min(told))
-            for told, other in self._told
-            if not other.isdisjoint(ops) and told.isdisjoint(ops)
+            history.transaction_of(min(same_value))
+            for same_value, other in self._initial_reads
+            if not other.isdisjoint(ops) and same_value.isdisjoint(ops)
         }
 
     def _with_writers(self, txns: set[int]) -> set[int]:
@@ -318,12 +318,13 @@ class _Minimiser:
         """Return whether a part has some, but not all, of what shows an initial value.
 
         The last initial write of a key is its initial value, whatever a part has of the others. If
-        reads tell an initial value that replaces nil, a read of another value is wrong only beside
-        one of those.
+        reads show an initial value that replaces nil, a read of another value is wrong only
+        together with one of those.
         """
         ops = set(part.ops)
         return any(0 < len(of_key & ops) < len(of_key) for of_key in self._initial_writes) or any(
-            not other.isdisjoint(ops) and told.isdisjoint(ops) for told, other in self._told
+            not other.isdisjoint(ops) and same_value.isdisjoint(ops)
+            for same_value, other in self._initial_reads
         )
 
 
@@ -338,10 +339,10 @@ def _initial_writes(history: History) -> list[set[int]]:
     return [ops for ops in found.values() if len(ops) > 1]
 
 
-def _told(history: History) -> list[tuple[set[int], set[int]]]:
-    """Return, for each key with a told initial value, the reads of it and those of another value.
+def _initial_reads(history: History) -> list[tuple[set[int], set[int]]]:
+    """Return, by key, the reads of an initial value that replaces nil, and those of another value.
 
-    Keys of which there are not both are left out.
+    Keys without both kinds of reads are omitted.
     """
     import numpy as np
 
@@ -356,9 +357,9 @@ def _told(history: History) -> list[tuple[set[int], set[int]]]:
         for one in np.unique(key[other]).tolist()
     )
     return [
-        (set(np.flatnonzero(told).tolist()), set(np.flatnonzero(others).tolist()))
-        for told, others in both
-        if told.any()
+        (set(np.flatnonzero(same_value).tolist()), set(np.flatnonzero(others).tolist()))
+        for same_value, others in both
+        if same_value.any()
     ]
 
 
