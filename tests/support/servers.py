@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from isolang.run.sql import SqlTarget
@@ -26,6 +28,23 @@ def started(text, *, keys=(), lists=(), tokens=False, proxied=False, cascading=F
         raise
     target.setup(list(keys), list(lists))
     return target
+
+
+def required(text):
+    """Skips where no server is installed; one start for all tests of a process tells."""
+    missing = _missing(text)
+    if missing:
+        pytest.skip(missing)
+
+
+@cache
+def _missing(text):
+    """Why no server of this kind starts here, or nothing."""
+    try:
+        started(text).close()
+    except pytest.skip.Exception as skipped:
+        return str(skipped)
+    return ""
 
 
 def holds(target, key):

@@ -31,7 +31,7 @@ from support.children import (
     sleep,
 )
 from support.cli import ENVIRONMENT, run_here
-from support.servers import started
+from support.servers import required, started
 
 import isolang
 from isolang.errors import HistoryError
@@ -441,7 +441,7 @@ def test_a_server_that_is_killed_or_stopped(tmp_path, kind, number):
     from isolang.run.judge.doubts import doubts_of
     from isolang.run.servers import keeper
 
-    started(kind).close()
+    required(kind)
     hit = []
 
     def show(state):

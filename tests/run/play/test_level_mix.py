@@ -10,7 +10,7 @@ from random import Random
 import pytest
 from support.cli import run_here
 from support.runs import run, short
-from support.servers import started
+from support.servers import required, started
 
 import isolang
 from isolang.run.judge.judge import judge
@@ -220,9 +220,9 @@ def test_postgresql_promises_no_serial_order_beside_others(tmp_path, last):
 
 def test_a_mix_on_postgresql(tmp_path):
     """It gives each transaction what its level promises, with snapshots among them."""
-    started("postgres").close()
+    required("postgres")
     mix = "serializable:1,repeatable read:1,read committed:1"
-    judged = run(tmp_path, "postgres", level_mix=mix, workload="rmw", **short(600))
+    judged = run(tmp_path, "postgres", level_mix=mix, workload="rmw", **short(400))
     assert judged.verdict.outcome == "valid", judged.verdict
     assert judged.verdict.certified
     assert len(judged.recorded.state.ran_at) == 3

@@ -9,7 +9,7 @@ from random import Random
 from types import SimpleNamespace
 
 import pytest
-from support.servers import started
+from support.servers import required, started
 
 from isolang.run.address import Address
 from isolang.run.judge.judge import judge
@@ -167,9 +167,9 @@ def test_a_fault_that_a_target_has_not_is_refused(target, fault, said):
 @pytest.mark.slow
 def test_members_that_are_parted_stay_linearizable(tmp_path):
     """The minority of etcd answers no more, and the other members elect a leader."""
-    started("etcd").close()  # skips
+    required("etcd")
     recorded, judged = ran(
-        "etcd://?members=3", tmp_path, workload="register", seconds=8,
+        "etcd://?members=3", tmp_path, workload="register", seconds=5,
         faults=("partition-one-node",), fault_every=0.5,
     )  # fmt: skip
     assert recorded.state.faults["partition-one-node"] > 0
@@ -180,7 +180,7 @@ def test_members_that_are_parted_stay_linearizable(tmp_path):
 @pytest.mark.slow
 def test_promotion_loses_commits_that_are_named(tmp_path):
     """What an asynchronous standby had not got is lost when it takes over."""
-    started("postgres").close()  # skips
+    required("postgres")
     recorded, judged = ran(
         "postgres", tmp_path, level="repeatable read", claims="strong-si", workload="register",
         seconds=8, faults=("promote",), fault_every=1.0,
@@ -193,7 +193,7 @@ def test_promotion_loses_commits_that_are_named(tmp_path):
 @pytest.mark.parametrize(("claims", "outcome"), [("ser", "valid"), ("sser", "invalid")])
 def test_a_replica_of_redis_is_behind(tmp_path, claims, outcome):
     """Its clients read what there was: serializable, though no longer what there is."""
-    started("redis").close()  # skips
+    required("redis")
     _, judged = ran(
         "redis", tmp_path, claims=claims, workload="rmw", seconds=20, standby=3, transactions=2500,
     )  # fmt: skip
@@ -204,7 +204,7 @@ def test_a_replica_of_redis_is_behind(tmp_path, claims, outcome):
 @pytest.mark.slow
 def test_promotion_of_a_replica_loses_commits(tmp_path):
     """Redis answers before the replica has what was written."""
-    started("redis").close()  # skips
+    required("redis")
     recorded, judged = ran(
         "redis",
         tmp_path,
