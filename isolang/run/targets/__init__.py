@@ -41,6 +41,8 @@ BUILT_IN: Final = {
     "turso": "turso:Turso",
     "seekdb": "seekdb:SeekDB",
     "firebird": "firebird:Firebird",
+    "ladybug": "ladybug:Ladybug",
+    "arcadedb": "arcadedb:ArcadeDB",
 }
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -35,7 +37,11 @@ NEEDS = {
     "lance": ("lance", ""),
     "deltalake": ("deltalake", ""),
     "pyiceberg": ("pyiceberg", ""),
+    "ladybug": ("ladybug", ""),
+    "arcadedb": ("arcadedb_embedded", ""),
 }
+
+ALONE = ("ladybug", "arcadedb")
 
 
 WAITING = "SELECT 1 FROM INFORMATION_SCHEMA.SYSTEM_SESSIONS WHERE THIS_WAITING_FOR <> ''"
@@ -60,7 +66,20 @@ def verdict(name, tmp_path, level="", **more):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NEEDS)
+@pytest.mark.parametrize("name", ALONE)
+def test_the_adapter_passes_the_selftest_in_its_own_process(name):
+    """An engine with a Java of its own, or one that may crash, does not share this process."""
+    for level in target_named(installed(name)).levels:
+        command = [sys.executable, "-P", "-m", "isolang.cli.main", "run", name, "--selftest"]
+        done = subprocess.run(
+            [*command, "--level", level.name], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "ok        a rolled-back write is not there" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in NEEDS if name not in ALONE])
 def test_the_adapter_passes_the_selftest(name):
     """No check of the self-test fails at any level, whichever engine it is."""
     for level in target_named(installed(name)).levels:

@@ -225,7 +225,8 @@ def test_the_client_in_node():
     """Its syntax is right; that it runs needs a package of Node's."""
     if not shutil.which("node"):
         pytest.skip("needs node")
-    subprocess.run(["node", "--check", CLIENTS / "postgres.mjs"], check=True)
+    for client in ("postgres.mjs", "surrealdb.mjs"):
+        subprocess.run(["node", "--check", CLIENTS / client], check=True)
 
 
 def test_clients_are_short():
