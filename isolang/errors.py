@@ -20,6 +20,11 @@ def none_of(name: str, names: Collection[str]) -> str:
     return f"(got {name!r}, expected one of {', '.join(names)}){hint}"
 
 
+def one_line(error: BaseException) -> str:
+    """Return the message of an error in one line; if it has none, the name of its class."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 class IsolangError(Exception):
     """The base class of all errors that this package raises on purpose."""
 

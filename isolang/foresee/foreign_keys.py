@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from isolang.errors import UnsupportedError
+from isolang.errors import UnsupportedError, one_line
 from isolang.run.adapter import package
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def foreign_keys(url: str) -> ForeignKeys:
             keys = connection.execute(_KEYS).fetchall()
     except psycopg.Error as error:
         raise UnsupportedError(
-            f"--foreign-keys: the catalogue cannot be read (got {' '.join(str(error).split())}, "
+            f"--foreign-keys: the catalogue cannot be read (got {one_line(error)}, "
             "expected the URL of a PostgreSQL database)"
         ) from None
     return ForeignKeys(

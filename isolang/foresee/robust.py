@@ -292,7 +292,6 @@ class _SplitSearch:
         return SplitSchedule(
             split=self._split.instance,
             after=self._split.after,
-            overlooking=self._split.b1,
             missed=missed,
             chain=tuple(
                 Instance(branch=self._split.templates.branches[one.branch], values=dict(one.values))

@@ -54,15 +54,13 @@ class SplitSchedule(Struct, frozen=True, kw_only=True):
     Attributes:
         split: T1, the transaction that is split.
         after: the index of the last statement that T1 executes before T2 begins.
-        overlooking: b1, the statement of T1 that does not see the write of T2.
-        missed: the statement of T2 that writes what b1 does not see.
+        missed: the statement of T2 that writes what b1, a statement of T1, does not see.
         chain: the transactions T2 … Tm, in the order in which they run.
         links: how each of T3 … Tm depends on the previous transaction.
     """
 
     split: Instance
     after: int
-    overlooking: TemplateStatement
     missed: TemplateStatement
     chain: tuple[Instance, ...]
     links: tuple[Link, ...]

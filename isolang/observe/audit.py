@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from typing import Any, Final
 
-from isolang.errors import IsolangError
+from isolang.errors import IsolangError, one_line
 from isolang.observe.address import ServerAddress
 from isolang.observe.catalogue import Table
 from isolang.observe.history import ObservedHistory
@@ -100,7 +100,7 @@ class Audit:
         try:
             rows = rows_of(connection, table, self._most, whole=False)
         except psycopg.Error as error:
-            return f"{table.name} cannot be read: {' '.join(str(error).split())}"
+            return f"{table.name} cannot be read: {one_line(error)}"
         if rows is None and table.rows_known:
             return f"{table.name} has more rows than --most-rows"
         if rows is None:

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from msgspec import Struct
 
-from isolang.errors import TargetError
+from isolang.errors import TargetError, one_line
 
 _BATCH: Final = 20_000
 """How many changes are fetched at a time; each transaction is always fetched as a whole."""
@@ -99,7 +99,7 @@ class PostgresLog:
         try:
             raw.execute(sql, (self._slot,))
         except Exception as error:
-            message = " ".join(str(error).split())
+            message = one_line(error)
             raise TargetError(f"{self._who}: no logical slot ({message}); {_hint(error)}") from None
         (oldest,) = raw.execute("SELECT pg_snapshot_xmin(pg_current_snapshot())::text").fetchone()
         return int(oldest)
@@ -119,7 +119,7 @@ class PostgresLog:
             try:
                 rows = self._connection.execute(sql, (self._slot, _BATCH)).fetchall()
             except Exception as error:
-                message = " ".join(str(error).split())
+                message = one_line(error)
                 raise TargetError(f"{self._who}: the log cannot be read ({message})") from None
             if not rows:
                 return

@@ -12,6 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from isolang.errors import one_line
 from isolang.run.operation import (
     Program,
     Read,
@@ -301,7 +302,7 @@ class Clients:
             except MISTAKES:
                 raise
             except Exception as error:
-                self.state.refused, self.state.refusal = time.monotonic(), _line(error)
+                self.state.refused, self.state.refusal = time.monotonic(), one_line(error)
                 if always and time.monotonic() > until:
                     raise
                 if self.stopped.is_set() and not always:
@@ -328,10 +329,6 @@ class Clients:
     def _all_wait(self) -> bool:
         """Return whether all clients wait for other clients, so no transaction can end."""
         return self._waiting >= len(self._threads)
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _close(client: Client) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Final, cast
 
+from isolang.errors import one_line
 from isolang.run.play.blame import MISTAKES
 from isolang.run.target import (
     BackingUp,
@@ -172,7 +173,7 @@ class Nemesis:
         except MISTAKES:
             raise
         except Exception as error:  # a lock, a time limit: the database may refuse a chore
-            self._recorder.note("maintenance-was-refused", " ".join(str(error).split())[:200])
+            self._recorder.note("maintenance-was-refused", one_line(error)[:200])
 
     def _exec(self, command: str) -> None:
         self._call(command, "begin")

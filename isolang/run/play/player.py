@@ -28,7 +28,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from isolang.errors import IsolangError
+from isolang.errors import IsolangError, one_line
 from isolang.run.address import Address
 from isolang.run.marks.ownership import SILENCE, new_owner
 from isolang.run.play.blame import blamed, hung_process
@@ -499,7 +499,7 @@ def _answer(
     try:
         message: tuple[tuple[Any, ...], str] = (tuple(work(*arguments)), "")
     except BaseException as error:
-        message = (), " ".join(str(error).split()) or type(error).__name__
+        message = (), one_line(error)
     pipe.send(message)
 
 
@@ -541,7 +541,7 @@ def _removed(runner: Runner | None) -> str:
         if runner is not None:
             runner.close()
     except Exception as error:
-        return " ".join(str(error).split()) or type(error).__name__
+        return one_line(error)
     return ""
 
 

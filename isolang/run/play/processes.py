@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Event
 from typing import Final
 
+from isolang.errors import one_line
 from isolang.run.play.clients import ENDING, Clients, Share
 from isolang.run.play.state import RunState
 from isolang.run.target import TargetError
@@ -104,6 +105,6 @@ def _play(clients: Clients, share: Share, stop: Event, to_parent: Connection) ->
         if clients.fatal is not None:
             raise clients.fatal
     except BaseException as error:
-        to_parent.send(" ".join(str(error).split()) or type(error).__name__)
+        to_parent.send(one_line(error))
     to_parent.close()
     os._exit(0)  # only the parent closes the server and removes the tables

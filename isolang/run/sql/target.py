@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from msgspec.structs import replace
 
+from isolang.errors import one_line
 from isolang.run.adapter import Marked, connecting
 from isolang.run.marks.ownership import (
     first_mark,
@@ -221,7 +222,7 @@ class SqlTarget(Marked):
         except Exception as error:
             with suppress(Exception):  # DuckDB: no transaction is open
                 client.raw.rollback()
-            what = " ".join(str(error).split())
+            what = one_line(error)
             hint = "may you do so?"
             if "exist" in what and self._is_marked(name):
                 owner, alive = self._previous_owner()
@@ -385,7 +386,7 @@ def _plan_of(client: SqlClient, sql: str, values: tuple[Any, ...]) -> str:
         rows = client.execute(sql, values).fetchall()
         return "; ".join(" ".join(str(row[-1]).split()) for row in rows)
     except Exception as error:  # the plan is only a remark
-        return f"no plan ({' '.join(str(error).split())})"
+        return f"no plan ({one_line(error)})"
 
 
 class SqlMarks:
