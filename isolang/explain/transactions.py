@@ -41,7 +41,7 @@ def show_transactions(
                 operations=tuple(
                     OperationView(
                         number=part.ops[op],
-                        text=words.operation(op),
+                        text=words.history.describe_op(op),
                         key=history.key(int(history.columns.op_key[op])),
                         where=history.where_op(op),
                         place=_place(history, txn, int(history.columns.op_position[op])),

@@ -49,15 +49,6 @@ class Phrases:
             return f"[… {text[-_LONGEST + 20 :].split(' ', 1)[-1]}"
         return text[: _LONGEST - 1] + "…"
 
-    def operation(self, op: int) -> str:
-        """Return an operation in the short form of lists of operations, such as ``r(x, 5)``.
-
-        A set-read of a row that a predicate read did not return is ``x not found``.
-        """
-        if self.is_missed(op):
-            return f"{self.key(self.facts.key[op])} not found"
-        return self.history.describe_op(op)
-
     def places(self, ops: Iterable[int]) -> tuple[str, ...]:
         """Return the places of operations in the input, without repeats."""
         return tuple(dict.fromkeys(self.history.where_op(op) for op in ops))

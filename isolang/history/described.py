@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct, field
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from isolang._native import Columns
     from isolang.history.remarks import Named, Remark
     from isolang.history.statements import Statements
+
+
+# A column of a row in a recording of an application, which makes the row's versions different.
+_VERSION: Final = re.compile(r' ?"xmin" "\d+\(\d+,\d+\)"(?=[ }])')
 
 
 class DescribedColumns(Struct, frozen=True, kw_only=True):
@@ -157,14 +162,44 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return key_name(*self.columns.key(key))
 
     def value(self, atom: int) -> str:
-        """Return the value with this atom number as text; ``?`` for an unknown result."""
+        """Return the value with this atom number as text; ``?`` for an unknown result.
+
+        If the recording of an application gives each row the name of its version, the text omits
+        that column, unless the key has two values that differ in it alone.
+        """
+        text = self._whole_value(atom)
+        if '"xmin" "' not in text or (short := _VERSION.sub("", text)) == text:
+            return text
+        return text if atom in self._alike() else short.replace("{ ", "{", 1)
+
+    def _whole_value(self, atom: int) -> str:
         return "?" if atom == c.UNKNOWN_VALUE else show(*self.columns.value(atom))
+
+    def _alike(self) -> frozenset[int]:
+        """Return the values, of a key each, that differ only in the name of the row's version."""
+        if "alike" not in self._lazy:
+            import numpy as np
+
+            columns = self.columns
+            pairs = set(enumerate(columns.initial_value.tolist()))
+            plain = ~np.isin(columns.op_kind, c.LISTS) & (columns.op_value != c.UNKNOWN_VALUE)
+            keys, values = columns.op_key[plain].tolist(), columns.op_value[plain].tolist()
+            pairs.update(zip(keys, values, strict=True))
+            same: dict[tuple[int, str], list[int]] = {}
+            for key, atom in pairs:
+                text = _VERSION.sub("", self._whole_value(atom))
+                same.setdefault((key, text), []).append(atom)
+            alike = (atom for atoms in same.values() if len(atoms) > 1 for atom in atoms)
+            self._lazy["alike"] = frozenset(alike)
+        found: frozenset[int] = self._lazy["alike"]
+        return found
 
     def op_value(self, op: int) -> str:
         """Return the value that an operation wrote or read as text, such as ``5`` or ``[1 2]``.
 
         An unknown result is ``?``. If the recording of an application has the columns of the row,
-        the text shows these columns: ``{age: 4 → 5}``.
+        the text shows these columns: ``{age: 4 → 5}``. Of a row that a predicate read missed, it is
+        ``not found``, whatever versions of the row would match.
         """
         value = int(self.columns.op_value[_number(op)])
         if row := self.remark(op).row:
@@ -172,6 +207,8 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         kind = int(self.columns.op_kind[op])
         if kind not in c.LISTS or value == c.UNKNOWN_VALUE:
             return self.value(value)
+        if kind == c.READ_NONE_OF and self.of_predicate(op):
+            return "not found"
         values = " ".join(self.value(v) for v in self.list_values(value))
         if kind == c.READ_LIST:
             return f"[{values}]"
@@ -195,7 +232,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         kind, value = int(columns.op_kind[op]), int(columns.op_value[op])
         listed = kind in c.LISTS and value != c.UNKNOWN_VALUE
         values = self.list_values(value) if listed else [value]
-        text = " ".join(map(self.value, values))
+        text = " ".join(map(self._whole_value, values))
         named = (c.KIND_NAMES[kind], key, f"[{text}]" if listed else text)
         return of_line.get(named, NOTHING)
 
@@ -249,8 +286,14 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return found
 
     def describe_op(self, op: int) -> str:
-        """Return an operation as text, such as ``r(x, 5)`` or ``w(user/7 {age: 4 → 5})``."""
+        """Return an operation as text, such as ``r(x, 5)`` or ``w(user/7 {age: 4 → 5})``.
+
+        A set-read of a row that a predicate read did not return is ``x not found``.
+        """
         kind = int(self.columns.op_kind[op])
+        if kind == c.READ_NONE_OF and self.of_predicate(op):
+            key = self.key(int(self.columns.op_key[op]))
+            return f"{'key ' if key[:1].isdigit() or key[:1] == '-' else ''}{key} not found"
         if self.is_delete(op):
             text = f"delete({self.key(int(self.columns.op_key[op]))})"
             return text if self.columns.op_ok[op] else f"{text} failed"

@@ -131,8 +131,10 @@ const M = {
   },
   /** @param {number} op */
   text(op) {
+    const key = H.keys[H.key[op]];
+    if (H.kind[op] === "s" && M.value(op) === "not found") return `${/^[-\d]/.test(key) ? "key " : ""}${key} not found`;
     const value = H.rows[op] ? ` ${H.rows[op]}` : H.kind[op] === "d" ? "" : `, ${M.value(op)}`;
-    return `${KIND[/** @type {"r"} */ (H.kind[op])]}(${H.keys[H.key[op]]}${value})${FAILED.has(op) ? " failed" : ""}`;
+    return `${KIND[/** @type {"r"} */ (H.kind[op])]}(${key}${value})${FAILED.has(op) ? " failed" : ""}`;
   },
   /** @param {number} op */
   isRead(op) {
