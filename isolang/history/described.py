@@ -167,32 +167,12 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         If the recording of an application gives each row the name of its version, the text omits
         that column, unless the key has two values that differ in it alone.
         """
-        text = self._whole_value(atom)
+        text = _whole(self.columns, atom)
         if '"xmin" "' not in text or (short := _VERSION.sub("", text)) == text:
             return text
-        return text if atom in self._alike() else short.replace("{ ", "{", 1)
-
-    def _whole_value(self, atom: int) -> str:
-        return "?" if atom == c.UNKNOWN_VALUE else show(*self.columns.value(atom))
-
-    def _alike(self) -> frozenset[int]:
-        """Return the values, of a key each, that differ only in the name of the row's version."""
         if "alike" not in self._lazy:
-            import numpy as np
-
-            columns = self.columns
-            pairs = set(enumerate(columns.initial_value.tolist()))
-            plain = ~np.isin(columns.op_kind, c.LISTS) & (columns.op_value != c.UNKNOWN_VALUE)
-            keys, values = columns.op_key[plain].tolist(), columns.op_value[plain].tolist()
-            pairs.update(zip(keys, values, strict=True))
-            same: dict[tuple[int, str], list[int]] = {}
-            for key, atom in pairs:
-                text = _VERSION.sub("", self._whole_value(atom))
-                same.setdefault((key, text), []).append(atom)
-            alike = (atom for atoms in same.values() if len(atoms) > 1 for atom in atoms)
-            self._lazy["alike"] = frozenset(alike)
-        found: frozenset[int] = self._lazy["alike"]
-        return found
+            self._lazy["alike"] = _alike(self.columns)
+        return text if atom in self._lazy["alike"] else short.replace("{ ", "{", 1)
 
     def op_value(self, op: int) -> str:
         """Return the value that an operation wrote or read as text, such as ``5`` or ``[1 2]``.
@@ -232,7 +212,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         kind, value = int(columns.op_kind[op]), int(columns.op_value[op])
         listed = kind in c.LISTS and value != c.UNKNOWN_VALUE
         values = self.list_values(value) if listed else [value]
-        text = " ".join(map(self._whole_value, values))
+        text = " ".join(_whole(columns, atom) for atom in values)
         named = (c.KIND_NAMES[kind], key, f"[{text}]" if listed else text)
         return of_line.get(named, NOTHING)
 
@@ -345,6 +325,26 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         start = self.columns.list_start
         values: list[int] = self.columns.list_values[start[number] : start[number + 1]].tolist()
         return values
+
+
+def _whole(columns: Columns, atom: int) -> str:
+    """Return a value as text, with the name of the row's version."""
+    return "?" if atom == c.UNKNOWN_VALUE else show(*columns.value(atom))
+
+
+def _alike(columns: Columns) -> frozenset[int]:
+    """Return the values that differ from another one of their key only in the row's version."""
+    import numpy as np
+
+    pairs = set(enumerate(columns.initial_value.tolist()))
+    plain = ~np.isin(columns.op_kind, c.LISTS) & (columns.op_value != c.UNKNOWN_VALUE)
+    keys, values = columns.op_key[plain].tolist(), columns.op_value[plain].tolist()
+    pairs.update(zip(keys, values, strict=True))
+    same: dict[tuple[int, str], list[int]] = {}
+    for key, atom in pairs:
+        text = _VERSION.sub("", _whole(columns, atom))
+        same.setdefault((key, text), []).append(atom)
+    return frozenset(atom for atoms in same.values() if len(atoms) > 1 for atom in atoms)
 
 
 def _number(i: int) -> int:
