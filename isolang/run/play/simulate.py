@@ -9,9 +9,10 @@ from typing import Any, Final
 
 from isolang.history import History, Transaction
 from isolang.run.address import Address
-from isolang.run.operation import Operation, Pause, Read, Undone, Wait, between
+from isolang.run.operation import Operation, Pause, Read, Recorded, Undone, Wait
 from isolang.run.outcome import RolledBack
 from isolang.run.play.transaction import as_conversation, perform
+from isolang.run.record.operations import RecordedOperations
 from isolang.run.target import TargetError
 from isolang.run.targets.memory import Memory, MemoryClient
 from isolang.run.workloads import ProgramSource, Shape, Workload, workload_named
@@ -75,7 +76,7 @@ def simulate(
 
 
 class _Client:
-    """A client with its open transaction, whose operations it notes as a recorder does."""
+    """A client with its open transaction."""
 
     def __init__(self, number: int, client: MemoryClient, source: ProgramSource) -> None:
         self.steps: Generator[Operation, Any, None] | None = None
@@ -88,7 +89,7 @@ class _Client:
         program, self._rows = workload.program(self._source), workload.rows
         self._source.made += 1
         self.steps = as_conversation(program) if isinstance(program, tuple) else program
-        self._begin, self._result, self._operations = now, None, list[Any]()
+        self._begin, self._result, self._noted = now, None, RecordedOperations()
         self._client.begin(level)
 
     def step(self, ended: list[Transaction], clock: Iterator[int]) -> None:
@@ -104,7 +105,9 @@ class _Client:
                 operation = Read(operation.operation.key)
             if isinstance(operation, Read) and operation.lock:  # nor has it locks of rows
                 operation = Read(operation.key)
-            self._result = perform(operation, self, self._client, self._wait, rows=self._rows)
+            self._result = perform(
+                operation, self._noted, self._client, self._wait, rows=self._rows
+            )
         except StopIteration:
             ended.append(self._end(clock))
         except RolledBack:
@@ -124,35 +127,16 @@ class _Client:
     def _ended(self, status: Any, clock: Iterator[int]) -> Transaction:
         self.steps = None
         return Transaction(
-            self._operations, session=self._number, status=status, begin=self._begin,
-            end=next(clock),
+            [*map(_as_built, self._noted.operations)], session=self._number, status=status,
+            begin=self._begin, end=next(clock),
         )  # fmt: skip
 
-    # --- the methods by which the transaction's operations are noted ---
 
-    def sending(self) -> None:
-        """Note nothing, because a simulation has no times at which operations are sent."""
-
-    def read(self, key: str, value: Any, version: Any = None) -> None:
-        """Note that a key was read."""
-        self._operations.append(("r", key, value))
-
-    def write(self, key: str, value: Any, version: Any = None) -> None:
-        """Note that a key was written."""
-        self._operations.append(("w", key, value))
-
-    def read_none_of(self, key: str, values: Any) -> None:
-        """Note that a key was read whose value was none of ``values``."""
-        self._operations.append(("r-not-in", key, values))
-
-    def delete(self, key: str) -> None:
-        """Note that a row was deleted."""
-        self._operations.append(("delete", key))
-
-    def select(self, low: int, high: int, rows: dict[str, Any], keys: tuple[str, ...] = ()) -> None:
-        """Note that the rows with values from ``low`` to ``high`` were read, of ``keys`` if any."""
-        self._operations.append(("scan", between(low, high, keys).text, rows))
-
-    def append(self, key: str, value: Any) -> None:
-        """Note that a value was appended to a list."""
-        self._operations.append(("append", key, value))
+def _as_built(operation: Recorded) -> tuple[Any, ...]:
+    """Return a recorded operation in the form that a :class:`Transaction` has."""
+    match operation:
+        case ("delete", key, _):
+            return "delete", key
+        case ("rp", predicate, rows):
+            return "scan", predicate.text, rows
+    return operation

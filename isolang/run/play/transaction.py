@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Container, Generator, Hashable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Final, NoReturn, Protocol, cast
+from typing import Any, Final, NoReturn, cast
 
 from isolang.errors import IsolangError
 from isolang.run.operation import (
@@ -34,6 +34,7 @@ from isolang.run.operation import (
     between,
 )
 from isolang.run.outcome import BadAnswer, Driver, Outcome, ProgramAborted
+from isolang.run.record.operations import RecordedOperations
 from isolang.run.record.recorder import RecordedTransaction, Recorder
 from isolang.run.target import Client, Offering, Swapping, Target, TargetError, Transacting
 
@@ -161,34 +162,9 @@ def planned(operation: Operation, *, rows: bool = False) -> tuple[Recorded, ...]
             return ()
 
 
-class Notes(Protocol):
-    """An object that notes the operations of a transaction, such as a recorded transaction."""
-
-    def sending(self) -> None:
-        """Note that the client is about to send a statement."""
-
-    def read(self, key: Any, value: Any, version: Any = None) -> None:
-        """Note that a key was read."""
-
-    def read_none_of(self, key: Any, values: list[Any]) -> None:
-        """Note that a key was read whose value was none of ``values``."""
-
-    def write(self, key: Any, value: Any, version: Any = None) -> None:
-        """Note that a key was written."""
-
-    def append(self, key: Any, value: Any) -> None:
-        """Note that a value was appended to a list."""
-
-    def delete(self, key: Any) -> None:
-        """Note that a row was deleted."""
-
-    def select(self, low: int, high: int, rows: dict[Any, Any], keys: tuple[str, ...] = ()) -> None:
-        """Note that the rows with values from ``low`` to ``high`` were read, of ``keys`` if any."""
-
-
 def perform(
     operation: Operation,
-    t: Notes,
+    t: RecordedOperations,
     client: Client,
     wait: Callable[[Wait], None] = lambda operation: None,
     *,
@@ -322,7 +298,9 @@ def offering(client: Client) -> Offering:
     return cast("Offering", client)
 
 
-def _swap(operation: Swap, t: Notes, client: Client, lists: Container[str] | None) -> bool:
+def _swap(
+    operation: Swap, t: RecordedOperations, client: Client, lists: Container[str] | None
+) -> bool:
     """Compare and set; if the comparison fails, note a read of any other value than expected."""
     key, expected, value = operation.key, operation.expected, operation.value
     if not isinstance(client, Swapping):

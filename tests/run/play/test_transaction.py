@@ -11,6 +11,7 @@ from isolang import load_history
 from isolang.run.operation import DELETED, Swap, only_reads
 from isolang.run.outcome import Driver, ProgramAborted, classify
 from isolang.run.play.transaction import perform, planned, play
+from isolang.run.record.operations import RecordedOperations
 from isolang.run.record.recorder import Recorder
 from isolang.run.workloads.invariants import Bank, Counter
 from isolang.run.workloads.workload import ProgramSource
@@ -54,34 +55,21 @@ class Swapping(Registers):
         return same
 
 
-class Noted:
-    """What was noted."""
-
-    def __init__(self):
-        self.done = []
-
-    def sending(self):
-        """A statement is sent."""
-
-    def __getattr__(self, name):
-        return lambda key, value: self.done.append((name, key, value))
-
-
 @pytest.mark.parametrize("client", [Registers, Swapping])
 def test_a_comparison_that_holds(client):
     """It read what it expected, and wrote."""
-    noted, registers = Noted(), client({"x": 1})
+    noted, registers = RecordedOperations(), client({"x": 1})
     assert perform(Swap("x", 1, 2), noted, registers) is True
-    assert noted.done == [("read", "x", 1), ("write", "x", 2)]
+    assert noted.operations == [("r", "x", 1), ("w", "x", 2)]
     assert registers.values == {"x": 2}
 
 
 def test_a_comparison_that_fails():
     """By one statement nobody knows what there was instead; by a read before, one does."""
-    noted = Noted()
+    noted = RecordedOperations()
     assert perform(Swap("x", None, 2), noted, Swapping({"x": 1})) is False
     assert perform(Swap("x", None, 2), noted, Registers({"x": 1})) is False
-    assert noted.done == [("read_none_of", "x", [None]), ("read", "x", 1)]
+    assert noted.operations == [("r-not-in", "x", [None]), ("r", "x", 1)]
 
 
 def test_a_reader_reads_where_another_compares():
