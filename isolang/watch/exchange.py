@@ -11,7 +11,6 @@ import msgspec
 
 from isolang._native import LastValues, LooseKeys, exchanged_order
 from isolang.certify.proofs import Witness
-from isolang.history import columns as c
 from isolang.watch.chain import Chain, Part, Taken, taken
 from isolang.watch.judging import opened
 from isolang.watch.state import Values
@@ -128,16 +127,15 @@ class Exchanges:
         shown = {part: reads[part_of == part] for part in np.unique(part_of).tolist()}
         first = min(shown)
         entries = self._chain.parts_from(first)
-        registers = bool((window.op_kind[reads] == c.READ).all())
-        if registers and self._recent.find(first) is not None:
-            changed = self._exchange_registers(first, entries, window, shown, holds)
+        if all(self._recent.find(number) is not None for number in shown):
+            changed = self._exchange_recent(first, entries, window, shown, holds)
         else:
             changed = self._exchange_all(first, entries, window, shown, holds)
         if changed:
             self._chain.exchange(first + changed[0], entries[changed[0] :])
         return len(changed)
 
-    def _exchange_registers(
+    def _exchange_recent(
         self,
         first: int,
         entries: list[Part],
@@ -145,25 +143,39 @@ class Exchanges:
         shown: dict[int, NDArray[np.int64]],
         holds: _Holds,
     ) -> list[int]:
-        """Reorder the writers of registers in parts in memory, and return the indices of the parts.
+        """Reorder the writers in parts that are in memory, and return the indices of the parts.
 
-        No later part accesses a register that these reads concern. Therefore, an exchange changes
-        only this part, and the last value of the register that is in memory now.
+        No other part after them accesses a key that these reads concern. So an exchange changes
+        only these parts, and the last values of these keys: those before the later ones of these
+        parts, and those that are in memory now.
         """
-        changed = []
+        changed: list[int] = []
+        moved: list[bytes] = []
         for number, reads in shown.items():
             recent = self._recent.find(number)
             assert recent is not None
-            found = self._order(
-                recent.members, recent.columns, recent.witness, window, reads, holds
+            entry = entries[number - first]
+            part = taken(entry, "the chain")
+            before = LastValues()
+            for values in (part.before, *moved):
+                before.replace(values)
+            found, keys = self._order(
+                recent.members, recent.columns, recent.witness, window, reads, before, holds
             )
             if found is None:
-                continue
-            self._values.last.replace(_moved_values(recent.columns, recent.witness, found))
+                if not moved:
+                    continue
+                found = recent.witness  # the lists that earlier parts left have changed
+            left = _values_of(recent.columns, found, keys, before)
+            if moved:
+                all_left = before.left_by(recent.columns, found.order_start, found.order_txn)
+                part = msgspec.structs.replace(part, before=before.replace(all_left))
+            moved.append(left)
             recent.witness = found
             changed.append(number - first)
-            part = taken(entries[changed[-1]], "the chain")
-            entries[changed[-1]] = _with_order(entries[changed[-1]], part, found)
+            entries[changed[-1]] = _with_order(entry, part, found)
+        for values in moved:
+            self._values.last.replace(values)
         return changed
 
     def _exchange_all(
@@ -193,7 +205,7 @@ class Exchanges:
                 members = self._recent.members(first + i, part)
                 columns, _ = opened(members, last)
                 own = Witness.of(part.source, part.order_start, part.order_txn)
-                found = self._order(members, columns, own, window, reads, holds)
+                found, _ = self._order(members, columns, own, window, reads, last, holds)
             if found is None:
                 last.replace(after)
                 continue
@@ -213,32 +225,35 @@ class Exchanges:
         own: Witness,
         window: Columns,
         reads: NDArray[np.int64],
+        before: LastValues,
         holds: _Holds,
-    ) -> Witness | None:
-        """Return the witness of a part with the version orders that the reads require.
+    ) -> tuple[Witness | None, NDArray[np.int32]]:
+        """Return a witness of a part with the orders that the reads require, and the keys of these.
 
-        Return ``None`` if no order of the part's writers explains the reads, or if the part does
-        not satisfy the level with that order.
+        The witness is ``None`` if no order of the part's writers explains the reads, or if the part
+        does not satisfy the level with that order. The keys are those keys of the part that the
+        reads concern.
 
         Args:
             members: the transactions of the part, as they are in the log.
             columns: the members as columns whose initial values are those that earlier parts left.
             own: the witness of the part.
             window: the transactions of the window, as they are in the log.
-            reads: the reads of the window. If one of them reads a list, the last values in memory
-                must be the values before the part.
+            reads: the reads of the window.
+            before: the values of their keys before the part.
             holds: returns whether a witness proves that a part satisfies the level.
         """
         import numpy as np
 
-        last = self._values.last
-        order = exchanged_order(columns, own.order_start, own.order_txn, window, reads, last)
+        order, keys = exchanged_order(
+            columns, own.order_start, own.order_txn, window, reads, before
+        )
         if not len(order):
-            return None
+            return None, keys
         other = Witness.of(own.source, own.order_start, order)
         if not np.array_equal(order, own.order_txn) and not holds(members, columns, other):
-            return None
-        return other
+            return None, keys
+        return other, keys
 
 
 def _with_order(entry: Part, part: Taken, witness: Witness) -> Part:
@@ -255,20 +270,21 @@ def _with_order(entry: Part, part: Taken, witness: Witness) -> Part:
     return msgspec.structs.replace(entry, columns=now.packed())
 
 
-def _moved_values(part: Columns, own: Witness, other: Witness) -> bytes:
-    """Return the last values in a part of the registers whose orders differ in two witnesses.
+def _values_of(
+    part: Columns, witness: Witness, keys: NDArray[np.int32], before: LastValues
+) -> bytes:
+    """Return the last values that a part leaves of some of its keys.
 
     Args:
         part: the columns of the part.
-        own: a witness of the part.
-        other: a witness with the same sources; its version orders determine the returned values.
+        witness: the witness of the part.
+        keys: the keys.
+        before: the values of these keys before the part.
     """
     import numpy as np
 
-    start = own.order_start
-    moved = np.flatnonzero(own.order_txn != other.order_txn)
-    ends = np.zeros(len(start) - 1, np.int64)
-    ends[np.unique(np.searchsorted(start, moved, side="right") - 1)] = 1
-    kept = np.repeat(ends, np.diff(start)).astype(bool)
-    ends = np.concatenate([[0], np.cumsum(ends * np.diff(start))])
-    return LastValues().left_by(part, ends, other.order_txn[kept])
+    size = np.diff(witness.order_start)
+    chosen = np.zeros(len(size), bool)
+    chosen[keys] = True
+    start = np.concatenate([[0], np.cumsum(np.where(chosen, size, 0))])
+    return before.left_by(part, start, witness.order_txn[np.repeat(chosen, size)])

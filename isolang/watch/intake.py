@@ -124,19 +124,21 @@ class Intake:
         abandoned = self._window.abandoned
         if not abandoned:
             return finished
-        kept = []
-        for t in finished.tolist():
+        kept = np.ones(len(finished), bool)
+        known = np.isin(rows.at[finished, 2], [offset for _, offset in abandoned])
+        for i in np.flatnonzero(known).tolist():
+            t = int(finished[i])
             file, offset = rows.at[t, 1:3].tolist()
-            if (file, offset) in abandoned:
-                abandoned.discard((file, offset))
-                self._window.again += 1
-                if rows.columns.txn_status[t] == c.INDETERMINATE:
-                    continue
-                if not self._parts.recall(file, offset, most=self._most):
-                    self._parts.unjudged.append(self._log.line_of(rows.place(t)))
-                    continue
-            kept.append(t)
-        return np.array(kept, np.int32)
+            if (file, offset) not in abandoned:
+                continue
+            abandoned.discard((file, offset))
+            self._window.again += 1
+            if rows.columns.txn_status[t] == c.INDETERMINATE:
+                kept[i] = False
+            elif not self._parts.recall(file, offset, most=self._most):
+                self._parts.unjudged.append(self._log.line_of(rows.place(t)))
+                kept[i] = False
+        return finished[kept]
 
     def _contradiction(self, rows: Rows, txn: int, key: Atom) -> str:
         """Return a message about a transaction that writes a value taken for an initial value."""

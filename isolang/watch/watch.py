@@ -43,8 +43,8 @@ class Watch:
             must resume at the position that :func:`isolang.watch.position_in` returns.
         folder: the folder of the chain. If an earlier watch was killed, its chain is continued.
         sources: the names of the logs, which are written into the chain.
-        round: the number of new transactions after which a round begins. If an eighth of the window
-            is larger, a round begins after that many new transactions instead.
+        round: the number of new transactions after which a round begins. If the last cut left more
+            transactions in the window, a round begins after that many new transactions instead.
         pace: the seconds after which a round begins even if fewer transactions have come; ``None``
             to wait for the number of transactions.
         clock_error: nanoseconds by which the clocks of two sessions may differ.
@@ -90,7 +90,7 @@ class Watch:
         timeout: float | None = None,
     ) -> None:
         self.plan = watched(spec)
-        self._round, self._pace = round, pace
+        self._round, self._pace, self._most = round, pace, most
         horizon = Horizon(clock_error)
         initial = InitialState(initial_value, unwritten=unwritten_initial)
         self._window = Window(round=round, grace=grace, grace_seconds=grace_seconds)
@@ -161,8 +161,7 @@ class Watch:
             self._ending.end("unknown", note=contradiction)
             yield self._rounds.last("stop")
             return
-        undecided = self._rounds.undecided
-        enough = self._new >= max(self._round, len(self._window.kept) // 8, undecided)
+        enough = self._new >= max(self._round, self._stayed(), self._rounds.undecided)
         if enough or batch.ended or self._is_due(batch):
             yield self._run_round(ended=batch.ended)
 
@@ -178,6 +177,16 @@ class Watch:
         self._new = 0
         self._checked_at = time.monotonic()
         return self._rounds.run(ended=ended)
+
+    def _stayed(self) -> int:
+        """Return how many transactions the last cut left in the window.
+
+        A round begins after that many new ones, so that the work of all rounds is proportional to
+        the log, however many transactions an open one holds. But no round waits for a window of
+        more than ``most`` transactions, which could not put back any cut.
+        """
+        stayed = len(self._window.kept) - self._new
+        return min(stayed, max(0, self._most - stayed))
 
     def _is_due(self, batch: Batch) -> bool:
         """Return whether enough time has passed to run a round with fewer transactions."""

@@ -115,21 +115,23 @@ class Window:
 
         self.seen += int(np.count_nonzero(~in_flight))
         since: dict[tuple[int, int], int] = {}
-        awaited = []
+        awaited, given_up = [], []
         wait_from = self.wait_from
         for t in np.flatnonzero(in_flight).tolist():
             file, offset = rows.at[t, 1:3].tolist()
             if (file, offset) in self.abandoned:
                 continue
-            since[file, offset] = self.since.get((file, offset), self.seen)
-            if since[file, offset] >= wait_from:
+            first_read = self.since.get((file, offset), self.seen)
+            if first_read >= wait_from:
+                since[file, offset] = first_read
                 awaited.append(t)
-                continue
-            del since[file, offset]
-            self.abandoned.add((file, offset))
-            self.kept.extend(rows, np.array([t], np.int32))
-            self.kept.at[-1, 0] = self.seen
-            self.seen += 1
+            else:
+                self.abandoned.add((file, offset))
+                given_up.append(t)
+        if given_up:
+            self.kept.extend(rows, np.array(given_up, np.int32))
+            self.kept.at[-len(given_up) :, 0] = np.arange(self.seen, self.seen + len(given_up))
+            self.seen += len(given_up)
         self.since = since
         self.in_flight = rows.take(np.array(awaited, np.int32))
         if self._grace_seconds:

@@ -135,10 +135,12 @@ void register_watch(nb::module_& m) {
       "exchanged_order",
       [](const History& part, Array<std::int64_t> order_start, Array<std::int32_t> order_txn, const History& window,
          Array<std::int64_t> reads, const LastValues& last) {
-        return as_array(exchanged(part, span_of(order_start), span_of(order_txn), window, span_of(reads), last));
+        Exchanged found = exchanged(part, span_of(order_start), span_of(order_txn), window, span_of(reads), last);
+        return nb::make_tuple(as_array(std::move(found.order)), as_array(std::move(found.keys)));
       },
       "part"_a, "order_start"_a, "order_txn"_a, "window"_a, "reads"_a, "last"_a,
-      "The orders of a part in which some reads of a window read the last version; empty if there are none.");
+      "The orders of a part in which some reads of a window read the last version, empty if there are none, and the "
+        "keys of these reads.");
   m.def("predicates_of", &predicates_of, "columns"_a,
         "The predicates of the reads whose rows are known, each once.");
   m.def(

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
-#include <set>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -197,18 +196,22 @@ LooseKeys::Reads LooseKeys::unexplained(const History& window, const LastValues&
     }
   }
   if (ops.empty()) return found;
-  std::set<std::pair<std::int32_t, std::int32_t>> wrote;  // keys that one of these reads is of, and values
+  // The keys that one of these reads is of, with the values that the window writes to them, in order.
+  std::vector<std::pair<std::int32_t, std::int32_t>> wrote;
   std::vector<char> read(idx(window.n_keys()), 0);
   for (const std::int64_t op : ops) read[idx(window.op_key[idx(op)])] = 1;
   for (std::int32_t t = 0; t < window.transactions(); ++t) {
     if (status(t) == Status::aborted) continue;
     for (std::int64_t op = window.op_start[idx(t)]; op < window.op_start[idx(t) + 1]; ++op)
       if (read[idx(window.op_key[idx(op)])] != 0 && window.kind(op) == OpKind::write && is_loose(op))
-        wrote.emplace(window.op_key[idx(op)], window.as_read(window.op_value[idx(op)]));
+        wrote.emplace_back(window.op_key[idx(op)], window.as_read(window.op_value[idx(op)]));
   }
+  std::ranges::sort(wrote);
   for (const std::int64_t op : ops) {
     const std::int32_t key = window.op_key[idx(op)];
-    if (window.kind(op) == OpKind::read && wrote.contains({key, window.as_read(window.op_value[idx(op)])})) continue;
+    if (window.kind(op) == OpKind::read &&
+        std::ranges::binary_search(wrote, std::pair{key, window.as_read(window.op_value[idx(op)])}))
+      continue;
     for (const std::int64_t part : *keys[idx(loose[idx(key)])].parts) {
       found.op.push_back(op);
       found.part.push_back(part);
@@ -217,9 +220,9 @@ LooseKeys::Reads LooseKeys::unexplained(const History& window, const LastValues&
   return found;
 }
 
-std::vector<std::int32_t> exchanged(const History& part, std::span<const std::int64_t> order_start,
-                                    std::span<const std::int32_t> order_txn, const History& window,
-                                    std::span<const std::int64_t> reads, const LastValues& last) {
+Exchanged exchanged(const History& part, std::span<const std::int64_t> order_start,
+                    std::span<const std::int32_t> order_txn, const History& window,
+                    std::span<const std::int64_t> reads, const LastValues& last) {
   if (order_start.size() != idx(part.n_keys()) + 1 || order_start.front() != 0 ||
       !std::ranges::is_sorted(order_start) || std::cmp_not_equal(order_start.back(), order_txn.size()))
     throw std::invalid_argument("no order of each key");
@@ -229,12 +232,17 @@ std::vector<std::int32_t> exchanged(const History& part, std::span<const std::in
     if (op < 0 || op >= window.operations()) throw std::invalid_argument("no operation of the window");
     keys.emplace(name_of_read(op), -1);
   }
-  for (std::int32_t key = 0; key < part.n_keys(); ++key)
-    if (const auto at = keys.find(name_of_key(part, key)); at != keys.end()) at->second = key;
+  Exchanged found;
+  for (std::int32_t key = 0; key < part.n_keys(); ++key) {
+    const auto at = keys.find(name_of_key(part, key));
+    if (at == keys.end()) continue;
+    at->second = key;
+    found.keys.push_back(key);
+  }
   std::vector<std::int32_t> order(order_txn.begin(), order_txn.end());
   for (const std::int64_t op : reads) {
     const std::int32_t key = keys.at(name_of_read(op));
-    if (key < 0) return {};
+    if (key < 0) return found;
     const std::int64_t first = order_start[idx(key)], end = order_start[idx(key) + 1];
     const Writers writers{part, key, std::span(order).subspan(idx(first), idx(end - first))};
     if (window.kind(op) == OpKind::read_list) {
@@ -242,12 +250,13 @@ std::vector<std::int32_t> exchanged(const History& part, std::span<const std::in
       Last before;
       const bool here = last.find(part.key_atoms, part.key_atom[idx(key)], before);
       const std::size_t known = here && before.list ? idx(before.prefix.length) : 0;
-      if (list.size() < known || !order_by(writers, list.subspan(known), window.values)) return {};
+      if (list.size() < known || !order_by(writers, list.subspan(known), window.values)) return found;
     } else if (!end_with(writers, bytes_of(window.values, window.as_read(window.op_value[idx(op)])))) {
-      return {};
+      return found;
     }
   }
-  return order;
+  found.order = std::move(order);
+  return found;
 }
 
 }  // namespace isolang::watch

@@ -37,11 +37,16 @@ class LooseKeys {
   std::unordered_map<std::string, std::vector<std::int64_t>> parts_of_;
 };
 
-// Returns the version orders of a part in which some reads of a window read the last version: for a register, the
-// writer of the value comes last; for a list, the writers come in the order of the elements. `last` has the values
-// before the part. Returns nothing if the part has no such order.
-std::vector<std::int32_t> exchanged(const History& part, std::span<const std::int64_t> order_start,
-                                    std::span<const std::int32_t> order_txn, const History& window,
-                                    std::span<const std::int64_t> reads, const LastValues& last);
+// The version orders of a part in which some reads of a window read the last version, and the keys of the part that
+// these reads are of, ascending. If the part has no such order, `order` is empty.
+struct Exchanged {
+  std::vector<std::int32_t> order;
+  std::vector<std::int32_t> keys;
+};
+// For a register, the writer of the value that was read comes last. For a list, the writers come in the order of the
+// elements. `last` has the values of these keys before the part.
+Exchanged exchanged(const History& part, std::span<const std::int64_t> order_start,
+                    std::span<const std::int32_t> order_txn, const History& window,
+                    std::span<const std::int64_t> reads, const LastValues& last);
 
 }  // namespace isolang::watch

@@ -121,3 +121,19 @@ def test_an_undecided_window_with_a_stale_list_ends_once(tmp_path, table, monkey
     assert (watch.report.outcome, watch.report.parts) == ("suspected", 3)
     assert "3 parts would have to be judged again" in watch.report.note
     assert (tmp_path / "state" / NAME).read_text().count('"entry":"end"') == 1
+
+
+def test_the_work_of_all_rounds_is_proportional_to_the_log(tmp_path):
+    """However many transactions an open one holds: each is judged three times on average."""
+    path = tmp_path / "log.edn"
+    opens = "{:type :invoke, :process 9, :f :txn, :value [[:w x 0]]}\n"
+    after = (f"{i % 4} [:r x {i}] [:w x {i + 1}]" for i in range(400))
+    path.write_text(opens + lines(*after))
+    stream = Stream([path], follow=False, batch=150)
+    watch = Watch("ser", stream=stream, folder=tmp_path / "state", round=4, grace=100)
+    rounds = [one for batch in stream for one in watch.feed(batch)]
+    watch.close()
+    assert watch.report.outcome == "valid"
+    assert max(one.kept for one in rounds) > 200
+    assert 5 < len(rounds) < 20
+    assert sum(one.judged for one in rounds) < 3 * 401

@@ -102,7 +102,7 @@ def test_a_stale_nil_after_a_cut(tmp_path):
 @pytest.fixture(name="chain")
 def _chain(tmp_path):
     workload = Workload(
-        rule="strict-serializable", transactions=300, sessions=4, keys=10, info_rate=0.05, seed=5
+        rule="strict-serializable", transactions=500, sessions=4, keys=10, info_rate=0.05, seed=5
     )
     path = tmp_path / "log.edn"
     save_history(generate(workload), path, format="edn")
@@ -292,15 +292,15 @@ def test_what_is_in_flight_for_long_is_given_up(tmp_path):
     """One that was read from is cut like an unknown outcome; if it ends yet, it comes back."""
     begins = "{:type :invoke, :process 9, :f :txn, :value [[:w x 1] [:r z nil]]}\n"
     reads = lines("0 [:r x 1]")
-    more = lines(*(f"{i % 3} [:w y {i}]" for i in range(40)))
+    more = lines(*(f"{i % 3} [:w y {i}]" for i in range(90)))
     ends = "{:type :ok, :process 9, :f :txn, :value [[:w x 1] [:r z %s]]}\n"
     for number, (text, outcome, count) in enumerate(
         (
-            (begins + reads + more, "valid", 42),
-            (begins + reads + more + ends % "nil", "valid", 42),
-            (begins + reads + more + ends % "nil" + lines("0 [:w q 1]"), "valid", 43),
+            (begins + reads + more, "valid", 92),
+            (begins + reads + more + ends % "nil", "valid", 92),
+            (begins + reads + more + ends % "nil" + lines("0 [:w q 1]"), "valid", 93),
             (begins + reads + more + ends % "7", "invalid", None),
-            (begins + more + reads, "valid", 42),
+            (begins + more + reads, "valid", 92),
         )
     ):
         folder = tmp_path / str(number)
