@@ -166,11 +166,11 @@ class Exchanges:
                 if not moved:
                     continue
                 found = recent.witness  # the lists that earlier parts left have changed
-            left = _values_of(recent.columns, found, keys, before)
+            new_values = _values_of(recent.columns, found, keys, before)
             if moved:
-                all_left = before.left_by(recent.columns, found.order_start, found.order_txn)
-                part = msgspec.structs.replace(part, before=before.replace(all_left))
-            moved.append(left)
+                all_values = before.left_by(recent.columns, found.order_start, found.order_txn)
+                part = msgspec.structs.replace(part, before=before.replace(all_values))
+            moved.append(new_values)
             recent.witness = found
             changed.append(number - first)
             entries[changed[-1]] = _with_order(entry, part, found)

@@ -115,7 +115,7 @@ class Window:
 
         self.seen += int(np.count_nonzero(~in_flight))
         since: dict[tuple[int, int], int] = {}
-        awaited, given_up = [], []
+        awaited, too_long = [], []
         wait_from = self.wait_from
         for t in np.flatnonzero(in_flight).tolist():
             file, offset = rows.at[t, 1:3].tolist()
@@ -127,11 +127,11 @@ class Window:
                 awaited.append(t)
             else:
                 self.abandoned.add((file, offset))
-                given_up.append(t)
-        if given_up:
-            self.kept.extend(rows, np.array(given_up, np.int32))
-            self.kept.at[-len(given_up) :, 0] = np.arange(self.seen, self.seen + len(given_up))
-            self.seen += len(given_up)
+                too_long.append(t)
+        if too_long:
+            self.kept.extend(rows, np.array(too_long, np.int32))
+            self.kept.at[-len(too_long) :, 0] = np.arange(self.seen, self.seen + len(too_long))
+            self.seen += len(too_long)
         self.since = since
         self.in_flight = rows.take(np.array(awaited, np.int32))
         if self._grace_seconds:
