@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -123,6 +124,13 @@ def modules() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """The syntax tree of a module."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def native_sections() -> dict[str, str]:
     """Each public name of the native module, and the layer of its section."""
     text = (PACKAGE / "_native.pyi").read_text()
@@ -145,6 +153,7 @@ def native_sections() -> dict[str, str]:
     return owner
 
 
+@cache
 def imports(tree: ast.AST) -> set[tuple[int, str]]:
     """All absolute imports from this package: line, dotted name (with the imported name last)."""
     found = set()
@@ -181,7 +190,7 @@ def test_imports(path):
     owner = native_sections()
     wrong = [
         f"line {line}: {layer} may not import {name}"
-        for line, name in sorted(imports(ast.parse(path.read_text())))
+        for line, name in sorted(imports(tree_of(path)))
         if not target_layers(name, owner) <= allowed(layer)
     ]
     assert wrong == []
@@ -193,7 +202,7 @@ def packages() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for path in modules():
         layer = layer_of(path)
-        for _, name in imports(ast.parse(path.read_text())):
+        for _, name in imports(tree_of(path)):
             found.setdefault(layer, set()).update(target_layers(name, owner) - {layer})
     return found
 
@@ -219,7 +228,7 @@ def parts_of_run() -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for path in sorted(room.rglob("*.py")):
         part = path.relative_to(room).parts[0].removesuffix(".py")
-        names = {name for _, name in imports(ast.parse(path.read_text()))}
+        names = {name for _, name in imports(tree_of(path))}
         used = {name.split(".")[2] for name in names if name.startswith("isolang.run.")}
         found.setdefault(part, set()).update(used - {part})
     return found
@@ -246,7 +255,7 @@ def test_no_class_grows_long():
     assert [
         node.name
         for path in modules()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(tree_of(path))
         if isinstance(node, ast.ClassDef) and node.end_lineno - node.lineno >= 300
     ] == []
 
@@ -294,7 +303,7 @@ def test_solvers_take_of_the_checkers_only_what_proofs_are(layer):
         name.split(".")[2]
         for path in modules()
         if layer_of(path) == layer
-        for _, name in imports(ast.parse(path.read_text()))
+        for _, name in imports(tree_of(path))
         if name.startswith("isolang.certify.")
     }
     assert taken == {"proofs"}

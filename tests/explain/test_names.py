@@ -183,7 +183,8 @@ def test_no_name_that_the_level_allows(level):
     rng = random.Random(level)
     forbidden = {}
     found = set()
-    while len(found) < 60:
+    # Of random histories few violate the weakest levels, and by few names.
+    while len(found) < (20 if level in ("pl-1", "pl-2") else 60):
         history = generate.any_history(rng)
         verdict = check(to_tool(history), spec)
         if verdict.outcome == "invalid" and verdict.violation.anomaly in SHAPES:
