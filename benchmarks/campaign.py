@@ -13,6 +13,7 @@
     python benchmarks/campaign.py expressions --users --specs 5e3 --per-spec 5 --log runs.jsonl
     python benchmarks/campaign.py report --log runs.jsonl
     python benchmarks/campaign.py forge --pairs 1e5 --kinds times,rows
+    python benchmarks/campaign.py shown --histories 2000 --seed 0
 
 ``night`` judges random histories at every level of the library, one of its styles each time. The
 oracle answers once for all levels of a history. Each answer of the engine, under settings drawn for
@@ -38,6 +39,10 @@ adjacent pair of levels.
 ``forge`` tampers: the proof of each verdict gets a few fields changed, and is shown for a history
 that differs in one place. Both checkers have to judge it alike, and to refuse whatever would prove
 what the oracle denies.
+
+``shown`` asks whether what is shown and exported together with a verdict means the same: the file
+of the smallest part, the forms of the counterexample, and the history in other formats
+(``shown.py``).
 
 A history on which tool and oracle differ is shrunk, saved, printed, and makes the exit code 1:
 by ``night`` under ``FOLDER`` with all that ``again`` needs, by the slices under
@@ -1104,6 +1109,10 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     run = commands.add_parser("again")
     run.add_argument("case", type=Path)
+    run = commands.add_parser("shown")
+    run.add_argument("--seed", type=int, default=0)
+    run.add_argument("--first", type=int, default=0, help="the number of the first history")
+    run.add_argument("--histories", type=int, default=2_000)
     run = commands.add_parser("small")
     run.add_argument("--step", type=int, default=10)
     run.add_argument("--offset", type=int, default=0)
@@ -1123,6 +1132,12 @@ def main(words: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(words)
     if arguments.command in ("night", "again", "forge"):
         return {"night": night, "again": again, "forge": forge}[arguments.command](arguments)
+    if arguments.command == "shown":
+        from shown import shown
+
+        counts, wrong = shown(arguments.seed, arguments.first, arguments.histories)
+        print(json.dumps({"cpu": round(time.process_time()), **counts}), *wrong, sep="\n")
+        return 1 if wrong else 0
     if arguments.command == "report":
         return report(arguments.log)
     result = Slice(arguments)

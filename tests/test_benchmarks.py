@@ -291,3 +291,15 @@ def test_recorded_shapes_are_thirty_and_what_grows_fastest_is_on_top():
     assert failed.growth is None
     assert [one.is_superlinear for one in (linear, square, failed)] == [False, True, True]
     assert measured(0.05, 0.3, 0.9).growth is None  # too short to say
+
+
+def test_what_is_shown_is_compared(capsys, monkeypatch):
+    """With a verdict that is not that of the file, and without."""
+    run = ["shown", "--histories", "8", "--first", "20"]
+    assert campaign.main(run) == 0
+    counts = json.loads(capsys.readouterr().out)
+    assert counts["files"] > 3
+    assert counts["to dbcop"] > 0
+    monkeypatch.setattr("shown.anomaly_of", lambda part, plan: "another")
+    assert campaign.main(run) == 1
+    assert "the file has the anomaly" in capsys.readouterr().out
