@@ -22,6 +22,7 @@ BUILT_IN: Final = {
     "mariadb": "mariadb:MariaDB",
     "mysql": "mariadb:MariaDB",
     "galera": "galera:Galera",
+    "myrocks": "myrocks:MyRocks",
     "sqlite": "sqlite:SQLite",
     "duckdb": "duckdb:DuckDB",
     "redis": "redis_replica:RedisWithReplica",

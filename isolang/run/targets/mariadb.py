@@ -51,7 +51,11 @@ class MariaDBClient(SqlClient):
 
 
 class MariaDB(Served, SqlTarget):
-    """A MariaDB or MySQL server with a database for the tables."""
+    """A MariaDB or MySQL server with a database for the tables.
+
+    Attributes:
+        settings: the settings of a server that isocheck starts, besides those of the URL.
+    """
 
     name: ClassVar = "mariadb"
     levels: ClassVar = tuple(
@@ -82,6 +86,7 @@ class MariaDB(Served, SqlTarget):
     mixes = ""
     driver: ClassVar = DRIVER
     client: ClassVar = MariaDBClient
+    settings: ClassVar[Mapping[str, str]] = {}
     runs_as: ClassVar = "mysql"
     spoken_by: ClassVar = ("pymysql", "mariadb")
 
@@ -95,7 +100,7 @@ class MariaDB(Served, SqlTarget):
 
     def start_server(self, server: Server) -> None:
         answers = lambda: self._connect("mysql", direct=True).close()  # noqa: E731
-        servers.start(server, self.address.options, answers)
+        servers.start(server, {**self.settings, **self.address.options}, answers)
         with self._connect("mysql", direct=True) as raw:
             raw.cursor().execute("CREATE DATABASE isocheck")
         if program("mariadb-dump") and program("mariadb"):

@@ -31,6 +31,7 @@ NEEDS = {
     "firebird": ("firebird", "/usr/lib/x86_64-linux-gnu/libfbclient.so.2"),
     "turso": ("turso", ""),
     "seekdb": ("pylibseekdb", ""),
+    "myrocks": ("pymysql", "/usr/lib/mysql/plugin/ha_rocksdb.so"),
     "slatedb": ("slatedb", ""),
     "zodb": ("ZODB", ""),
     "lmdb": ("lmdb", ""),
