@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from isolang.run.address import Address
 from isolang.run.families.versioned_store import Changes, VersionedStore
-from isolang.run.operation import DELETED, Several, parent_of
+from isolang.run.operation import DELETED, Several, Where, parent_of
 from isolang.run.outcome import RolledBack
 from isolang.run.targets.memory import Memory, MemoryClient
 
@@ -161,6 +161,22 @@ class StaleIndex(Right):
             self.database.missing.discard(key)
             if self.rare(0.003):
                 self.database.missing.add(key)
+        return written
+
+
+class NullNotIndexed(Right):
+    """One of twenty rows whose value becomes NULL is missing in queries for NULL."""
+
+    def where(self, where: Where) -> Rows:
+        """Return the rows that are in the index."""
+        found = super().where(where)
+        missing = self.database.missing if where.condition == "null" else set()
+        return {k: v for k, v in found.items() if k not in missing}
+
+    def installed(self, written: Rows) -> Rows:
+        """Forget to enter some rows into the index."""
+        self.database.missing.difference_update(written)
+        self.database.missing.update(k for k, v in written.items() if v is None and self.rare(0.05))
         return written
 
 
@@ -642,6 +658,7 @@ BUGS: Mapping[str, type[Right]] = {
     "own-writes-predicate": OwnWritesPredicate,
     "phantom-predicate": PhantomPredicate,
     "stale-index": StaleIndex,
+    "null-not-indexed": NullNotIndexed,
     "scan-newest": ScanNewest,
     "phantom-scan": PhantomScan,
     "upsert-race": UpsertRace,

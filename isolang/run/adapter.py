@@ -16,6 +16,7 @@ from isolang.run.target import NoDriverError, Owned, TargetError
 if TYPE_CHECKING:
     from isolang.history.statements import Lock
     from isolang.run.address import Address
+    from isolang.run.operation import Where
     from isolang.run.servers.cluster import Cluster
     from isolang.run.servers.server import Server
 
@@ -264,6 +265,14 @@ class BaseClient:
 
     def within(self, low: int, high: int, first: str, last: str) -> dict[str, Any]:
         """Raise an error, because the database cannot read two ranges at once."""
+        raise NotImplementedError
+
+    def clear(self, key: str) -> bool:
+        """Raise an error, because the database cannot set values to NULL."""
+        raise NotImplementedError
+
+    def where(self, where: Where) -> dict[str, Any]:
+        """Raise an error, because the database cannot query for NULL."""
         raise NotImplementedError
 
     def change(self, low: int, high: int, value: int) -> list[str]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Container, Generator, Iterator, Sequence
 from random import Random
 from typing import Any, Final, TypeAlias
+from typing import Literal as OneOf
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,6 +21,14 @@ from isolang.history.values import Keyword, Literal, encode, show
 
 DELETED: Final = Keyword("deleted")
 """The value of a row that does not exist: a delete writes this value, and reads can return it."""
+
+
+NULL: Final = Literal("{:value nil}")
+"""The value of a row whose value is NULL, as histories write it: a row whose column is NULL."""
+
+Condition: TypeAlias = OneOf["null", "not null", "outside"]
+"""What the value of a row satisfies: it is NULL; it is not; or ``NOT (v BETWEEN low AND high)``, of
+which a row with NULL is not true."""
 
 
 class Read(Struct, frozen=True):
@@ -50,6 +59,12 @@ class Write(Struct, frozen=True):
     key: str
     value: int
     path: int = 0
+
+
+class Clear(Struct, frozen=True):
+    """Set the value of a row to NULL. The result is true if the row exists."""
+
+    key: str
 
 
 class Append(Struct, frozen=True):
@@ -130,6 +145,19 @@ class Select(Struct, frozen=True):
     keys: tuple[str, ...] = ()
 
 
+class Where(Struct, frozen=True):
+    """Read the rows of neighbouring keys whose values satisfy a condition, by one statement.
+
+    The result maps keys to values. ``low`` and ``high`` matter to the condition ``outside`` alone.
+    """
+
+    condition: Condition
+    keys: tuple[str, ...]
+    low: int = 0
+    high: int = 0
+    path: int = 0
+
+
 class Take(Struct, frozen=True):
     """Lock a row whose value is in a range, skipping rows that others have locked, and read it.
 
@@ -191,6 +219,7 @@ Operation: TypeAlias = (
     Abort
     | Append
     | Change
+    | Clear
     | Delete
     | Insert
     | InsertRows
@@ -204,6 +233,7 @@ Operation: TypeAlias = (
     | Take
     | Undone
     | Wait
+    | Where
     | Write
 )
 Program: TypeAlias = tuple[Operation, ...] | Generator[Operation, Any, None]
@@ -228,6 +258,24 @@ def between(low: int, high: int, keys: Sequence[str] = ()) -> Literal:
         return Literal(value)
     named = " ".join(show(*encode(key, "a key")) for key in keys)
     return Literal(f"[:and [:in :key [{named}]] {value}]")
+
+
+def predicate_of(where: Where) -> Literal:
+    """Return the predicate of a query for a condition and a range of keys."""
+    conditions = {
+        "null": "[:null :value]",
+        "not null": "[:not [:null :value]]",
+        "outside": f"[:not [:between :value {where.low} {where.high}]]",
+    }
+    named = " ".join(show(*encode(key, "a key")) for key in where.keys)
+    return Literal(f"[:and [:in :key [{named}]] {conditions[where.condition]}]")
+
+
+def condition_of(predicate: str) -> Condition | None:
+    """Return the condition of a predicate that :func:`predicate_of` made; ``None`` for a range."""
+    if ":null" in predicate:
+        return "not null" if "[:not [:null" in predicate else "null"
+    return "outside" if "[:not " in predicate else None
 
 
 _CHILD: Final = ">"
@@ -337,6 +385,10 @@ def with_features(program: Program, offers: Container[str]) -> Program:
                 return (Read(key, path),)
             case Select(low, high, path, keys) if keys and "two ranges" not in offers:
                 return (Select(low, high, path),)
+            case Where(_, keys) if "nulls" not in offers:
+                return (Scan(keys),)
+            case Clear(key) if "nulls" not in offers:
+                return (Read(key),)
             case Take(low, high) if "skip locked" not in offers:
                 return (Select(low, high),)
             case Upsert(key, value, merge) if ("merge" if merge else "upsert") not in offers:
@@ -380,7 +432,7 @@ def with_paths(
     """
 
     def on_path(operation: Operation) -> tuple[Operation, ...]:
-        finds = reads and isinstance(operation, Read | Delete | Scan | Select)
+        finds = reads and isinstance(operation, Read | Delete | Scan | Select | Where)
         if finds or (writes and isinstance(operation, Write)):
             return (replace(operation, path=random.randrange(1, _PATHS)),)
         return (operation,)
@@ -401,7 +453,7 @@ def only_reads(program: Program) -> Program:
                 return tuple(Read(key) for key, _ in rows)
             case Read(key, path):
                 return (Read(key, path),)
-            case Append() | Delete() | Insert() | Upsert() | Swap() | Write():
+            case Append() | Clear() | Delete() | Insert() | Upsert() | Swap() | Write():
                 return (Read(operation.key),)
             case Undone(undone):
                 return (Read(undone.key),)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, r
 from msgspec import Struct
 
 from isolang.errors import NoDriverError, TargetError
-from isolang.run.operation import Recorded
+from isolang.run.operation import Recorded, Where
 from isolang.run.outcome import Failure, Outcome, Phase
 
 if TYPE_CHECKING:
@@ -176,6 +176,17 @@ class Offering(Protocol):
 
     lock: Lock
 
+    def clear(self, key: str) -> bool:
+        """Set the value of a row to NULL, for ``nulls``; return false if there is no such row."""
+        ...
+
+    def where(self, where: Where) -> dict[str, Any]:
+        """Return the rows of a range of keys whose values satisfy a condition, for ``nulls``.
+
+        The value of a row with NULL is ``None``.
+        """
+        ...
+
     def within(self, low: int, high: int, first: str, last: str) -> dict[str, Any]:
         """Return the rows with values and keys in two ranges, for ``two ranges``."""
         ...
@@ -272,8 +283,9 @@ class Target(Protocol):
         offers: the statements that the database has, and that programs can do without:
             ``row locks`` (FOR UPDATE and FOR SHARE), ``skip locked``, ``upsert``, ``merge``,
             ``rows at once`` (an INSERT of several rows, a DELETE of a range), ``two ranges`` (of
-            values and keys, in one SELECT), and ``cascades`` of foreign keys. Without one, programs
-            have another statement in its place.
+            values and keys, in one SELECT), ``nulls`` (rows whose value is NULL, and conditions on
+            them), and ``cascades`` of foreign keys. Without one, programs have another statement in
+            its place.
     """
 
     name: ClassVar[str]

@@ -16,7 +16,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import KeysView, Mapping
 from typing import Any, Final
 
-from isolang.run.operation import DELETED
+from isolang.run.operation import DELETED, Where
 from isolang.run.outcome import RolledBack
 
 _NONE: Final = (0, DELETED)
@@ -147,6 +147,11 @@ class Changes:
         found.sort()
         return dict(found)
 
+    def where(self, where: Where) -> dict[str, Any]:
+        """Return the keys in a range, with their values, that satisfy a condition."""
+        found = self.scan(where.keys[0], where.keys[-1])
+        return {key: value for key, value in found.items() if _satisfies(value, where)}
+
     def change(self, low: int, high: int, value: int) -> list[str]:
         """Write a new value to all keys that ``select`` returns, and return these keys."""
         keys = list(self.select(low, high))
@@ -219,3 +224,10 @@ class Changes:
             for key in self._written:
                 kept = [one for one in self._versions.dirty.get(key, ()) if one[0] is not self]
                 self._versions.dirty[key] = kept
+
+
+def _satisfies(value: Any, where: Where) -> bool:
+    """Return whether a value satisfies a condition, by SQL's logic: NULL is outside of no range."""
+    if value is None or where.condition == "null":
+        return value is None and where.condition == "null"
+    return where.condition == "not null" or not where.low <= value <= where.high

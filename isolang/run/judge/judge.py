@@ -286,4 +286,6 @@ def _with_sent(verdict: Invalid, history: History, target: Target) -> Invalid:
 def _result(value: object) -> str:
     if value == DELETED:
         return "no row"
+    if value == {"value": None}:
+        return "NULL"
     return "as loaded" if value is None else str(value)

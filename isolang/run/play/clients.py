@@ -34,7 +34,7 @@ from isolang.run.record.recorder import Recorder
 from isolang.run.settings import Settings
 from isolang.run.sql import SqlTarget
 from isolang.run.target import BackingUp, Client, Replicated, Target, TargetError
-from isolang.run.workloads import ProgramSource
+from isolang.run.workloads import ProgramSource, Workload
 
 ENDING: Final = 4.0  # seconds that the last transactions may take after a run's end
 _RECONNECTING: Final = 30.0  # seconds for which a client that reads keys back tries to connect
@@ -187,6 +187,7 @@ class Clients:
                     rows,
                     keys=[key for one in workloads for key in (*one.registers, *one.lists)],
                     predicates=any(one.rows for one in workloads),
+                    nulls=any(one.nulls for one in workloads),
                     lists=self._lists,
                 )
         except Exception as error:
@@ -239,7 +240,7 @@ class Clients:
                 program = with_pauses(program, source.random, settings.pauses)
             session, at = (number, connections), self._mix.draw(source.random)
             outcome, error = self._transact(
-                program, client, session, at, rows=workload.rows, workload=workload.name
+                program, client, session, at, of=workload, workload=workload.name
             )
             source.made += 1
             refused = outcome == "aborted" and not isinstance(error, ProgramAborted)
@@ -265,7 +266,7 @@ class Clients:
         session: tuple[object, int],
         at: TransactionLevel,
         *,
-        rows: bool = False,
+        of: Workload | None = None,
         workload: str = "",
     ) -> tuple[Outcome, Exception | None]:
         began = time.monotonic()
@@ -277,7 +278,8 @@ class Clients:
             driver=self._driver,
             level=at.level,
             recorded=at.recorded,
-            rows=rows,
+            rows=of is not None and of.rows,
+            nulls=of is not None and of.nulls,
             lists=self._lists,
             wait=self._wait,
         )

@@ -30,6 +30,7 @@ from isolang.run.operation import (
     DELETED,
     Abort,
     Append,
+    Condition,
     Delete,
     Insert,
     InsertRows,
@@ -40,6 +41,7 @@ from isolang.run.operation import (
     Swap,
     Undone,
     Upsert,
+    Where,
     Write,
     child_of,
 )
@@ -556,6 +558,8 @@ def _offered(b: Bench) -> None:
     if "two ranges" in offers:
         _same_rows(b, "within()", {keys[1]: values[1]},
                    partial(client.within, values[0], values[1], keys[1], keys[2]))  # fmt: skip
+    if "nulls" in offers:
+        _nulls(b, keys, values)
     if "skip locked" in offers:
         _take(b, found)
     for merge in (False, True):
@@ -588,6 +592,25 @@ def _same_rows(
     client.commit()
     if found != expected:
         raise Failing(f"{what} gave {found}, expected {expected}")
+
+
+def _nulls(b: Bench, keys: Sequence[str], values: Sequence[int]) -> None:
+    """Check that no condition but ``null`` is true of a row whose value is NULL."""
+    client = offering(plain := b.client())
+    plain.begin(b.level.name)
+    there = client.clear(keys[1])
+    expected: tuple[tuple[Condition, dict[str, Any]], ...] = (
+        ("null", {keys[1]: None}),
+        ("not null", {keys[0]: values[0], keys[2]: values[2]}),
+        ("outside", {keys[0]: values[0]}),
+    )
+    for condition, rows in expected:
+        found = client.where(Where(condition, tuple(keys), values[2], values[2]))
+        if found != rows:
+            raise Failing(f"where() with {condition} gave {found}, expected {rows}")
+    plain.rollback()
+    if not there:
+        raise Failing("clear() gave false for a row that is there")
 
 
 def _take(b: Bench, rows: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from isolang.history import History, Transaction
 from isolang.run.address import Address
-from isolang.run.operation import Operation, Pause, Read, Recorded, Undone, Wait
+from isolang.run.operation import NULL, Operation, Pause, Read, Recorded, Undone, Wait
 from isolang.run.outcome import RolledBack
 from isolang.run.play.transaction import as_conversation, perform
 from isolang.run.record.operations import RecordedOperations
@@ -87,6 +87,7 @@ class _Client:
     def start(self, workload: Workload, level: str, now: int) -> None:
         """Begin the next transaction of the workload."""
         program, self._rows = workload.program(self._source), workload.rows
+        self._nulls = workload.nulls
         self._source.made += 1
         self.steps = as_conversation(program) if isinstance(program, tuple) else program
         self._begin, self._result, self._noted = now, None, RecordedOperations()
@@ -106,7 +107,7 @@ class _Client:
             if isinstance(operation, Read) and operation.lock:  # nor has it locks of rows
                 operation = Read(operation.key)
             self._result = perform(
-                operation, self._noted, self._client, self._wait, rows=self._rows
+                operation, self._noted, self._client, self._wait, rows=self._rows, nulls=self._nulls
             )
         except StopIteration:
             ended.append(self._end(clock))
@@ -138,5 +139,11 @@ def _as_built(operation: Recorded) -> tuple[Any, ...]:
         case ("delete", key, _):
             return "delete", key
         case ("rp", predicate, rows):
-            return "scan", predicate.text, rows
-    return operation
+            return "scan", predicate.text, {key: _row(value) for key, value in rows.items()}
+    name, key, value = operation
+    return name, key, _row(value)
+
+
+def _row(value: Any) -> Any:
+    """Return a value, or the row that stands for NULL."""
+    return {"value": None} if value == NULL else value

@@ -8,11 +8,14 @@ from decimal import Decimal
 from typing import Any, Final, NoReturn, cast
 
 from isolang.errors import IsolangError
+from isolang.history.values import Literal
 from isolang.run.operation import (
     DELETED,
+    NULL,
     Abort,
     Append,
     Change,
+    Clear,
     Delete,
     Insert,
     InsertRows,
@@ -30,8 +33,10 @@ from isolang.run.operation import (
     Undone,
     Upsert,
     Wait,
+    Where,
     Write,
     between,
+    predicate_of,
 )
 from isolang.run.outcome import BadAnswer, Driver, Outcome, ProgramAborted
 from isolang.run.record.operations import RecordedOperations
@@ -59,6 +64,7 @@ def play(
     level: str,
     recorded: str | None = None,
     rows: bool = False,
+    nulls: bool = False,
     lists: Container[str] | None = None,
     wait: Callable[[Wait], None] = lambda operation: None,
     pace: Callable[[], None] = lambda: None,
@@ -75,6 +81,8 @@ def play(
         recorded: the name of the level in the history, if the run mixes several levels.
         rows: whether a missing row is recorded as missing, as workloads with predicates require, or
             as the value ``DELETED``.
+        nulls: whether a value that is NULL was written by a transaction; otherwise the row is as it
+            was loaded.
         lists: the keys that hold lists, by which responses of the wrong type are detected; ``None``
             to check no types.
         wait: a function that keeps the transaction open during a :class:`Wait`.
@@ -100,7 +108,7 @@ def play(
                 _transact(client, t, level, plan, lists)
             else:
                 client.begin(level)
-                _converse(steps, t, client, wait, pace, rows=rows, lists=lists)
+                _converse(steps, t, client, wait, pace, rows=rows, nulls=nulls, lists=lists)
     except BadAnswer as error:
         return t.outcome or "maybe", error
     except (IsolangError, AttributeError, LookupError, NameError, TypeError):
@@ -124,6 +132,7 @@ def _converse(
     pace: Callable[[], None],
     *,
     rows: bool,
+    nulls: bool,
     lists: Container[str] | None,
 ) -> None:
     result = None
@@ -132,7 +141,7 @@ def _converse(
             operation = program.send(result)
         except StopIteration:
             return
-        result = perform(operation, t, client, wait, rows=rows, lists=lists)
+        result = perform(operation, t, client, wait, rows=rows, nulls=nulls, lists=lists)
         pace()
 
 
@@ -149,6 +158,10 @@ def planned(operation: Operation, *, rows: bool = False) -> tuple[Recorded, ...]
             return (("w", key, value),)
         case InsertRows(rows_):
             return tuple(("w", key, value) for key, value in rows_)
+        case Clear(key):
+            return (("w", key, NULL),)
+        case Where():
+            return (("rp", predicate_of(operation), None),)
         case Swap(key, _, value):
             return (("r", key, None), ("w", key, value))
         case Delete(key, cascades):
@@ -169,23 +182,32 @@ def perform(
     wait: Callable[[Wait], None] = lambda operation: None,
     *,
     rows: bool = False,
+    nulls: bool = False,
     lists: Container[str] | None = None,
 ) -> Any:
-    """Perform an operation, note what it did, and return its result (``rows`` as in `play`).
+    """Perform an operation, note what it did, and return its result (options as in `play`).
 
     An UPDATE or DELETE that finds no row is recorded as a read that found the row missing.
     """
     absent = None if rows else DELETED
+
+    def read(key: str, value: Any) -> Any:
+        written = as_written(key, value, lists)
+        return NULL if nulls and written is None else written
+
+    def all_of(rows: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: read(key, value) for key, value in rows.items()}
+
     if isinstance(operation, Read) and operation.lock:
         client.lock = operation.lock  # type: ignore[attr-defined]  # all that have locks have it
-    elif isinstance(operation, Read | Write | Delete | Scan | Select) and operation.path:
+    elif isinstance(operation, Read | Write | Delete | Scan | Select | Where) and operation.path:
         client.path = operation.path  # type: ignore[attr-defined]  # all that have ways have it
     t.sending()
     match operation:
         case Read(key):
             found = client.read(key)
             every = found.values if isinstance(found, Several) else (found,)
-            values = [as_written(key, value, lists) for value in every]
+            values = [read(key, value) for value in every]
             for value in values:
                 t.read(key, absent if value == DELETED else value, **_stated(client))
             return values[-1]
@@ -201,11 +223,22 @@ def perform(
                 answer = offering(client).within(low, high, keys[0], keys[-1])
             else:
                 answer = client.select(low, high)
-            found = _rows_as_written(answer, lists)
+            found = all_of(answer)
             t.select(low, high, found, keys)
             return found
+        case Where():
+            found = all_of(offering(client).where(operation))
+            t.matched(predicate_of(operation), found)
+            return found
+        case Clear(key):
+            there = offering(client).clear(key)
+            if there:
+                t.write(key, NULL)
+            else:
+                t.read(key, absent)
+            return there
         case Take(low, high):
-            found = _rows_as_written(offering(client).take(low, high), lists)
+            found = all_of(offering(client).take(low, high))
             for key, value in found.items():
                 t.read(key, value)
             return found
@@ -245,7 +278,7 @@ def perform(
                 (t.delete(gone) if rows else t.write(gone, DELETED))
             return there
         case Scan(keys):
-            found = _rows_as_written(client.scan(keys[0], keys[-1]), lists)
+            found = all_of(client.scan(keys[0], keys[-1]))
             for key in keys:
                 t.read(key, found.get(key, absent))
             return found
@@ -266,6 +299,7 @@ def note_copy(
     *,
     keys: Sequence[str],
     predicates: bool,
+    nulls: bool = False,
     lists: Container[str],
 ) -> None:
     """Note the rows of a copy of the tables as what one transaction has read.
@@ -276,6 +310,7 @@ def note_copy(
         keys: the keys that workloads declare.
         predicates: whether workloads have predicates. Then the transaction has read all rows whose
             value is not NULL, by one predicate; otherwise it has read each of the keys.
+        nulls: whether transactions have written NULL. Then that predicate is true of all rows.
         lists: the keys that hold lists.
     """
     found: dict[str, list[Any]] = {}
@@ -286,8 +321,13 @@ def note_copy(
             for value in found.get(key, [DELETED]):
                 t.read(key, value)
         return
-    there = {key: values for key, values in found.items() if values != [None]}
-    t.scan(("not", ("null", "value")), {key: values[0] for key, values in there.items()})
+    there = {
+        key: [NULL if value is None else value for value in values]
+        for key, values in found.items()
+        if nulls or values != [None]
+    }
+    condition = Literal(":true" if nulls else "[:not [:null :value]]")
+    t.matched(condition, {key: values[0] for key, values in there.items()})
     for key, values in there.items():
         for value in values[1:]:  # the copy has several rows with the key
             t.read(key, value)
@@ -365,11 +405,6 @@ def as_written(key: str, value: Any, lists: Container[str] | None = None) -> Any
     if lists is not None and key in lists:
         _refuse(key, "a list", value)
     return _number(key, value, lists)
-
-
-def _rows_as_written(rows: Mapping[str, Any], lists: Container[str] | None) -> dict[str, Any]:
-    """Return rows by their keys, with values of the types in which values are written."""
-    return {key: as_written(key, value, lists) for key, value in rows.items()}
 
 
 def _number(key: str, value: Any, lists: Container[str] | None) -> Any:

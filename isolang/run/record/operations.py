@@ -108,6 +108,10 @@ class RecordedOperations:
         """Record a read of all rows with values in a range; if ``of`` has keys, only of these."""
         self._done(("rp", between(low, high, of), dict(rows)))
 
+    def matched(self, predicate: Literal, rows: Mapping[Any, Any]) -> None:
+        """Record a read of all rows that match a predicate; a row is in the form of a history."""
+        self._done(("rp", predicate, dict(rows)))
+
     def sending(self) -> None:
         """Note the time immediately before a statement is sent, for the next operation."""
         self._sent = monotonic_ns()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from isolang.run.adapter import BaseClient
 from isolang.run.marks.commit_tokens import ask, new_token
-from isolang.run.operation import DELETED, Several, parent_of
+from isolang.run.operation import DELETED, Several, Where, parent_of
 from isolang.run.outcome import BadAnswer, Outcome, RolledBack
 
 if TYPE_CHECKING:
@@ -204,6 +204,19 @@ class SqlClient(BaseClient):
         bounds = (low, high, first, last)
         rows = self.execute(self.target.registers.within, bounds).fetchall()
         return self._by_key(f"values {low} to {high}, keys {first} to {last}", rows)
+
+    def clear(self, key: str) -> bool:
+        """Set the value of a row to NULL, and return true; return false if there is no such row."""
+        return self._wrote(self.execute(self.target.registers.clear, (key,))) > 0
+
+    def where(self, where: Where) -> dict[str, Any]:
+        """Return the rows of a range of keys whose values satisfy a condition, by key."""
+        path, self.path = self.path, 0
+        forms = self.target.registers.where[where.condition]
+        bounds = (where.low, where.high) if where.condition == "outside" else ()
+        ends = (where.keys[0], where.keys[-1])
+        rows = self.execute(forms[path % len(forms)], (*bounds, *ends)).fetchall()
+        return self._by_key(f"values {where.condition}, keys {ends[0]} to {ends[1]}", rows)
 
     def change(self, low: int, high: int, value: int) -> list[str]:
         """Update the rows with values from ``low`` to ``high``, and return their keys.

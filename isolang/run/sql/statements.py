@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
 
-from isolang.run.operation import bounds_of, keys_in
+from isolang.run.operation import Condition, bounds_of, condition_of, keys_in
 from isolang.run.settings import Access, Update
 
 ON_CONFLICT: Final = (
@@ -51,6 +51,14 @@ The paths use the primary key; the unique, the secondary or the composite index;
 because no index covers the expression. Conditions with OR and NOT may combine indexes, and must not
 return a row whose value is NULL.
 """
+
+_CONDITIONS: Final[Mapping[Condition, tuple[str, ...]]] = {
+    "null": ("v IS NULL", "NOT (v IS NOT NULL)", "COALESCE(v, -1) = -1"),
+    "not null": ("v IS NOT NULL", "NOT (v IS NULL)", "v > -1"),
+    "outside": ("NOT (v BETWEEN {mark} AND {mark})", "(v < {mark} OR v > {mark})",
+                "v NOT BETWEEN {mark} AND {mark}"),
+}  # fmt: skip
+"""Of each condition on values several forms. No value that a transaction writes is negative."""
 
 _NO_INDEX: Final = re.compile(r"COALESCE|v \+ 0")
 """Matches the conditions that no index helps to evaluate."""
@@ -189,6 +197,9 @@ class Statements(Struct, frozen=True, kw_only=True):
         take: the smallest and the largest value; empty if the database cannot skip locked rows.
         remove: the smallest and the largest value.
         remove_row: the smallest and the largest value, and the key.
+        clear: the key.
+        where: for each condition several statements: the smallest and the largest value if the
+            condition has them, and the first and the last key.
     """
 
     read: str
@@ -209,6 +220,8 @@ class Statements(Struct, frozen=True, kw_only=True):
     take: str
     remove: str
     remove_row: str
+    clear: str
+    where: Mapping[Condition, tuple[str, ...]]
 
     def to_write(self, key: Any, value: Any) -> tuple[Any, ...]:
         """Return the parameters of ``write``."""
@@ -225,6 +238,7 @@ def statements(d: Dialect, table: str, access: Access, update: Update) -> Statem
     upsert = d.upsert.format(table=table, marks=f"{m}, {m}, {m}")
     merge = d.merge.format(table=table, mark=m, value=f"CAST({m} AS BIGINT)")
     select = f"SELECT k, v FROM {table} WHERE v BETWEEN {m} AND {m}"
+    pairs, ends = f"SELECT k, v FROM {table} WHERE", f"{column} BETWEEN {m} AND {m}"
     columns = f"k = {m}, j = {m}, v = {m}" if update == "row" else f"v = {m}"
     change = f"UPDATE {table} SET {columns} WHERE {column} = {m}"
     return Statements(
@@ -246,6 +260,11 @@ def statements(d: Dialect, table: str, access: Access, update: Update) -> Statem
         take=f"{select} ORDER BY k LIMIT 1{d.skip}" if d.skip else "",
         remove=f"DELETE FROM {table} WHERE v BETWEEN {m} AND {m}{d.changed}",
         remove_row=f"DELETE FROM {table} WHERE v BETWEEN {m} AND {m} AND k = {m}",
+        clear=f"UPDATE {table} SET v = NULL WHERE {column} = {m}{r}",
+        where={
+            condition: tuple(f"{pairs} {one.format(mark=m)} AND {ends}" for one in forms)
+            for condition, forms in _CONDITIONS.items()
+        },
     )
 
 
@@ -269,6 +288,7 @@ def offered(d: Dialect, *, cascading: bool) -> frozenset[str]:
         "merge": bool(d.merge),
         "rows at once": d.batch > 1,
         "two ranges": True,
+        "nulls": True,
         "cascades": cascading,
     }
     return frozenset(name for name, has in able.items() if has)
@@ -276,7 +296,13 @@ def offered(d: Dialect, *, cascading: bool) -> frozenset[str]:
 
 def query_sent(s: Statements, mark: str, predicate: str) -> str:
     """Return the query for the rows of a recorded predicate, for explanations."""
-    keys, bounds = keys_in(predicate), tuple(map(str, bounds_of(predicate)))
+    keys, condition = keys_in(predicate), condition_of(predicate)
+    if condition in ("null", "not null"):
+        return filled(s.where[condition][0], mark, (literal(keys[0]), literal(keys[-1])))
+    bounds = tuple(map(str, bounds_of(predicate)))
+    if condition == "outside":
+        ends = (literal(keys[0]), literal(keys[-1]))
+        return filled(s.where[condition][0], mark, (*bounds, *ends))
     if not keys:
         return filled(s.select, mark, bounds)
     return filled(s.within, mark, (*bounds, literal(keys[0]), literal(keys[-1])))

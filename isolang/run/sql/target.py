@@ -291,6 +291,8 @@ class SqlTarget(Marked):
             return filled(s.read, self.dialect.mark, (text,))
         if operation == "append":
             return filled(s.append, self.dialect.mark, (f"' {value}'", text))
+        if value == {"value": None}:
+            return filled(s.clear, self.dialect.mark, (text,))
         if value == DELETED:
             return filled(s.delete, self.dialect.mark, (text,))
         return filled(s.write, self.dialect.mark, s.to_write(text, str(value)))

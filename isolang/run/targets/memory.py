@@ -8,7 +8,15 @@ from typing import Any, ClassVar
 
 from isolang.run.adapter import BaseClient, BaseTarget
 from isolang.run.families.versioned_store import Changes, VersionedStore
-from isolang.run.operation import DELETED, bounds_of, child_of, keys_in, parent_of
+from isolang.run.operation import (
+    DELETED,
+    Where,
+    bounds_of,
+    child_of,
+    condition_of,
+    keys_in,
+    parent_of,
+)
 from isolang.run.outcome import RolledBack
 from isolang.run.target import Level
 
@@ -26,7 +34,9 @@ class Memory(BaseTarget):
     mixes = ""
     lacks: ClassVar = frozenset({"savepoints", "processes"})
     lock: ClassVar = threading.Lock()
-    offers = frozenset({"skip locked", "upsert", "merge", "rows at once", "two ranges", "cascades"})
+    offers = frozenset(
+        {"skip locked", "upsert", "merge", "rows at once", "two ranges", "nulls", "cascades"}
+    )
 
     def version(self) -> str:
         return "memory, the simulated database"
@@ -40,6 +50,9 @@ class Memory(BaseTarget):
 
     def statement(self, operation: str, key: str, value: object) -> str:
         if operation == "scan":
+            if condition := condition_of(key):
+                keys = keys_in(key)
+                return f"select value {condition} and key between {keys[0]} and {keys[-1]}"
             low, high = bounds_of(key)
             keys = keys_in(key)
             within = f" and key between {keys[0]} and {keys[-1]}" if keys else ""
@@ -115,6 +128,17 @@ class MemoryClient(BaseClient):
     def within(self, low: int, high: int, first: str, last: str) -> dict[str, Any]:
         found = self.select(low, high)
         return {key: value for key, value in found.items() if first <= key <= last}
+
+    def clear(self, key: str) -> bool:
+        with self.target.lock:
+            there = bool(self.changes.read(key) != DELETED)
+            if there:
+                self.changes.write(key, None)
+            return there
+
+    def where(self, where: Where) -> dict[str, Any]:
+        with self.target.lock:
+            return self.changes.where(where)
 
     def take(self, low: int, high: int) -> dict[str, Any]:
         with self.target.lock:

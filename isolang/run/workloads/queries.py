@@ -18,6 +18,8 @@ from msgspec import Struct
 from isolang.run.operation import (
     DELETED,
     Change,
+    Clear,
+    Condition,
     Delete,
     Insert,
     Operation,
@@ -28,6 +30,7 @@ from isolang.run.operation import (
     Select,
     Undone,
     Wait,
+    Where,
     Write,
 )
 from isolang.run.settings import Shape
@@ -35,6 +38,7 @@ from isolang.run.workloads.workload import ProgramSource, Workload
 
 Steps: TypeAlias = Generator[Operation, Any, None]
 
+_CONDITIONS: Final[tuple[Condition, ...]] = ("null", "null", "not null", "outside")
 _GROUPS: Final = 3  # how many groups of values a family has
 _WIDTH: Final = 1_000_000_000  # how many values a group has
 
@@ -70,6 +74,7 @@ class Queries(Workload):
     name: ClassVar = "queries"
     needs: ClassVar = frozenset({"range reads", "rows", "conversations"})
     rows: ClassVar = True
+    nulls: ClassVar = True
     default: ClassVar = Shape(keys=12, operations=6)
     per_family: ClassVar = 150  # transactions before the next family begins
 
@@ -80,7 +85,7 @@ class Queries(Workload):
         self._steps: dict[str, Callable[[ProgramSource, FamilyStyle], Steps]] = {
             "select": self._select, "scan": self._scan, "get": self._get, "put": self._put,
             "update": self._update, "delete": self._delete, "change": self._change,
-            "undo": self._undo,
+            "undo": self._undo, "clear": self._clear, "where": self._where,
         }  # fmt: skip
 
     def program(self, source: ProgramSource) -> Program:
@@ -113,7 +118,8 @@ class Queries(Workload):
         """Return the steps that occur in the transactions on a family."""
         reads = random.sample(("select", "scan", "get"), random.randint(1, 3))
         writes = random.sample(("update", "delete", "change", "undo"), random.randint(0, 3))
-        return (*reads, "put", *writes)
+        nulls = ("where", "clear") if random.random() < 1 / 3 else ()
+        return (*reads, *nulls, "put", *writes)
 
     def _play(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         random = source.random
@@ -181,3 +187,12 @@ class Queries(Workload):
         row = self._row(source, style)
         undone = Write(row, self._value(source, style))
         yield Undone(Delete(row) if source.random.random() < 0.3 else undone)
+
+    def _clear(self, source: ProgramSource, style: FamilyStyle) -> Steps:
+        yield Clear(self._row(source, style))
+
+    def _where(self, source: ProgramSource, style: FamilyStyle) -> Steps:
+        """Query for the rows of the family with NULL, without, or outside of a group."""
+        group = self._range(source, style)
+        condition = source.random.choice(_CONDITIONS)
+        yield Where(condition, style.rows, group.low, group.high)

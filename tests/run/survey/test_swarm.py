@@ -139,7 +139,9 @@ def test_writes_of_one_run_take_every_form():
     assert sum("SET k = ?" in sql for sql in writes) == 1
 
 
-@pytest.mark.parametrize("bug", ["own-writes-predicate", "savepoint-kept", "phantom-scan"])
+@pytest.mark.parametrize(
+    "bug", ["own-writes-predicate", "savepoint-kept", "phantom-scan", "null-not-indexed"]
+)
 def test_planted_bugs_are_found(bug, tmp_path):
     """These bugs were found by no workload before there were queries between writes."""
     folder = str(tmp_path)
