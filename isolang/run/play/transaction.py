@@ -41,7 +41,7 @@ from isolang.run.operation import (
 from isolang.run.outcome import BadAnswer, Driver, Outcome, ProgramAborted
 from isolang.run.record.operations import RecordedOperations
 from isolang.run.record.recorder import RecordedTransaction, Recorder
-from isolang.run.target import Client, Offering, Swapping, Target, TargetError, Transacting
+from isolang.run.target import Client, Offering, Swapping, Target, Transacting
 
 
 def driver_for(target: Target) -> Driver:
@@ -253,9 +253,10 @@ def perform(
                 t.write(key, value)
             return changed
         case Append(key, value):
-            if not client.append(key, value):
-                raise TargetError(f"the list {key} has no row: another process has removed it")
-            t.append(key, value)
+            if client.append(key, value):
+                t.append(key, value)
+            else:
+                t.read(key, list(_NO_LIST))
         case Insert(key, value):
             client.insert(key, value)
             t.write(key, value, **_stated(client))
@@ -318,7 +319,7 @@ def note_copy(
         found.setdefault(key, []).append(as_written(key, value, lists))
     if not predicates:
         for key in keys:
-            for value in found.get(key, [DELETED]):
+            for value in found.get(key, [as_written(key, DELETED, lists)]):
                 t.read(key, value)
         return
     there = {
@@ -395,6 +396,8 @@ def as_written(key: str, value: Any, lists: Container[str] | None = None) -> Any
         BadAnswer: no transaction can have written the value, because it is not an integer, or is a
             list instead of a single value, or the reverse.
     """
+    if value == DELETED and lists is not None and key in lists:
+        return list(_NO_LIST)
     if type(value) is int or value is None or value == DELETED:
         shaped = value is None or value == DELETED or lists is None or key not in lists
         return value if shaped else _refuse(key, "a list", value)
@@ -424,6 +427,10 @@ def _number(key: str, value: Any, lists: Container[str] | None) -> Any:
 def _refuse(key: str, expected: str, value: Any) -> NoReturn:
     raise BadAnswer(f"{key}: expected {expected} (got {ascii(value)[:80]})")
 
+
+_NO_LIST: Final = (DELETED,)
+"""What a read of a list returned whose row is missing: an element that no transaction appended, as
+no transaction deletes the row of a list."""
 
 _EXACT: Final = 2**53
 """From this number on, a float may be the rounded value of several integers."""

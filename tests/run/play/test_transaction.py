@@ -7,8 +7,8 @@ from itertools import count
 
 import pytest
 
-from isolang import load_history
-from isolang.run.operation import DELETED, Swap, only_reads
+from isolang import check, load_history
+from isolang.run.operation import DELETED, Append, Read, Swap, only_reads
 from isolang.run.outcome import Driver, ProgramAborted, classify
 from isolang.run.play.transaction import perform, planned, play
 from isolang.run.record.operations import RecordedOperations
@@ -132,3 +132,26 @@ def test_a_row_that_reads_as_deleted_ends_the_transaction(tmp_path, workload):
     assert {outcome for outcome, _ in ended} == {"aborted"}
     assert {type(error) for _, error in ended} == {ProgramAborted}
     assert set(client.values.values()) == {DELETED}
+
+
+class Lists:
+    """A client that finds the row of no list."""
+
+    def read(self, key):
+        return DELETED
+
+    def append(self, key, value):
+        return False
+
+
+@pytest.mark.parametrize("operation", [Read("l"), Append("l", 3)])
+def test_a_list_whose_row_is_missing(operation, tmp_path):
+    """No transaction deletes it, so the read convicts the database; it does not end the run."""
+    with Recorder(tmp_path / "h.edn") as recorder:
+        with recorder.transaction(0) as t:
+            t.append("l", 1)
+        with recorder.transaction(1) as t:
+            perform(operation, t, Lists(), lists={"l"})
+    verdict = check(load_history(tmp_path / "h.edn"), "pl-2")
+    assert verdict.outcome == "invalid"
+    assert verdict.violation.anomaly == "thin-air read"
