@@ -14,6 +14,7 @@ from isolang.run.play.transaction import note_copy
 from isolang.run.record.recorder import Recorder
 from isolang.run.settings import Settings
 from isolang.run.targets import target_named
+from isolang.run.targets.sqlite import SQLite
 
 PLANTED = f"{ROOT}/benchmarks/planted_database.py:Planted"
 
@@ -118,8 +119,9 @@ def test_a_torn_copy_is_found(bug, outcome, tmp_path):
 
 
 @pytest.mark.parametrize("workload", ["queries", "append"])
-def test_copies_of_sqlite_under_load(workload, tmp_path):
+def test_copies_of_sqlite_under_load(workload, tmp_path, monkeypatch):
     """Both ways of SQLite copy one state, and the copies are in the history."""
+    monkeypatch.setattr(SQLite, "chores", {})
     settings = Settings(
         target="sqlite", workload=workload, folder=str(tmp_path), faults=("maintenance",),
         fault_every=0.02, seconds=20, transactions=800,
@@ -132,8 +134,6 @@ def test_copies_of_sqlite_under_load(workload, tmp_path):
 
 def test_a_refused_copy_is_an_aborted_transaction(tmp_path, monkeypatch):
     """It has read nothing, and the run counts its error."""
-    from isolang.run.targets.sqlite import SQLite
-
     monkeypatch.setattr(SQLite, "back_up", lambda *_: 1 / 0)
     monkeypatch.setattr(SQLite, "chores", {})
     settings = Settings(
