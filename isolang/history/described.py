@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 # A column of a row in a recording of an application, which makes the row's versions different.
-_VERSION: Final = re.compile(r' ?"xmin" "\d+\(\d+,\d+\)"(?=[ }])')
+_VERSION: Final = re.compile(r' ?"xmin" (?:"\d+\(\d+,\d+\)"|\d+)(?=[ }])')
 
 
 class DescribedColumns(Struct, frozen=True, kw_only=True):
@@ -168,7 +168,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         that column, unless the key has two values that differ in it alone.
         """
         text = _whole(self.columns, atom)
-        if '"xmin" "' not in text or (short := _VERSION.sub("", text)) == text:
+        if '"xmin" ' not in text or (short := _VERSION.sub("", text)) in (text, "{}"):
             return text
         if "alike" not in self._lazy:
             self._lazy["alike"] = _alike(self.columns)

@@ -65,6 +65,13 @@ def test_a_row_is_shown_without_the_name_of_its_version() -> None:
     assert 'w(1, {"on" false "zip" 4})' in shown_ops(verdict.history)
 
 
+def test_the_number_of_a_transaction_names_a_version_too() -> None:
+    """As the watches of drivers record it; a row of which nothing else is known keeps it."""
+    line = '{:type :ok, :value [[:w 1 {"on" true "xmin" 755}] [:w 2 {"xmin" 755}]]}'
+    history = load_history(io.BytesIO(line.encode()), "edn")
+    assert shown_ops(history) == ['w(1, {"on" true})', 'w(2, {"xmin" 755})']
+
+
 def test_versions_that_are_alike_keep_their_names() -> None:
     """Only for the key that has two of them."""
     shown = shown_ops(observed('{:type :ok, :value [[:w 1 {"on" true "xmin" "9(1,2)" "zip" 4}]]}'))
