@@ -21,6 +21,7 @@ from measuring import KEEP_BYTE_CODE
 from report import table
 
 ROOT = Path(__file__).resolve().parent.parent
+PROGRAM = "import sys; from isolang.cli.entry import main; sys.exit(main())"  # as it is installed
 VALID = "examples/on-call.edn"
 CASES = {
     "--help": (("--help",), 0.17),
@@ -35,7 +36,7 @@ def seconds(tree: Path, arguments: tuple[str, ...]) -> float:
     """CPU of one run."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
-        [sys.executable, "-P", "-m", "isolang.cli.main", *arguments],
+        [sys.executable, "-P", "-c", PROGRAM, *arguments],
         cwd=ROOT,
         env={**os.environ, **KEEP_BYTE_CODE, "PYTHONPATH": str(tree)},
         stdout=subprocess.DEVNULL,

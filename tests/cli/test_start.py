@@ -371,6 +371,21 @@ def test_the_program_catches_ctrl_c_again(tmp_path):
     assert (done.returncode, done.stderr) == (130, b"")
 
 
+def test_no_garbage_is_sought_among_modules():
+    """While the command line is imported, none is collected; later it is, without the modules."""
+    program = (
+        "import gc, sys; from isolang.cli import entry; seen = [];"
+        "gc.callbacks.append(lambda phase, info: seen.append(hasattr("
+        "sys.modules.get('isolang.cli.main'), 'main'))); sys.argv[1:] = ['--version'];"
+        "code = entry.main(); gc.collect();"
+        "sys.exit(code or not (seen and all(seen) and gc.isenabled() and gc.get_freeze_count()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program], capture_output=True, check=False, env=ENVIRONMENT
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_the_program_is_the_entry():
     """Not the module whose imports Ctrl-C would end in a traceback."""
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
