@@ -102,7 +102,7 @@ def test_what_a_copy_has_read_by_a_predicate(tmp_path):
 
 @pytest.mark.parametrize(("bug", "outcome"), [("?bug=torn-backup", "invalid"), ("", "valid")])
 def test_a_torn_copy_is_found(bug, outcome, tmp_path):
-    """Its first half is older than its second half; a copy of one state is not accused."""
+    """One half of it is older than the other half; a copy of one state is not accused."""
     settings = Settings(
         target=f"{PLANTED}://{bug}" if bug else PLANTED, workload="rmw", folder=str(tmp_path),
         faults=("maintenance",), fault_every=0.03, seconds=20, trusted=True,
