@@ -1,6 +1,7 @@
 """Who interprets names or verdicts says so of each: what is forgotten does not pass in silence."""
 
 import ast
+import re
 
 import pytest
 from support.paths import ROOT
@@ -20,6 +21,8 @@ INTERPRETERS = {
 
 def matches(text):
     """The matches of a module: the line, the words and the classes of the cases, the last case."""
+    if not re.search(r"^\s*match\b", text, re.MULTILINE):
+        return  # nine tenths of the modules: they are not parsed
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Match) and not isinstance(node.subject, ast.Tuple):
             tops = [one for case in node.cases for one in alternatives(case.pattern)]
