@@ -162,8 +162,8 @@ def check(
     if not isinstance(history, History):
         got = type(history).__name__
         msg = (
-            f"check: not a history (got {got}, expected a History); "
-            "give what load_history or History.from_transactions returns"
+            f"check: not a history (got {got}, expected a History); pass a "
+            "history from load_history or History.from_transactions"
         )
         raise HistoryError(msg)
     options = Options(

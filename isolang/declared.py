@@ -99,7 +99,7 @@ class Option(Struct, frozen=True, kw_only=True):
             return
         if self.several:
             if not isinstance(value, list | tuple):
-                raise OptionError(f"{called}: expected several of them (got {value!r})")
+                raise OptionError(f"{called}: not a list (got {value!r}, expected several values)")
             for one in value:
                 self._check(one, called)
         else:
@@ -109,11 +109,11 @@ class Option(Struct, frozen=True, kw_only=True):
         if self.words and value not in self.words:
             *first, last = self.words
             expected = f"{', '.join(first)} or {last}"
-            raise OptionError(f"{called}: expected {expected} (got {value!r})")
+            raise OptionError(f"{called}: wrong value (got {value!r}, expected {expected})")
         abstract, expected = _KINDS[self.kind]
         is_one = isinstance(value, abstract)  # in Python, a bool is also a number
         if not is_one or (isinstance(value, bool) and self.kind is not bool):
-            raise OptionError(f"{called}: expected {expected} (got {value!r})")
+            raise OptionError(f"{called}: wrong value (got {value!r}, expected {expected})")
         if self.about.bounds is None:
             return
         low, high = self.about.bounds
@@ -128,7 +128,7 @@ _KINDS: Final[Mapping[type, tuple[type, str]]] = {
     bool: (bool, "true or false"),
     int: (Integral, "a whole number"),
     float: (Real, "a number"),
-    str: (str, "a text"),
+    str: (str, "a string"),
 }
 
 

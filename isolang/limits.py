@@ -177,7 +177,11 @@ def out_of_memory(error: MemoryError, phase: str) -> str:
     allocation has no text, or only the text of the C++ exception.
     """
     text = str(error)
-    return f"the memory ran out in phase {phase}" if not text or "bad_alloc" in text else text
+    return (
+        f"the memory limit was reached in phase {phase}"
+        if not text or "bad_alloc" in text
+        else text
+    )
 
 
 class _Cap:

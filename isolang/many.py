@@ -125,9 +125,7 @@ def check_many(
 
     if isinstance(histories, History | str | os.PathLike):
         got = type(histories).__name__
-        raise HistoryError(
-            f"check_many: not several histories (got {got}, expected a list of them)"
-        )
+        raise HistoryError(f"check_many: not a list of histories (got {got})")
     options = Options(timeout=timeout, memory=memory, certify=certify, seed=seed, threads=threads)
     if isinstance(spec, str | os.PathLike):
         spec = load_spec(spec)
@@ -169,7 +167,9 @@ def _results(
                 yield from _with(pool, iter([one]), own, again, ahead=1)
             for culprit in again:
                 name = _name(culprit.history)
-                yield culprit.failed(WorkerError(f"{name}: the process that checked it ended"))
+                yield culprit.failed(
+                    WorkerError(f"{name}: the process that checked this history ended")
+                )
 
 
 def _pool(workers: int) -> Executor:

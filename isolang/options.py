@@ -13,7 +13,7 @@ from isolang.errors import OptionError
 from isolang.machine import processors
 
 LIMITS: Final = "Limits"
-DECIDING: Final = "How it is decided"
+DECIDING: Final = "Deciding"
 READING: Final = "How a history is read"
 OUTPUT: Final = "Output"
 
@@ -42,11 +42,13 @@ class ReadOptions(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fiel
             "--from",
         ),
     ] = "auto"
-    timestamps: Annotated[bool, About("The Cobra log has timestamps.", "", READING)] = False
+    timestamps: Annotated[bool, About("Read a Cobra log as one with timestamps.", "", READING)] = (
+        False
+    )
     initial: Annotated[
         int | None,
         About(
-            "Transaction N is the initial transaction.",
+            "Take transaction N as the initial transaction.",
             "N",
             READING,
             bounds=(-(1 << 63), (1 << 63) - 1),
@@ -63,25 +65,27 @@ class ReadOptions(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fiel
     unwritten_initial: Annotated[
         bool,
         About(
-            "A value that is read but never written is initial; each key has at most one.",
+            "Take a value that is read but never written as the initial value; at most one "
+            "for each key.",
             "",
             READING,
         ),
     ] = False
     per_key: Annotated[
-        bool, About("Sessions order only operations on the same key.", "", READING)
+        bool, About("Let sessions order only operations on the same key.", "", READING)
     ] = False
     failed_cas: Annotated[
         FailedCas,
         About(
-            "Whether a failed :cas read another value (compared) or reveals nothing; auto: as is "
-            "usual for the format.",
+            "What a failed :cas means: it read another value (compared), or it reveals "
+            "nothing; auto: the convention of the format.",
             "",
             READING,
         ),
     ] = "auto"
     ignore_versions: Annotated[
-        bool, About("Ignore the versions that operations state; use only values.", "", READING)
+        bool,
+        About("Ignore the versions that operations state, and use only their values.", "", READING),
     ] = False
     clock_error: Annotated[
         str,
@@ -97,8 +101,8 @@ class ReadOptions(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fiel
         super().__post_init__()
         if self.initial_value and self.unwritten_initial:
             raise OptionError(
-                "initial-value and unwritten-initial: the initial values are given, or taken from "
-                "the reads (got both, expected one)"
+                "initial-value and unwritten-initial: initial values are either given or taken "
+                "from the reads (got both options, expected one)"
             )
 
     def non_default(self) -> dict[str, Any]:
@@ -124,7 +128,7 @@ class Options(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fields=T
     timeout: Annotated[
         float | None,
         About(
-            "Seconds for each verdict, for all phases together.",
+            "Time limit in seconds for each verdict, all phases included.",
             "S",
             LIMITS,
             bounds=(0, LONGEST),
@@ -135,7 +139,7 @@ class Options(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fields=T
     memory: Annotated[
         float | None,
         About(
-            "Megabytes for all phases together; the searches use at most half of it.",
+            "Memory limit in megabytes, all phases included; searches use at most half of it.",
             "MB",
             LIMITS,
             bounds=(0, _LARGEST),
@@ -146,7 +150,7 @@ class Options(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fields=T
     threads: Annotated[
         int | None,
         About(
-            "Threads for each history; by default one for each processor, up to 8.",
+            "The threads for each history; by default one for each processor, up to 8.",
             "N",
             LIMITS,
             bounds=(1, 256),
@@ -157,18 +161,22 @@ class Options(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fields=T
     ] = True
     seed: Annotated[
         int,
-        About("Seed of the search; equal seeds give equal runs.", "N", DECIDING, bounds=SEED),
+        About("The seed of the search; equal seeds give equal runs.", "N", DECIDING, bounds=SEED),
     ] = 0
     solver: Annotated[
         str,
-        About("The solver; sat:NAME and pysmt:NAME choose one of theirs.", "NAME", DECIDING),
+        About(
+            "The solver; sat:NAME and pysmt:NAME choose a solver of PySAT and of PySMT.",
+            "NAME",
+            DECIDING,
+        ),
     ] = "auto"
     encoding: Annotated[
-        str, About("The encoding of the problem for the solver.", "NAME", DECIDING)
+        str, About("How the problem is encoded for the solver.", "NAME", DECIDING)
     ] = "auto"
     prune: Annotated[
         str,
-        About("How many choices to decide before the search starts.", "STAGE", DECIDING),
+        About("How thoroughly to prune choices before the search starts.", "STAGE", DECIDING),
     ] = "auto"
 
     def search_bytes(self) -> int:
@@ -191,11 +199,11 @@ class OutputOptions(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fi
     (:class:`isolang.cli.parameters.Only`).
     """
 
-    form: Annotated[str, About("The form of the output.", "", OUTPUT, "--output", "-o")] = "text"
+    form: Annotated[str, About("The output format.", "", OUTPUT, "--output", "-o")] = "text"
     all_anomalies: Annotated[
         bool,
         About(
-            "Also list every kind of anomaly in the history, each with an example.",
+            "Also list every kind of anomaly in the history, with an example of each.",
             "",
             OUTPUT,
             "--all",
@@ -207,7 +215,7 @@ class OutputOptions(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fi
     ] = False
     color: Annotated[
         Literal["auto", "always", "never"],
-        About("When to use colours; auto: on terminals.", "", OUTPUT),
+        About("When to print in colour; auto: only on a terminal.", "", OUTPUT),
     ] = "auto"
     profile: Annotated[
         bool, About("Print how long each phase took (JSON always has it).", "", OUTPUT)
@@ -217,9 +225,11 @@ class OutputOptions(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fi
     ] = ""
     minimal: Annotated[
         str,
-        About("Write the smallest invalid part that was found, as EDN.", "FILE", OUTPUT),
+        About(
+            "Write the smallest invalid part of the history that was found, as EDN.", "FILE", OUTPUT
+        ),
     ] = ""
-    html: Annotated[str, About("Write the verdict as a page.", "FILE", OUTPUT)] = ""
+    html: Annotated[str, About("Write the verdict as an HTML page.", "FILE", OUTPUT)] = ""
     plot: Annotated[
         str,
         About(

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 
 NOTHING_OBSERVED: Final = Caveat(
-    "NOTHING WAS OBSERVED: no session read, or missed, what another session wrote, so that this "
-    "verdict says next to nothing about the database"
+    "NOTHING WAS OBSERVED: no session read or missed what another "
+    "session wrote, so this verdict says next to nothing about the "
+    "database"
 )
 """The note of a valid verdict if the history says nothing about the database."""
 

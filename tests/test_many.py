@@ -93,7 +93,7 @@ def test_a_history_that_kills_every_worker_is_told_apart(tmp_path):
     given = [seen(1, 0), killer(tmp_path, 99), seen(2, 2)]
     found = {one.number: one for one in check_many(given, "ser")}
     assert [found[i].verdict.outcome for i in (0, 2)] == ["valid", "invalid"]
-    with pytest.raises(WorkerError, match="the process that checked it ended"):
+    with pytest.raises(WorkerError, match="the process that checked this history ended"):
         _ = found[1].verdict
 
 
@@ -114,7 +114,7 @@ def test_an_executor_that_fails_is_an_error_of_that_history():
 @pytest.mark.parametrize("one", [EXAMPLES[0], seen(1)])
 def test_one_history_is_not_several(one):
     """A path is no list of one-letter paths."""
-    with pytest.raises(isolang.HistoryError, match="not several histories"):
+    with pytest.raises(isolang.HistoryError, match="not a list of histories"):
         check_many(one, "ser")
 
 

@@ -221,12 +221,12 @@ class Certificate(Struct, frozen=True, kw_only=True):
             raise CertificateError(f"{where}: not JSON ({error}); hint: {hint}") from error
         if not isinstance(data, dict) or "format" not in data:
             raise CertificateError(
-                f"{where}: no certificate; a file that --certificate saved is one"
+                f"{where}: not a certificate; pass a file that --certificate saved"
             )
         if data["format"] != FORMAT or isinstance(data["format"], bool):
             raise CertificateError(
-                f"{where}: certificate format {data['format']!r:.20} (expected {FORMAT}); "
-                "it was made by another version"
+                f"{where}: certificate format {data['format']!r:.20} (expected "
+                f"{FORMAT}); another version of isolang wrote it"
             )
         try:
             return _parsed(data, where)
@@ -255,14 +255,16 @@ def verify(certificate: Certificate, history: History, spec: Spec) -> Acceptance
 
     if certificate.history_sha256 != history.sha256:
         raise CertificateError(
-            f"{history.name}: not the history of this certificate (got sha256 "
-            f"{history.sha256 or 'none'}, expected {certificate.history_sha256 or 'none'} "
-            f"of {certificate.history_name})"
+            f"{history.name}: this certificate is about another history (got "
+            f"sha256 {history.sha256 or 'none'}, expected "
+            f"{certificate.history_sha256 or 'none'} of "
+            f"{certificate.history_name})"
         )
     if certificate.spec_sha256 != spec.sha256:
         raise CertificateError(
-            f"{spec.source}: not the spec of this certificate (got sha256 {spec.sha256 or 'none'}, "
-            f"expected {certificate.spec_sha256 or 'none'} of {certificate.spec_name})"
+            f"{spec.source}: this certificate is about another specification "
+            f"(got sha256 {spec.sha256 or 'none'}, expected "
+            f"{certificate.spec_sha256 or 'none'} of {certificate.spec_name})"
         )
     return accept(certificate.about(history), spec, certificate.proof)
 
@@ -300,7 +302,8 @@ def _parsed(data: dict[str, Any], where: str) -> Certificate:
         if unknown := sorted(raw.keys() - {*must, *may}):
             raise CertificateError(
                 f"{where}: the field {dot + unknown[0]!r:.60} is unknown (expected "
-                f"{', '.join((*must, *may))}); was it made by a later version?"
+                f"{', '.join((*must, *may))}); perhaps a later version of isolang "
+                "wrote it"
             )
         return raw
 

@@ -61,8 +61,8 @@ class Cycles:
     def _meets(self, check: Check, edges: Sequence[Edge]) -> bool:
         if check.negated or check.bound is not None or not only_grows(check.expr):
             raise NotCertifiedError(
-                f"not certified by definition: what check {check.name} says of a part it need not "
-                "say of the whole"
+                f"not certified by definition: check {check.name} may fail on a "
+                "part although it holds on the whole"
             )
         return holds(Claim(self._facts, edges), check)
 

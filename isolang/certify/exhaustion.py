@@ -75,7 +75,9 @@ def check_exhaustion(
     facts = Facts(history)
     reason = why_not_closed(spec)
     if reason and not facts.could_be_included <= set(transactions):
-        raise NotCertifiedError(f"not certified: {reason}; a part says nothing about the whole")
+        raise NotCertifiedError(
+            f"not certified: {reason}; a part of the history proves nothing about the whole"
+        )
     facts.require(mentioned(spec))
     for t in transactions:
         if t not in facts.could_be_included:
@@ -130,7 +132,9 @@ class _Search:
         for included, sources in self._beginnings():
             if self._extends(included, sources, {}, 0):
                 shown = ", ".join(map(str, sorted(included)))
-                raise CertificateRejected(f"a choice for transactions {shown} meets every check")
+                raise CertificateRejected(
+                    f"a choice for transactions {shown} satisfies every check"
+                )
 
     def _beginnings(self) -> Iterator[tuple[set[int], dict[int, int]]]:
         """Yield each choice of included transactions and of sources for their external reads."""
@@ -193,7 +197,7 @@ class _Search:
     ) -> ConcreteInterpretation:
         self._tries -= 1
         if self._tries < 0 or (self._end is not None and time.perf_counter() > self._end):
-            raise NotCertifiedError("not certified: there is too much to try")
+            raise NotCertifiedError("not certified: there are too many choices to try")
         world = ConcreteInterpretation(
             self._facts, included, sources, events=self._events, keys=self._keys
         )

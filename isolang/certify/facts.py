@@ -291,11 +291,11 @@ class Facts(SourceFacts):
         moments = not {*MOMENTS, *OF_STATEMENTS}.isdisjoint(relations)
         if moments and not self.has_moments:
             raise NotCertifiedError(
-                "not certified: the spec speaks of times, but the history has none"
+                "not certified: the level refers to times, but the history has none"
             )
         if not relations.isdisjoint(COMPARING_GROUPS) and not self.group:
             raise NotCertifiedError(
-                "not certified: the spec uses group-rt, but the history has no groups"
+                "not certified: the level uses group-rt, but the history has no groups"
             )
         if not relations.isdisjoint(OF_BEGIN_AND_END) or (moments and not self._commit_begin):
             self.require_times()
@@ -308,7 +308,9 @@ class Facts(SourceFacts):
                 begins.
         """
         if not self.has_time:
-            raise NotCertifiedError("not certified: the spec uses rt, but the history has no times")
+            raise NotCertifiedError(
+                "not certified: the level uses rt, but the history has no times"
+            )
         for t in range(self.n):
             if self.status[t] == COMMITTED and self.end[t] < self.begin[t]:
                 raise NotCertifiedError(f"not certified: transaction {t} ends before it begins")

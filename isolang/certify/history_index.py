@@ -301,7 +301,7 @@ class HistoryIndex:
         if not 0 <= key < self.keys:
             raise CertificateRejected(f"there is no key {key}")
         if t != self.n and not (0 <= t < self.n and self.live(t) and key in self.last[t]):
-            raise CertificateRejected(f"transaction {t} is no writer of key {key}")
+            raise CertificateRejected(f"transaction {t} does not write key {key}")
 
 
 def _is_called(name: str, pattern: str) -> bool:

@@ -19,9 +19,10 @@ NAME: Final = "isolang-kernel"
 VARIABLE: Final = "ISOLANG_KERNEL"
 """The environment variable that may name the path of the kernel's program."""
 MISSING: Final = (
-    f"there is no {NAME} (looked at ${VARIABLE}, beside the package, in kernel/ and on PATH); "
-    "it is built by `make -C kernel` in a checkout, which needs ocamlopt (Debian: apt-get install "
-    "ocaml-nox), or comes with a wheel for Linux"
+    f"there is no {NAME} (looked at ${VARIABLE}, next to the package, "
+    "in kernel/ and on PATH); build it with `make -C kernel` in a "
+    "checkout, which needs ocamlopt (Debian: apt-get install "
+    "ocaml-nox), or install a wheel for Linux, which contains it"
 )
 _ACCEPTED, _REFUSED = 0, 1
 
@@ -68,7 +69,7 @@ def check_by_kernel(
     if code != _REFUSED:
         raise beyond(answer or f"the program ended with exit code {code}")
     if reason := LevelText(spec).may_refuse:
-        raise beyond(f"it refuses the proof, but {reason}, so the proof may hold")
+        raise beyond(f"it rejects the proof, but {reason}, so the proof may still hold")
     raise CertificateRejected(f"kernel: the proof does not hold ({answer})")
 
 

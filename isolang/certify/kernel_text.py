@@ -127,7 +127,7 @@ class LevelText:
         if order.within is not None:
             raise beyond(f"{order.name} has an upper bound")
         self.order = order.name
-        self.may_refuse = "it does not try every order of all transactions"
+        self.may_refuse = "the level does not try every order of all transactions"
         if order.containing is not None and (least := self._least(order.containing)) is not None:
             self.checks.append(f"inorder {self._expr(least, ())}")
             self._orders_versions = False
@@ -265,10 +265,10 @@ class HistoryText:
             raise beyond("the history was read with a clock error")
         if level.mentions("rt"):
             if not facts.has_time:
-                raise beyond("the level uses rt, and the history has no times")
+                raise beyond("the level uses rt, but the history has no times")
             facts.require_times()
         if has_lists(history) and not level.judges_reads:
-            raise beyond("the level does not judge reads, and the history has lists")
+            raise beyond("the level ignores reads, but the history has lists")
         self.place: dict[int, tuple[int, int]] = {}
         self._lists = self._list_keys()
         self._by_write = self._numbers_writes()

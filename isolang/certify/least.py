@@ -105,8 +105,8 @@ def rules_of(spec: Spec) -> Rules | None:
     orders = [e for e in chosen if e.kind == "order" and e.over == Rel("T")]
     if len(orders) != 1 or uses_version_order(spec) or any(e.key is not None for e in chosen):
         raise NotCertifiedError(
-            "not certified: the spec chooses other relations than one order of all transactions "
-            "and what is within it"
+            "not certified: the level chooses relations other than one order "
+            "of all transactions and relations within it"
         )
     (order,) = orders
     containing = summands(order.containing)

@@ -70,8 +70,8 @@ def check_remaining_checks(
         parts_of_it = [e for e in (check.expr, check.bound) if e is not None]
         if missing := chosen & frozenset().union(*map(names, parts_of_it)):
             raise NotCertifiedError(
-                f"not certified by definition: check {check.name} speaks of {min(missing)}, which "
-                "a witness does not have"
+                f"not certified by definition: check {check.name} refers to "
+                f"{min(missing)}, which a witness does not contain"
             )
     return check_witness(
         history,

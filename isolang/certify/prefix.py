@@ -168,7 +168,8 @@ def _over_keys(key: str, body: Core) -> Core:
     if not _speaks_of(body, key):
         return _plain(body)
     raise NotCertifiedError(
-        f"not certified: 'for {key}:' ties relations to one key, which no event graph expresses"
+        f"not certified: 'for {key}:' restricts relations to one key, which "
+        "no event graph can express"
     )
 
 

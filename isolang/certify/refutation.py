@@ -177,7 +177,7 @@ class _Checker:
             # Without rf, a violation must be a contradiction in vo, because every ww contains vo.
             other = step.op if step.other_op is None else step.other_op
             if not contradicts_order(facts, step.op, other):
-                raise CertificateRejected("anomaly: the spec judges no reads, and vo is an order")
+                raise CertificateRejected("anomaly: the level ignores reads, and vo is an order")
             readers.append(facts.txn_of[other])
         elif step.kind == Anomaly.INCOMPATIBLE_ORDER and step.other_op is not None:
             if not incompatible(facts, step.op, step.other_op):
@@ -185,7 +185,9 @@ class _Checker:
             readers.append(facts.txn_of[step.other_op])
         elif step.kind == Anomaly.TWO_VALUES and self._is_read(step.other_op):
             if not disagree(facts, step.op, step.other_op):
-                raise CertificateRejected("anomaly: the two reads give one version no two values")
+                raise CertificateRejected(
+                    "anomaly: the two reads do not give one version two values"
+                )
             readers.append(facts.txn_of[step.other_op])
         elif not shows_anomaly(facts, step.op, step.kind):
             raise CertificateRejected(
@@ -206,13 +208,15 @@ class _Checker:
     def _choice(self, op: int) -> list[int]:
         candidates = self._candidates_of(op)
         if not candidates and not self._judges_reads:
-            raise CertificateRejected("choice: the spec judges no reads, so one may have no source")
+            raise CertificateRejected(
+                "choice: the level ignores reads, so a read may have no source"
+            )
         clause = [self._literal(Source(op, u)) for u in candidates]
         return [*clause, self._included(self._facts.txn_of[op]) ^ 1]
 
     def _cycle(self, step: CycleStep) -> list[int]:
         if not step.edges:
-            raise CertificateRejected("cycle: no edges")
+            raise CertificateRejected("cycle: it has no edges")
         clause: list[int] = []
         for edge, following in zip(step.edges, (*step.edges[1:], step.edges[0]), strict=True):
             # mutant: definition-open-walk
@@ -254,7 +258,7 @@ class _Checker:
             **dict.fromkeys(STATEMENT_LETTERS, of_statement),
         }.get(edge.relation, (edge.key, edge.op, edge.writer))
         if any(field != _UNUSED for field in unused):
-            raise CertificateRejected(f"edge {edge.plain()}: a field that is not used is set")
+            raise CertificateRejected(f"edge {edge.plain()}: an unused field is set")
         match edge.relation:
             case "committed-before" | "answered-before" | "po" | "committed-after" | "tx":
                 self._of_statement(edge)
@@ -267,13 +271,15 @@ class _Checker:
             case "rw":
                 self._reads(edge, edge.a)
                 if edge.a == edge.b:
-                    raise CertificateRejected(f"edge {edge.plain()}: rw leaves out the identity")
+                    raise CertificateRejected(
+                        f"edge {edge.plain()}: rw must lead to another transaction"
+                    )
                 return [
                     self._literal(Source(edge.op, edge.writer)),
                     self._literal(Before(edge.key, edge.writer, edge.b)),
                 ]
         if edge.relation not in (*OF_TRANSACTIONS, *FILTERED):
-            raise CertificateRejected(f"edge {edge.plain()}: no such relation")
+            raise CertificateRejected(f"edge {edge.plain()}: unknown relation")
         ends = 0 <= edge.a <= facts.n and 0 <= edge.b <= facts.n
         if not ends or not facts.relates(edge.relation, edge.a, edge.b):
             raise CertificateRejected(f"edge {edge.plain()}: the history does not say so")
@@ -306,7 +312,7 @@ class _Checker:
     def _candidates_of(self, op: int) -> list[int]:
         if op not in self._candidates:
             if not self._facts.is_external(op):
-                raise CertificateRejected(f"operation {op} is no external read")
+                raise CertificateRejected(f"operation {op} is not an external read")
             self._candidates[op] = self._facts.candidates(op)
         return self._candidates[op]
 
@@ -326,7 +332,7 @@ class _Checker:
         candidates = self._candidates_of(op)
         reader = facts.txn_of[op]
         if u not in candidates:
-            raise CertificateRejected(f"transaction {u} is no candidate of the read {op}")
+            raise CertificateRejected(f"transaction {u} is not a candidate source of the read {op}")
         if len(candidates) == 1 and self._included(reader) == TRUE:
             return TRUE
         variable = self._clauses.variable(self._groups[op])

@@ -54,7 +54,7 @@ def check_relations(
             f"{LARGEST})"
         )
     if history.columns.implicit:
-        raise NotCertifiedError("not certified: relations say nothing of implicit set-reads")
+        raise NotCertifiedError("not certified: relations do not cover implicit set-reads")
     facts = Facts(history)
     facts.require(mentioned(spec))
     world = _world(facts, spec, included, relations)
@@ -168,7 +168,7 @@ def _sources(
                 raise CertificateRejected(f"the external read {op} cannot read from {source}")
     for op in sources:
         if facts.txn_of[op] not in members or not facts.is_external(op):
-            raise CertificateRejected(f"operation {op} has a source, but is no external read")
+            raise CertificateRejected(f"operation {op} has a source, but is not an external read")
     return sources
 
 
@@ -221,7 +221,7 @@ def _order(name: str, over: Rows, pairs: Pairs) -> Rows:
     while row and row[-1] in following and len(row) <= len(pairs):
         row.append(following[row[-1]])
     if len(following) < len(pairs) or sorted(row) != list(bits(members)):
-        raise CertificateRejected(f"{name} is no total order of its elements")
+        raise CertificateRejected(f"{name} is not a total order of its elements")
     return ordered(row)
 
 
@@ -241,7 +241,7 @@ def _relation(name: str, over: Rows, pairs: Pairs) -> Rows:
     value: Rows = {}
     for i, j in pairs:
         if i not in members or j not in members:
-            raise CertificateRejected(f"{name}: ({i}, {j}) is no pair of its elements")
+            raise CertificateRejected(f"{name}: ({i}, {j}) is not a pair of its elements")
         value[i] = value.get(i, 0) | 1 << j
     return value
 
@@ -251,7 +251,7 @@ def _choice(name: str, over: Rows, pairs: Pairs) -> Rows:
     seen = 0
     for i, j in pairs:
         if i < 0 or j < 0 or not over.get(i, 0) >> j & 1 or seen >> j & 1:
-            raise CertificateRejected(f"{name}: ({i}, {j}) is no choice")
+            raise CertificateRejected(f"{name}: ({i}, {j}) is not a choice")
         seen |= 1 << j
         value[i] = value.get(i, 0) | 1 << j
     if seen != members_of({0: _union(over)}):

@@ -56,12 +56,12 @@ def see(  # noqa: PLR0917 - a witness, and what is known of the history
     """
     columns = history.columns
     if commits is None or seen is None or len(seen) != len(columns.statement_start):
-        raise CertificateRejected("the witness says not what predicate reads saw")
+        raise CertificateRejected("the witness does not state what predicate reads saw")
     committed = [int(t) for t in commits]
     # mutant: python-commits
     if sorted(committed) != sorted(included):
         raise CertificateRejected(
-            "the order of snapshots does not have each included transaction once, and no other"
+            "the order of snapshots does not contain each included transaction once, and no others"
         )
     place = {t: i for i, t in enumerate(committed)}
     places = [[place[t] for t in order] for order in orders]
@@ -78,7 +78,7 @@ def see(  # noqa: PLR0917 - a witness, and what is known of the history
             continue
         # mutant: python-sees-itself
         if not 0 <= int(seen[s]) <= place[t]:
-            raise CertificateRejected(f"predicate read {s} sees its own COMMIT, or no snapshot")
+            raise CertificateRejected(f"predicate read {s} sees its own COMMIT or no snapshot")
         if columns.statement_known[s] != IMPLICIT:
             continue
         start, end = int(columns.statement_start[s]), int(columns.statement_end[s])

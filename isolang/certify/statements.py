@@ -206,7 +206,7 @@ def check_statements(history: History, facts: Facts) -> Rows | None:
             # mutant: python-returned-rows
             if key in returned or holds(key, value) is not (kind != READ_ONE_OF):
                 raise NotCertifiedError(
-                    f"not certified: the predicate read of operation {op} was judged otherwise"
+                    f"not certified: the predicate read of operation {op} was treated differently"
                 )
             returned.add(key)
         own = own_rows(history, facts, s)
@@ -222,8 +222,8 @@ def check_statements(history: History, facts: Facts) -> Rows | None:
         # mutant: python-missed-rows
         if missed != expected:
             raise NotCertifiedError(
-                f"not certified: the predicate read before operation {end} does not say of which "
-                "rows it says that they were not there"
+                f"not certified: the predicate read before operation {end} does not "
+                "state which rows it found absent"
             )
     return rows
 
@@ -253,7 +253,7 @@ def _read(text: str) -> Form:
     tokens = _TOKEN.findall(text)
     form, rest = _form(tokens)
     if rest:
-        raise NotCertifiedError(f"not certified: {text} is no form")
+        raise NotCertifiedError(f"not certified: {text} is not a form")
     return form
 
 
@@ -324,7 +324,7 @@ def _interval(form: Form) -> tuple[str, float, float] | None:
 
 def _matches(found: Between) -> bool:
     if found[0] != TRUE and found[1] == TRUE:
-        raise NotCertifiedError("not certified: whether a row matches a predicate stays open")
+        raise NotCertifiedError("not certified: it is open whether a row matches a predicate")
     return found[0] == TRUE
 
 
@@ -416,7 +416,7 @@ def _remainder(by: Form, rest: Form) -> Callable[[Form], bool | None]:
     """
     modulus, accepted = _whole(_number(by)), _whole(_number(rest)) if rest != "nil" else 0
     if modulus is None or modulus < 1 or accepted is None:
-        raise NotCertifiedError("not certified: a remainder of what is no integer")
+        raise NotCertifiedError("not certified: a remainder needs an integer")
 
     def holds(cell: Form) -> bool | None:
         whole = _whole(_number(cell))

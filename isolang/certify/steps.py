@@ -182,7 +182,7 @@ def parse_step(raw: Any) -> Step:
             return OrderStep(_integer(rest[0]), tuple(_integer(t) for t in txns))
         case "rup", 1:
             return RupStep(tuple(_signed(e) for e in _sequence(rest[0], "literals", 0)))
-    raise CertificateRejected(f"no step of a refutation (got {raw!r:.80})")
+    raise CertificateRejected(f"not a step of a refutation (got {raw!r:.80})")
 
 
 def _edge(raw: Any) -> Edge:
@@ -190,14 +190,14 @@ def _edge(raw: Any) -> Edge:
         return raw
     parts = _sequence(raw, "edge")
     if len(parts) != 6 or not isinstance(parts[0], str):
-        raise CertificateRejected(f"no edge (got {raw!r:.80})")
+        raise CertificateRejected(f"not an edge (got {raw!r:.80})")
     return Edge(parts[0], *(_integer(i) for i in parts[1:]))
 
 
 def _signed(raw: Any) -> tuple[bool, Literal]:
     parts = _sequence(raw, "signed literal")
     if len(parts) != 2 or not isinstance(parts[0], bool):
-        raise CertificateRejected(f"no signed literal (got {raw!r:.80})")
+        raise CertificateRejected(f"not a signed literal (got {raw!r:.80})")
     literal = parts[1]
     if isinstance(literal, (Source, Before, In)):
         return parts[0], literal
@@ -210,7 +210,7 @@ def _signed(raw: Any) -> tuple[bool, Literal]:
             return parts[0], Before(*numbers)
         case "in", 1:
             return parts[0], In(*numbers)
-    raise CertificateRejected(f"no literal (got {literal!r:.80})")
+    raise CertificateRejected(f"not a literal (got {literal!r:.80})")
 
 
 def _sequence(raw: Any, what: str, at_least: int = 1) -> Sequence[Any]:

@@ -174,7 +174,7 @@ def _over_statements(e: Core) -> Core:
         on = (Opt(Union((Rel("answered-before"), Rel("po")))),) if len(e.parts) > 3 else ()
         if Rel("tx") in away:
             return Seq((Union(tuple(there)), *on, Union(tuple(away))))
-    raise NotCertifiedError("not certified: walks that pass statements in a form not known here")
+    raise NotCertifiedError("not certified: walks that pass statements have an unknown form")
 
 
 def _over_operations(e: Core) -> Core:
@@ -204,14 +204,16 @@ def _over_operations(e: Core) -> Core:
             there = tuple(entry) or summands(parts[first])
             through = _through(there, summands(parts[at + 2]))
             return Seq((*map(_over_operations, before), through, *map(_over_operations, after)))
-    raise NotCertifiedError("not certified: walks that pass operations in a form not known here")
+    raise NotCertifiedError("not certified: walks that pass operations have an unknown form")
 
 
 def _through(there: tuple[Core, ...], away: tuple[Core, ...]) -> Core:
     """Return the walks that lead to an operation, may continue in its transaction, and leave it."""
     leave = Union(tuple(_among(part, _LEADS_AWAY) for part in away))
     if Rel("committed-after") in leave.parts:
-        raise NotCertifiedError("not certified: walks that pass operations have no times of those")
+        raise NotCertifiedError(
+            "not certified: walks pass operations, but the operations have no times"
+        )
     ways: list[Core] = []
     for part in there:
         if isinstance(part, ForKey) and part == ForKey(part.key, _overwritten_at(part.key)):
@@ -253,7 +255,7 @@ def _among(e: Core, forms: tuple[tuple[Core, Rel], ...]) -> Rel:
         rf, ww = Rel("rf", e.key), Rel("ww", e.key)
         if e.body == Seq((Inverse(rf), Rel("tx"), ww)):
             return Rel("rw")
-    raise NotCertifiedError("not certified: a step to or from a statement in a form not known here")
+    raise NotCertifiedError("not certified: a step to or from a statement has an unknown form")
 
 
 def _without_key(e: Core, key: str) -> Core:
@@ -268,8 +270,8 @@ def _without_key(e: Core, key: str) -> Core:
             isinstance(part, Rel) and part.name in keyed and part.key != key
         ):
             raise NotCertifiedError(
-                f"not certified: 'for {key}:' ties relations to one key beside other keys, which "
-                "no event graph expresses"
+                f"not certified: 'for {key}:' restricts relations to one key next "
+                "to other keys, which no event graph can express"
             )
     return _changed(e, lambda part: replace(part, key=None))
 
@@ -320,7 +322,7 @@ def translated(spec: Spec) -> tuple[Check, ...]:
         elif vis is not None and check.bound == Union((Rel(vis.name), Inverse(Rel(vis.name)))):
             total = True
             if not _all_writers(check.expr):
-                raise _refusal(f"check {check.name} is not about all writers of a key")
+                raise _refusal(f"check {check.name} does not cover all writers of a key")
         else:
             raise _refusal(f"check {check.name}: its right side")
     letters = {"ww"} if total else set()
@@ -351,12 +353,12 @@ def _chosen(spec: Spec) -> tuple[Exists, Exists | None]:
     _need(not used & {"ww", *OVERWRITING}, "a version order beside the order of transactions")
     _need(len(own) in (1, 2), "more than one order and a relation within it")
     order = own[0]
-    _need(order.kind == "order" and order.over == Rel("T"), f"{order.name} is no order of T")
+    _need(order.kind == "order" and order.over == Rel("T"), f"{order.name} is not an order of T")
     _need(order.within is None, f"{order.name} has an upper bound")
     if len(own) == 1:
         return order, None
     vis = own[1]
-    _need(vis.kind == "relation" and vis.over == Rel("T"), f"{vis.name} is no relation on T")
+    _need(vis.kind == "relation" and vis.over == Rel("T"), f"{vis.name} is not a relation on T")
     _need(vis.within == Rel(order.name), f"{vis.name} is not within {order.name}")
     return order, vis
 
@@ -457,4 +459,4 @@ def _need(holds: bool, what: str) -> None:
 
 
 def _refusal(what: str) -> NotCertifiedError:
-    return NotCertifiedError(f"not certified: axioms on an order in a form not known here ({what})")
+    return NotCertifiedError(f"not certified: the axioms on an order have an unknown form ({what})")

@@ -57,7 +57,7 @@ class Acceptance(Struct, frozen=True, kw_only=True):
 
     def _by_two(self) -> str:
         if self.rest_natively:
-            return f"native checker (all but {self.by_definition}), by definition (these)"
+            return f"native checker (all but {self.by_definition}), by definition (those)"
         who = ["native checker (all)"] if self.natively else []
         if self.by_definition:
             inside = "; ".join(
@@ -167,7 +167,7 @@ def _in_parts(
     )
 
 
-_NO_NATIVE = "there is no native checker of such proofs"
+_NO_NATIVE = "no native checker exists for such proofs"
 
 
 def _natively(history: History, spec: Spec, proof: Proof, seconds: float | None) -> str:
@@ -183,7 +183,7 @@ def _natively(history: History, spec: Spec, proof: Proof, seconds: float | None)
         judged = theorem.spec if theorem else spec
     elif isinstance(proof, Witness) and not parts.is_all:
         names = [*(check.name for check in parts.other_checks), *(e.name for e in parts.unchosen)]
-        return f"{names[0]} is nothing of the native checker"
+        return f"the native checker does not support {names[0]}"
     else:
         # A refutation that uses some of the checks refutes the whole specification. Flags are not
         # judged.

@@ -183,7 +183,9 @@ def _reads(
                 raise CertificateRejected(f"operation {op} is an intrinsic anomaly: {names}")
             value = value_of_initial(facts, op)
             if value is not None and initial.setdefault(facts.key[op], value) != value:
-                raise CertificateRejected(f"operation {op} gives the initial version two values")
+                raise CertificateRejected(
+                    f"operation {op} gives the initial version a second value"
+                )
         if not external:
             if u != NO_SOURCE:
                 raise CertificateRejected(
@@ -224,14 +226,14 @@ def _orders(
         order = [t for t in listed[starts[key] : starts[key + 1]] if t in included]
         if sorted(order) != [t for t in facts.writers[key] if t in included]:
             raise CertificateRejected(
-                f"the order of key {key} is no permutation of its included writers"
+                f"the order of key {key} is not a permutation of its included writers"
             )
         for op in facts.list_reads(key):
             if facts.txn_of[op] in included:
                 _contains(facts, order, op)
         if not keeps_stated(facts, key, order):
             raise CertificateRejected(
-                f"the order of key {key} is not the one that its versions state"
+                f"the order of key {key} differs from the order that its versions state"
             )
         orders.append(order)
     return orders
@@ -246,5 +248,5 @@ def _contains(facts: Facts, order: Sequence[int], op: int) -> None:
     shown = facts.shown_order(op)
     if list(order[: len(shown)]) != shown:
         raise CertificateRejected(
-            f"the order of key {facts.key[op]} is not the one that the list read {op} shows"
+            f"the order of key {facts.key[op]} differs from the order that the list read {op} shows"
         )

@@ -133,7 +133,7 @@ class ConcreteInterpretation(Evaluator):
             case "label" | "level":
                 raise AssertionError(f"{word} of no name")
             case "ww" | "co" | "ar" | "vis" | "conflict":
-                raise AssertionError(f"{word} is chosen, and was not")
+                raise AssertionError(f"{word} must be chosen, but was not")
             case _:
                 assert_never(word)
 

@@ -63,7 +63,8 @@ def check(
             forms=("text", "json", "edn", *_FILES, *_FORMS),
             about={
                 "html": About(
-                    "Write the verdict as a page: to FILE.html, or each to a file in a folder.",
+                    "Write the verdict as an HTML page to FILE.html, or each verdict to a page in "
+                    "the folder DIR.",
                     "FILE|DIR", OUTPUT,
                 ),
             },
@@ -74,13 +75,13 @@ def check(
         str,
         typer.Option(
             "--consistency-models", metavar="NAMES", show_default=False,
-            help="Levels by Elle's names, separated by commas.",
+            help="Levels by their names in Elle, separated by commas.",
         ),
     ] = "",
     jobs: Annotated[
         int,
         typer.Option(
-            "--jobs", "-j", metavar="N", help="Check this many histories at a time.",
+            "--jobs", "-j", metavar="N", help="Check N histories at the same time.",
             rich_help_panel=LIMITS, parser=number(int, 1, 256),
         ),
     ] = 1,
@@ -90,8 +91,9 @@ def check(
         typer.Option(
             "--cross-check", metavar="[PAIR|all]", show_default=False,
             rich_help_panel=DECIDING,
-            help="Also decide with another encoding and solver: by default one that shares no "
-            "code with the first; all; or encoding/solver/prune.",
+            help="Also decide with another encoding and solver, and compare the verdicts. Without "
+            "a value: a pair that shares no code with the first; all: every pair; or "
+            "encoding/solver/prune.",
         ),
     ] = "",
     plugin: Plugins = [],  # noqa: B006
@@ -104,7 +106,7 @@ def check(
     if not specs:
         raise Mistake(
             "--spec/-s SPEC is missing",
-            "a level such as ser, or a .iso file, here or in pyproject.toml; see "
+            "name a level such as ser, or a .iso file, here or in pyproject.toml; see "
             "`isocheck check --help`",
         )
     histories = expanded(histories, reading.format)
@@ -118,18 +120,20 @@ def check(
         ):
             if file:
                 folder = ", or a folder" if "html" in flag else ""
-                raise Mistake(f"{flag} shows one verdict: name one history and one --spec{folder}")
+                raise Mistake(
+                    f"{flag} shows a single verdict: name one history and one --spec{folder}"
+                )
     if workers and "-" in histories:
-        raise Mistake("--workers: the workers cannot read the standard input (-)")
+        raise Mistake("--workers: the workers cannot read this machine's standard input (-)")
     if histories.count("-") > 1:
-        raise Mistake("the standard input (-) can be read once")
+        raise Mistake("the standard input (-) can be read only once")
     if output.certificates:
         try:
             os.makedirs(output.certificates, exist_ok=True)
         except OSError as error:
             where = f"--certificate {output.certificates}"
             reason = error.strerror or str(error)
-            raise Mistake(f"{where}: the folder cannot be made ({reason})") from None
+            raise Mistake(f"{where}: cannot create the folder ({reason})") from None
     routes = load_routes(specs, include, options)
     for _, route in routes:
         if not isinstance(route, Unloaded):
@@ -256,7 +260,7 @@ def _models(text: str) -> list[str]:
         if name.lower() not in there:
             meant = near(name.lower(), there)
             hint = f"the nearest is {meant}" if meant else "`isocheck spec list` lists them"
-            raise Mistake(f"--consistency-models: the library has no {name}", hint)
+            raise Mistake(f"--consistency-models: the library has no level {name}", hint)
     return found
 
 

@@ -73,22 +73,24 @@ ISOCHECK: Final[Mapping[str, CommandEntry]] = {
     ),
     "litmus": CommandEntry(
         "isolang.cli.litmus:litmus",
-        "Run a program that tells two levels apart on a database, in every interleaving.",
+        "Find a program whose outcome separates two levels, and play its interleavings "
+        "on a database.",
         JUDGE,
     ),
     "predict": CommandEntry(
         "isolang.cli.predict:predict",
-        "Predict what a run that passed could have done at a weaker level.",
+        "Predict violations that a valid run could have shown at a weaker level.",
         JUDGE,
     ),
     "verify": CommandEntry(
         "isolang.cli.verify:verify",
-        "Check a certificate again with independent checkers.",
+        "Check a certificate with independent checkers.",
         JUDGE,
     ),
     "summary": CommandEntry(
         "isolang.cli.summary:summary",
-        "Summarize many runs: verdicts by target, level, version and seed; each violation once.",
+        "Summarize many runs: verdicts by target, level, version and seed, and each "
+        "violation once.",
         JUDGE,
         "isocheck summary --html runs.html reports/",
     ),
@@ -106,7 +108,7 @@ ISOCHECK: Final[Mapping[str, CommandEntry]] = {
     ),
     "generate": CommandEntry(
         "isolang.cli.generate:generate",
-        "Simulate a database, and write a history whose levels are known.",
+        "Simulate a database, and write a history whose isolation level is known.",
         HANDLE,
         "isocheck generate history.edn --rule snapshot --transactions 10000",
     ),
@@ -117,17 +119,17 @@ ISOCHECK: Final[Mapping[str, CommandEntry]] = {
     ),
     "outcomes": CommandEntry(
         "isolang.cli.outcomes:outcomes",
-        "List all outcomes of a small program, and the levels that allow each.",
+        "List all outcomes of a small program, and which levels allow each.",
         SPECIFY,
     ),
     "robust": CommandEntry(
         "isolang.cli.robust:robust",
-        "Decide whether a service may run at a weaker level, and find what mends it if not.",
+        "Decide whether a service may run at a weaker level, and which changes make it robust.",
         SPECIFY,
     ),
     "solvers": CommandEntry(
         "isolang.cli.solvers:solvers",
-        "Run every encoding with every solver on the same histories.",
+        "Compare all encodings and solvers on the same histories.",
         SPECIFY,
         "isocheck solvers --spec ser --only native --timeout 20 history.edn",
     ),
@@ -139,12 +141,12 @@ ISOCHECK: Final[Mapping[str, CommandEntry]] = {
     ),
     "lsp": CommandEntry(
         "isolang.cli.lsp:lsp",
-        "Serve editors: errors as you type, hover, completion, definitions, formatting.",
+        "Run the language server: errors as you type, hover, completion, definitions, formatting.",
         SPECIFY,
     ),
     "schema": CommandEntry(
         "isolang.cli.schema:schema",
-        "Print the JSON Schema of the output of a command with --output json.",
+        "Print the JSON Schema of a command's --output json.",
         SPECIFY,
     ),
 }
@@ -154,20 +156,20 @@ SPEC: Final[Mapping[str, CommandEntry]] = {
         "isolang.cli.spec_library:show_level", "Print the text of a level or a file."
     ),
     "explain": CommandEntry(
-        "isolang.cli.spec_explain:explain", "Explain how a level is decided, and why."
+        "isolang.cli.spec_explain:explain", "Explain how isocheck decides a level, and why."
     ),
     "lint": CommandEntry("isolang.cli.spec_lint:lint", "Report errors and probable mistakes."),
     "compare": CommandEntry(
         "isolang.cli.spec_compare:compare",
-        "Compare two specifications, by a proof or a history that separates them.",
+        "Compare two specifications, and show a proof or a separating history for the result.",
     ),
     "place": CommandEntry(
         "isolang.cli.spec_place:place",
-        "Find where a specification lies among the levels of the library.",
+        "Find the place of a specification among the levels of the library.",
     ),
     "lattice": CommandEntry(
         "isolang.cli.spec_place:lattice",
-        "Compare all levels of the library; prove each implication, and separate the others.",
+        "Compare all levels of the library: prove each implication, and separate all other pairs.",
     ),
     "try": CommandEntry(
         "isolang.cli.spec_try:try_spec", "Check a specification each time it is saved."
@@ -318,7 +320,7 @@ isocheck: Final = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="rich",
     epilog="Exit codes: 0 valid; 1 a history is invalid; 2 wrong usage or input; 3 unknown; "
-    "4 a certificate was rejected, or solvers disagree.",
+    "4 a certificate was rejected, or two solvers disagree.",
 )
 
 
@@ -343,8 +345,8 @@ class _Spec(LazyGroup):
 
 spec: Final = typer.Typer(
     cls=_Spec,
-    epilog="Exit codes: 0 fine; 1 lint found something, or format --check would change a file; "
-    "2 wrong usage or input; 3 unknown.",
+    epilog="Exit codes: 0 success; 1 lint found a problem, or format --check would change a "
+    "file; 2 wrong usage or input; 3 unknown.",
 )
 
 

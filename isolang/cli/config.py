@@ -54,7 +54,9 @@ def defaults(command: str) -> dict[str, dict[str, Any]]:
         values = {name: value for name, value in values.items() if name in taken}
     own = table.get(command, {})
     if not isinstance(own, dict):
-        raise Mistake(f"{file}: tool.isocheck.{command}: expected a table (got {own!r})")
+        raise Mistake(
+            f"{file}: tool.isocheck.{command}: not a table (got {own!r}, expected a table)"
+        )
     values |= _values(own, options, f".{command}", file)
     return {command: values}
 
@@ -91,7 +93,7 @@ def _values(
         if option is None:
             nearest = near(key, known)
             hint = f"did you mean {nearest}?" if nearest else f"the keys are {', '.join(known)}"
-            raise Mistake(f"{where}: no such key", hint)
+            raise Mistake(f"{where}: unknown key", hint)
         if isinstance(option, Option):
             try:
                 option.check(value, where)

@@ -23,12 +23,14 @@ TO: Final[Any] = named(choices.written_formats, "FORMAT")
 def convert(
     *,
     source: Annotated[str, typer.Argument(metavar="IN", help="A history.")],
-    target: Annotated[str, typer.Argument(metavar="OUT", help="The file to write; - is stdout.")],
+    target: Annotated[str, typer.Argument(metavar="OUT", help="The file to write; - for standard "
+    "output.")],
     to: Annotated[str, typer.Option("--to", help="The format to write.", **TO)],
     reading: ReadOptions,
     renumber: Annotated[
         bool,
-        typer.Option("--renumber", help="Number the keys and values that the format cannot write."),
+        typer.Option("--renumber", help="Replace keys and values that the format cannot express by "
+        "numbers."),
     ] = False,
     drop: Annotated[
         list[str],

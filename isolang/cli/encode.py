@@ -33,14 +33,16 @@ THEORIES: Final[dict[str, tuple[Theory, ...]]] = {
 def encode(
     *,
     history: HistoryPath,
-    target: Annotated[str, typer.Argument(metavar="FILE", help="The file to write; - is stdout.")],
+    target: Annotated[
+        str, typer.Argument(metavar="FILE", help="The file to write; - for standard output.")
+    ],
     spec: OneSpec,
     to: Annotated[str, typer.Option("--to", help="The format to write.", **one_of(*THEORIES))],
     encoding: Annotated[
         str,
         typer.Option(
             "--encoding",
-            help="The encoding of the problem.",
+            help="How the problem is encoded.",
             **named(choices.encodings, "NAME"),
         ),
     ],
@@ -64,7 +66,9 @@ def encode(
         try:
             write_whole(Path(target), text)
         except OSError as error:
-            raise OptionError(f"{target}: cannot be written: {error.strerror or error}") from None
+            raise OptionError(
+                f"{target}: cannot write the file: {error.strerror or error}"
+            ) from None
     return EXIT_VALID
 
 
@@ -102,7 +106,10 @@ def written(history: History, route: Route, *, to: str, encoding: str, prune: st
     history = history.written_out()
     problem = build_problem(history)
     if contradiction(problem, route) is not None:
-        msg = f"{history.name}: the pre-pass alone refutes it; `isocheck check` says why"
+        msg = (
+            f"{history.name}: no problem to encode, because the pre-pass alone refutes the "
+            "history; `isocheck check` explains why"
+        )
         raise UnsupportedError(msg)
     if starts_from_polygraph(row.name):
         assert isinstance(route, Plan)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def generate(
     *,
     target: Annotated[
-        str, typer.Argument(metavar="[OUT]", help="The file to write; - is stdout.")
+        str, typer.Argument(metavar="[OUT]", help="The file to write; - for standard output.")
     ] = "-",
     to: Annotated[
         str, typer.Option("--to", help="The format to write.", rich_help_panel=OUTPUT, **TO)
@@ -34,7 +34,7 @@ def generate(
         list[str],
         typer.Option(
             "--drop", metavar="WHAT", rich_help_panel=OUTPUT,
-            help="Leave this out, as `isocheck convert --drop` does.",
+            help="Leave out what the format cannot express, as `isocheck convert --drop` does.",
         ),
     ] = [],  # noqa: B006
     truth: Annotated[
@@ -48,13 +48,13 @@ def generate(
         str,
         typer.Option(
             "--workload", metavar="NAME", rich_help_panel="Size",
-            help="Run a workload of isocheck run, on a database in memory that is "
+            help="Run this workload of `isocheck run` on an in-memory database, which is "
             "strict-serializable, strong-snapshot or read-committed.",
         ),
     ] = "",
     options: Workload,
 ) -> int:  # fmt: skip
-    """Simulate a database, and write a history whose levels are known."""
+    """Simulate a database, and write a history whose isolation level is known."""
     from isolang.history import read_history
     from isolang.history.formats import ALIASES
     from isolang.history.writers import WITH_REAL_TIME, write_history
@@ -82,7 +82,7 @@ def generate(
             write_whole(Path(truth), json.dumps(known.as_json(), indent=2) + "\n")
     notes += report.notes
     if "real-time" in dropped:
-        notes.append("without real time, sser and strong-si cannot be checked")
+        notes.append("sser and strong-si cannot be checked without real time")
     report_written(target, report, notes)
     return EXIT_VALID
 

@@ -44,8 +44,9 @@ _WIDTH = 34
 _GUARANTEES = ("ryw", "mr", "mw", "wfr")
 _PORTABLE = ("pl-3", "pl-2", "pl-1")
 _OF_EACH = (
-    "transactions state the levels at which they ran; here each level checks all. `isocheck "
-    "--spec mixed` or `--spec mixed-levels` checks each at its own level"
+    "the history states the level at which each transaction ran, but `isocheck "
+    "levels` checks every level on all transactions. `isocheck --spec mixed` or "
+    "`--spec mixed-levels` checks each transaction at its own level"
 )
 
 
@@ -135,7 +136,9 @@ def levels(
             forms=("text", "json"),
             about={
                 "html": About(
-                    "Draw the levels, and the verdict of the weakest violated one, as a page.",
+                    "Write an HTML page with the levels, and the verdict on the weakest one that "
+                    "the "
+                    "history violates.",
                     "FILE", OUTPUT,
                 ),
             },
@@ -155,7 +158,7 @@ def levels(
         typer.Option(
             "--at-least", metavar="LEVEL", show_default=False, parser=taken_from(_names),
             autocompletion=completed(_names),
-            help="Exit with 1 unless every history satisfies this level.",
+            help="Exit with code 1 if a history violates this level.",
         ),
     ] = None,
 ) -> int:  # fmt: skip
@@ -167,13 +170,13 @@ def levels(
     use_color(output.color)
     histories = expanded(histories, reading.format)
     if output.html and len(histories) > 1:
-        raise Mistake("--html shows one history: name one")
+        raise Mistake("--html shows a single history: name only one")
     if output.plot:
         require_plottable(output.plot)
         if len(histories) > 1:
-            raise Mistake("--plot shows one history: name one")
+            raise Mistake("--plot shows a single history: name only one")
     if workers and "-" in histories:
-        raise Mistake("--workers: the workers cannot read the standard input (-)")
+        raise Mistake("--workers: the workers cannot read this machine's standard input (-)")
     tasks = [
         _Task(
             history=history,

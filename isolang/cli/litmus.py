@@ -109,7 +109,8 @@ def litmus(
         list[str] | None,
         typer.Argument(
             metavar="A B | FILE", show_default=False,
-            help="Two specifications, or a history of a few transactions; none with --suite.",
+            help="Two specifications, or one history with a few transactions; leave them out with "
+            "--suite.",
         ),
     ] = None,
     playing: Playing,
@@ -117,24 +118,25 @@ def litmus(
         str,
         typer.Option(
             "--spec", "-s", metavar="SPEC", show_default=False,
-            help="With a FILE: search for any violation of this level.",
+            help="With FILE: search for any violation of this level.",
         ),
     ] = "",
     script: Annotated[
         str | None,
         typer.Option(
             "--script",
-            help="Write a stand-alone program that runs an interleaving with this outcome.",
+            help="Write a stand-alone Python program that plays an interleaving with this outcome.",
             **one_of("psycopg", "sql", "python"),
         ),
     ] = None,
     suite: Annotated[
-        bool, typer.Option("--suite", help="Run one program for each edge of the lattice.")
+        bool, typer.Option("--suite", help="Play one program for each edge of the lattice of "
+        "levels.")
     ] = False,
     include: Include = [],  # noqa: B006
     output: Output = "text",
 ) -> int:  # fmt: skip
-    """Run a program that tells two levels apart on a database, in every interleaving.
+    """Find a program whose outcome separates two levels, and play its interleavings on a database.
 
     A history that A allows and B forbids becomes the program. The exit code is 1 if the database
     produces a history that B forbids, otherwise 0.
@@ -149,7 +151,7 @@ def litmus(
     questions = [case.question for case in cases]
     announce = suite and not sys.stderr.isatty()  # without a terminal, no progress bar is drawn
     if announce:
-        warn(f"{len(cases)} programs, each to be played at {_many(len(levels), 'level')}")
+        warn(f"{len(cases)} programs, each played at {_many(len(levels), 'level')}")
     rows = []
     with Bar(len(levels) * len(cases)) as bar:
         for name in levels:
@@ -200,7 +202,10 @@ def _script(
 
     seen = [one for row in rows for one in (*row[0].violations, *row[0].same)]
     if rows and not seen:
-        raise Mistake("--script: the database did not produce the history", "leave out --run")
+        raise Mistake(
+            "--script: the database did not produce the history",
+            "leave out --run to write the program anyway",
+        )
     module = "duckdb" if playing.target.startswith("duckdb") else "sqlite3"
     kinds: dict[str, Kind] = {"psycopg": "psycopg", "sql": "sql", "python": "python"}
     return script_of(
@@ -224,14 +229,16 @@ def _cases(
 ) -> list[Case]:
     if suite:
         if what or spec:
-            raise Mistake("--suite takes no specification and no history")
+            raise Mistake(
+                "--suite plays its own programs: leave out the specifications and the history"
+            )
         return list(_edges(skipped, progress))
     if len(what) == 2:
         return [_pair(what[0], what[1], include)]
     if len(what) == 1:
         return [_file(what[0], spec, include)]
     raise Mistake(
-        "two specifications, a history, or --suite is missing",
+        "nothing to play: name two specifications or a history, or give --suite",
         "isocheck litmus psi si --run postgres --level 'repeatable read'",
     )
 
@@ -291,12 +298,13 @@ def _pair(a: str, b: str, include: Sequence[str]) -> Case:
     found = decide_implication(normal(allows), normal(forbids), bounds=bounds)
     if found.proof is not None:
         raise Mistake(
-            f"{a} implies {b}, so no history tells them apart", f"isocheck litmus {b} {a}"
+            f"{a} implies {b}, so no history is allowed by {a} and forbidden by {b}",
+            f"isocheck litmus {b} {a}",
         )
     if found.witness is None:
         raise Mistake(
-            f"no history of single-key reads with up to {found.searched} transactions is allowed "
-            f"by {a} and forbidden by {b}"
+            f"among the histories of up to {found.searched} transactions that read single "
+            f"keys, none is allowed by {a} and forbidden by {b}"
         )
     small = found.witness.small
     return _case(a, b, str(small), small.history(), forbids)
@@ -344,7 +352,7 @@ def _file(path: str, spec: str, include: Sequence[str]) -> Case:
 def _levels(playing: Playing, *, suite: bool, script: bool = False) -> list[str]:
     if not playing.target:
         if suite or (playing.levels and not script):
-            raise Mistake("--run TARGET is missing: the database to run it on")
+            raise Mistake("--run TARGET is missing: name the database to play it on")
         return []
     if playing.levels or not suite:
         return list(playing.levels) or [""]
@@ -426,7 +434,10 @@ def _count(found: LitmusResult) -> str:
 def _result_lines(case: Case, found: LitmusResult) -> Iterator[str]:
     where = f"{escaped(found.database)}, {escaped(found.level)}"
     if not found.possible:
-        yield f"{where}: no interleaving is possible: a read comes before the write it returns"
+        yield (
+            f"{where}: no interleaving is possible, because a read would come before the "
+            "write that it returns"
+        )
         return
     seen = [*found.violations, *found.same]
     if not seen:
@@ -487,7 +498,7 @@ def _table(
         yield f"  {row[0].level}: {_between(bad)}"
     if skipped:
         pairs = ", ".join(f"{a} from {b}" for a, b in skipped)
-        yield f"  no run of one step after the other tells these apart: {pairs}"
+        yield f"  no sequential interleaving separates these pairs: {pairs}"
 
 
 def _phenomena(found: Sequence[Occurrence]) -> Iterator[str]:

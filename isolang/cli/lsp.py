@@ -17,7 +17,7 @@ LONGEST: Final = 64 << 20  # bytes; a specification has only a few thousand
 
 
 def lsp() -> int:
-    """Serve editors: errors as you type, hover, completion, definitions, formatting."""
+    """Run the language server: errors as you type, hover, completion, definitions, formatting."""
     # pygls closes its output stream at the end of a session. It gets a duplicate, because the
     # standard output must stay open.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
@@ -46,7 +46,7 @@ class _Bounded:
         """
         if size > LONGEST:
             raise OptionError(
-                f"<stdin>: a message is too long (got Content-Length: {size}, expected at most "
+                f"<stdin>: the message is too long (got Content-Length: {size}, expected at most "
                 f"{LONGEST})"
             )
         return self._stream.read(size)

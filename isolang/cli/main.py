@@ -63,7 +63,7 @@ def _guarded(command: Any, arguments: list[str]) -> int:
         forget_stdout()
         return EXIT_PIPE
     except MemoryError:
-        warn(f"{PROGRAM}: out of memory; --memory sets a limit")
+        warn(f"{PROGRAM}: out of memory; set a limit with --memory")
         return EXIT_UNKNOWN
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""

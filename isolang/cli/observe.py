@@ -71,14 +71,14 @@ def observe(
         str,
         typer.Argument(
             metavar="TARGET",
-            help="The URL of a database, or postgres for a new server of its own.",
+            help="The database's URL, or postgres to start a new server for this recording.",
         ),
     ],
     command: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="-- COMMAND...", show_default=False,
-            help="Run a command whose database is the proxy, such as -- npm test.",
+            help="Run this command with the proxy as its database, such as -- npm test.",
         ),
     ] = None,
     options: Annotated[Options, Only("timeout")],
@@ -88,44 +88,45 @@ def observe(
         str,
         typer.Option(
             "--into", metavar="FILE", show_default=False,
-            help="Write the history to this file, which must not exist.",
+            help="Write the history to this new file.",
         ),
     ] = "",
     listen: Annotated[
         str,
         typer.Option(
             "--listen", metavar="HOST:PORT", show_default=False,
-            help="Where applications connect; by default 127.0.0.1:6543, or any free port with a "
-            "command.",
+            help="The address on which the proxy listens; by default 127.0.0.1:6543, or a free "
+            "port if a command is given.",
         ),
     ] = "",
     env: Annotated[
         str,
         typer.Option(
             "--env", metavar="NAME",
-            help="The variable in which the command finds the URL of the proxy.",
+            help="The environment variable that gives the command the proxy's URL.",
         ),
     ] = "DATABASE_URL",
     allow_unseen: Annotated[
         list[str] | None,
         typer.Option(
             "--allow-unseen", metavar="KIND", show_default=False,
-            help="Accept what is not seen of this kind (docs/observe.md); may be repeated.",
+            help="Do not fail because of unseen operations of this kind (docs/observe.md lists "
+            "the kinds); may be repeated.",
         ),
     ] = None,
     most_rows: Annotated[
         int,
         typer.Option(
             "--most-rows", metavar="N", parser=number(int, 1, 10_000_000),
-            help="The most rows of a table to read at the start, and of one predicate read.",
+            help="The most rows to read from a table at the start, and for one predicate read.",
         ),
     ] = 10_000,
     versions: Annotated[
         bool,
         typer.Option(
             "--versions",
-            help="State the version of each row, and record other writers, from the server's log; "
-            "the check is at the end.",
+            help="Take the version of each row, and the writes of other clients, from the "
+            "server's log; the history is checked only at the end.",
         ),
     ] = False,
     include: Include = [],  # noqa: B006
@@ -137,8 +138,8 @@ def observe(
 
     if not (specs or into):
         raise Mistake(
-            "the recording would be neither checked nor kept",
-            "--spec ser checks it, --into FILE keeps it",
+            "nothing would check or keep the recording",
+            "check it with --spec ser, or keep it with --into FILE",
         )
     try:
         accepted = accepted_kinds(allow_unseen or ())
@@ -150,7 +151,7 @@ def observe(
         if into:
             path = Path(into)
             if path.exists():
-                raise HistoryError(f"{into}: the file already exists; record into a new one")
+                raise HistoryError(f"{into}: the file already exists; name a new file")
         else:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="isocheck-"))
             path = Path(folder, "observed.edn")
@@ -180,7 +181,7 @@ def observe(
             reports = [_located(one, observer, command or (), env, into) for one in counted]
         _print(reports, seen, output.form, observer, path if into else None)
     if code:
-        warn(f"the command ended with the exit code {code}")
+        warn(f"the command ended with exit code {code}")
     if not specs:
         return code or EXIT_VALID
     return exit_code({code_of(one) for one in reports})
@@ -194,7 +195,9 @@ def _address(text: str) -> tuple[str, int]:
     """
     host, _, port = text.rpartition(":")
     if not host or not port.isdigit() or int(port) > 65535:
-        raise Mistake(f"--listen: not an address (got {text!r})", "127.0.0.1:6543")
+        raise Mistake(
+            f"--listen: not an address (got {text!r}, expected HOST:PORT)", "127.0.0.1:6543"
+        )
     return host, int(port)
 
 
@@ -248,7 +251,7 @@ def _live(observer: Observer, path: Path, specs: Sequence[str]) -> Iterator[None
             if watcher.refuted.is_set() and watcher.last is not None:
                 warn(
                     f"observe: {watcher.last.anomaly} after {watcher.last.transactions:,} "
-                    "transactions; the audit at the end tells whether it counts"
+                    "transactions; the audit at the end decides whether this counts as a violation"
                 )
                 break
         watcher.end()
@@ -292,7 +295,7 @@ def _wait(
     try:
         child = subprocess.Popen(command, env=where.environment(host, observer.port, env))
     except OSError as error:
-        raise Mistake(f"the command cannot be run ({error.strerror}: {command[0]})") from None
+        raise Mistake(f"cannot run the command ({error.strerror}: {command[0]})") from None
     ended = signal.signal(signal.SIGTERM, lambda *_: child.terminate())
     try:
         return child.wait()
@@ -337,9 +340,11 @@ def _counted(
     if found.verdict != "valid" or not (kinds or code):
         return found
     hint = " ".join(f"--allow-unseen {kind}" for kind in kinds)
-    reasons = [f"{reason}; hint: {hint} accepts that"] if kinds else []
+    reasons = [f"{reason}; hint: {hint} accepts this"] if kinds else []
     if code:
-        reasons.append(f"what was observed is valid, but the command ended with exit code {code}")
+        reasons.append(
+            f"the observed history is valid, but the command ended with exit code {code}"
+        )
     return replace(
         found, verdict="unknown", reason="\n".join(reasons), certified=False, certified_reason=""
     )

@@ -115,13 +115,14 @@ class OutcomesReport(Struct, frozen=True, kw_only=True):
 
 def outcomes(
     *,
-    program: Annotated[str, typer.Argument(metavar="PROGRAM", help="A file, or the text itself.")],
+    program: Annotated[str, typer.Argument(metavar="PROGRAM", help="The program, as a file or as "
+    "text.")],
     specs: Specs = [],  # noqa: B006
     options: Annotated[Options, Only("timeout", "memory", "seed")],
     most: Annotated[
         int,
         typer.Option(
-            "--most", metavar="N", help="Try at most this many combinations of sources of reads.",
+            "--most", metavar="N", help="Try at most N combinations of sources for the reads.",
             parser=number(int, 1, 10_000_000),
         ),
     ] = 100_000,
@@ -129,26 +130,26 @@ def outcomes(
         str,
         typer.Option(
             "--save", metavar="DIR", rich_help_panel=OUTPUT, show_default=False,
-            help="Save the history, certificates and pictures of each outcome in this folder.",
+            help="Save the history, the certificates and a picture of each outcome in this folder.",
         ),
     ] = "",
     page: Annotated[
         str,
         typer.Option(
             "--html", metavar="FILE", rich_help_panel=OUTPUT, show_default=False,
-            help="Write the table as a page, with an argument for each forbidden outcome.",
+            help="Write the table as an HTML page, with an argument for each forbidden outcome.",
         ),
     ] = "",
     include: Include = [],  # noqa: B006
     output: Annotated[
         str,
         typer.Option(
-            "--output", "-o", help="How to print.", rich_help_panel=OUTPUT,
+            "--output", "-o", help="The output format.", rich_help_panel=OUTPUT,
             **one_of("text", "json", "latex"),
         ),
     ] = "text",
 ) -> int:  # fmt: skip
-    """List all outcomes of a small program, and the levels that allow each.
+    """List all outcomes of a small program, and which levels allow each.
 
     The exit code is 3 if some verdict is unknown, else 0.
     """
@@ -161,7 +162,7 @@ def outcomes(
     if not specs:
         raise Mistake("--spec/-s SPEC is missing", "isocheck outcomes PROGRAM --spec si --spec ser")
     if len(set(specs)) < len(specs):
-        raise Mistake("--spec: a level is named twice")
+        raise Mistake("--spec: each level may be named only once")
     is_text = "(" in program and not os.path.exists(program)
     read = parse_program(program) if is_text else load_program(program)
     levels = []

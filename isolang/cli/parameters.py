@@ -72,10 +72,11 @@ def named(names: Callable[[], Sequence[str]], metavar: str) -> dict[str, Any]:
 _LEVELS: Final[Any] = choices.completed(choices.levels)
 
 HistoryPath: TypeAlias = Annotated[
-    str, typer.Argument(metavar="HISTORY", help="A file, a folder of logs, or -.")
+    str,
+    typer.Argument(metavar="HISTORY", help="A file, a folder of logs, or - for standard input."),
 ]
 HistoryPaths: TypeAlias = Annotated[
-    list[str], typer.Argument(metavar="HISTORY...", help="Files, folders, or -.")
+    list[str], typer.Argument(metavar="HISTORY...", help="Files, folders, or - for standard input.")
 ]
 OneSpec: TypeAlias = Annotated[
     str,
@@ -96,7 +97,7 @@ SpecName: TypeAlias = Annotated[
     typer.Argument(metavar="SPEC", help="A level or a .iso file.", autocompletion=_LEVELS),
 ]
 SpecFiles: TypeAlias = Annotated[
-    list[str], typer.Argument(metavar="FILE...", help="Specifications.")
+    list[str], typer.Argument(metavar="FILE...", help="Files with specifications.")
 ]
 
 
@@ -113,20 +114,22 @@ Plugins: TypeAlias = Annotated[
     typer.Option(
         "--plugin", metavar="FILE.py", is_eager=True, callback=_load_plugins, show_default=False,
         rich_help_panel=DECIDING,
-        help="Run a Python file that adds encodings or solvers; may be repeated.",
+        help="Load encodings or solvers from this Python file; may be repeated.",
     ),
 ]  # fmt: skip
 Include: TypeAlias = Annotated[
     list[str],
     typer.Option(
-        "--include", metavar="DIR", help="A folder of specifications to include; may be repeated."
+        "--include",
+        metavar="DIR",
+        help="Also look for included specifications in this folder; may be repeated.",
     ),
 ]
 WorkersURL: TypeAlias = Annotated[
     str,
     typer.Option(
         "--workers", metavar="URL", show_default=False, rich_help_panel=LIMITS,
-        help="Let the workers of a dask cluster do the work: the address of its scheduler, such "
+        help="Distribute the work over a dask cluster: the address of its scheduler, such "
         "as tcp://HOST:8786.",
     ),
 ]  # fmt: skip
@@ -135,7 +138,7 @@ Output: TypeAlias = Annotated[
     typer.Option(
         "--output",
         "-o",
-        help="The form of the output.",
+        help="The output format.",
         rich_help_panel=OUTPUT,
         **one_of("text", "json"),
     ),

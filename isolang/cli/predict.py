@@ -137,20 +137,22 @@ def predict(
         str,
         typer.Option(
             "--at", metavar="LEVEL",
-            help="The weaker level; si, ra, cc, rc and PostgreSQL's profiles are the fastest.",
+            help="Predict for this weaker level; si, ra, cc, rc and PostgreSQL's profiles are the "
+            "fastest.",
         ),
     ],
     against: Annotated[
         str,
         typer.Option(
             "--against", metavar="LEVEL", show_default=True,
-            help="The level that the run satisfies, and a predicted history violates.",
+            help="The level that the run satisfies and that a predicted history violates.",
         ),
     ] = "ser",
     most: Annotated[
         int,
         typer.Option(
-            "--most", metavar="N", show_default=True, help="Certify and show at most N kinds.",
+            "--most", metavar="N", show_default=True, help="Certify and show at most N kinds of "
+            "predictions.",
             parser=number(int, 1, 1_000_000),
         ),
     ] = 10,
@@ -166,29 +168,30 @@ def predict(
         str,
         typer.Option(
             "--play", metavar="APP", show_default=False,
-            help="Play the predictions on PostgreSQL: the functions that the run's labels name, in "
-            "FILE.py, MODULE or FILE.py:OBJECT; or the recorded statements (`statements`).",
+            help="Play the predictions on PostgreSQL. APP holds the functions that the run's "
+            "labels name: FILE.py, MODULE or FILE.py:OBJECT; `statements` plays the recorded "
+            "statements instead.",
         ),
     ] = "",
     setup: Annotated[
         str,
         typer.Option(
             "--setup", metavar="NAME", show_default=True,
-            help="The function of APP that puts the database into the state before the run.",
+            help="The function of APP that restores the database to its state before the run.",
         ),
     ] = "setup",
     database: Annotated[
         str,
         typer.Option(
             "--database", metavar="URL", show_default=True,
-            help="Where to play: the URL of a database, or `postgres` for a server of its own.",
+            help="The database to play on: its URL, or `postgres` to start a new server.",
         ),
     ] = "postgres",
     save: Annotated[
         str,
         typer.Option(
             "--save", metavar="DIR", rich_help_panel=OUTPUT, show_default=False,
-            help="Save the predicted and the played histories with their certificates in this "
+            help="Save the predicted and the played histories, with their certificates, in this "
             "folder.",
         ),
     ] = "",
@@ -196,7 +199,7 @@ def predict(
     include: Include = [],  # noqa: B006
     output: Output = "text",
 ) -> int:  # fmt: skip
-    """Predict what a run that passed could have done at a weaker level.
+    """Predict violations that a valid run could have shown at a weaker level.
 
     The exit code is 1 if something was found, 0 if nothing was found, and 3 if nothing was found
     and the search gave up somewhere. "Nothing found" does not mean "safe".
@@ -270,7 +273,9 @@ def _save(found: Predictions, played: Foreseen | None, folder: Path) -> None:
                 path = folder / f"played-{n}.against.certificate.json"
                 write_whole(path, other.verdict.certificate().to_json())
     except OSError as error:
-        raise HistoryError(f"{folder}: cannot be written: {error.strerror or error}") from None
+        raise HistoryError(
+            f"{folder}: cannot write into the folder: {error.strerror or error}"
+        ) from None
 
 
 # --- JSON ---
@@ -346,11 +351,17 @@ def _text(run: str, found: Predictions, played: Foreseen | None) -> Iterator[str
     if found.more:
         yield f"  {found.more:,} more kinds (--most)"
     if not found.found:
-        yield f"  At {found.at}, nothing was found. That does not mean safe: the search considered"
+        yield (
+            f"  At {found.at}, the search found nothing. This does not prove safety, because "
+            "the search considered"
+        )
         within = f", in {found.bound}" if found.bound else ""
         yield f"  only these transactions{within}, by the two rules of docs/foresee.md."
     elif played is None:
-        yield "  None of this was played: a prediction is confirmed only if a database shows it."
+        yield (
+            "  Nothing was played yet. Only a database that shows the predicted history "
+            "confirms it."
+        )
     else:
         where = f"{f' on {played.server}' if played.server else ''} at {played.level}"
         yield f"  {len(played.confirmed)} of {len(played.played)} confirmed{where}."

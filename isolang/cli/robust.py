@@ -162,47 +162,49 @@ def robust(
     *,
     source: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="Templates, as a file or a text, or a recorded run."),
+        typer.Argument(metavar="FILE", help="The service: templates, as a file or as text, or a "
+        "recorded run."),
     ],
     at: Annotated[str, typer.Option("--at", help="The level.", **one_of("mvrc", "si"))] = "si",
     no_sessions: Annotated[
         bool,
         typer.Option(
             "--no-sessions",
-            help="Let no transaction follow another one in its session, as in the literature.",
+            help="Assume no order between the transactions of a session, as the literature does.",
         ),
     ] = False,
     whole_rows: Annotated[
         bool,
-        typer.Option("--whole-rows", help="Let each statement read or write its row as a whole."),
+        typer.Option("--whole-rows", help="Assume that each statement reads or writes whole rows."),
     ] = False,
     same_keys: Annotated[
         list[str],
         typer.Option(
             "--same-keys", metavar="TABLES", show_default=False,
-            help="Tables of a run with the same primary keys (savings,checking); may be repeated.",
+            help="For a run: these tables share their primary keys (savings,checking); may be "
+            "repeated.",
         ),
     ] = [],  # noqa: B006
     foreign_keys: Annotated[
         str,
         typer.Option(
             "--foreign-keys", metavar="URL", show_default=False,
-            help="Take the foreign keys of a run's tables from the catalogue of this PostgreSQL "
-            "database.",
+            help="For a run: take the foreign keys of its tables from the catalogue of this "
+            "PostgreSQL database.",
         ),
     ] = "",
     write: Annotated[
         str,
         typer.Option(
             "--templates", metavar="FILE", rich_help_panel=OUTPUT, show_default=False,
-            help="Save the templates of a run in this file.",
+            help="For a run: save the extracted templates in this file.",
         ),
     ] = "",
     save: Annotated[
         str,
         typer.Option(
             "--save", metavar="DIR", rich_help_panel=OUTPUT, show_default=False,
-            help="Save the counterexample with its certificates and a picture in this folder.",
+            help="Save the counterexample, its certificates and a picture in this folder.",
         ),
     ] = "",
     work: Annotated[
@@ -215,7 +217,7 @@ def robust(
     reading: ReadOptions,
     output: Output = "text",
 ) -> int:  # fmt: skip
-    """Decide whether a service may run at a weaker level, and find what mends it if not.
+    """Decide whether a service may run at a weaker level, and which changes make it robust.
 
     The exit code is 0 if it is robust, 1 if not, and 3 if that is unknown.
     """
@@ -239,11 +241,11 @@ def robust(
         try:
             smallest = mends(found, levels, sessions=sessions, work=steps)
         except UnsupportedError as error:
-            notes.append(f"not all mends are known: {error}")
+            notes.append(f"the list of mends may be incomplete: {error}")
     try:
         levels_found = lowest(found, sessions=sessions, work=steps)
     except UnsupportedError as error:
-        notes.append(f"the lowest levels are not known: {error}")
+        notes.append(f"the lowest level of each program is unknown: {error}")
     report = RobustReport(
         source=name,
         at=level,
@@ -289,7 +291,10 @@ def _templates(
     if is_text or _has_templates(source):
         for value, option in ((same_keys, "--same-keys"), (url, "--foreign-keys")):
             if value:
-                raise Mistake(f"{option} belongs to a run: templates name their parameters")
+                raise Mistake(
+                    f"{option} applies only to a recorded run, because templates name their "
+                    "parameters"
+                )
         return templates(parse_templates(source) if is_text else load_templates(source)), None
     from isolang.foresee.extract import extract
     from isolang.history import read_history
@@ -328,7 +333,9 @@ def _write(path: str, run: Extracted | None, source: str) -> None:
     from isolang.programs.syntax import ProgramError
 
     if run is None:
-        raise Mistake("--templates belongs to a run: the source has templates already")
+        raise Mistake(
+            "--templates applies only to a recorded run: the source consists of templates already"
+        )
     lines = [
         f"// Extracted from {source}: {run.transactions:,} transactions.",
         *shown(run.templates),
@@ -336,14 +343,14 @@ def _write(path: str, run: Extracted | None, source: str) -> None:
     try:
         write_whole(Path(path), "\n".join(lines) + "\n")
     except OSError as error:
-        raise ProgramError(f"{path}: cannot be written: {error.strerror or error}") from None
+        raise ProgramError(f"{path}: cannot write the file: {error.strerror or error}") from None
 
 
 def _conditions_of_run(run: Extracted) -> Iterator[str]:
     """Yield the further conditions for the answer ``robust`` if the templates are from a run."""
     yield (
-        f"the {run.transactions:,} recorded transactions show every program and every sequence of "
-        "its statements"
+        f"the {run.transactions:,} recorded transactions include every program, and every "
+        "sequence of statements that a program can execute"
     )
     yield "each statement of the programs finds its rows by their primary keys, unless it is a scan"
     yield from run.foreign_keys
@@ -359,8 +366,8 @@ def _reason(decision: Decision) -> str | None:
     if decision.gave_up:
         return decision.gave_up
     return (
-        f"the theorem does not exclude a counterexample, and none of {decision.tried:,} candidates "
-        "is one that both checkers certify"
+        "the theorem does not exclude a counterexample, but both checkers certify none "
+        f"of the {decision.tried:,} candidates"
     )
 
 
@@ -371,7 +378,7 @@ def _conditions(
     count = len(found.programs)
     programs = "the program" if count == 1 else f"the {count:,} programs"
     yield f"every transaction that touches these rows is an instance of {programs} of {name}"
-    yield "a key is the value of a parameter or a constant; any row may be behind `*`"
+    yield "a key is the value of a parameter or a constant; `*` may stand for any row"
     yield f"all run at {_SQL[level]} as PostgreSQL has it, on one server"
     yield (
         "a transaction may follow any other one in its session"
@@ -446,22 +453,29 @@ def _save(found: Counterexample, folder: Path) -> None:
             write_whole(path, verdict.certificate().to_json())
         save_picture(figure(found.forbidden), folder / "forbidden.svg")
     except OSError as error:
-        raise ProgramError(f"{folder}: cannot be written: {error.strerror or error}") from None
+        raise ProgramError(
+            f"{folder}: cannot write into the folder: {error.strerror or error}"
+        ) from None
 
 
 # --- text ---
 
 
 def _text(report: RobustReport) -> Iterator[str]:
-    ways = "" if report.branches == len(report.programs) else f", {report.branches:,} ways through"
+    ways = (
+        "" if report.branches == len(report.programs) else f", {report.branches:,} execution paths"
+    )
     programs = f"{len(report.programs):,} program{'s' if len(report.programs) > 1 else ''}"
     yield f"{report.source}  {programs}{ways}"
     if report.transactions is not None:
         yield f"  extracted from {report.transactions:,} committed transactions"
         if report.dropped:
-            yield f"  left out: {report.dropped:,} that did not certainly commit, or touch no row"
+            from isolang.explain.words import counted
+
+            count = counted(report.dropped, "transaction")
+            yield f"  left out: {count} that did not certainly commit or touch no row"
     elif report.dropped:
-        yield f"  left out: {report.dropped:,} ways that abort or touch no row"
+        yield f"  left out: {report.dropped:,} execution paths that abort or touch no row"
     yield ""
     level = f"{report.at} ({_SQL[report.at]})"
     if report.standing == "robust":
@@ -470,7 +484,7 @@ def _text(report: RobustReport) -> Iterator[str]:
     elif report.counterexample is None:
         yield f"UNKNOWN  at {level}: {report.reason}"
     else:
-        yield f"NOT ROBUST  at {level} this can happen: {report.counterexample.anomaly}"
+        yield f"NOT ROBUST  at {level}, this can happen: {report.counterexample.anomaly}"
         yield ""
         yield from _schedule(report.counterexample)
         yield ""
@@ -478,7 +492,7 @@ def _text(report: RobustReport) -> Iterator[str]:
     yield ""
     yield from report.notes
     if report.lowest:
-        yield "Lowest level of each program, if each other one has its own:"
+        yield "The lowest level for each program, if every other program runs at its own:"
         yield from aligned(
             [[one.program, _SHORT[one.level], one.sql] for one in report.lowest], indent=2
         )
@@ -507,8 +521,8 @@ def _schedule(found: RobustCounterexample) -> Iterator[str]:
     yield f"  both certified: {found.accepted[0]}; {found.accepted[1]}"
     if found.locks_of_rows_refuse:
         yield (
-            "  two of them write different columns of one row at the same time: a database that "
-            "locks rows, such as PostgreSQL, does not let them"
+            "  two of these transactions write different columns of one row at the same "
+            "time; a database that locks rows, such as PostgreSQL, prevents this"
         )
 
 
@@ -516,10 +530,10 @@ def _mends(report: RobustReport) -> Iterator[str]:
     if not report.mends and any("mends" in note for note in report.notes):
         return
     if not report.mends:
-        yield "No change of at most three reads to updates mends this."
+        yield "Changing at most three reads to updates is not enough to make this robust."
         return
     count = len(report.mends[0])
-    what = "a read that becomes" if count == 1 else f"{count} reads that become"
+    what = "change one read to" if count == 1 else f"change {count} reads to"
     yield f"Smallest mends: {what} an update that changes nothing (SET x = x)"
     for position, one in enumerate(report.mends, 1):
         for place, part in enumerate(one):

@@ -101,13 +101,16 @@ def run(
         Only("brief", "quiet", "html", forms=("text", "json", "markdown", "junit", "sarif")),
     ],
     survey: Annotated[
-        bool, typer.Option("--survey", help="Run every workload at every level; print a table.")
+        bool, typer.Option(
+            "--survey",
+            help="Run every workload at every level, and print a table of the verdicts.")
     ] = False,
     against: Annotated[
         str,
         typer.Option(
             "--against", metavar="FILE", show_default=False,
-            help="With --survey: report what is new since the survey that -o json wrote there.",
+            help="With --survey: report what is new since the survey in this file, which -o json "
+            "wrote.",
         ),
     ] = "",
     workers: WorkersURL = "",
@@ -115,13 +118,14 @@ def run(
         float,
         typer.Option(
             "--effectiveness", metavar="TIME", parser=duration, show_default=False,
-            help="Run trials for this time, such as 30m: how many violations per hour does each "
-            "workload find?",
+            help="Run trials for this time, such as 30m, and report how many violations each "
+            "workload finds per hour.",
         ),
     ] = 0.0,
     swarm: Annotated[
         bool,
-        typer.Option("--swarm", help="Play short rounds with drawn options; judge each of them."),
+        typer.Option(
+            "--swarm", help="Play short rounds with random options, and judge each round."),
     ] = False,
     selftest: Annotated[
         bool,
@@ -134,7 +138,7 @@ def run(
         bool,
         typer.Option(
             "--clean", rich_help_panel=DATABASE,
-            help="Only remove the tables that killed runs left at TARGET.",
+            help="Only remove the tables that earlier runs left behind when they were killed.",
         ),
     ] = False,
 ) -> int:  # fmt: skip
@@ -146,9 +150,9 @@ def run(
     from isolang.run.target import TargetError
 
     if against and not survey:
-        raise Mistake("--against is of a survey", "isocheck run TARGET --survey --against FILE")
+        raise Mistake("--against needs --survey", "isocheck run TARGET --survey --against FILE")
     if workers and not survey:
-        raise Mistake("--workers judges a survey", "isocheck run TARGET --survey --workers URL")
+        raise Mistake("--workers needs --survey", "isocheck run TARGET --survey --workers URL")
     if clean:
         return _clean(settings)
     output.require_verdicts(brief=("text", "json"))
@@ -157,7 +161,10 @@ def run(
     table = survey or trials or selftest or swarm
     if table and (short or form not in ("text", "json", "markdown")):
         got = "--brief" if short else form
-        raise Mistake(f"a table has the forms text, json and markdown (got {got})")
+        raise Mistake(
+            f"--output: a table cannot be printed in this format (got {got}, expected text, "
+            "json or markdown)"
+        )
     if selftest:
         return _selftest(settings, form)
     line = StatusLine(sys.stderr, _how_it_goes)
@@ -249,7 +256,7 @@ def _clean(settings: Settings) -> int:
     print_lines(*(f"removed {escaped(name)}" for name in removed))
     if not removed:
         prefix = escaped(settings.prefix)
-        print_lines(f"nothing to remove: no table or key with the prefix {prefix} is isocheck's")
+        print_lines(f"nothing to remove: isocheck created no table or key with the prefix {prefix}")
     return EXIT_VALID
 
 
@@ -282,7 +289,7 @@ def _judge(recorded: Run, target: Target, *, page: str, form: str, short: bool) 
             judged = with_levels(judged, progress=level)
     report = report_of_run(judged)
     if form == "text":
-        more = "" if judged.all_levels else " (not all levels were decided; isocheck levels)"
+        more = "" if judged.all_levels else " (some levels are undecided; see isocheck levels)"
         print_lines(_row("held", (", ".join(judged.strongest) or "no level of the library") + more))
     if page:
         from isolang.report import course_of, save_page
@@ -343,7 +350,7 @@ def _judge_watched(recorded: Run, found: LiveVerdict, form: str, *, short: bool)
         aborted=state.aborted,
         maybe=state.maybe,
         certified=True,
-        certified_reason=f"each of {found.parts:,} parts by itself, while it was recorded"
+        certified_reason=f"each of {found.parts:,} parts by itself, during the recording"
         if judged is None
         else report.certified_reason,
         certificate=found.folder if judged is None else report.certificate,
@@ -371,13 +378,16 @@ def _print_watched(
         from isolang.output.text import render
 
         if report.grave and judged is None:
-            print_lines("NOT PROVED BY THIS RUN: the verdict below is on too little", "")
+            print_lines(
+                "NOT PROVED BY THIS RUN: the verdict below rests on too little evidence", ""
+            )
         render(report, console(sys.stdout))
         print_lines(*(f"  in the history: {escaped(place)}" for place in found.places))
         print_lines(*_summary_lines(report, recorded))
         if judged is None:
             print_lines(
-                f"  isocheck verify {escaped(found.folder)} {escaped(str(recorded.path))} checks it"
+                f"  to check the certificate: isocheck verify {escaped(found.folder)} "
+                f"{escaped(str(recorded.path))}"
             )
     elif form == "json":
         print_data(json_text(report.brief() if short else report))
@@ -456,7 +466,7 @@ def _print(report: RunReport, judged: Judged) -> None:
     from isolang.output.text import render
 
     if report.grave and report.verdict == "valid":
-        print_lines("NOT PROVED BY THIS RUN: the verdict below is on too little", "")
+        print_lines("NOT PROVED BY THIS RUN: the verdict below rests on too little evidence", "")
     render(report, console(sys.stdout))
     print_lines(*_summary_lines(report, judged.recorded, judged.smallest))
     sys.stdout.flush()
@@ -530,7 +540,7 @@ def _how_it_goes(state: RunState) -> str:
         verdict += ", but nothing could be violated yet"
     silent = time.monotonic() - max(state.answered, state.began)
     if silent > _QUIET:
-        verdict += f"  NOTHING ANSWERS for {silent:.0f} s"
+        verdict += f"  NO ANSWER for {silent:.0f} s"
     return (
         f"{passed:4.0f} s  {state.level} {state.workload:<14} {state.committed:,} committed  "
         f"{state.aborted:,} aborted  {state.maybe} maybe  "

@@ -48,13 +48,13 @@ def schema(
         str,
         typer.Argument(
             metavar="COMMAND",
-            help="The command; check, watch and solvers print one object per line.",
+            help="The command. check, watch and solvers print one object per line.",
             parser=choices.taken_from(lambda: list(RECORDS)),
             autocompletion=choices.completed(lambda: list(RECORDS)),
         ),
     ] = "check",
 ) -> int:
-    """Print the JSON Schema of the output of a command with --output json."""
+    """Print the JSON Schema of a command's --output json."""
     print_data(json.dumps(schema_of(command), indent=2, ensure_ascii=False) + "\n")
     return EXIT_VALID
 

@@ -56,9 +56,10 @@ def solvers(
         Only(
             forms=("text", "json", "csv"),
             about={
-                "plot": About("Draw time against size (.svg, .png, .pdf).", "FILE", OUTPUT),
+                "plot": About("Plot time against size (.svg, .png or .pdf).", "FILE", OUTPUT),
                 "html": About(
-                    "Write a page with time against size and a sortable table.", "FILE", OUTPUT
+                    "Write an HTML page with a plot of time against size and a sortable "
+                    "table.", "FILE", OUTPUT
                 ),
             },
         ),
@@ -67,13 +68,13 @@ def solvers(
         list[str],
         typer.Option(
             "--only", metavar="NAME",
-            help="Only pairs with this encoding, solver or encoding/solver; may be repeated.",
+            help="Run only pairs with this encoding, solver or encoding/solver; may be repeated.",
         ),
     ] = [],  # noqa: B006
     prune: Annotated[
         list[str],
         typer.Option(
-            "--prune", help="A stage of pruning, by default fixpoint; may be repeated.",
+            "--prune", help="Run with this stage of pruning, by default fixpoint; may be repeated.",
             **named(lambda: choices.stages()[1:], "STAGE"),
         ),
     ] = [],  # noqa: B006
@@ -81,26 +82,27 @@ def solvers(
         int,
         typer.Option(
             "--repeat", metavar="N", parser=choices.number(int, 1, 10_000),
-            help="Run each pair this often, and report the median.",
+            help="Run each pair N times, and report the median.",
         ),
     ] = 1,
     total: Annotated[
         float | None,
         typer.Option(
             "--total", metavar="TIME", parser=choices.duration, show_default=False,
-            help="The limit for all runs together; pairs that it leaves out are unknown.",
+            help="Time limit for all runs together; the verdict of each pair that does not run is "
+            "unknown.",
         ),
     ] = None,
     plugin: Plugins = [],  # noqa: B006
     include: Include = [],  # noqa: B006
 ) -> int:  # fmt: skip
-    """Run every encoding with every solver on the same histories."""
+    """Compare all encodings and solvers on the same histories."""
     if output.plot:
         require_plottable(output.plot)
     route = load_route(spec, include)
     pairs, missing = _chosen(only, prune or ["fixpoint"], route)
     if not pairs and not missing:
-        raise Mistake(f"--only {' '.join(only)}: no such pair for {spec}")
+        raise Mistake(f"--only {' '.join(only)}: no pair has this name for {spec}")
     rows: list[ContestRow] = []
     children = Children()
     shown = _Shown(output.form, len(histories) * len(pairs))
@@ -243,7 +245,7 @@ def _within(deadline: Deadline, children: Children, entry: ContestEntry, repeat:
     return ContestRow(
         history=entry.history, spec=entry.spec, encoding=entry.pair.encoding,
         solver=entry.pair.solver, prune_stage=entry.pair.prune, verdict="unknown",
-        detail="it did not run: the time of --total is over",
+        detail="not run, because the time limit of --total was over",
     )  # fmt: skip
 
 

@@ -23,28 +23,29 @@ if TYPE_CHECKING:
     from isolang.comparison.separate import Bounds
     from isolang.comparison.walks import ImplicationProof
 
-_HOW_FAR = "How far to look"
+_HOW_FAR = "Search bounds"
 _WHOLE: Any = {"metavar": "N", "parser": number(int, 1, 8), "rich_help_panel": _HOW_FAR}
 
 Transactions = Annotated[
     int,
-    typer.Option("--transactions", help="The most transactions of a separating history.", **_WHOLE),
+    typer.Option("--transactions", help="The most transactions in a separating history.", **_WHOLE),
 ]
 Keys = Annotated[
-    int, typer.Option("--keys", help="The most keys of a separating history.", **_WHOLE)
+    int, typer.Option("--keys", help="The most keys in a separating history.", **_WHOLE)
 ]
 Save = Annotated[
     str,
     typer.Option(
         "--save", metavar="DIR", show_default=False, rich_help_panel=OUTPUT,
-        help="Save each separating history in this folder, as EDN and as a page.",
+        help="Save each separating history in this folder, as EDN and as an HTML page.",
     ),
 ]  # fmt: skip
 Seconds = Annotated[
     float | None,
     typer.Option(
         "--seconds", metavar="S", parser=number(float, 0, 1e6), rich_help_panel=_HOW_FAR,
-        help="The most seconds; by default steps are counted, so equal input has equal output.",
+        help="Time limit in seconds; by default the limit is a number of steps, so that equal "
+        "input gives equal output.",
     ),
 ]  # fmt: skip
 
@@ -52,7 +53,7 @@ Overlap = Annotated[
     bool,
     typer.Option(
         "--overlap", rich_help_panel=_HOW_FAR,
-        help="Also search histories in which transactions of a session overlap in time.",
+        help="Also search histories whose sessions run overlapping transactions.",
     ),
 ]  # fmt: skip
 
@@ -154,7 +155,7 @@ def compare(
     include: Include = [],  # noqa: B006
     output: Output = "text",
 ) -> int:
-    """Compare two specifications, by a proof or a history that separates them."""
+    """Compare two specifications, and show a proof or a separating history for the result."""
     from isolang.comparison.compare import compare as compare_specs
     from isolang.language.load import load_spec
 
@@ -284,7 +285,7 @@ def headline(a: str, b: str, found: Comparison) -> str:
     return sentence + (f", {WHEN_ONE_AT_A_TIME}" if found.one_at_a_time else "")
 
 
-WHEN_ONE_AT_A_TIME = "when sessions do one thing at a time"
+WHEN_ONE_AT_A_TIME = "if the transactions of a session do not overlap in time"
 
 
 def _print(a: str, b: str, found: Comparison) -> None:

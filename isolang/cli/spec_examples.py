@@ -28,7 +28,7 @@ def broken_examples(spec: Spec) -> Iterator[str]:
         try:
             verdict = check(read_line(example.history), spec, timeout=10)
         except IsolangError as error:
-            what = f"this history cannot be judged: {error}"
+            what = f"cannot judge this history: {error}"
         else:
             if verdict.outcome == ("valid" if example.allows else "invalid"):
                 continue

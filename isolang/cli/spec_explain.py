@@ -31,9 +31,11 @@ ENGINES = {
     "reachability": "the native engine searches for sources and version orders such that no "
     "anti-dependency leads from the end of a path of dependencies to its start",
     "saturation": "the native engine adds the pairs that the axioms force until none is missing; "
-    "this takes polynomial time if every read has one source, else it searches over the sources",
-    "relational": "every possible pair of an existential relation becomes a variable of a solver, "
-    "and every axiom a formula over them; it decides any specification, on small histories only",
+    "this takes polynomial time if each read has one possible source, and otherwise "
+    "the engine also searches over the sources",
+    "relational": "each possible pair of an existential relation becomes a variable of a solver, "
+    "and each axiom becomes a formula over these variables; this decides any "
+    "specification, but only on small histories",
 }
 _CHOSEN = {
     "rf": "a source for each read",
@@ -70,11 +72,12 @@ def explain(
         str,
         typer.Option(
             "--html", metavar="FILE", rich_help_panel=OUTPUT, show_default=False,
-            help="Draw each check as an automaton, with a smallest history that it forbids.",
+            help="Write an HTML page that draws each check as an automaton, with a smallest "
+            "history that it forbids.",
         ),
     ] = "",
 ) -> int:  # fmt: skip
-    """Explain how a level is decided, and why.
+    """Explain how isocheck decides a level, and why.
 
     Lists the conditions that hold or fail, and what would make the level faster to decide.
     """
@@ -125,7 +128,9 @@ def _write_page(spec: Spec, found: Explained, page: str) -> None:
             try:
                 examples[check.name] = smallest_forbidden(spec, check)
             except SpecError as error:
-                examples[check.name] = f"Not searched for: {str(error).splitlines()[0]}"
+                examples[check.name] = (
+                    f"No such history was searched for: {str(error).splitlines()[0]}"
+                )
             bar.step()
         for name in weaker:
             bar.phase(f"a history that {name} allows")
@@ -195,7 +200,10 @@ def _as_text(
 
     yield f"{spec.name}: {spec.title}" if spec.title else spec.name
     yield from _field("from", ", ".join(spec.texts))
-    yield from _field("class", way.kind if way is not None else "none: no engine decides it")
+    yield from _field(
+        "class",
+        way.kind if way is not None else "none, because no engine decides this specification",
+    )
     if way is not None:
         yield from _field("engine", ENGINES[way.kind])
     yield from _field("chosen", _chosen(spec) or "nothing")
@@ -209,7 +217,7 @@ def _as_text(
     if not uses["reads"]:
         yield from _field("", "it allows aborted, intermediate and thin-air reads")
     if uses["real time"]:
-        yield from _field("", "a history without times is refused")
+        yield from _field("", "it rejects histories without times")
     for one in judged:
         yield ""
         yield from _check(one)
@@ -228,10 +236,14 @@ def _as_text(
             if not i:
                 yield ""
             yield from _field("because" if not i else "", reason)
-    hints = [f"an event graph would be, if this is meant: {one.hint}" for one in judged if one.hint]
+    hints = [
+        f"an event graph would decide it after this change: {one.hint}"
+        for one in judged
+        if one.hint
+    ]
     hints = list(dict.fromkeys(hints))
     if other := faster(spec):
-        hints.insert(0, f"`{other}` is the same level, and an event graph")
+        hints.insert(0, f"`{other}` is the same level, and an event graph decides it")
     if way is None or way.kind == "relational":
         for i, hint in enumerate(hints):
             if not i:

@@ -20,10 +20,11 @@ def format_files(
     *,
     files: SpecFiles,
     check: Annotated[
-        bool, typer.Option("--check", help="Change nothing; exit 1 if a file would change.")
+        bool,
+        typer.Option("--check", help="Change nothing; exit with code 1 if a file would change."),
     ] = False,
     diff: Annotated[
-        bool, typer.Option("--diff", help="Change nothing; print the changes.")
+        bool, typer.Option("--diff", help="Change nothing, but print the changes.")
     ] = False,
 ) -> int:
     """Format files; `-` formats standard input to standard output."""

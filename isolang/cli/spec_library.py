@@ -104,7 +104,7 @@ def show_level(
     name: SpecName,
     expand: Annotated[
         bool,
-        typer.Option("--expand", help="Print included files, too, and expand definitions."),
+        typer.Option("--expand", help="Also print included files, and expand all definitions."),
     ] = False,
     include: Include = [],  # noqa: B006
     output: Output = "text",

@@ -67,14 +67,14 @@ def lint(
         float | None,
         typer.Option(
             "--seconds", metavar="S", parser=number(float, 0, 1e6),
-            help="Search small histories for at most this long for each file; by default steps "
-            "are counted. 0 skips the search.",
+            help="Time limit in seconds for the search through small histories, for each file; by "
+            "default the limit is a number of steps. 0 skips the search.",
         ),
     ] = None,
     output: Annotated[
         str,
         typer.Option(
-            "--output", "-o", help="The form of the output.", rich_help_panel=OUTPUT,
+            "--output", "-o", help="The output format.", rich_help_panel=OUTPUT,
             **one_of("text", "json", "sarif"),
         ),
     ] = "text",
@@ -151,7 +151,7 @@ def _unchecked(spec: Spec) -> Iterator[str]:
 
     text = spec.texts.get(spec.source, "")
     if not spec.checks and (_HEADER.search(text) or not text.strip()):
-        what = "warning: there is no check, so every history would pass"
+        what = "warning: the specification has no check, so every history satisfies it"
         hint = "write `acyclic so | wr as my-check`"
         yield message_at(Position(spec.source, 1, 1), spec.texts, what, hint=hint)
 
@@ -233,8 +233,8 @@ def _searched(
             hint = f"{hint}searched {findings.bound()}"
             texts.append(message_at(where, spec.texts, f"warning: {what}", hint=hint))
         else:
-            more = "" if findings.complete else "; --seconds gives more"
-            unsure.append(f"perhaps {what}: searched {findings.bound()}{more}")
+            more = "" if findings.complete else "; a larger --seconds searches further"
+            unsure.append(f"perhaps {what}: the search covered {findings.bound()}{more}")
 
     first = next(check for check in spec.checks if not check.flag)
     own = next((check for check in spec.checks if check.file == spec.source), first)
@@ -244,10 +244,13 @@ def _searched(
     else:
         if findings.refused is not None:
             what = f"warning: this serial history is forbidden: {findings.refused}"
-            hint = "a serial history should satisfy every level; a step may be the wrong way round"
+            hint = (
+                "a serial history should satisfy every level; perhaps a step has the wrong "
+                "direction"
+            )
             texts.append(message_at(where, spec.texts, what, hint=hint))
         if findings.written_twice is None:
-            what = "no history in which two transactions write the same key satisfies this"
+            what = "no history in which two transactions write the same key satisfies this check"
             warn_unless_found(where, what, "`empty` forbids each step, `acyclic` only cycles; ")
         for check in findings.cannot_fail:
             if not fails_in_an_example(spec, check):

@@ -158,7 +158,7 @@ def place(
     include: Include = [],  # noqa: B006
     output: Output = "text",
 ) -> int:
-    """Find where a specification lies among the levels of the library."""
+    """Find the place of a specification among the levels of the library."""
     from isolang.language.load import load_spec
 
     spec = load_spec(name, include_path=include)
@@ -235,7 +235,7 @@ def place_line(place: PlaceReport) -> str:
 
 def _bounded_place(one: BoundedRelation) -> str:
     as_strong = "is equal to" if one.relation == "equal" else f"is {one.relation} than"
-    return f"; up to {one.up_to} transactions it {as_strong} {one.name}"
+    return f"; on histories of up to {one.up_to} transactions it {as_strong} {one.name}"
 
 
 def _proved_place(place: PlaceReport) -> str:
@@ -278,19 +278,19 @@ def lattice(
     output: Annotated[
         str,
         typer.Option(
-            "--output", "-o", help="The form of the output; markdown is the site's page.",
+            "--output", "-o", help="The output format; markdown is the page of the documentation.",
             rich_help_panel=OUTPUT, **one_of("text", "json", "markdown", "dot"),
         ),
     ] = "text",
     svg: Annotated[
         str,
         typer.Option(
-            "--svg", metavar="FILE", help="Draw the lattice.", rich_help_panel=OUTPUT,
+            "--svg", metavar="FILE", help="Draw the lattice in this file.", rich_help_panel=OUTPUT,
             show_default=False,
         ),
     ] = "",
 ) -> int:  # fmt: skip
-    """Compare all levels of the library; prove each implication, and separate the others."""
+    """Compare all levels of the library: prove each implication, and separate all other pairs."""
     from isolang.comparison import lattice as whole
 
     with Bar(1) as bar:

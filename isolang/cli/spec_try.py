@@ -26,14 +26,17 @@ def try_spec(
         list[str],
         typer.Option(
             "--history", metavar="PATH",
-            help="A history, or a folder of histories, to check each time; may be repeated.",
+            help="Check this history, or each history in this folder, after each save; may be "
+            "repeated.",
         ),
     ] = [],  # noqa: B006
-    once: Annotated[bool, typer.Option("--once", help="Do not wait for the next save.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Exit after the first report; do not wait "
+    "for the next save.")] = False,
     seconds: Annotated[
         float | None,
         typer.Option(
-            "--seconds", metavar="S", help="The most seconds to find its place in the library.",
+            "--seconds", metavar="S", help="Time limit in seconds for finding its place in the "
+            "library.",
             parser=number(float, 0, 1e6),
         ),
     ] = None,

@@ -21,7 +21,7 @@ def stats(
         str,
         typer.Option(
             "--spec", "-s", metavar="SPEC", show_default=False,
-            help="A level or a .iso file: report which of its checks the history could violate.",
+            help="Report which checks of this level or .iso file the history could violate.",
         ),
     ] = "",
     include: Include = [],  # noqa: B006

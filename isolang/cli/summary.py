@@ -100,21 +100,22 @@ def summary(
         list[str],
         typer.Argument(
             metavar="PATH...",
-            help="Reports (--output json), summaries, certificates, or folders with them.",
+            help="Reports (from --output json), summaries, certificates, or folders that contain "
+            "them.",
         ),
     ],
     output: Annotated[
         OutputOptions,
         Only(
             forms=("text", "json", "junit", "sarif"),
-            about={"html": About("Write the summary as a page.", "FILE", OUTPUT)},
+            about={"html": About("Write the summary as an HTML page.", "FILE", OUTPUT)},
         ),
     ],
     against: Annotated[
         list[str] | None,
         typer.Option(
             "--against", metavar="PATH", show_default=False,
-            help="Tell what is new since these earlier reports; may be repeated.",
+            help="Report what is new since these earlier reports; may be repeated.",
         ),
     ] = None,
     names: Annotated[
@@ -126,7 +127,7 @@ def summary(
         ),
     ] = "",
 ) -> int:  # fmt: skip
-    """Summarize many runs: verdicts by target, level, version and seed; each violation once.
+    """Summarize many runs: verdicts by target, level, version and seed, and each violation once.
 
     The exit code is 1 if a run is invalid; with --against, if a violation is new.
     """
@@ -137,7 +138,7 @@ def summary(
         skipped = f"; {'; '.join(_skipped(found.skipped))}" if found.skipped else ""
         raise Mistake(
             f"no report in {', '.join(paths)}{skipped}",
-            "isocheck check, run and observe write them with --output json",
+            "isocheck check, run and observe write reports with --output json",
         )
 
     def argument(run: RunVerdict) -> str:
@@ -266,7 +267,7 @@ def _read(paths: Iterable[str], naming: re.Pattern[str] | None) -> _Found:
                     history=path,
                     level="",
                     verdict="unknown",
-                    reason="the run is recorded, but there is no report and no certificate",
+                    reason="the run was recorded, but has no report and no certificate",
                     source=path,
                 )
             )
@@ -337,8 +338,8 @@ def _read_file(path: Path, found: _Found, *, inside: bool) -> None:
             known = False
         if not known and not inside:
             raise HistoryError(
-                f"{where}: not a report (expected one that isocheck check, run, observe or summary "
-                "wrote with --output json, or a certificate)"
+                f"{where}: not a report (expected a certificate, or a report that isocheck check, "
+                "run, observe or summary wrote with --output json)"
             )
         if not known:
             found.skipped[f"{path.suffix} that is not a report"] += 1

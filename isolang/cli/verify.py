@@ -34,10 +34,11 @@ def verify(
         str,
         typer.Argument(
             metavar="CERT",
-            help="A certificate that --certificate saved, or the folder of watch --state.",
+            help="A certificate that --certificate saved, or a folder that watch --state saved.",
         ),
     ],
-    history: Annotated[str, typer.Argument(metavar="HISTORY", help="The history it is about.")],
+    history: Annotated[str, typer.Argument(metavar="HISTORY", help="The history that the "
+    "certificate is about.")],
     options: Annotated[Options, Only("timeout", "memory")],
     output: Annotated[OutputOptions, Only("html", "plot")],
     workers: WorkersURL = "",
@@ -45,18 +46,18 @@ def verify(
         bool,
         typer.Option(
             "--by-definition",
-            help="Accept only what the checker by definition accepts as a whole.",
+            help="Require that the checker by definition accepts the whole proof.",
         ),
     ] = False,
     by_kernel: Annotated[
         bool,
         typer.Option(
             "--kernel",
-            help="Accept only what the checker that is proved in Coq accepts too.",
+            help="Require that the checker proved in Coq accepts the proof, too.",
         ),
     ] = False,
 ) -> int:  # fmt: skip
-    """Check a certificate again with independent checkers."""
+    """Check a certificate with independent checkers."""
     from isolang.certify.certificate import Certificate
     from isolang.certify.certificate import verify as check
     from isolang.certify.errors import CertificateRejected, NotCertifiedError
@@ -66,9 +67,11 @@ def verify(
 
     is_chain = os.path.isdir(certificate)
     if is_chain and (output.html or output.plot):
-        raise Mistake("--html and --plot show the verdict of a certificate (got a folder's chain)")
+        raise Mistake(
+            "--html and --plot show the verdict of a certificate (got a chain, which is a folder)"
+        )
     if workers and not is_chain:
-        raise Mistake("--workers checks the parts of a chain (got a certificate, which is one)")
+        raise Mistake("--workers distributes the parts of a chain (got a single certificate)")
     if output.plot:
         require_plottable(output.plot)
     shown = escaped(certificate)
@@ -150,7 +153,7 @@ def _by_kernel_too(
         if insists:
             raise
         limit = "time" if isinstance(error, TimeoutError) else "memory"
-        return replace(accepted, beyond_kernel=f"the {limit} ran out")
+        return replace(accepted, beyond_kernel=f"the {limit} limit was reached")
     if insists and not accepted.by_kernel:
         raise NotCertifiedError(f"not certified by the kernel: {accepted.beyond_kernel}")
     return accepted
@@ -190,8 +193,8 @@ def _verify_chain(
     print_lines(
         f"ACCEPTED  {escaped(folder)}",
         escaped(
-            f"  {log} is valid under {spec.name}: {found.transactions:,} transactions, each part "
-            "holds"
+            f"  {log} is valid under {spec.name}: {found.transactions:,} transactions; every "
+            "part holds"
         ),
         *([escaped(f"  {found.by_kernel}")] if found.by_kernel else []),
         *(escaped(f"  {name}: {value}") for name, value in found.read_as),
@@ -268,7 +271,10 @@ def _text(path: str) -> str:
             regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
             data = file.read() if regular else file.read(_PIPE_LIMIT + 1)
         if not regular and len(data) > _PIPE_LIMIT:
-            raise CertificateError(f"{path}: not a certificate: not a regular file, and endless")
+            raise CertificateError(
+                f"{path}: not a certificate (got a device or pipe with more than {_PIPE_LIMIT:,} "
+                "bytes, expected a file)"
+            )
         return data.decode()
     except (OSError, UnicodeDecodeError, ValueError) as error:
         raise CertificateError(f"{path}: cannot read the certificate ({error})") from error
@@ -296,8 +302,8 @@ def _provenance(known_as: str, spec: Spec, proof: str = "certificate") -> str:
             continue
         if library.sha256 == spec.sha256:
             return f"the library's {name}"
-        return f"the {proof}'s own text, which is not the library's {name}; its checks:"
-    return f"the {proof}'s own text; its checks:"
+        return f"the text in the {proof}, which differs from the library's {name}; its checks:"
+    return f"the text in the {proof}; its checks:"
 
 
 def _checks(spec: Spec) -> list[str]:
@@ -321,12 +327,13 @@ def spec_of(certificate: Certificate) -> Spec:
 
     if not certificate.spec_texts:
         raise CertificateError(
-            f"the certificate of {certificate.spec_name} holds no texts of a spec"
+            f"the certificate for {certificate.spec_name} does not contain the texts of its "
+            "specification"
         )
     spec = load_texts(certificate.spec_texts)
     if spec.name != certificate.spec_name:
         raise CertificateError(
-            f"spec.name is not the name of the level in spec.texts (got "
+            "spec.name differs from the level's name in spec.texts (got "
             f"{certificate.spec_name!r:.60}, expected {spec.name!r:.60})"
         )
     return spec

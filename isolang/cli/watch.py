@@ -41,7 +41,8 @@ def watch(
     *,
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="PATH...", help="Logs that grow, folders of them, or - (stdin)."),
+        typer.Argument(metavar=""
+        "PATH...", help="Growing logs, folders of them, or - for standard input."),
     ],
     spec: OneSpec,
     output: Annotated[
@@ -50,7 +51,8 @@ def watch(
             forms=("text", "json"),
             about={
                 "html": About(
-                    "Write the progress as a page every few seconds, and finally the violation.",
+                    "Write an HTML page with the progress every few seconds, and with the "
+                    "violation at the end.",
                     "FILE", OUTPUT,
                 ),
             },
@@ -67,30 +69,30 @@ def watch(
         float | None,
         typer.Option(
             metavar="TIME", parser=duration, show_default=False,
-            help="End after this time without new transactions; 0: at the end of the present logs. "
-            "By default Ctrl-C ends the watch.",
+            help="End after this time without new transactions; 0: at the end of the existing "
+            "logs. By default the watch runs until Ctrl-C.",
         ),
     ] = None,
     state: Annotated[
         str,
         typer.Option(
             metavar="DIR", show_default=False,
-            help="Save the certificate in this folder, a part for each cut, and resume from it; "
-            "`isocheck verify DIR LOG` checks it.",
+            help="Save the certificate in this folder, one part for each cut, and resume from "
+            "there; `isocheck verify DIR LOG` checks it.",
         ),
     ] = "",
     round: Annotated[  # noqa: A002
         int, typer.Option(
             metavar="N", parser=number(int, 1, 1_000_000),
-            help="Check this many transactions at a time.",
+            help="Check N transactions at a time.",
         ),
     ] = 1000,
     most: Annotated[
         int,
         typer.Option(
             metavar="N", parser=number(int, 1, 100_000_000),
-            help="The most transactions to keep in memory; a violation that would need more is "
-            "only suspected.",
+            help="The most transactions to keep in memory; if a violation would need more, the "
+            "watch only suspects it.",
         ),
     ] = 200_000,
     clock_error: Annotated[
@@ -103,13 +105,15 @@ def watch(
     memory: Annotated[
         int, typer.Option(
             metavar="MB", parser=number(int, 64, 10_000_000),
-            help="Memory; the last values of the keys may use half of it, and others go to disk.",
+            help="Memory limit; the last values of the keys may use half of it, and the rest goes "
+            "to disk.",
         ),
     ] = 512,
     grace: Annotated[
         str, typer.Option(
             metavar="DURATION",
-            help="How long to wait for an unknown outcome in a log that grows.",
+            help="In a log that grows: how long to wait for an unknown outcome, or for the write "
+            "of a value that was read.",
         ),
     ] = "30s",
     initial_value: Annotated[
@@ -121,18 +125,20 @@ def watch(
     unwritten_initial: Annotated[
         bool, typer.Option(
             "--unwritten-initial",
-            help="A value that is read but never written is initial; each key has at most one.",
+            help="Take a value that is read but never written as the initial value; at most one "
+            "for each key.",
         ),
     ] = False,
     to_the_end: Annotated[
         bool, typer.Option(
-            "--to-the-end", help="Go on after a violation, without the reads of its transactions."
+            "--to-the-end",
+            help="Go on after a violation, but ignore the reads of its transactions."
         ),
     ] = False,
     metrics: Annotated[
         str, typer.Option(
             "--metrics", metavar="[HOST:]PORT", show_default=False,
-            help="Serve the numbers of the watch for Prometheus, under /metrics.",
+            help="Serve the metrics of the watch to Prometheus, under /metrics.",
         ),
     ] = "",
 ) -> int:  # fmt: skip
@@ -209,7 +215,11 @@ def _warn_next_to_runs(paths: Sequence[str]) -> None:
         run, others = found
         names = ", ".join(path.name for path in others[:_NAMED])
         more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
-        warn(escaped(f"{folder}: only {run.name} is read, the history of a run; not {names}{more}"))
+        warn(
+            escaped(
+                f"{folder}: only {run.name}, the history of a run, is read; {names}{more} ignored"
+            )
+        )
 
 
 def _followed(
@@ -255,7 +265,7 @@ def _kept(report: WatchReport, folder: Path) -> list[str]:
         if (saved := save_violation(report, folder)) is not None:
             return [f"history {saved[0]}", f"certificate {saved[1]}"]
     except (IsolangError, OSError) as error:
-        warn(escaped(f"the violation could not be saved: {error}"))
+        warn(escaped(f"cannot save the violation: {error}"))
     return []
 
 
@@ -269,7 +279,7 @@ def _page(report: WatchReport, course: Progress) -> list[str]:
     try:
         return [course.save_end(report)]
     except (IsolangError, OSError) as error:
-        warn(escaped(f"the page could not be saved: {error}"))
+        warn(escaped(f"cannot save the page: {error}"))
     return []
 
 
@@ -300,8 +310,8 @@ def _printed(
     if report.given_up:
         some = ", ".join(report.given_up_at)
         lines.append(
-            f"  {report.given_up:,} transactions of unknown outcome left the window, since no "
-            f"transaction had read from them{': ' if some else ''}{some}"
+            f"  {report.given_up:,} transactions of unknown outcome left the window, because "
+            f"no transaction had read from them{': ' if some else ''}{some}"
         )
     if report.note:
         lines.append(f"  {report.note}")
@@ -313,9 +323,9 @@ def _printed(
         for key, value in report.assumed[:_SHOWN]
     ]
     if len(report.assumed) > _SHOWN:
-        lines.append(f"  assumed: the same of {len(report.assumed) - _SHOWN:,} more values")
+        lines.append(f"  assumed: the same for {len(report.assumed) - _SHOWN:,} more values")
     lines += [f"  {name}" for name in files]
     if state and report.outcome == "valid":
-        lines.append(f"  isocheck verify {state} LOG checks it again")
+        lines.append(f"  to check it again: isocheck verify {state} LOG")
     print_lines(*(escaped(line) for line in lines))
     return _EXITS[report.outcome]

@@ -125,7 +125,7 @@ class Progress:
                 self._write(found.outcome, refresh=_REFRESH)
             except OSError as error:  # the watch continues, and reports the error again at its end
                 if not self._complained:
-                    warn(escaped(f"the page could not be saved: {error}"))
+                    warn(escaped(f"cannot save the page: {error}"))
                 self._complained = True
 
     def record(self, report: WatchReport | None = None) -> WatchLine:
@@ -154,14 +154,14 @@ class Progress:
     def line(self, found: Round, lag: Lag) -> str:
         """Return the text of the status line after a round."""
         holding = f"; {found.holding}" if found.holding else ""
-        waits = f"; all wait for {lag.holding}" if lag.holding else ""
+        waits = f"; all clients wait for {lag.holding}" if lag.holding else ""
         many = "violation" if found.violations == 1 else "violations"
         note = f"; {found.note}" if found.note and not waits else ""
         more = f"; {found.violations:,} {many}" if found.violations else ""
         return escaped(
             f"{found.outcome}: {found.seen:,} transactions, {self._rate:,.0f}/s, window "
-            f"{found.kept:,}, {lag.bytes / 1e6:,.1f} MB behind, {self._memory:,.0f} MB"
-            f"{more}{holding}{waits}{note}"
+            f"{found.kept:,}, {lag.bytes / 1e6:,.1f} MB unchecked, {self._memory:,.0f} "
+            f"MB{more}{holding}{waits}{note}"
         )
 
     def save_end(self, report: WatchReport) -> str:
@@ -198,12 +198,12 @@ class Progress:
                 (
                     "behind",
                     f"{lag.bytes / 1e6:,.1f} MB"
-                    + (f", all wait for {lag.holding}" * bool(lag.holding)),
+                    + (f"; all clients wait for {lag.holding}" * bool(lag.holding)),
                 ),
                 ("last values", f"{last.keys:,} keys in memory"),
             ]
             if last.given_up:
-                rows.append(("given up", f"{last.given_up:,} of unknown outcome"))
+                rows.append(("given up", f"{last.given_up:,} transactions of unknown outcome"))
             if last.violations:
                 rows.append(("violations", f"{last.violations:,}"))
             note = note or last.note

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from isolang.cli.watch_course import Progress
 
 _COUNTERS: Final = {
-    "transactions": "Transactions seen, without those in flight.",
+    "transactions": "Transactions seen, without those in progress.",
     "violations": "Violations found.",
 }
 _GAUGES: Final = {
     "given_up": "Transactions of unknown outcome that the watch no longer waits for.",
-    "parts": "Parts of the certificate.",
-    "window": "Transactions in memory.",
+    "parts": "Parts of the certificate so far.",
+    "window": "Transactions in the window, which is kept in memory.",
     "keys": "Keys whose last value is in memory.",
 }
 
@@ -36,7 +36,7 @@ def address(text: str) -> tuple[str, int]:
     """
     host, _, port = text.rpartition(":")
     if not (port.isascii() and port.isdigit() and int(port) < 2**16):
-        raise Mistake(f"--metrics: expected PORT or HOST:PORT (got {text!r})")
+        raise Mistake(f"--metrics: not an address (got {text!r}, expected PORT or HOST:PORT)")
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
 
 
@@ -92,7 +92,9 @@ class _Numbers:
 
         name, level = self._course.name, self._course.level
         yield InfoMetricFamily(
-            "isolang_watch", "The logs and the level.", value={"log": name, "level": level}
+            "isolang_watch",
+            "The logs that are watched, and the level.",
+            value={"log": name, "level": level},
         )
         if self._course.last_round is not None:
             line = self._course.record()
@@ -101,21 +103,25 @@ class _Numbers:
             for field, what in _GAUGES.items():
                 yield GaugeMetricFamily(f"isolang_watch_{field}", what, getattr(line, field))
             outcome = GaugeMetricFamily(
-                "isolang_watch_outcome", "1 for the verdict so far.", labels=["outcome"]
+                "isolang_watch_outcome",
+                "1 for the current verdict, 0 for the others.",
+                labels=["outcome"],
             )
             for word in get_args(Outcome):
                 outcome.add_metric([word], word == line.outcome)
             yield outcome
             yield GaugeMetricFamily(
                 "isolang_watch_last_round_timestamp_seconds",
-                "When the last round ended.",
+                "The time at which the last round ended.",
                 self._course.last_round,
             )
             yield GaugeMetricFamily(
                 "isolang_watch_waiting_bytes",
-                "Bytes of the log that are not checked yet.",
+                "Bytes of the logs that are not checked yet.",
                 line.waiting,
             )
             yield GaugeMetricFamily(
-                "isolang_watch_resident_memory_bytes", "Memory of the process.", line.memory * 1e6
+                "isolang_watch_resident_memory_bytes",
+                "The resident memory of the process.",
+                line.memory * 1e6,
             )

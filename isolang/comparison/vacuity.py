@@ -177,7 +177,7 @@ def _why_unpassed(test: str) -> str:
         case word:
             restriction = restriction_of(test)
             assert restriction is not None
-            verb = {"label": "bears the label", "level": "requested the level"}[word]
+            verb = {"label": "has the label", "level": "requested the level"}[word]
             return f'{"every" if restriction[2] else "no"} transaction {verb} "{restriction[1][0]}"'
 
 

@@ -22,7 +22,7 @@ def to_dimacs(formula: Formula) -> str:
         ValueError: if the formula has a theory, because clauses alone cannot express it.
     """
     if formula.theory != "none":
-        raise ValueError(f"{formula.encoding} is not plain CNF")
+        raise ValueError(f"{formula.encoding} is not a plain CNF encoding")
     lines = [*_comments(formula, "c "), f"p cnf {formula.variables} {formula.clause_count}"]
     lines += [" ".join(map(str, [*clause, 0])) for clause in formula.clause_list()]
     return "\n".join(lines) + "\n"
@@ -35,7 +35,7 @@ def to_gnf(formula: Formula) -> str:
         ValueError: if the theory of the formula is not acyclicity.
     """
     if formula.theory != "acyclicity":
-        raise ValueError(f"{formula.encoding} is not about a graph")
+        raise ValueError(f"{formula.encoding} does not describe a graph")
     # The format requires a separate variable for each edge, which the edge's literal implies.
     count, first = len(formula.edges), formula.variables + 1
     acyclic = first + count

@@ -44,7 +44,7 @@ def explain_exhausted(
     what = _listed([f"`{name}`" for name in checks]) or "the bounds of what exists"
     text = f"No choice of {of} for {who} meets {what}."
     if len(checks) > 1:
-        text += " Without any one of these checks there is one."
+        text += " If any one of these checks is left out, such a choice exists."
     views = show_transactions(part, words, shown, matters)
     return Violation(
         anomaly=NAME,

@@ -124,7 +124,7 @@ def _exhausted(problem: Problem, step: ExhaustionStep) -> Violation:
     how = (
         f"an exhaustive search found none ({step.states} states)"
         if step.states
-        else "the necessary precedences leave none, whatever the sources of the reads are"
+        else "whatever the sources of the reads are, the necessary precedences leave no order"
     )
     text = (
         f"Every order of the transactions leaves some read without its value: {how}. "
@@ -135,7 +135,7 @@ def _exhausted(problem: Problem, step: ExhaustionStep) -> Violation:
 
 def explain_no_model(problem: Problem, pair: str) -> Violation:
     """Return the violation for a solver that claims, without a proof, that no model exists."""
-    text = f"{pair} found that no choice of sources and version orders meets the checks."
+    text = f"{pair} found that no choice of sources and version orders satisfies the checks."
     return _without_a_cycle(problem, "no model", text)
 
 
@@ -272,7 +272,7 @@ class _Explainer:
                 why = " or ".join(f"too {other.kind}" for other in groups)
                 self._queries.missing(op, one.overwritten_by, why)
         count = counted(len(versions.refuted), "version")
-        text = f"{reader} read {words.seen(op)}, from one of {count}, and none is possible"
+        text = f"{reader} read {words.seen(op)}, from one of {count}, but none of them is possible"
         if missed:
             text = f"{words.not_found(op)}. Then it saw one of the {count} of {key} that do not "
             text += "match, but none of them is possible"
@@ -343,7 +343,7 @@ class _Explainer:
                 self._mention(self._facts.txn_of[op], op)
                 reason = "the only source left"
                 if but is None or not isinstance(but[1], Source):
-                    reason = f"the read of {self._words.seen(op)} has no source left"
+                    reason = f"no source is left for the read of {self._words.seen(op)}"
                 return PlainReason(text=reason, because=because, operations=self._whole([op]))
             case OrderStep(key):
                 text = f"the versions of {self._words.key(key)} are in an order"
@@ -450,10 +450,12 @@ class _Explainer:
         view = self._cycle(best, assumed)
         choices = sum(isinstance(step, ChoiceStep) for step in self._steps)
         text = (
-            f"No choice of sources and orders avoids a cycle: the refutation has "
-            f"{counted(len(cycles), 'cycle')} and {counted(choices, 'ambiguous read')} over "
-            f"{counted(self._part.history.columns.transactions(), 'transaction')}, too many to "
-            f"list; the certificate has them all. The simplest of the cycles"
+            "No choice of sources and orders avoids a cycle: the refutation "
+            f"has {counted(len(cycles), 'cycle')} and "
+            f"{counted(choices, 'ambiguous read')} over "
+            f"{counted(self._part.history.columns.transactions(), 'transaction')}, "
+            "too many to list; the certificate contains all of them. The "
+            "simplest of the cycles"
         )
         case = CaseView(assumption=text, argument=ArgumentView(lemmas=(), conclusion=view))
         return ArgumentView(

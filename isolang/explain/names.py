@@ -27,31 +27,33 @@ INTRINSIC: Final = {
 
 MEANING: Final = {
     "thin-air read": "a transaction read a value that no transaction wrote",
-    "G1a": "aborted read: a transaction read what only aborted ones wrote",
+    "G1a": "aborted read: a transaction read a value that only aborted transactions wrote",
     "G1b": "intermediate read: a transaction read a value that its writer replaced before it ended",
     "future read": "a transaction read its own write before making it",
-    "not my own write": "a transaction read something other than what it had just written itself",
-    "not my last write": "a transaction read a write of its own that it had replaced",
-    "incompatible order": "two reads show a list in orders that contradict each other",
+    "not my own write": "a transaction wrote a value and then read another one back",
+    "not my last write": "a transaction read a value of its own that it had already replaced",
+    "incompatible order": "two reads show the elements of a list in contradictory orders",
     "duplicate element": "a list shows an element more often than it was appended",
-    "two values": "one version was read with two values, or with another than was written",
+    "two values": "one version was read with two values, or with a value that was not written",
     "contradicting versions": "the database's account of versions contradicts its answers",
     "G0": "write cycle: the writes of transactions are interleaved",
     "G1c": "circular information flow: transactions depend on each other in a circle",
-    "lost update": "a transaction wrote what it had read before, without seeing a write in between",
-    "non-monotonic read": "a transaction saw one write of another one and then missed another",
-    "fractured read": "a transaction saw one write of another transaction and missed another",
+    "lost update": "a transaction overwrote a key that it had read, without seeing a "
+    "write in between",
+    "non-monotonic read": "a transaction saw one write of another transaction and then "
+    "missed a second one",
+    "fractured read": "a transaction saw one write of another transaction and missed a second one",
     "phantom": "a transaction missed rows that match its predicate, and then saw their writer",
     "causality violation": "a transaction saw an effect and missed its cause",
     "G-single": "a transaction missed a write that it should have seen (read skew)",
-    "write skew": "two transactions each read what the other one then overwrote",
-    "predicate write skew": "two transactions each read what the other one then overwrote, "
-    "at least one by a predicate",
-    "long fork": "readers saw writes in orders that contradict each other",
+    "write skew": "two transactions each read a value that the other one then overwrote",
+    "predicate write skew": "two transactions each read a value that the other one then "
+    "overwrote, at least one of them with a predicate",
+    "long fork": "readers saw writes in contradictory orders",
     "no order": "no order of the transactions explains what they read (no cycle shows it)",
     "G2": "anti-dependency cycle: no order of the transactions explains what they read",
-    "no model": "a solver found no model, and there is no proof of that",
-    "no assignment": "no choice of the relations that the specification asks for meets its checks",
+    "no model": "a solver found no model, but there is no proof that none exists",
+    "no assignment": "no choice of the relations in the specification satisfies its checks",
 }
 """The meaning of each name in one line. Suffixes of names add *by a predicate read*, *counting the
 order of its session*, and *counting real time* to the meaning.

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 MEANING: Final = {
     "thin-air read": "an operation read a value that no operation wrote",
-    "G1a": "an operation read what only failed ones wrote",
+    "G1a": "an operation read a value that only failed operations wrote",
     "G0": "writes are ordered in a circle",
-    "G1c": "operations are ordered in a circle by what they read",
-    "lost update": "an operation replaced a value that another one had replaced before",
+    "G1c": "what operations read orders them in a circle",
+    "lost update": "an operation replaced a value that another operation had already replaced",
     "causality violation": "an operation saw an effect and missed its cause",
-    "G-single": "a stale read: an operation saw a value that had been replaced",
-    "long fork": "reads saw writes in orders that contradict each other",
-    "G2": "reads saw writes in orders that contradict each other",
+    "G-single": "a stale read: an operation read a value that had already been replaced",
+    "long fork": "reads saw writes in contradictory orders",
+    "G2": "reads saw writes in contradictory orders",
     "no order": "no order of the operations explains what they read (no cycle shows it)",
 }
 

@@ -103,5 +103,5 @@ class Premises:
             for i, one in enumerate(sources):
                 for other in sources[i + 1 :]:
                     both = (signed(False, one), signed(False, other))
-                    found.append(Clause(both, None, 1.0, "a read has one source"))
+                    found.append(Clause(both, None, 1.0, "a read has only one source"))
         return found

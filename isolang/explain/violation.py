@@ -291,7 +291,7 @@ class Violation(Struct, frozen=True, kw_only=True):
             return ""
         names = ", ".join(failed[:_NAMED]) + (", …" if len(failed) > _NAMED else "")
         which = "the comparison" if len(failed) == 1 else "the comparisons"
-        return f"provided that {which} that failed ({names}) did run, and saw another value: "
+        return f"provided that {which} that failed ({names}) did run and saw another value: "
 
     def cycles(self) -> Iterator[tuple[str, CycleView]]:
         """Yield all cycles of the argument in order, each with the name of its step.

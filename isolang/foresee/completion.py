@@ -102,9 +102,10 @@ class Completions:
         missing = [*lacking((self._at, self._against)), *sorted(names & {"same-label"})]
         if missing:
             raise UnsupportedError(
-                f"predict: no search for {at.name} against {against.name}: they compare "
-                f"{', '.join(f'`{name}`' for name in missing)} (expected levels over sessions, "
-                "groups, labels, keys and who read what); hint: choose levels that do not"
+                f"predict: no search for {at.name} against {against.name}: they "
+                f"compare {', '.join(f'`{name}`' for name in missing)} (expected "
+                "levels over sessions, groups, labels, keys and sources of reads); "
+                "hint: choose levels without these"
             )
         self._scope = replace(
             scope_of((self._at, self._against), Bounds(one_by_one=True), 1), sessions=True

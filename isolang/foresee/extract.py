@@ -131,7 +131,7 @@ def extract(
             first = int(history.columns.op_start[number])
             callers[name, statements] = [history.remark(first + n).caller for n in places]
     if not found:
-        what = "no committed transaction that touches a row"
+        what = "no committed transaction touches a row"
         raise UnsupportedError(f"{history.name}: {what}, so there are no templates")
     if catalogue is not None:
         require_tables(history, words.tables, catalogue)
@@ -341,5 +341,5 @@ def _table_of(predicate: object) -> str:
     if found is not None:
         return found[1] or found[2]
     raise UnsupportedError(
-        f"a predicate read names no table (got {predicate!r:.60}), so no template can have it"
+        f"a predicate read names no table (got {predicate!r:.60}), so no template can state it"
     )

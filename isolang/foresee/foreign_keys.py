@@ -136,8 +136,10 @@ def require_tables(history: History, tables: Collection[str], found: ForeignKeys
     """
     if not any(table in found.columns for table in tables):
         raise UnsupportedError(
-            f"{history.name}: the catalogue has none of its tables (got "
-            f"{', '.join(sorted(tables)) or 'no table in any key'}, expected some of "
+            f"{history.name}: the catalogue contains none of the run's tables "
+            f"(got {', '.join(sorted(tables)) or 'no table in any key'}, "
+            "expected some of "
             f"{', '.join(sorted(found.columns)) or 'no table with a primary key'}); "
-            "hint: --foreign-keys is the URL of the database of the run"
+            "hint: --foreign-keys takes the URL of the database that the run "
+            "used"
         )

@@ -39,17 +39,17 @@ def require_monotone(spec: Spec) -> None:
     """
     for check in spec.checks:
         if check.negated:
-            raise _refused(spec, f"`{check.name}` stands under `not`")
+            raise _refused(spec, f"`{check.name}` is negated by `not`")
         if check.flag:
             raise _refused(spec, f"`{check.name}` is a flag")
         if check.bound is not None and not _of_pairs(check.bound):
-            raise _refused(spec, f"the bound of `{check.name}` leads over other transactions")
+            raise _refused(spec, f"the bound of `{check.name}` runs through other transactions")
         if any(_differences(check.expr)):
-            raise _refused(spec, f"`{check.name}` has a difference")
+            raise _refused(spec, f"`{check.name}` contains a difference")
     for exists in spec.exists:
         for part in (exists.over, exists.containing, exists.within):
             if part is not None and any(_differences(part)):
-                raise _refused(spec, f"`exists {exists.name}` has a difference")
+                raise _refused(spec, f"`exists {exists.name}` contains a difference")
 
 
 def require_no_times(spec: Spec) -> None:
@@ -61,15 +61,17 @@ def require_no_times(spec: Spec) -> None:
     if times := sorted(mentioned(spec) & {*COMPARING_TIMES, *MOMENTS}):
         names = ", ".join(f"`{name}`" for name in times)
         raise SpecError(
-            f"{spec.name}: it compares times ({names}), and a predicted history has none "
-            "(expected a level without real time); hint: ser for sser, si for strong-si"
+            f"{spec.name}: the level compares times ({names}), but a predicted "
+            "history has no times (expected a level without real time); hint: "
+            "ser for sser, si for strong-si"
         )
 
 
 def _refused(spec: Spec, what: str) -> SpecError:
     return SpecError(
-        f"{spec.name}: not monotone: {what} (expected checks without `not`, flags and differences, "
-        "so that part of a valid history is valid); hint: predict at another level"
+        f"{spec.name}: the level is not monotone: {what} (expected checks "
+        "without `not`, flags and differences, so that each part of a "
+        "valid history is valid); hint: predict at another level"
     )
 
 

@@ -157,7 +157,7 @@ class _Levels:
         if not isinstance(verdict, Valid) or not verdict.certified:
             reason = verdict.certified_reason if isinstance(verdict, Valid) else verdict.reason
             raise UnsupportedError(
-                f"{history.name}: whether the run satisfies {name} is not certified: {reason}"
+                f"{history.name}: it is not certified whether the run satisfies {name}: {reason}"
             )
         return run_of(verdict, serial=self._serial)
 
@@ -280,8 +280,9 @@ class _Search:
         order = self.run.order
         if not ranked and len(order) > 1 == len({*order.sessions}):
             self.gave_up.append(
-                f"all {len(order):,} transactions are of one session, whose order leaves little to "
-                "foresee; record each request as a session of its own"
+                f"all {len(order):,} transactions belong to one session, whose "
+                "order leaves little to predict; record each request as a session "
+                "of its own"
             )
         return Predictions(
             run=self.run,
@@ -353,7 +354,9 @@ class _DirectSearch(_Search):
                 everywhere, lambda t: self._any_sources("one stranger", on, t, everywhere)
             )
         if not complete:
-            self.gave_up.append("one stranger: not every transaction, version and path was tried")
+            self.gave_up.append(
+                "one stranger: the search did not try every transaction, version and path"
+            )
 
     def _all(self, transactions: Sequence[int], attempt: Callable[[int], bool]) -> bool:
         """Make an attempt for each transaction, and return whether all were complete."""
@@ -426,7 +429,9 @@ class _DirectSearch(_Search):
         if not self.found and self.level not in SCHEDULED and self.run.order.blind:
             complete &= orders.offer(self._rearranged_any_sources, self.work, ordered=False)
         if not complete:
-            self.gave_up.append("same statements: not every order of transactions was tried")
+            self.gave_up.append(
+                "same statements: the search did not try every order of transactions"
+            )
 
     def _rearranged(self, t: int, at: int, chain: tuple[int, ...]) -> bool | None:
         """Try one chain; return whether its continuations were tried, or ``None`` to try them."""
@@ -546,7 +551,9 @@ class _CoreSearch(_Search):
             if complete or len(self.found) > before:
                 break
         if not complete:
-            self.gave_up.append(f"{rule}: not every core of up to {MOST} transactions was tried")
+            self.gave_up.append(
+                f"{rule}: the search did not try every core of up to {MOST} transactions"
+            )
 
     def _take(self, rule: Rule, candidate: Candidate, who: Sequence[int], work: Work) -> bool:
         """Consider a candidate, and return whether it is a prediction."""

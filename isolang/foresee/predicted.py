@@ -23,7 +23,7 @@ Rule: TypeAlias = Literal["one stranger", "same statements"]
 
 ASSUMED: Final[dict[Rule, str]] = {
     "one stranger": "{} executes the same statements after its first changed read",
-    "same statements": "everybody executes the same statements, whatever they read",
+    "same statements": "all transactions execute the same statements, whatever they read",
 }
 
 

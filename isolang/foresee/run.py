@@ -332,14 +332,15 @@ def run_of(verdict: Valid, *, serial: bool) -> PassedRun:
     where = history.name
     if not isinstance(witness, Witness):
         raise UnsupportedError(
-            f"{where}: {verdict.spec.name} leaves more open than sources and version orders, so a "
-            "witness does not say who read what; hint: predict against ser, si or another level "
-            "over so, wr, ww and rw"
+            f"{where}: {verdict.spec.name} leaves more open than sources and "
+            "version orders, so a witness does not determine the sources of "
+            "reads; hint: predict against ser, si or another level over so, "
+            "wr, ww and rw"
         )
     columns = history.columns
     included = _included(history, witness)
     if not included:
-        raise HistoryError(f"{where}: nothing was committed (expected a run with transactions)")
+        raise HistoryError(f"{where}: no transaction committed (expected a run with transactions)")
     predicates = _with_predicates(history)
     sources: list[int] = witness.source.tolist()
     starts, ordered = witness.order_start.tolist(), witness.order_txn.tolist()
@@ -488,7 +489,8 @@ def _sorted(
                 heapq.heappush(todo, (ends[other], other))
     if len(found) < len(included):
         raise UnsupportedError(
-            f"{history.name}: the witness orders its transactions in no line (so, wr and ww have a "
-            "cycle), which predictions need; hint: predict against a level that forbids it, as ser"
+            f"{history.name}: predictions need a witness that orders all "
+            "transactions, but in this one so, wr and ww have a cycle; hint: "
+            "predict against a level that forbids such cycles, such as ser"
         )
     return found

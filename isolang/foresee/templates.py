@@ -299,7 +299,9 @@ def templates(programs: Sequence[Program]) -> Templates:
                     )
                 )
     if not branches:
-        raise ProgramError("no statement: each way through each program aborts or touches no row")
+        raise ProgramError(
+            "no statement is left: each execution path of each program aborts or touches no row"
+        )
     return templates_of_branches(tuple(branches), dropped=dropped)
 
 

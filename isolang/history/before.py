@@ -92,8 +92,8 @@ def with_initial(
     """
     if values and unwritten:
         raise HistoryError(
-            f"{history.name}: both given and unwritten initial values "
-            "(expected one of --initial-value and --unwritten-initial)"
+            f"{history.name}: initial values are declared twice (got --initial-value and "
+            "--unwritten-initial, expected one of them)"
         )
     if not values and not unwritten:
         return history
@@ -116,13 +116,16 @@ def _take_unwritten(history: History) -> str:
         key = history.key(int(history.columns.op_key[open_[0]]))
         raise UnsupportedError(
             f"{history.name}: the initial value of {key} is ambiguous: {first}, which no "
-            f"transaction wrote, or {other}; it is unknown whether the first took effect, and "
-            f"no committed transaction decides; pass --initial-value {key}=VALUE"
+            f"transaction wrote, or {other}; it is unknown whether the first transaction took "
+            "effect, and no committed transaction settles it; state it with --initial-value "
+            f"{key}=VALUE"
         )
-    many = f"{registers:,} key{'' if registers == 1 else 's'} held one"
+    many = f"{registers:,} key{'' if registers == 1 else 's'} had such a value"
     if lists:
-        many += f", {lists:,} list{'' if lists == 1 else 's'} began with elements, now left out"
-    return f"{history.initial}, or a value that was read and that no transaction wrote: {many}"
+        many += (
+            f", {lists:,} list{'' if lists == 1 else 's'} began with elements, which are left out"
+        )
+    return f"{history.initial}, or a value that was read but that no transaction wrote: {many}"
 
 
 def _declare(history: History, values: Sequence[str]) -> str:
@@ -132,8 +135,8 @@ def _declare(history: History, values: Sequence[str]) -> str:
     everywhere = [value for key, value in declared_values if key is None]
     if len(everywhere) > 1:
         raise HistoryError(
-            f"--initial-value: {len(everywhere)} values of all keys (expected one, and KEY=VALUE "
-            "for keys that held another one)"
+            f"--initial-value: {len(everywhere)} values for all keys (expected one; use "
+            "KEY=VALUE for a key with another initial value)"
         )
     by_key = {key: value for key, value in declared_values if key is not None}
     lists, registers, declared = *kinds_of_keys(columns), _declared_keys(columns)
@@ -153,7 +156,9 @@ def _declare(history: History, values: Sequence[str]) -> str:
             fitting += 1
             _set(columns, k, value)
         elif own:
-            kind, right = ("list", "[…]") if k in lists else ("register", "a value, not a list")
+            kind, right = (
+                ("list", "[…]") if k in lists else ("register", "a single value, not a list")
+            )
             raise HistoryError(
                 f"--initial-value {name}: {name} is a {kind} (got {shown(value)}, expected {right})"
             )
@@ -161,7 +166,7 @@ def _declare(history: History, values: Sequence[str]) -> str:
         key = next(iter(by_key))
         some = ", ".join(history.key(k) for k in range(min(4, columns.n_keys())))
         raise HistoryError(
-            f"--initial-value {key}: no such key in {history.name} (expected one such as {some})"
+            f"--initial-value {key}: {history.name} has no such key (expected a key such as {some})"
         )
     if not fitting and columns.n_keys():
         raise HistoryError(

@@ -51,7 +51,11 @@ def build(
     builder.columns.versions_ordered = _ordered(versions, name)
     for index, transaction in enumerate(transactions):
         builder.add(index, transaction)
-    session = "each transaction is its own: none names a session" if own_sessions else "as given"
+    session = (
+        "each transaction is a session of its own, because none names a session"
+        if own_sessions
+        else "as given"
+    )
     return Reading(
         columns=builder.finish(),
         position_unit="record",
@@ -83,8 +87,9 @@ def _own_sessions(transactions: Sequence[Transaction], name: str) -> bool:
     if without and len(without) < len(ordinary):
         some = next(i for i, t in ordinary if t.session is not UNSET)
         msg = (
-            f"{name} transaction {without[0]}: no session, while transaction {some} names one; "
-            "name it for all, or for none (then each transaction is a session of its own)"
+            f"{name} transaction {without[0]}: the transaction names no session, but "
+            f"transaction {some} does; name a session for all transactions or for none (then "
+            "each is a session of its own)"
         )
         raise HistoryError(msg)
     return bool(without)
@@ -130,14 +135,15 @@ class _Builder:
         if status == c.INITIAL:
             if self.initial_at is not None:
                 raise HistoryError(
-                    f"{where}: a second initial transaction (the first is {self.initial_at + 1})"
+                    f"{where}: only one transaction can be the initial one, and transaction "
+                    f"{self.initial_at + 1} already is"
                 )
             self.initial_at = index
         begin = self.clock.time(transaction.begin, c.UNKNOWN_BEGIN, f"{where}: begin")
         end = self.clock.time(transaction.end, c.UNKNOWN_END, f"{where}: end")
         if begin > end:
             raise HistoryError(
-                f"{where}: it ends before it begins (got begin {transaction.begin}, "
+                f"{where}: the transaction ends before it begins (got begin {transaction.begin}, "
                 f"end {transaction.end})"
             )
         ops = sequence(transaction.ops, f"{where}: the operations")
@@ -154,23 +160,32 @@ class _Builder:
             op, at = ops[i], f"{where}, operation {i + 1}"
             if is_sequence(op) and op and op[0] == "scan":
                 if status == c.INITIAL:
-                    raise HistoryError(f"{at}: a predicate read in the initial transaction")
+                    raise HistoryError(
+                        f"{at}: the initial transaction cannot contain a predicate read"
+                    )
                 self.scan(op, at, i + 1, ok=i not in failed)
                 continue
             kind, key, value = self.op(op, at)
             ok = i not in failed
             if status == c.INITIAL and kind != c.WRITE and ok:
                 what = "an append" if kind == c.APPEND else "a read"
-                why = "lists start empty" if kind == c.APPEND else "it is before all others"
+                why = (
+                    "lists start empty"
+                    if kind == c.APPEND
+                    else "it precedes all other transactions"
+                )
                 raise HistoryError(
-                    f"{at}: {what} in the initial transaction ({why}, expected writes only)"
+                    f"{at}: the initial transaction cannot contain {what} ({why}, expected only "
+                    "writes)"
                 )
             if kind == c.WRITE and ok:
                 last_write[key] = value
             if len(op) == 4 and op[3] is not None:
                 if kind not in (c.READ, c.READ_LIST):
                     what = "a set-read" if kind in c.SET_READS else "an operation other than a read"
-                    raise HistoryError(f"{at}: a source for {what} (got {shown(op)})")
+                    raise HistoryError(
+                        f"{at}: only a read has a source, not {what} (got {shown(op)})"
+                    )
                 self.sources.append((self.columns.operations(), at, key, op[3]))
             self.columns.add_op(kind, key, value, i + 1, ok)
         add_times(self.columns, self.clock, index, transaction, where)
@@ -187,8 +202,8 @@ class _Builder:
             return self.sessions.setdefault(name, len(self.sessions))
         except TypeError:
             raise HistoryError(
-                f"{where}: a session that is not hashable (got {shown(session)}); "
-                "use a number or a string"
+                f"{where}: the session is not hashable (got {shown(session)}); use a number or a "
+                "string"
             ) from None
 
     def scan(self, op: Sequence[Any], at: str, position: int, *, ok: bool) -> None:
@@ -197,7 +212,7 @@ class _Builder:
             raise HistoryError(f"{at}: not a predicate read (got {shown(op)}, {_SCAN})")
         rows, columns = op[2], self.columns
         if rows is not UNKNOWN and not isinstance(rows, Mapping):
-            raise HistoryError(f"{at}: rows that are not a dictionary (got {shown(rows)}, {_SCAN})")
+            raise HistoryError(f"{at}: the rows are not a dictionary (got {shown(rows)}, {_SCAN})")
         text = "" if op[1] is None else predicate_text(op[1], at)
         try:
             columns.begin_statement(text, position, rows is not UNKNOWN)
@@ -209,7 +224,9 @@ class _Builder:
             found = {}
         for key, row in found.items():
             if row is None:
-                raise HistoryError(f"{at}: a returned row that is None (of key {shown(key)})")
+                raise HistoryError(
+                    f"{at}: a returned row must not be None (the row of key {shown(key)})"
+                )
             columns.add_op(c.READ, self.key(key, at), self.value(row, at), position, ok)
         for key, values in op[3].items() if len(op) == 4 else ():
             missed = columns.add_list([self.value(v, at) for v in values])
@@ -236,7 +253,7 @@ class _Builder:
         if name in ("w", "append", "insert"):
             if value is UNKNOWN:
                 raise HistoryError(
-                    f"{at}: a write of an unknown value; a write's value must be given"
+                    f"{at}: the write has no value; every write must state its value"
                 )
             return c.APPEND if name == "append" else c.WRITE, key, self.value(value, at)
         raise HistoryError(f"{at}: unknown operation (got {shown(name)}, {_FORMS})")
@@ -249,8 +266,8 @@ class _Builder:
         if (found := self.columns.contradicting_times()) is not None:
             txn, what = found
             raise HistoryError(
-                f"{self.name} transaction {txn + 1}: times that contradict each other: {what} "
-                "(expected one operation after the other, in their order)"
+                f"{self.name} transaction {txn + 1}: the times contradict each other: {what} "
+                "(expected operations one after the other, in order)"
             )
         lower(self.columns, lambda txn, op: f"{self.name} transaction {txn + 1}, operation {op}")
         self.columns.name_sources()
@@ -271,7 +288,8 @@ class _Builder:
                         or self.key(its_key, at) != key
                     ):
                         raise HistoryError(
-                            f"{at}: its source is not a write of the same key (got {source!r})"
+                            f"{at}: the source of the read is not a write of the same key "
+                            f"(got {source!r})"
                         )
                     return self.columns.operation_at(txn, op + 1)
         raise HistoryError(
@@ -291,12 +309,12 @@ class _Builder:
 
     def time_sentence(self) -> str:
         if self.columns.has_time:
-            return "begin and end of each transaction, as given"
+            return "the begin and the end of each transaction, as stated"
         some = sum(t.begin is not None or t.end is not None for t in self.transactions)
         if some:
             return (
-                "none: not every committed transaction has both a begin and an end "
-                f"({some} of {len(self.transactions)} have one of them)"
+                "none, because not every committed transaction has both a begin and an end "
+                f"({some} of {len(self.transactions)} transactions have at least one of them)"
             )
         return "none given"
 
@@ -304,7 +322,7 @@ class _Builder:
         parts = ["nil"]
         if isinstance(self.initial_value, Mapping):
             if self.initial_value:
-                parts.append("the given initial value of its key")
+                parts.append("the stated initial value of the key")
         elif self.initial_value is not None:
             parts.append(shown(self.initial_value))
         if self.initial_at is not None:
@@ -315,7 +333,7 @@ class _Builder:
         notes = []
         unused = sum(key not in self.keys for key in self.by_key)
         if unused:
-            notes.append(f"{unused} initial values of keys that no transaction uses")
+            notes.append(f"{unused} initial values for keys that no transaction uses")
         failed = sum(len(set(t.failed)) for t in self.transactions)
         if failed:
             notes.append(f"{failed} failed operations")

@@ -39,10 +39,13 @@ class Clock:
         kind, number = (_INTEGER, moment) if type(moment) is int else self._read(moment, where)
         self._kind = self._kind or kind
         if kind != self._kind:
-            msg = f"{where}: times of two kinds (got {kind}, before {self._kind}); use one clock"
+            msg = (
+                f"{where}: the history mixes two kinds of times (got {kind} after {self._kind}); "
+                "use one clock"
+            )
             raise HistoryError(msg)
         if not c.UNKNOWN_BEGIN < number < c.UNKNOWN_END:
-            raise HistoryError(f"{where}: a time outside 64 bits (got {shown(moment)})")
+            raise HistoryError(f"{where}: the time does not fit in 64 bits (got {shown(moment)})")
         return number
 
     def _read(self, moment: object, where: str) -> tuple[str, int]:

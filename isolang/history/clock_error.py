@@ -37,7 +37,8 @@ def nanoseconds(text: str) -> int:
     amount = float(found[1]) * _UNITS[found[2] or "ns"] if found else LARGEST
     if amount >= LARGEST:
         raise HistoryError(
-            f"clock error (got {text!r:.40}, expected a duration such as 2ms, 500us or 0.1s)"
+            f"clock error: not a duration (got {text!r:.40}, expected a duration such as 2ms, "
+            "500us or 0.1s)"
         )
     return round(amount)
 
@@ -68,11 +69,14 @@ def with_clock_error(history: History, error: str | int) -> History:
     """
     columns = history.columns
     if not columns.has_time and not columns.has_operation_times:
-        raise HistoryError(f"{history.name}: a clock error, but the history has no times")
+        raise HistoryError(
+            f"{history.name}: a clock error makes no sense here, because the history has no times"
+        )
     if history.real_time.startswith("the order of"):
         raise HistoryError(
-            f"{history.name}: a clock error, but its real time is {history.real_time}, which no "
-            "clock says; hint: files with :times of operations have real time by :time"
+            f"{history.name}: a clock error makes no sense here, because real time is "
+            f"{history.real_time}, which no clock measures; hint: files with :times of "
+            "operations take real time from :time"
         )
     text = f"{error}ns" if isinstance(error, int) else error
     sessions = columns.sessions
@@ -87,8 +91,8 @@ def with_clock_error(history: History, error: str | int) -> History:
             name, _, own = part.rpartition("=")
             if name.strip() not in names:
                 raise HistoryError(
-                    f"{history.name}: a clock error of a session that is not there "
-                    f"(got {name.strip()!r:.40}, expected one of {', '.join(sorted(names)[:12])})"
+                    f"{history.name}: no session has the name of this clock error (got "
+                    f"{name.strip()!r:.40}, expected one of {', '.join(sorted(names)[:12])})"
                 )
             before[names[name.strip()]] = after[names[name.strip()]] = nanoseconds(own)
         sentence = f"clocks may be off by {error}"

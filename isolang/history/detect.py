@@ -114,7 +114,7 @@ _ELLE_FLAT = re.compile(r"\d+\s+\d+\s+\d+\s+[AR]\s")
 def _detect_text(text: str) -> Guess:
     body = text.lstrip()
     if not body:
-        return Guess(formats=("edn",), looks_like="nothing but blanks")
+        return Guess(formats=("edn",), looks_like="only blanks")
     lines = [line for line in text.splitlines() if line.strip()]
     first = _clip(lines[0])
     if _JEPSEN_LOG.match(body):
@@ -137,13 +137,13 @@ def _detect_text(text: str) -> Guess:
         return Guess(formats=("plume",), looks_like=f"lines like {first}")
     content = next((line for line in lines if not _SEPARATOR.fullmatch(line)), None)
     if content is None and all(line[0] == "-" for line in lines):
-        return Guess(formats=("hist", "awdit"), looks_like="nothing but lines of dashes")
+        return Guess(formats=("hist", "awdit"), looks_like="only lines of dashes")
     if content is None or _AWDIT_LINE.fullmatch(content):
         return Guess(formats=("awdit",), looks_like=f"lines like {first}")
     if _looks_like_hist(lines):
         return Guess(formats=("hist",), looks_like=f"lines like {first}")
     if not (edn := _skip_edn_comments(body)):
-        return Guess(formats=("edn",), looks_like="nothing but comments of EDN")
+        return Guess(formats=("edn",), looks_like="only EDN comments")
     if (":f" in edn or '"f"' in edn) and not _TRANSACTIONS.search(edn):
         clients = _of_clients(edn)
         if _is_workload(clients):

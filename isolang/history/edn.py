@@ -84,7 +84,7 @@ class _Forms:
         if inside and not kind:
             raise self.fail(f"the file ends inside a vector (expected {inside!r}); truncated?")
         if inside and self.token()[0]:
-            raise self.fail("more after the enclosing vector (expected the end of the file)")
+            raise self.fail("text after the enclosing vector (expected the end of the file)")
 
     def token(self) -> tuple[str, str]:
         """Return the next token that is neither blank nor discarded by ``#_``."""
@@ -105,7 +105,7 @@ class _Forms:
 
     def form(self, kind: str, token: str, depth: int) -> Any:
         if depth > _MOST_NESTED:
-            raise self.fail("forms inside forms (more than 200)")
+            raise self.fail("forms are nested too deeply (expected at most 200 levels)")
         match kind:
             case "atom":
                 return self.atom(token)
@@ -121,7 +121,7 @@ class _Forms:
             case "char":
                 return token[1:]
         got = repr(token) if token else "the end of the file"
-        raise self.fail(f"a bracket that does not fit (got {got}, expected a form)")
+        raise self.fail(f"the bracket does not match (got {got}, expected a form)")
 
     def collection(self, open_: str, depth: int) -> Any:
         start = self.line

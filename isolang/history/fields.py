@@ -69,8 +69,8 @@ def failed_operations(failed: object, operations: int, where: str) -> set[int]:
     for number in numbers:
         if not isinstance(number, int) or not 0 <= number < operations:
             raise HistoryError(
-                f"{where}: failed names an operation that is not there (got {shown(number)}, "
-                f"expected 0 … {operations - 1}, counted from 0)"
+                f"{where}: failed names an operation that does not exist (got {shown(number)}, "
+                f"expected a number from 0 to {operations - 1})"
             )
     return set(numbers)
 
@@ -88,8 +88,8 @@ def add_versions(columns: Columns, index: int, transaction: Transaction, where: 
     versions = sequence(transaction.versions, f"{where}: versions")
     if len(versions) != len(transaction.ops):
         raise HistoryError(
-            f"{where}: versions (got {len(versions)}, expected one for each of "
-            f"{len(transaction.ops)} operations, or None in its place)"
+            f"{where}: wrong number of versions (got {len(versions)}, expected one for each "
+            f"of {len(transaction.ops)} operations, or None in its place)"
         )
     for i, (op, version) in enumerate(zip(transaction.ops, versions, strict=True)):
         if version is None:
@@ -100,7 +100,9 @@ def add_versions(columns: Columns, index: int, transaction: Transaction, where: 
         ):
             raise HistoryError(f"{at}: not an operation on a register (got {shown(op)})")
         if len(op) == 4 and op[3] is not None:
-            raise HistoryError(f"{at}: the read names its source, too (got {shown(op)})")
+            raise HistoryError(
+                f"{at}: the read states both its source and its version (got {shown(op)})"
+            )
         kind, payload = encode(version, at)
         if columns.versions_ordered and kind != INTEGER:
             raise HistoryError(
@@ -116,11 +118,11 @@ def add_names(columns: Columns, index: int, transaction: Transaction, where: str
         return
     labels = () if label is None else (label,) if isinstance(label, str) else label
     if not isinstance(labels, Sequence) or not all(isinstance(name, str) for name in labels):
-        raise HistoryError(f"{where}: the label (got {shown(label)}, expected names)")
+        raise HistoryError(f"{where}: wrong label (got {shown(label)}, expected a name or several)")
     if labels:
         columns.set_labels(index, list(labels))
     if level is not None and not isinstance(level, str):
-        raise HistoryError(f"{where}: the level (got {shown(level)}, expected a name)")
+        raise HistoryError(f"{where}: wrong level (got {shown(level)}, expected a name)")
     if level is not None:
         columns.set_level(index, level)
 
@@ -142,8 +144,8 @@ def add_times(
     intervals = () if times is None else sequence(times, f"{where}: times")
     if times is not None and len(intervals) != len(transaction.ops):
         raise HistoryError(
-            f"{where}: times (got {len(intervals)}, expected one pair for each of "
-            f"{len(transaction.ops)} operations, or None in its place)"
+            f"{where}: wrong number of times (got {len(intervals)}, expected one pair for "
+            f"each of {len(transaction.ops)} operations, or None in its place)"
         )
     scans = [i for i, op in enumerate(transaction.ops) if op[0] == "scan"]
     number = dict(zip(reversed(scans), count(columns.statements() - 1, -1), strict=False))
@@ -160,8 +162,8 @@ def add_times(
         known = [at for at in known if at not in (c.UNKNOWN_BEGIN, c.UNKNOWN_END)]
         if known != sorted(known):
             raise HistoryError(
-                f"{at}: out of order (got {shown(interval)}, expected within begin "
-                f"{transaction.begin} and end {transaction.end})"
+                f"{at}: the times are out of order (got {shown(interval)}, expected times between "
+                f"begin {transaction.begin} and end {transaction.end})"
             )
         if i in number:
             columns.set_statement_times(number[i], sent, answered)
@@ -170,8 +172,8 @@ def add_times(
     sent = clock.time(commit, c.UNKNOWN_BEGIN, f"{where}: commit")
     if sent != c.UNKNOWN_BEGIN and not begin <= sent <= end:
         raise HistoryError(
-            f"{where}: COMMIT was sent at {commit} (expected within begin {transaction.begin} "
-            f"and end {transaction.end})"
+            f"{where}: COMMIT was sent outside the transaction (got {commit}, expected a time "
+            f"between begin {transaction.begin} and end {transaction.end})"
         )
     answered = end if transaction.status == "committed" else c.UNKNOWN_END
     columns.set_commit_times(index, sent, answered)

@@ -110,7 +110,7 @@ class Fressian:
             msg = f"the data ends inside a value (at byte {len(self._data)})"
             raise FressianError(msg) from None
         except RecursionError:
-            msg = "values inside values, too many"
+            msg = "values are nested too deeply"
             raise FressianError(msg) from None
         except FressianError:
             raise
@@ -206,7 +206,7 @@ class Fressian:
             code = self._byte()
         length = self._number() if code == packed + 9 else code - packed
         if not packed <= code <= packed + 9:
-            msg = f"code {code:#04x} (at byte {self._at - 1}, expected more of a text)"
+            msg = f"code {code:#04x} (at byte {self._at - 1}, expected the rest of a string)"
             raise FressianError(msg)
         return b"".join([*pieces, self._take(length)])
 

@@ -33,8 +33,8 @@ def declare_initial(
             continue
         if columns.op_kind[op] == c.APPEND:
             msg = (
-                f"{where}: an append in the initial transaction; lists start empty, so only a "
-                "transaction of plain writes can be the initial one"
+                f"{where}: the initial transaction cannot contain an append; lists start empty, "
+                "so only a transaction with nothing but writes can be the initial one"
             )
             raise HistoryError(msg)
         if columns.op_kind[op] == c.WRITE:
@@ -74,13 +74,14 @@ def declare_numbered(columns: Columns, number: int, name: str, unit: str = "line
         more = ", …" if len(found) > 3 else ""
         msg = (
             f"{name}: {len(found)} transactions have the number {number} (at positions "
-            f"{places}{more}), and only one can be the initial one; give them different numbers"
+            f"{places}{more}), and only one transaction can be the initial one; give them "
+            "different numbers"
         )
         raise HistoryError(msg)
     txn = int(found[0])
     declared = np.flatnonzero(columns.txn_status == c.INITIAL)
     if len(declared) and int(declared[0]) != txn:
-        msg = f"{name}: the file itself declares another initial transaction; leave --initial out"
+        msg = f"{name}: the file itself declares another initial transaction; leave out --initial"
         raise HistoryError(msg)
     if columns.txn_status[txn] == c.ABORTED:
         msg = f"{name}: transaction {number} was aborted, so it cannot be the initial one"

@@ -63,7 +63,9 @@ class _Json:
             self.move(error.pos)
             raise self.expected(f"JSON: {error.msg}") from None
         except (RecursionError, ValueError) as error:
-            raise HistoryError(f"{self.name}: line {self.line}: not read ({error})") from None
+            raise HistoryError(
+                f"{self.name}: line {self.line}: cannot read the JSON ({error})"
+            ) from None
         self.move(end)
         return _plain(found)
 

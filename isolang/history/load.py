@@ -65,12 +65,12 @@ def _read(path_or_stream: str | Path | IO[bytes], options: ReadOptions, timeout:
         _check_timestamps(files, options.timestamps)
         more["timestamps"] = options.timestamps
     elif options.timestamps:
-        msg = f"{source.name}: timestamps are an option of Cobra logs (this is {name})"
+        msg = f"{source.name}: --timestamps applies only to Cobra logs (got {name})"
         raise HistoryError(msg)
     if name == "registers":
         more["failed_cas"] = options.failed_cas
     elif options.failed_cas != "auto":
-        msg = f"{source.name}: failed-cas is an option of logs of operations (this is {name})"
+        msg = f"{source.name}: --failed-cas applies only to logs of single operations (got {name})"
         raise HistoryError(msg)
     digest = _Digest(files)
     reading = FORMATS[name].read(files, timeout=timeout, **more)
@@ -79,14 +79,15 @@ def _read(path_or_stream: str | Path | IO[bytes], options: ReadOptions, timeout:
     if (initial := options.initial) is not None:
         declare_numbered(reading.columns, initial, source.name, reading.position_unit)
         initial_sentence = (
-            f"{initial_sentence}; or what transaction {initial} wrote, which is declared initial"
+            f"{initial_sentence}; or a value of transaction {initial}, which is declared as "
+            "the initial one"
         )
-        notes = (*notes, f"transaction {initial} is the initial one, as asked for")
+        notes = (*notes, f"transaction {initial} is the initial one, as requested")
     notes += version_notes(reading.columns)
     session, names = reading.session, reading.session_names
     if options.per_key:
         session, names = f"{session}, on one key", _split_by_key(reading, source.name)
-        notes = (*notes, "sessions order operations on the same key only, as asked for")
+        notes = (*notes, "sessions order only operations on the same key, as requested")
     return History(
         columns=reading.columns,
         name=source.name,
@@ -113,7 +114,7 @@ def _split_by_key(reading: Reading, name: str) -> tuple[str, ...]:
     try:
         was = reading.columns.split_sessions_by_key()
     except ValueError as error:
-        hint = "with sessions per key, each transaction must be one operation"
+        hint = "with --per-key, each transaction must consist of one operation"
         raise UnsupportedError(f"{name}: {error}; {hint}") from None
     return tuple(reading.session_names[s] if reading.session_names else str(s) for s in was)
 
@@ -176,15 +177,16 @@ def _choose(source: HistoryInput, requested: str) -> tuple[str, Files, tuple[str
     if len(found) > 1:
         names = ", ".join(Path(f).name for f, *_ in found[:4]) + (", …" if len(found) > 4 else "")
         msg = (
-            f"{source.name}: a folder with {len(found)} histories ({names}); check them one by one"
+            f"{source.name}: the folder contains {len(found)} histories ({names}); check them "
+            "one by one"
         )
         raise HistoryError(msg)
     if not found:
         seen = "; ".join(f"{Path(f).name}: {g.looks_like}" for f, _, g in guesses[:4])
         more = f"; and {len(guesses) - 4} more files" if len(guesses) > 4 else ""
         msg = (
-            f"{source.name}: a folder without a history in a known format "
-            f"(looked at {seen}{more}); the formats are {list_of_formats()}"
+            f"{source.name}: the folder contains no history in a known format (looked at "
+            f"{seen}{more}); the formats are {list_of_formats()}"
         )
         raise HistoryError(msg)
     file, data, guess = found[0]
@@ -252,7 +254,10 @@ def _only(name: str, guess: Guess) -> str:
         raise HistoryError(msg)
     if len(guess.formats) > 1:
         choice = " or ".join(f"--from {f}" for f in guess.formats)
-        msg = f"{name}: the content leaves the format open (got {guess.looks_like}); pass {choice}"
+        msg = (
+            f"{name}: the content fits several formats (got {guess.looks_like}); choose one "
+            f"with {choice}"
+        )
         raise HistoryError(msg)
     return guess.formats[0]
 
@@ -298,7 +303,7 @@ def _check_timestamps(files: Files, timestamps: bool) -> None:
         fits, other = (walk_cobra(data, timestamps=t) for t in (timestamps, not timestamps))
         if fits or not other:
             continue
-        hint = "leave --timestamps out" if timestamps else "pass --timestamps"
+        hint = "leave out --timestamps" if timestamps else "pass --timestamps"
         have = "without" if timestamps else "with"
         msg = f"{file}: the sizes of its records fit Cobra logs {have} timestamps only; {hint}"
         raise HistoryError(msg)

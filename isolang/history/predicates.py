@@ -57,7 +57,7 @@ def _name(name: object, where: str) -> str:
         return name.name
     if isinstance(name, str):
         return name
-    raise HistoryError(f"{where}: not a name in a predicate (got {shown(name)})")
+    raise HistoryError(f"{where}: not the name of a column in a predicate (got {shown(name)})")
 
 
 def lower(columns: Columns, where: Callable[[int, int], str]) -> None:

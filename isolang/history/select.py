@@ -40,15 +40,15 @@ def sub_history(
     keep = np.array(sorted(set(keep_ops)), dtype=np.int64)
     if len(keep) and not 0 <= keep[0] <= keep[-1] < old.operations():
         msg = (
-            f"{history.name}: no such operation (got {keep[0] if keep[0] < 0 else keep[-1]}, "
-            f"expected 0 … {old.operations() - 1})"
+            f"{history.name}: no operation has this number (got "
+            f"{keep[0] if keep[0] < 0 else keep[-1]}, expected 0 to {old.operations() - 1})"
         )
         raise HistoryError(msg)
     txns = np.array(sorted(set(keep_txns)), dtype=np.int32)
     if len(txns) and not 0 <= txns[0] <= txns[-1] < old.transactions():
         msg = (
-            f"{history.name}: no such transaction (got {txns[0] if txns[0] < 0 else txns[-1]}, "
-            f"expected 0 … {old.transactions() - 1})"
+            f"{history.name}: no transaction has this number (got "
+            f"{txns[0] if txns[0] < 0 else txns[-1]}, expected 0 to {old.transactions() - 1})"
         )
         raise HistoryError(msg)
     new, sessions = old.part(keep, txns)

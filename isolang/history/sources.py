@@ -81,7 +81,7 @@ def _read_stream(stream: Any) -> HistoryInput:
 
 
 def _unreadable(name: str, error: OSError) -> HistoryError:
-    return HistoryError(f"{name}: cannot be read: {error.strerror or error}")
+    return HistoryError(f"{name}: cannot read the file: {error.strerror or error}")
 
 
 def _read_file(path: Path) -> bytes:
@@ -89,7 +89,7 @@ def _read_file(path: Path) -> bytes:
         with path.open("rb") as file:
             kind = os.fstat(file.fileno()).st_mode
             if stat.S_ISBLK(kind) or (stat.S_ISCHR(kind) and not file.isatty()):
-                msg = f"{path}: a device (expected a file, a folder or a pipe)"
+                msg = f"{path}: not a history (got a device, expected a file, a folder or a pipe)"
                 raise HistoryError(msg)
             return _contents(str(path), file)
     except OSError as e:
@@ -149,8 +149,8 @@ def _unzstd(name: str, data: bytes) -> bytes:
         import zstandard
     except ImportError:
         msg = (
-            f"{name}: compressed with zstd, and the package zstandard is not installed; "
-            "pip install 'isolang[zstd]', or decompress it first: zstd -d"
+            f"{name}: the file is compressed with zstd, but the package zstandard is not "
+            "installed; pip install 'isolang[zstd]', or decompress it first: zstd -d"
         )
         raise HistoryError(msg) from None
     return _decompress(name, "zstd", lambda: _frames(data), zstandard.ZstdError)
@@ -195,8 +195,8 @@ def _read_directory(path: Path) -> HistoryInput:
         else:
             files.append(entry)
     if not files:
-        inside = f"; it has the folder {folders[0]}: name that one" if len(folders) == 1 else ""
-        msg = f"{path}: a folder without history files{inside}"
+        inside = f"; perhaps you mean its folder {folders[0]}" if len(folders) == 1 else ""
+        msg = f"{path}: the folder contains no history files{inside}"
         raise HistoryError(msg)
     ignored = []
     if side:

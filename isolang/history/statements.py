@@ -114,8 +114,8 @@ def _parsed(texts: Sequence[object], where: str) -> Iterator[SentStatement | Non
         form = _TEXT.fullmatch(text) if isinstance(text, str) else None
         if form is None:
             raise HistoryError(
-                f"{where}: no statement (got {text!r}, expected a number from 1, alone or with "
-                "' for update' or ' for share')"
+                f"{where}: not a statement number (got {text!r}, expected a number from 1, alone "
+                "or with ' for update' or ' for share')"
             )
         numbers.append(int(form[1]))
         lock: Lock = "update" if form[2] == "update" else "share" if form[2] else ""
@@ -123,8 +123,8 @@ def _parsed(texts: Sequence[object], where: str) -> Iterator[SentStatement | Non
     for one, other in pairwise(numbers):
         if other < one:
             raise HistoryError(
-                f"{where}: statements out of order (got {other} after {one}, expected the order in "
-                "which they were sent)"
+                f"{where}: the statements are out of order (got {other} after {one}, expected the "
+                "order in which they were sent)"
             )
 
 
@@ -137,5 +137,6 @@ def checked(statements: Statements, operations: int, where: str) -> Statements:
     if len(statements) == operations:
         return statements
     raise HistoryError(
-        f"{where}: as many statements as operations (got {len(statements)}, expected {operations})"
+        f"{where}: wrong number of statements (got {len(statements)}, expected one for "
+        f"each of {operations} operations)"
     )

@@ -161,7 +161,8 @@ class Stats(Struct, frozen=True, kw_only=True):
                 (
                     "looks initial",
                     f"{found.name} ({found.where}) reads nothing and writes {_int(found.keys)} of "
-                    f"{_int(self.keys)} keys; did it load the database? --initial {found.number}",
+                    f"{_int(self.keys)} keys; if it loaded the database, declare it with --initial "
+                    f"{found.number}",
                 )
             )
         rows += [(f"check {one.check}", one.to_text()) for one in self.checks]

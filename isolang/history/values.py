@@ -118,9 +118,10 @@ def encode(value: object, where: str) -> tuple[int, Any]:
     if hasattr(value, "__index__"):  # such as integers of numpy
         return encode(value.__index__(), where)
     msg = (
-        f"{where}: a key or value of a type that has no exact text (got {type(value).__name__}, "
-        "expected None, bool, int, float, str, Decimal, UUID, bytes, a date or time, a tuple or a "
-        "dictionary of these, or Keyword); convert it to a string first"
+        f"{where}: a key or value of this type has no exact text (got "
+        f"{type(value).__name__}, expected None, bool, int, float, str, Decimal, UUID, "
+        "bytes, a date or time, a tuple or a dictionary of these, or Keyword); convert "
+        "it to a string first"
     )
     raise HistoryError(msg)
 
@@ -137,8 +138,8 @@ def _integer(value: int, where: str) -> tuple[int, Any]:
         return OTHER, str(int(value))
     except ValueError:
         msg = (
-            f"{where}: an integer of more than {_MOST_DIGITS} digits (got {value.bit_length()} "
-            "bits); use its hash, or a string"
+            f"{where}: the integer has more than {_MOST_DIGITS} digits (got "
+            f"{value.bit_length()} bits); use its hash or a string"
         )
         raise HistoryError(msg) from None
 
@@ -188,7 +189,7 @@ def _utf8(text: str, where: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        msg = f"{where}: a text with half a character (got {text!r}, expected Unicode)"
+        msg = f"{where}: the string is not valid Unicode (got {text!r})"
         raise HistoryError(msg) from None
     return str(text)
 

@@ -28,20 +28,20 @@ def version_notes(columns: Columns) -> tuple[str, ...]:
     order = "ordered" if columns.versions_ordered else "not ordered"
     notes = [
         f"versions, {order}, are stated by {counted(int(stated.sum()), 'operation')} of "
-        f"{int(registers.sum())} on registers; what they contradict is a violation "
-        "(--ignore-versions judges without them)"
+        f"{int(registers.sum())} on registers; a history that contradicts them is invalid "
+        "(--ignore-versions checks without them)"
     ]
     status = np.repeat(columns.txn_status, np.diff(columns.op_start))
     unknown = int((writes & (status == c.INDETERMINATE)).sum())
     if unknown and columns.versions_ordered:
         notes.append(
-            f"{counted(unknown, 'version')} of writes whose outcome is unknown: they name the "
-            "write, but not its place in the order"
+            f"{counted(unknown, 'version')} of writes with an unknown outcome: these versions "
+            "identify the write, but do not order it"
         )
     by_value = int((reads & (columns.op_source == c.SOURCE_BY_VALUE)).sum())
     if by_value:
         notes.append(
-            f"{counted(by_value, 'read')} of versions that no write states, or several of unknown "
-            "outcome do: their values determine the write"
+            f"{counted(by_value, 'read')} of versions that no write states, or that several "
+            "writes of unknown outcome state: the values identify the write"
         )
     return tuple(notes)

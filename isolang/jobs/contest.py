@@ -141,7 +141,7 @@ def _measured(entry: ContestEntry, phase: Callable[[str], object]) -> ContestRow
         verdict = answer.outcome
         detail = "certified" if certification.accepted else certification.reason
         if certification.rejected:
-            verdict, detail = "wrong", f"the checker refused its proof: {certification.reason}"
+            verdict, detail = "wrong", f"the checker rejected its proof: {certification.reason}"
     costs = _costs(dict(answer.statistics))
     return replace(_row(entry, verdict, detail), transactions=transactions, total=total, **costs)
 

@@ -80,7 +80,7 @@ def cross_checked(
         try:
             saved[name] = _save(history, path)
         except (IsolangError, OSError) as error:
-            warnings.append(f"{path}: cannot be written ({error})")
+            warnings.append(f"{path}: cannot write the file ({error})")
     return replace(
         report,
         verdict="unknown",

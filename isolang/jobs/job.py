@@ -215,7 +215,7 @@ def _read(job: Job, reading: Deadline, emit: Emit) -> History | None:
     except IsolangError as error:
         make, reason = error_report, str(error)
     except TimeoutError:
-        make, reason = unknown_report, "timeout: the time ran out in phase read"
+        make, reason = unknown_report, "timeout: the time limit was reached in phase read"
     except MemoryError as error:
         make, reason = unknown_report, f"memory: {out_of_memory(error, 'read')}{_default(job)}"
     except OSError as error:

@@ -78,7 +78,7 @@ def _run(
         f"{__name__}:work", job, receive, first=patience + _START, stdin=job.history == "-"
     )
     if ended.late:
-        return reports, f"timeout: the time ran out in phase {phase}"
+        return reports, f"timeout: the time limit was reached in phase {phase}"
     return reports, _why(ended, phase, job)
 
 
@@ -86,10 +86,10 @@ def _why(ended: Ended, phase: str, job: Job) -> str:
     """Return why a child ended before it had sent all its reports."""
     capped = job.options.memory is not None
     if capped and phase == "start":
-        return "memory: the limit is less than the checker itself needs to start"
+        return "memory: the limit is too small for the checker to start"
     if ended.lacked_memory or (capped and -ended.status == signal.SIGSEGV):
         default = "" if capped else about_default_memory(job.parallel)
-        return f"memory: the memory ran out in phase {phase}{default}"
+        return f"memory: the memory limit was reached in phase {phase}{default}"
     if ended.status < 0:
         try:
             name = signal.Signals(-ended.status).name
@@ -97,7 +97,7 @@ def _why(ended: Ended, phase: str, job: Job) -> str:
             name = f"signal {-ended.status}"
         hint = ""
         if name == "SIGKILL":
-            hint = "; perhaps the system had no memory left (--memory sets a limit)"
+            hint = "; perhaps the system ran out of memory (--memory sets a limit)"
         return f"crash: {name} ended the checker in phase {phase}{hint}"
     text = f"crash: the checker ended with status {ended.status} in phase {phase}"
     return f"{text}: {ended.last_line}".rstrip(": ")

@@ -47,6 +47,6 @@ def _limited(spec: str, include: Sequence[str], options: Options) -> Route | Unl
         with interrupted_after(options.timeout), memory_cap(memory):
             return load_route(spec, include)
     except TimeoutError:
-        return Unloaded("timeout: the time ran out while the specification was loaded")
+        return Unloaded("timeout: the time limit was reached while the specification was loaded")
     except MemoryError:
-        return Unloaded("memory: the memory ran out while the specification was loaded")
+        return Unloaded("memory: the memory limit was reached while the specification was loaded")

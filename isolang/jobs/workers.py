@@ -61,7 +61,7 @@ class Workers:
             ) from None
         expected = "expected the address of one, such as tcp://HOST:8786"
         if not re.fullmatch(r"((tcp|tls|ws|wss)://)?[^/\s]+:\d+", url):
-            raise OptionError(f"--workers: not a scheduler (got {url}; {expected})")
+            raise OptionError(f"--workers: not a scheduler (got {url}, {expected})")
         # Without this, the library would report lost workers and schedulers on stderr, although the
         # fallback handles these losses.
         for name in ("distributed", "distributed.client", "distributed.core", "distributed.comm"):
@@ -211,8 +211,8 @@ def apart(work: Callable[..., _T], folder: str, *args: Any) -> _T:
 
     ended = Children(folder_here(folder)).run(f"{__name__}:_in_child", (work, args), receive)
     if not found:
-        why = "the memory ran out" if ended.lacked_memory else ended.last_line
-        raise WorkerError(f"the process that did the work ended with {ended.status}: {why}")
+        why = "it ran out of memory" if ended.lacked_memory else ended.last_line
+        raise WorkerError(f"the worker process ended with {ended.status}: {why}")
     if isinstance(found[0], IsolangError):
         raise found[0]
     result: _T = found[0]
@@ -244,8 +244,8 @@ def folder_here(folder: str) -> str:
     """
     if not os.path.isdir(folder):
         raise WorkerError(
-            f"a worker has no folder {folder}; hint: all workers need the same files under the "
-            "same names, such as those of a shared volume"
+            f"a worker has no folder {folder}; hint: all workers need the same "
+            "files under the same paths, for example on a shared volume"
         )
     return folder
 

@@ -182,7 +182,7 @@ class _Walk:
         if not (include is None or found.in_library or begins_like_a_specification(source)):
             # The message must not quote the file, because a specification that is not trusted may
             # include any path.
-            what = f"{source.name} is not a specification: it does not begin like one"
+            what = f"{source.name} is not a specification: it does not begin like a specification"
             raise error_at(include.span, what)
         self._seen.add(found.identity)
         self._sources.append(source)
@@ -210,7 +210,7 @@ class _Files:
     def find(self, include: ast.Include, place: _Found) -> _Found:
         span, name = include.span, Path(include.file)
         if name.is_absolute() or os.path.normpath(name).startswith(".."):
-            what = f"an include names a file within its folder (got {readable(include.file)})"
+            what = f"an include can only name a file in its folder (got {readable(include.file)})"
             hint = f'give the folder with --include, and write `include "{name.name}"`'
             raise error_at(span, what, hint=hint)
         known = library_source(include.file)
@@ -257,10 +257,10 @@ class _Carried:
             return _Found(ranked[0][2], None)
         if (known := library_source(include.file)) is not None:
             return _Found(known, None)
-        raise _not_found(include, "the texts given, the library")
+        raise _not_found(include, "the given texts and the library")
 
 
 def _not_found(include: ast.Include, places: str) -> SpecError:
     near = near_names(include.file)
-    hint = f'did you mean "{near[0]}.iso"?' if near else "folders are given with --include"
+    hint = f'did you mean "{near[0]}.iso"?' if near else "name more folders with --include"
     return error_at(include.span, f"include not found (looked in {places})", hint=hint)

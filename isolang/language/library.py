@@ -227,8 +227,8 @@ def _read(path: Path) -> str:
     """Return the text of a library file, or raise an error if a level has no header."""
     text = path.read_text(encoding="utf-8")
     if path.parent != FRAGMENTS and not _HEADER.search(text):
-        hint = f'write `spec {path.stem} "title"`; a text without header belongs in {FRAGMENTS}'
-        what = "a level of the library without a header (got no `spec` line, expected one)"
+        hint = f'write `spec {path.stem} "title"`; a text without a header belongs in {FRAGMENTS}'
+        what = "this level of the library has no header (expected a `spec` line)"
         raise SpecError(f"{path}: {what}\n  hint: {hint}", file=str(path), hint=hint)
     return text
 

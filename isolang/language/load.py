@@ -74,7 +74,7 @@ def load_spec(
     folders = [Path(folder) for folder in include_path]
     for folder in folders:
         if not folder.is_dir():
-            raise SpecError(f"{folder}: not a folder (given as a place for includes)")
+            raise SpecError(f"{folder}: not a folder (expected a folder with files to include)")
     if source.name.startswith("library:"):  # the text includes only other texts of the library
         return _of_library(source, tuple(notes))
     return _lowered(gather(source, path=path, include_path=folders), notes)
@@ -97,7 +97,7 @@ def load_texts(texts: Mapping[str, str]) -> Spec:
     """
     sources = [SourceText(name, text) for name, text in texts.items()]
     if not sources:
-        raise SpecError("no specification is given (got no text)")
+        raise SpecError("no specification was given (got no text)")
     return _lowered(gather_carried(sources), [])
 
 
@@ -211,7 +211,7 @@ def _locate(argument: str | os.PathLike[str]) -> tuple[SourceText, Path | None, 
                 )
             return found, None, notes
     if isinstance(argument, str) and not argument.strip():
-        raise SpecError("no specification is given (got an empty text)")
+        raise SpecError("no specification was given (got an empty text)")
     path = Path(argument)
     if is_there(path):
         return read_source(path), path, []
@@ -227,8 +227,8 @@ def _not_found(path: Path) -> SpecError:
     if near:
         hint = did_you_mean(near)
     else:
-        hint = f"the library has {', '.join(plain_levels())}; `isocheck spec list` has all names"
+        hint = f"the library has {', '.join(plain_levels())}; `isocheck spec list` lists all names"
     is_name = path.parent == Path() and not path.suffix
-    kind = "no file and no level of the library has this name" if is_name else "no such file"
+    kind = "neither a file nor a level of the library has this name" if is_name else "no such file"
     shown = readable(str(path)) if str(path).strip() else "''"
     return SpecError(f"{shown}: {kind}\n  hint: {hint}", file=str(path), hint=hint)

@@ -124,7 +124,7 @@ VOCABULARY: Final[tuple[Word, ...]] = (
     Word(name="R", sort=_TXNS, keyed=True,
          meaning="{a} read (the key) before writing it, if it wrote it"),
     Word(name="label", sort=_TXNS, named=True, compares=("labels",),
-         meaning="{a} bears the label, a name or a pattern with `*`"),
+         meaning="{a} has the label, a name or a pattern with `*`"),
     Word(name="level", sort=_TXNS, named=True, compares=("levels",),
          meaning="{a} was asked to run at the level, a name or a pattern with `*`"),
     Word(name="id", sort=Sort("relation"), meaning="{a} is {b}"),

@@ -75,8 +75,8 @@ class ServerAddress(Struct, frozen=True, kw_only=True):
         except psycopg.Error as error:
             what = one_line(error)
             raise IsolangError(
-                f"observe: the database cannot be reached (got {what}); "
-                "hint: postgresql://user@host:5432/database, as for psql"
+                f"observe: cannot connect to the database (got {what}); hint: name it as for "
+                "psql: postgresql://user@host:5432/database"
             ) from None
 
     async def reach(self, protocol: Callable[[], asyncio.Protocol]) -> Any:
@@ -144,7 +144,7 @@ def address_of(url: str) -> ServerAddress:
     plain = f"{scheme.partition('+')[0]}://{rest}"
     try:
         if scheme.partition("+")[0] not in ("postgres", "postgresql"):
-            raise psycopg.ProgrammingError("not a URL of PostgreSQL")
+            raise psycopg.ProgrammingError("not a PostgreSQL URL")
         reported = conninfo_to_dict(plain)
     except psycopg.Error as error:
         raise IsolangError(
@@ -153,7 +153,10 @@ def address_of(url: str) -> ServerAddress:
         ) from None
     host = str(reported.get("host") or reported.get("hostaddr") or "")
     if not host or "," in host:
-        raise IsolangError(f"{url}: expected one host; hint: postgresql://user@host:5432/database")
+        raise IsolangError(
+            f"{url}: wrong number of hosts (expected one); hint: "
+            "postgresql://user@host:5432/database"
+        )
     mode = str(reported.get("sslmode") or "")
     user = str(reported.get("user") or getpass.getuser())
     return ServerAddress(

@@ -96,11 +96,11 @@ class Audit:
         import psycopg
 
         if table.altered:
-            return f"{table.name} was altered before an audit"
+            return f"{table.name} was altered before it could be audited"
         try:
             rows = rows_of(connection, table, self._most, whole=False)
         except psycopg.Error as error:
-            return f"{table.name} cannot be read: {one_line(error)}"
+            return f"cannot read {table.name}: {one_line(error)}"
         if rows is None and table.rows_known:
             return f"{table.name} has more rows than --most-rows"
         if rows is None:
@@ -125,7 +125,9 @@ class Audit:
         for number in sorted(gone)[:1]:
             history.doubtful.setdefault(table.name, f"{table.name}/{live[number]}")
             history.unseen.note(
-                FOREIGN, f"{table.name}/{live[number]} was changed or deleted", number=len(gone)
+                FOREIGN,
+                f"another writer changed or deleted {table.name}/{live[number]}",
+                number=len(gone),
             )
         for number in sorted(new)[:1]:
             history.unseen.note(

@@ -26,7 +26,7 @@ from isolang.observe.unseen import FOREIGN
 from isolang.observe.values import BOOL
 from isolang.run.drivers.postgres_log import LoggedChange
 
-_SHOWN: Final = "a writer that is not observed"
+_SHOWN: Final = "a client that is not observed"
 
 
 class KnownPlaces(Struct, frozen=True):

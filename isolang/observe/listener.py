@@ -69,8 +69,8 @@ class Listener:
         ready.wait()
         if failures:
             raise IsolangError(
-                f"observe: cannot listen at {host}:{port} (got {failures[0]}); "
-                "hint: --listen HOST:PORT of a free port"
+                f"observe: cannot listen at {host}:{port} (got {failures[0]}); hint: choose a "
+                "free port with --listen HOST:PORT"
             )
 
     def stop(self) -> None:
@@ -123,7 +123,7 @@ class _Client(asyncio.Protocol):
 
     def _refuse(self, why: str) -> None:
         """Tell the application that the server cannot be reached."""
-        text = f"isocheck observe cannot reach the server: {why}".encode()
+        text = f"isocheck observe cannot connect to the server: {why}".encode()
         body = b"SFATAL\0VFATAL\0C08001\0M" + text + b"\0\0"
         self.transport.write(b"E" + (len(body) + 4).to_bytes(4, "big") + body)
         self.transport.close()

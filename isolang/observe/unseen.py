@@ -66,9 +66,9 @@ LARGE_TABLES: Final = "conditions on tables with more rows than --most-rows"
 CALLED: Final = "functions of the database"
 CALLED_BY_PROTOCOL: Final = "function calls of the protocol"
 PROCEDURES: Final = "procedures"
-TRIGGERS: Final = "what triggers do"
+TRIGGERS: Final = "effects of triggers"
 CASCADES: Final = "rows that foreign keys change"
-UNKNOWN_TABLES: Final = "tables that are not found"
+UNKNOWN_TABLES: Final = "tables that were not found"
 VIEWS: Final = "views"
 FOREIGN_TABLES: Final = "foreign tables"
 RULES: Final = "tables with row security or rules"
@@ -77,8 +77,8 @@ KEY_TYPE: Final = "tables whose primary key has a type that is not supported"
 CHILDREN: Final = "tables that inherit from others, and partitions that a statement names"
 PRIVILEGE: Final = "tables that the role may not read"
 PARTITIONED: Final = "writes of partitioned tables"
-NAMED_OLD: Final = "tables that are called old or new"
-OTHER_TABLE: Final = "rows of another table of this name"
+NAMED_OLD: Final = "tables named old or new"
+OTHER_TABLE: Final = "rows of another table with the same name"
 ALTERED: Final = "statements prepared before their table was altered"
 COPIED: Final = "rows of CREATE TABLE AS"
 SUBQUERIES: Final = "subqueries"
@@ -95,15 +95,15 @@ KINDS: Final[Mapping[str, Kind]] = {
         "conditions that isolang cannot evaluate; only the rows that they returned are seen",
         (RECHECKED, OLD_SERVER, UNTOLD),
     ),
-    NOT_FOUND: Kind("keys that were looked up and not found"),
+    NOT_FOUND: Kind("lookups of keys that were not found"),
     TWO_ROWS: Kind("rows whose key also belongs to a row that others have deleted"),
     FOREIGN: Kind("rows of writers that are not watched"),
     FUNCTIONS: Kind(
         "calls of functions, which may read and write", (CALLED, CALLED_BY_PROTOCOL, PROCEDURES)
     ),
-    "triggers": Kind("what triggers and foreign keys change", (TRIGGERS, CASCADES)),
+    "triggers": Kind("changes by triggers and foreign keys", (TRIGGERS, CASCADES)),
     SHAPES: Kind(
-        "statements of a shape that is not recognised",
+        "statements of an unrecognised form",
         (
             COPIED, SUBQUERIES, "EXPLAIN ANALYZE", "FROM of another shape", "GROUPING SETS",
             "MERGE", "PREPARE and EXECUTE in SQL", "SELECT DISTINCT", "SELECT of no column",
@@ -124,21 +124,22 @@ KINDS: Final[Mapping[str, Kind]] = {
     LARGE: Kind("reads of more rows than --most-rows", (LARGE_TABLES,)),
     CHANGED: Kind("rows that changed while they were read"),
     NO_ROW: Kind("inserts that conflicted with an existing row"),
-    "executemany": Kind("statements that were sent for many rows at once"),
+    "executemany": Kind("statements sent for many rows at once"),
     COPY: Kind("rows that were copied (COPY)"),
-    CURSORS: Kind("cursors of the server, and streams"),
-    "pipelines": Kind("transactions with a pipeline"),
+    CURSORS: Kind("server-side cursors and streams"),
+    "pipelines": Kind("pipelined transactions"),
     "returning": Kind("writes that return something other than the key"),
     "deleted": Kind("writes of rows that others have deleted"),
-    "keys": Kind("former keys of rows whose primary key was set"),
+    "keys": Kind("former keys of rows whose primary key was changed"),
     OUTSIDE: Kind(
         "statements of transactions whose begin was not watched",
         (NO_BEGIN, NO_END, PREPARED_EARLIER, TWO_PHASES),
     ),
     NO_ANSWER: Kind("statements that were not answered"),
     "databases": Kind("connections to other databases", (NOT_OBSERVED, SETTINGS, BROKEN)),
-    ERRORS: Kind("errors of the observer"),
-    AUTOCOMMIT: Kind("statements outside a transaction, each recorded as its own", harmless=True),
+    ERRORS: Kind("internal errors of the observer"),
+    AUTOCOMMIT: Kind("statements outside a transaction, each recorded as a transaction of its "
+    "own", harmless=True),
     UNREAD: Kind("writes to tables that no recorded statement reads", harmless=True),
     CATALOGUE: Kind("reads of the catalogue", harmless=True),
     DEFINITIONS: Kind("definitions of tables", harmless=True),
@@ -298,7 +299,7 @@ def accepted_kinds(allow_unseen: bool | Collection[str]) -> frozenset[str]:
     named = {allow_unseen} if isinstance(allow_unseen, str) else set(allow_unseen)
     for name in sorted(map(str, named - KINDS.keys())):
         raise IsolangError(
-            f"allow_unseen: no such kind (got {name!r}, expected {', '.join(sorted(LOUD))})"
+            f"allow_unseen: unknown kind (got {name!r}, expected {', '.join(sorted(LOUD))})"
         )
     return frozenset(KINDS) - LOUD | named
 
@@ -315,7 +316,9 @@ def missed(unseen: Unseen, accepted: Collection[str]) -> tuple[str, list[str]]:
         return "", []
     listed = "; ".join(f"{wording(what)} ({detail})" for what, detail in lines)
     kinds = list(dict.fromkeys(kind_of(what) for what, _ in lines))
-    reason = f"what was recorded satisfies the level, but not everything was seen: {listed}"
+    reason = (
+        f"the recorded history satisfies the level, but some operations were not seen: {listed}"
+    )
     return reason, kinds
 
 
@@ -331,5 +334,5 @@ def loud(verdict: Valid, unseen: Unseen, accepted: Collection[str]) -> Valid | U
     names = ", ".join(f'"{kind}"' for kind in kinds)
     proof = ("witness", "certified", "certified_reason")
     fields = {name: value for name, value in asdict(verdict).items() if name not in proof}
-    hint = f"hint: allow_unseen={{{names}}} accepts that"
+    hint = f"hint: allow_unseen={{{names}}} accepts this"
     return Unknown(**fields, reason=f"{reason}; {hint}", cause="unseen")

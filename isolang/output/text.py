@@ -91,7 +91,7 @@ def _render(report: Report, out: Sheet, *, again: bool) -> None:
             out.show(part)
     elif report.anomalies:
         out.line()
-        out.show(_indented("anomalies in the history that the spec allows:", 2))
+        out.show(_indented("anomalies in the history that the level allows:", 2))
     if report.anomalies and not (violation and _sole(report)):
         for part in _anomalies(report.anomalies):
             out.show(part)
@@ -131,13 +131,14 @@ def _violation(violation: Violation, report: Report) -> Iterator[Grid]:
     if violation.relaxed:
         yield Grid(rows=[("",)])
         for how, outcome in violation.relaxed.items():
-            why = "for a large history that takes as long as this verdict; isocheck levels"
+            why = "for a large history that takes as long as this verdict; see isocheck levels"
             if "versions" in how:
-                why = "without them it is a harder question; --ignore-versions"
+                why = "to decide that is harder; --ignore-versions does it"
             sentences = {
                 "valid": f"{how.capitalize()}, the history satisfies {spec}.",
                 "invalid": f"{how.capitalize()}, the history violates {spec} all the same.",
-                "unknown": f"Whether it satisfies {spec} {how} was not checked: {why} decides it.",
+                "unknown": f"Whether the history satisfies {spec} {how} was not checked; {why} "
+                "decides it.",
             }
             yield _indented(sentences[outcome], 2)
 
@@ -297,7 +298,7 @@ def _anomalies(anomalies: Sequence[AnomalyCount]) -> Iterator[Grid]:
 _COUNTED = {
     "reads": "{} of it",
     "components": "in {} of the known dependencies",
-    "levels": "not a cycle of known dependencies, but the verdict of a level shows it",
+    "levels": "not a cycle of known dependencies, but found in the verdict on a level",
 }
 _UNITS = {"reads": "read", "components": "strongly connected component", "levels": "level"}
 
@@ -311,7 +312,7 @@ def _findings(findings: Findings, report: Report) -> Iterator[Grid]:
     if findings.behind:
         yield Grid(rows=[("",)])
         yield _indented(
-            "besides these reads, if unwritten values are initial (--unwritten-initial):", 2
+            "apart from these reads, if unwritten values are initial (--unwritten-initial):", 2
         )
         yield from _each_finding(findings.behind, report)
     yield Grid(rows=[("",)])
@@ -345,7 +346,7 @@ def _standing(report: Report) -> str:
     strongest, weakest = (
         ", ".join(names) or "none" for names in (found.strongest, found.weakest_violated)
     )
-    more = "; some were not decided within the limit" if found.unknown else ""
+    more = "; some levels were not decided within the limit" if found.unknown else ""
     return f"strongest satisfied: {strongest}; weakest violated: {weakest}{more}"
 
 

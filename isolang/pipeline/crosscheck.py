@@ -153,7 +153,8 @@ def parse_pair(text: str, route: Route | None = None) -> Pair:
     parts = text.split("/")
     if len(parts) != 3:
         raise SolverError(
-            f"a pair is encoding/solver/prune, such as one_variable/sat/none (got {text!r})"
+            "not a pair (expected encoding/solver/prune, such as "
+            f"one_variable/sat/none; got {text!r})"
         )
     return choose_pair(*parts, route=route)[0]
 
@@ -248,10 +249,13 @@ def _outcome_of(run: PairRun, *, proof: bool) -> tuple[Outcome, str]:
     certification = run.certify(proved)
     if isinstance(found, Unproved) and isinstance(proved, Witness | Relations):
         if certification.accepted:
-            return "wrong", "it finds no model, but the checker accepted one that the engine found"
-        return "invalid", f"not proved: the engine finds a model ({certification.reason})"
+            return (
+                "wrong",
+                "this pair finds no model, but the checker accepted a model that the engine found",
+            )
+        return "invalid", f"not proved, because the engine finds a model ({certification.reason})"
     if certification.rejected:
-        return "wrong", f"the checker refused its proof: {certification.reason}"
+        return "wrong", f"the checker rejected its proof: {certification.reason}"
     if certification.accepted:
         name = "witness" if answer.outcome == "valid" else "refutation"
         return answer.outcome, f"{name} accepted"

@@ -49,8 +49,9 @@ if TYPE_CHECKING:
 
 _COMPARE_OPERATIONS = frozenset((*MOMENTS, *OF_STATEMENTS))
 _NO_MOMENTS = (
-    "no operation has times of its own: a statement may have been answered as late as its "
-    "transaction, and COMMIT sent as early as it began"
+    "no operation has times of its own, so a statement may have been "
+    "answered as late as its transaction ended, and COMMIT may have "
+    "been sent as early as the transaction began"
 )
 
 _SECOND_WORK, _SECOND_WORK_PER_OPERATION = 20_000, 20
@@ -95,14 +96,16 @@ def decide(
     """
     if route.uses_real_time and not history.columns.has_time:
         msg = (
-            f"{history.name}: spec {route.spec.name} uses real time, but the history has none "
-            f"({history.real_time or 'no times'}); check it against a level without it"
+            f"{history.name}: the level {route.spec.name} uses real time, but "
+            f"the history has none ({history.real_time or 'no times'}); check "
+            "the history against a level without real time"
         )
         raise HistoryError(msg)
     if uses_groups(route.spec) and not history.columns.has_groups:
         msg = (
-            f"{history.name}: spec {route.spec.name} speaks of groups, but no transaction of the "
-            "history names one; hint: `:group` of operation maps, `group` of transactions"
+            f"{history.name}: the level {route.spec.name} refers to groups, but "
+            "no transaction of the history names one; hint: `:group` of "
+            "operation maps, `group` of transactions"
         )
         raise HistoryError(msg)
     if history.columns.implicit and not may_stay_implicit(route):
@@ -165,7 +168,7 @@ def _why_not_judgeable(spec: Spec, history: History) -> str:
         return ""
     known = ", ".join(name for name in history.levels if "-" not in name)
     what = history.notes[0] if history.notes else "such a history"
-    return f"{what}; it cannot be judged by {spec.name}, only by {known} and as strong levels"
+    return f"{what}; {spec.name} does not apply to it, only {known} and stronger levels"
 
 
 def _unknown_moments(history: History) -> Iterator[str]:
@@ -180,7 +183,7 @@ def _unknown_moments(history: History) -> Iterator[str]:
     committed = np.repeat(columns.txn_status == COMMITTED, np.diff(columns.op_start))
     if not (unknown & committed).any():
         return
-    bounds = "each was executed between the begin and the end of its transaction"
+    bounds = "each of them ran between the begin and the end of its transaction"
     if columns.two_clocks:
         bounds = (
             "the order of lines does not bound them, because the operations have their own clock; "
@@ -229,7 +232,7 @@ def _verdict(run: PairRun) -> Verdict:
         case Undecided():
             return _unknown(run, answer.result)
         case Exhaustion():
-            raise AssertionError("no solver goes through all choices")
+            raise AssertionError("no solver searches all choices")
         case _:
             assert_never(answer.result)
 
@@ -265,7 +268,7 @@ def _unproved(run: PairRun, answer: Answer) -> Verdict:
         from isolang.explain.explain import explain_no_model
 
         lacking = "time" if isinstance(error, TimeoutError) else "memory"
-        reason = f"{run.pair} finds no model, and there was no {lacking} for a proof"
+        reason = f"{run.pair} finds no model, but there was no {lacking} for a proof"
         return Invalid(
             violation=explain_no_model(run.problem, str(run.pair)),
             refutation=Refutation(()),
@@ -346,9 +349,11 @@ def _judge_flags(run: PairRun, answer: Answer) -> None:
                 part=part,
             )
         except TimeoutError:
-            word = "is unknown: the time ran out"
+            word = "is unknown: the time limit was reached"
         else:
-            word = "does not hold: some choice meets it" if found.satisfiable else "holds"
+            word = (
+                "does not hold, because some choice satisfies it" if found.satisfiable else "holds"
+            )
         run.notes.append(f"flag `{name}` {word}")
 
 

@@ -39,7 +39,7 @@ def solve_encoded(run: PairRun) -> Answer:
     pair, problem = run.pair, run.problem
     solver, part = solver_of(pair.solver)
     theory = theory_of(pair.encoding, solver)
-    assert theory is not None, f"{pair}: the solver does not take the encoding"
+    assert theory is not None, f"{pair}: the solver does not support this encoding"
     watch = _Stopwatch()
     remaining = run.deadline.remaining()
     until = None if remaining is None else time.perf_counter() + remaining

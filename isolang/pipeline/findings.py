@@ -196,9 +196,9 @@ class _Collector:
 
     def _not_finished(self, complete: bool) -> str:
         if self._late():
-            return "the time ran out: there may be more"
+            return "the time limit was reached, so there may be more"
         if self._cut or not complete or not self._work.left:
-            return "the work ran out: there may be more"
+            return "the work limit was reached, so there may be more"
         return ""
 
     def _result(self, standing: Levels, not_finished: str) -> Findings:

@@ -288,7 +288,9 @@ def _level(name: str, decide_one: Callable[[Route], Verdict]) -> LevelStanding:
     except HistoryError as error:
         return LevelStanding(name=name, standing="unknown", reason=str(error))
     except TimeoutError:
-        return LevelStanding(name=name, standing="unknown", reason="timeout: the time ran out")
+        return LevelStanding(
+            name=name, standing="unknown", reason="timeout: the time limit was reached"
+        )
     except (MemoryError, UnsupportedError):
         raise
     except Exception as error:  # after a bug, only the result for this level is unknown

@@ -24,8 +24,9 @@ def without_levels(history: History, spec: Spec) -> str:
     if len(history.columns.txn_levels) or not mentioned(spec) & COMPARING_NAMES["levels"]:
         return ""
     return (
-        f"{spec.name} mentions the levels of transactions, and no transaction of the history "
-        "names one; hint: `:level` of operation maps, `level` of transactions"
+        f"{spec.name} refers to the levels of transactions, but no "
+        "transaction of the history names one; hint: `:level` of operation "
+        "maps, `level` of transactions"
     )
 
 
@@ -38,7 +39,7 @@ def names_without_effect(history: History, spec: Spec) -> list[str]:
     columns, notes = history.columns, list[str]()
     sets_named = named_sets(spec)
     for word, sets, verb in (
-        ("label", columns.label_sets, "bears the label"),
+        ("label", columns.label_sets, "has the label"),
         ("level", columns.level_sets, "requested the level"),
     ):
         there = {name for names in sets for name in names}
@@ -78,8 +79,9 @@ def _levels_not_named(history: History, spec: Spec) -> list[str]:
     levels = _listed(sorted(other.values()))
     them = "it is" if requesting == 1 else "they are"
     return [
-        f"{counted(requesting, 'transaction')} requested {levels}, which the spec does not name: "
-        f"{them} judged only by what the spec requires of all transactions"
+        f"{counted(requesting, 'transaction')} requested {levels}, which "
+        f"the level does not mention: {them} checked only against what the "
+        "level requires of all transactions"
     ]
 
 

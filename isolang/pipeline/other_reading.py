@@ -52,8 +52,9 @@ def with_other_reading(
         (loader,) = found
         assumed = (
             f"{loader.name} reads nothing and writes {loader.keys} of "
-            f"{verdict.history.columns.n_keys()} keys, and was judged as an ordinary transaction; "
-            f"if it loaded the database, pass --initial {loader.number}"
+            f"{verdict.history.columns.n_keys()} keys, and was treated as an "
+            "ordinary transaction; if it loaded the database, pass --initial "
+            f"{loader.number}"
         )
         outcome = _other_outcome(verdict, loader, route, options, deadline)
     seconds = replace(deadline.seconds(), read=verdict.seconds.read)
@@ -80,9 +81,9 @@ def _with_rows_before(
             return verdict
     if isinstance(other, Unknown):
         return verdict
-    then = "valid then"
+    then = "then valid"
     if isinstance(other, Invalid):
-        then = f"invalid then, too: {other.violation.anomaly}"
+        then = f"then also invalid: {other.violation.anomaly}"
     note = (
         "if rows existed before the history begins, pass --unwritten-initial "
         f"(the verdict is {then})"
@@ -101,7 +102,7 @@ def _other_outcome(
     if isinstance(verdict, Unknown) or not isinstance(route, Plan):
         return ""
     if isinstance(verdict, Valid) and comes_first(verdict, loader.number):
-        return " (the verdict is valid then, too)"
+        return " (the verdict is then also valid)"
     if verdict.history.columns.operations() > _OPERATIONS:
         return ""
     try:
@@ -116,8 +117,8 @@ def _other_outcome(
         return f", which is not possible here: {error}"
     if isinstance(other, Unknown):
         return ""
-    too = ", too" if other.outcome == verdict.outcome else ""
-    return f" (the verdict is {other.outcome} then{too})"
+    also = "also " if other.outcome == verdict.outcome else ""
+    return f" (the verdict is then {also}{other.outcome})"
 
 
 def comes_first(verdict: Valid, number: int) -> bool:

@@ -66,7 +66,7 @@ class Certification(Struct, frozen=True, kw_only=True):
         return self.outcome == "rejected"
 
 
-UNCHECKED = Certification(outcome="not certified", reason="certification was switched off")
+UNCHECKED = Certification(outcome="not certified", reason="certification was turned off")
 
 
 class PairRun:
@@ -213,8 +213,8 @@ class PairRun:
         if not engine.HARD[0] <= load <= engine.HARD[1]:
             return ""
         return (
-            f"; the history lies in the hard region (rho = {load:.2f}: what its reads demand over "
-            "what its concurrency leaves open; docs/hard-region.md)"
+            f"; the history lies in the hard region (rho = {load:.2f}, which compares what its "
+            "reads demand with what its concurrency leaves open; docs/hard-region.md)"
         )
 
     # --- solve ---
@@ -337,7 +337,7 @@ class PairRun:
                 reason = str(error).removeprefix("not certified: ")
                 return Certification(outcome="not certified", reason=reason)
             except TimeoutError:
-                reason = "the time ran out before the proof was checked"
+                reason = "the time limit was reached before the proof was checked"
                 return Certification(outcome="not certified", reason=reason)
             except MemoryError as error:
                 reason = out_of_memory(error, "certify")
@@ -397,7 +397,7 @@ def limited(run: PairRun, body: Callable[[], T]) -> T | Undecided:
     try:
         return body()
     except TimeoutError:
-        what = "the work ran out" if run.out_of_work() else "the time ran out"
+        what = "the work limit was reached" if run.out_of_work() else "the time limit was reached"
         reason = f"{what} in phase {run.deadline.phase}{run.hardness()}"
         return Undecided(cause="timeout", reason=reason)
     except MemoryError as error:

@@ -100,7 +100,7 @@ def _of_part(found: Verdict, parts: SpecSplit) -> Verdict:
     """Return the verdict on the first part; if it is invalid, add a note on the other checks."""
     if isinstance(found, Invalid) and parts.other_checks:
         others = ", ".join(f"`{check.name}`" for check in parts.other_checks)
-        note = f"the other checks are violated, whether or not {others} holds"
+        note = f"the other checks are violated whether or not {others} holds"
         return replace(found, notes=(*found.notes, note))
     return found
 
@@ -205,7 +205,7 @@ def _flags(spec: Spec, flags: Sequence[Check], decide: Callable[[Route], Verdict
     for flag in flags:
         match found := decide(route(_with_flag(spec, flag))):
             case Valid():
-                yield f"flag `{flag.name}` does not hold: some choice meets it"
+                yield f"flag `{flag.name}` does not hold, because some choice satisfies it"
             case Invalid():
                 yield f"flag `{flag.name}` holds"
             case Unknown():

@@ -80,12 +80,12 @@ def shown_of_violation(history: History, spec: Spec) -> Iterator[str]:
     missing = {e.name for e in spec.exists if e.name != "rf"} | {"ww", "rw"}
     if not known:
         missing |= {"rf", "wr"}
-    yield from _lines(history, spec, world, missing, "no choice of it meets the checks")
+    yield from _lines(history, spec, world, missing, "no choice for it satisfies the checks")
 
 
 def _too_many(spec: Spec) -> Iterator[str]:
     for name, _ in spec.shows:
-        yield f"{name}: not evaluated, as there are more than {LARGEST} transactions"
+        yield f"{name}: not evaluated, because there are more than {LARGEST} transactions"
 
 
 def _lines(
@@ -93,7 +93,7 @@ def _lines(
 ) -> Iterator[str]:
     for name, e in spec.shows:
         if used := sorted(names(e) & missing):
-            yield f"{name}: not evaluated, as it needs `{used[0]}`; {why}"
+            yield f"{name}: not evaluated, because it needs `{used[0]}`; {why}"
         else:
             yield _line(history, world, name, e)
 

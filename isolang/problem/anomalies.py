@@ -208,9 +208,9 @@ def _is_append(anomaly: Anomaly, history: History) -> bool:
 
 def _thin_air(anomaly: Anomaly, history: History) -> str:
     if anomaly.other_op is not None:
-        return f"and names as its source {_other(anomaly, history)}, which does not write that key"
+        return f"but names as its source {_other(anomaly, history)}, which does not write that key"
     if int(history.columns.op_source[anomaly.op]) == SOURCE_MISSING:
-        return "from a write that the input names but does not hold"
+        return "from a write that the input names but does not contain"
     if _is_list(history, anomaly.op):
         if history.op_value(anomaly.op).startswith("[#without-what-was-there"):
             return "which lacks the initial elements of the list"
@@ -218,7 +218,7 @@ def _thin_air(anomaly: Anomaly, history: History) -> str:
     if int(history.columns.op_kind[anomaly.op]) == READ_ONE_OF:
         return "none of which any transaction wrote"
     if int(history.columns.op_kind[anomaly.op]) == READ_NONE_OF:
-        return "but there was no other version that it could read"
+        return "but there was no other version to read"
     return "which no transaction wrote"
 
 
@@ -278,8 +278,8 @@ def _incompatible(anomaly: Anomaly, history: History) -> str:
 
 def _duplicate(anomaly: Anomaly, history: History) -> str:
     return (
-        f"which shows the {_other(anomaly, history)} of {_writer(anomaly, history)} "
-        "more often than it was made"
+        f"which shows the {_other(anomaly, history)} of "
+        f"{_writer(anomaly, history)} more often than it happened"
     )
 
 
@@ -291,8 +291,9 @@ def _split(anomaly: Anomaly, history: History) -> str:
         )
         return f"which puts the {between} after the {first} and before the {last}"
     return (
-        f"where the appends of {_writer(anomaly, history)} do not appear together, all of them, "
-        f"in the order in which it made them ({_other(anomaly, history)})"
+        f"where the appends of {_writer(anomaly, history)} do not appear "
+        "together, complete and in the order in which they were made "
+        f"({_other(anomaly, history)})"
     )
 
 
@@ -329,12 +330,15 @@ def _contradicting(anomaly: Anomaly, history: History) -> str:
     reads = [int(columns.op_kind[o]) == READ for o in (op, other)]
     if int(columns.op_version[op]) == int(columns.op_version[other]):
         if any(reads):
-            return f"but {conflicting}: one version has one value"
-        return f"and {conflicting}: a version is written once"
+            return f"but {conflicting}, although one version has only one value"
+        return f"and {conflicting}, although a version is written only once"
     if all(reads):
         return f"and {conflicting}: no transaction wrote either, and there was one initial version"
     if any(reads):
-        return f"but {conflicting}, which comes before it, and no transaction wrote the one read"
+        return (
+            f"but {conflicting}, which comes before it, and no transaction "
+            "wrote the version that was read"
+        )
     first, last = sorted((op, other))
     return (
         f"but {history.describe_op(first)} came before {history.describe_op(last)} in it, and its "

@@ -80,7 +80,7 @@ class Problem(Struct, frozen=True, kw_only=True):
         """Return phrases about parts of the history that constrain nothing, with their counts."""
         phrases = []
         if count := self.native.ignored_failed_ops:
-            one, many = "operation that failed itself", "operations that failed themselves"
+            one, many = "operation that failed", "operations that failed"
             phrases.append(counted(count, one, many))
         if count := self.native.ignored_unknown_reads:
             phrases.append(f"{counted(count, 'read')} whose result is unknown")

@@ -118,7 +118,7 @@ class _Trace:
                 case WriteStep():
                     value = _known(lambda: evaluate(step.value, self._named))  # noqa: B023
                     if value is not None and abs(value) >= 1 << 62:
-                        raise ProgramError(f"w({step.key}, …): a value beyond 62 bits")
+                        raise ProgramError(f"w({step.key}, …): the value does not fit in 62 bits")
                     self.writes.setdefault(step.key, []).append(value)
                     self.operations.append(("w", step.key, value, "", False))
                 case If():
@@ -191,8 +191,8 @@ def explore(program: Program, *, most: int = MOST) -> list[tuple[ExecutedTransac
         tried += 1
         if tried > most:
             raise ProgramError(
-                f"{program.name}: too many combinations of sources of its reads (expected at most "
-                f"{most:,}); leave out reads, or say what they return: r(key, value)"
+                f"{program.name}: too many combinations of sources for its reads (expected at most "
+                f"{most:,}); leave out reads, or state what they return: r(key, value)"
             )
         traces = _run(transactions, program.initial, chosen)
         if any(trace.refused for trace in traces):

@@ -267,7 +267,9 @@ def save(table: OutcomeTable, folder: Path) -> list[Path]:
                 if found is not None:
                     files.append(Path(save_picture(found, folder / f"{stem}.svg")))
     except OSError as error:
-        raise ProgramError(f"{folder}: cannot be written: {error.strerror or error}") from None
+        raise ProgramError(
+            f"{folder}: cannot write into the folder: {error.strerror or error}"
+        ) from None
     return files
 
 

@@ -14,7 +14,7 @@ from isolang.report.plain import plain_page, text
 from isolang.verdict import Invalid, Unknown, Valid, Verdict
 
 _WITNESS: Final = (
-    "The dependencies of the witness; a read without an edge returned the initial value."
+    "The dependencies in the witness. A read without an edge returned the initial value."
 )
 _CLASSES: Final = {"allowed": "valid", "forbidden": "invalid", "unknown": "unknown"}
 

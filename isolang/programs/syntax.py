@@ -258,9 +258,9 @@ def _text_of(path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except OSError as error:
-        raise ProgramError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise ProgramError(f"{path}: cannot read the file: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
-        raise ProgramError(f"{path}: not a text in UTF-8 (at byte {error.start})") from None
+        raise ProgramError(f"{path}: not a UTF-8 text (at byte {error.start})") from None
 
 
 def parse_program(text: str, file: str = "<text>") -> Program:
@@ -383,7 +383,9 @@ class _ExpressionParser(_TokenReader):
 
     def _factor(self, known: frozenset[str], depth: int, row: RowKey | None) -> Value:
         if depth > DEEPEST:
-            raise self._error(self._next.start, f"more than {DEEPEST} parentheses in one another")
+            raise self._error(
+                self._next.start, f"parentheses are nested too deeply (expected at most {DEEPEST})"
+            )
         if self._accept("("):
             found = self._value(known, depth + 1, row)
             self._need(")")
@@ -394,7 +396,9 @@ class _ExpressionParser(_TokenReader):
             token = self._next
             name = self._name("a value")
             if name not in known:
-                hint = "a read gives a name its value: `name = r(key)`, on every way to here"
+                hint = (
+                    "a name needs a value from a read, `name = r(key)`, on every path to this place"
+                )
                 if row is not None:
                     hint = f"a column of the row is `.{name}`; parameters are in the header"
                 raise self._error(token.start, f"`{name}` has no value here", hint)
@@ -415,7 +419,9 @@ class _ExpressionParser(_TokenReader):
 
     def _one(self, known: frozenset[str], depth: int) -> Condition:
         if depth > DEEPEST:
-            raise self._error(self._next.start, f"more than {DEEPEST} conditions in one another")
+            raise self._error(
+                self._next.start, f"conditions are nested too deeply (expected at most {DEEPEST})"
+            )
         if self._accept("not"):
             return Combined("not", (self._one(known, depth + 1),))
         if self._next.text == "(" and (found := self._in_parentheses(known, depth)) is not None:
@@ -465,7 +471,7 @@ class _Parser(_ExpressionParser):
             start = self._next.start
             one = self._program()
             if one.name in starts:
-                raise self._error(start, f"`{one.name}` is the name of another program")
+                raise self._error(start, f"another program already has the name `{one.name}`")
             starts.add(one.name)
             found.append(one)
         if self._next.kind != "end":
@@ -475,7 +481,9 @@ class _Parser(_ExpressionParser):
     def _template_only(self, at: int, what: str) -> None:
         if not self._templates:
             hint = "`isocheck robust FILE` takes templates"
-            raise self._error(at, f"{what} belongs to templates, which have no outcomes", hint)
+            raise self._error(
+                at, f"{what} is allowed only in templates, which have no outcomes", hint
+            )
 
     def _header(self) -> tuple[str, str, tuple[tuple[str, str], ...]]:
         """Parse the header: set the parameters, and return the name, title and different pairs."""
@@ -490,7 +498,7 @@ class _Parser(_ExpressionParser):
                 at = self._next.start
                 names.append(self._name("a parameter"))
                 if names[-1] in names[:-1]:
-                    raise self._error(at, f"`{names[-1]}` is another parameter")
+                    raise self._error(at, f"another parameter already has the name `{names[-1]}`")
             self._parameters = tuple(names)
             self._names.update(names)
             if self._next.text == "where":
@@ -575,7 +583,9 @@ class _Parser(_ExpressionParser):
     def _sequence(self, known: set[str], depth: int) -> tuple[Step, ...]:
         """Parse as many steps as follow; ``known`` contains the variables that have a value."""
         if depth > DEEPEST:
-            raise self._error(self._next.start, f"more than {DEEPEST} conditions in one another")
+            raise self._error(
+                self._next.start, f"conditions are nested too deeply (expected at most {DEEPEST})"
+            )
         steps: list[Step] = []
         while (step := self._step(known, depth)) is not None:
             self._steps += 1
@@ -614,10 +624,12 @@ class _Parser(_ExpressionParser):
             token = self._take()
             self._need("=")
             if not self._accept("r"):
-                raise self._expected("`r(key)`: a name is the value of a read")
+                raise self._expected(
+                    "expected `r(key)`, because a name stands for the value of a read"
+                )
             if token.text in self._names:
-                what = f"`{token.text}` is the name of another read"
-                raise self._error(token.start, what, "each read has a name of its own")
+                what = f"another read already has the name `{token.text}`"
+                raise self._error(token.start, what, "give each read a name of its own")
             self._names.add(token.text)
             step = self._read(token.text, known)
             known.add(token.text)
@@ -639,7 +651,7 @@ class _Parser(_ExpressionParser):
             self._need(")")
             return UpdateStep(key, tuple(values), row)
         if row.columns:
-            what = f"a row as a whole is inserted or deleted (got `{key}`)"
+            what = f"only whole rows can be inserted or deleted (got `{key}`)"
             raise self._error(token.start, what, f"write `{key.partition('.')[0]}`")
         self._need(")")
         return (InsertStep if token.text == "insert" else DeleteStep)(key, row)
@@ -677,7 +689,7 @@ class _Parser(_ExpressionParser):
             token = self._next
             name = self._name("an argument")
             if name not in known:
-                hint = "a key names parameters, and values that were read before"
+                hint = "a key may use parameters, and values that were read before"
                 raise self._error(token.start, f"`{name}` has no value here", hint)
             return Variable(name)
         return Number(self._integer())

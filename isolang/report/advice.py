@@ -21,15 +21,16 @@ _BY_ANOMALY: Final = {
     "write skew": (
         "Serializability forbids write skew; snapshot isolation (REPEATABLE READ in PostgreSQL) "
         "allows it.",
-        "In the application: let one of the two update what the other one writes, even without a "
-        "change (UPDATE t SET v = v), or let both lock it (SELECT … FOR UPDATE, or FOR SHARE). A "
-        "lock in only one of them does not prevent it; isocheck robust finds the reads.",
+        "In the application: let one of the two transactions update the row that the other one "
+        "writes, even without a change (UPDATE t SET v = v), or let both lock it (SELECT … FOR "
+        "UPDATE, or FOR SHARE). A lock in only one of them does not prevent it; isocheck robust "
+        "finds the reads to change.",
     ),
     "long fork": (
         "Prefix consistency, snapshot isolation and serializability forbid a long fork; parallel "
         "snapshot isolation and causal consistency allow it.",
-        "Look at replicas: two readers saw two writes in opposite orders, as happens if each reads "
-        "from another node.",
+        "Look at replicas: two readers saw two writes in opposite orders, which happens if each of "
+        "them reads from another node.",
     ),
     "fractured read": (
         "Read atomic and every stronger level forbid fractured reads; read committed allows them.",
@@ -38,13 +39,13 @@ _BY_ANOMALY: Final = {
     ),
     "non-monotonic read": (
         "Read committed in the sense of the literature, and every stronger level, forbid it.",
-        "A read went back in time within a transaction: look for statements that went to "
-        "different replicas or different snapshots.",
+        "A transaction read an older state than before: look for statements that went to different "
+        "replicas or read from different snapshots.",
     ),
     "causality violation": (
         "Causal consistency and every stronger level forbid it.",
-        "An effect was seen without its cause: look for reads from a replica that lags behind, and "
-        "for sessions that change nodes.",
+        "A transaction saw an effect without its cause: look for reads from a replica that lags "
+        "behind, and for sessions that switch nodes.",
     ),
     "G-single": (
         "Snapshot isolation and serializability forbid read skew; read committed allows it.",
@@ -54,7 +55,8 @@ _BY_ANOMALY: Final = {
     "G2": (
         "Serializability forbids it; snapshot isolation allows it.",
         "In the application: update a row that was read, even without a change (UPDATE t SET v = "
-        "v), where isocheck robust says so. Locks (SELECT … FOR UPDATE) prevent it on few reads.",
+        "v), where isocheck robust says so. Locks (SELECT … FOR UPDATE) prevent it for only a few "
+        "reads.",
     ),
     "phantom": (
         "Snapshot isolation and serializability forbid it; read committed allows it.",
@@ -68,7 +70,8 @@ _BY_ANOMALY: Final = {
         "found rows does not prevent it, because the new row is not among them.",
     ),
     "G0": (
-        "Every level forbids interleaved writes: no level helps, the database is at fault.",
+        "Every level forbids interleaved writes, so no other level helps: the database is at "
+        "fault.",
     ),
     "G1a": (
         "Read committed forbids reading rolled-back writes; only read uncommitted allows it.",
@@ -81,50 +84,50 @@ _BY_ANOMALY: Final = {
         "Read committed forbids it: two transactions saw each other's writes.",
     ),
     "two values": (
-        "Every level but PL-1, which ignores reads, forbids it: a version has one value. "
-        "Does the log name the right source?",
+        "Every level except PL-1, which ignores reads, forbids it, because a version has only one "
+        "value. Check that the log names the right source.",
     ),
     "contradicting versions": (
-        "No level allows it: the versions that the database states contradict each other. Do they "
-        "come from the same place as the answers? --ignore-versions checks the answers alone.",
+        "No level allows it: the versions that the database states contradict each other. Check "
+        "that they come from the same server as the answers. --ignore-versions checks only the "
+        "answers.",
     ),
     "future read": (
-        "Every level but PL-1, which ignores reads, forbids it: the database is at fault.",
+        "Every level except PL-1, which ignores reads, forbids it: the " "database is at fault.",
     ),
     "not my own write": (
-        "At every level but PL-1, which ignores reads, a transaction reads its own writes. "
-        "Did all its statements go to one connection?",
+        "At every level except PL-1, which ignores reads, a transaction reads its own writes. "
+        "Check that all its statements used the same connection.",
     ),
     "not my last write": (
-        "At every level but PL-1, which ignores reads, a transaction reads its own last "
-        "write.",
+        "At every level except PL-1, which ignores reads, a transaction reads its own last write.",
     ),
     "incompatible order": (
-        "Every level forbids it: two reads show one list in orders that contradict each other. "
+        "Every level forbids it: two reads show the elements of a list in contradictory orders. "
         "Look for lost or reordered writes in replication.",
     ),
     "duplicate element": (
-        "Every level but PL-1, which ignores reads, forbids it. Look for a write that was "
-        "sent again after a timeout.",
+        "Every level except PL-1, which ignores reads, forbids it. Look for a write that was "
+        "retried after a timeout.",
     ),
     "thin-air read": (
-        "A read returned a value that no recorded transaction wrote. Does the recording have every "
-        "writer, also of data loaded before it and of writes without an answer? If so, the "
-        "database is at fault at any level.",
+        "A read returned a value that no recorded transaction wrote. Check that the recording "
+        "contains every writer, including those that loaded the data and those that received no "
+        "answer. If it does, the database is at fault at any level.",
     ),
 }  # fmt: skip
 
 # For each anomaly, what it means to somebody who does not know the field.
 _MEANS: Final = {
-    "lost update": "Two transactions read the same value and each wrote a new one: the change of "
-    "one of them is lost, as if nobody had made it.",
+    "lost update": "Two transactions read the same value, and each wrote a new one: "
+    "one of the two changes is lost.",
     "write skew": "Each of two transactions read what the other one changed, and both committed: "
     "a rule about both values can be broken although each transaction checked it.",
     "predicate write skew": "Each of two transactions searched for rows and missed the row that "
     "the other one added or changed: a rule about all rows, such as at most five, can be broken "
     "although each transaction checked it.",
-    "long fork": "Two transactions saw two independent changes in opposite orders: no one course "
-    "of events gives both what they saw.",
+    "long fork": "Two transactions saw two independent changes in opposite orders, "
+    "which no single order of events explains.",
     "fractured read": "A transaction saw one part of another transaction's changes and missed "
     "another part.",
     "phantom": "A transaction searched for rows, missed one that matches, and then saw another "
@@ -132,27 +135,27 @@ _MEANS: Final = {
     "non-monotonic read": "A transaction saw another transaction's change, and then, in a later "
     "read, the state before it.",
     "causality violation": "A transaction saw the effect of a change and missed the change itself.",
-    "G-single": "A transaction saw parts of two states of the database: all that it read was never "
-    "true at the same time.",
-    "G2": "Several transactions each read what the next one changed: run one after the other, in "
-    "whatever order, they could not have read this.",
+    "G-single": "A transaction saw parts of two states of the database: the values "
+    "that it read never existed at the same time.",
+    "G2": "Several transactions each read a value that the next one changed: "
+    "no serial order of them explains these reads.",
     "G0": "Two transactions wrote the same keys in opposite orders: the result mixes the changes "
     "of both.",
-    "G1a": "A transaction read a value whose writer was rolled back: it relied on something that "
-    "never happened.",
-    "G1b": "A transaction read a value that its writer replaced before it committed: it relied on "
-    "an intermediate step.",
+    "G1a": "A transaction read a value whose writer was rolled back, so it "
+    "relied on a change that never happened.",
+    "G1b": "A transaction read a value that its writer replaced before "
+    "committing, so it relied on an intermediate state.",
     "G1c": "Transactions saw each other's changes in a circle: each of them would have to run "
     "before itself.",
     "two values": "Reads of one version of a key returned different values.",
     "contradicting versions": "The versions that the database states contradict each other.",
-    "future read": "A transaction read a value that it wrote itself only later.",
-    "not my own write": "A transaction wrote a value, read the key again, and got another value.",
-    "not my last write": "A transaction wrote a key twice, and then read the first of its values.",
-    "incompatible order": "Two reads of one list show its elements in orders that cannot both be "
-    "right.",
-    "duplicate element": "A list contains an element more often than anybody added it: a write "
-    "took effect twice.",
+    "future read": "A transaction read a value that it only wrote later.",
+    "not my own write": "A transaction wrote a key, read it back, and got another value.",
+    "not my last write": "A transaction wrote a key twice, and then read the first of the "
+    "two values.",
+    "incompatible order": "Two reads of one list show its elements in contradictory orders.",
+    "duplicate element": "A list contains an element more often than it was appended: a "
+    "write took effect twice.",
     "thin-air read": "A transaction read a value that no recorded transaction wrote.",
     "no order": "No order of the writes gives every read the value that it returned.",
     "no assignment": "No choice of the level's relations gives every read the value that it "
@@ -163,19 +166,24 @@ _SESSION: Final = " This uses the order in which each client ran its transaction
 _REAL_TIME: Final = " This uses real time: one transaction had ended before another one began."
 
 _ANY: Final = (
-    "Stronger levels forbid it; isocheck levels shows which levels this history satisfies. If the "
-    "database promises the level that failed, report the smallest part and the certificate to its "
-    "developers; if not, ask for a stronger level where the application needs it.",
+    "Stronger levels forbid it; isocheck levels shows which levels "
+    "this history satisfies. If the database promises the violated "
+    "level, report the smallest part and the certificate to its "
+    "developers; if not, request a stronger level where the "
+    "application needs it.",
 )
 
 _TIMES: Final = (
-    "The argument needs real time: a read was stale although the write had returned. Are the "
-    "clocks of the recording one clock? Reads from replicas and caches are stale like this."
+    "The argument uses real time: a read was stale although the write "
+    "had already been acknowledged. Check that all recorded times come "
+    "from one clock. Reads from replicas and caches are often stale in "
+    "this way."
 )
 
 _MOMENTS: Final = (
-    "The argument needs the times of operations. It holds if the clocks were right (--clock-error "
-    "allows for errors), and if the database works as the text of the profile assumes."
+    "The argument needs the times of operations. It holds if the "
+    "clocks were right (--clock-error allows for errors) and if the "
+    "database works as the profile's text assumes."
 )
 _CLOCKS: Final = frozenset((*MOMENTS, *OF_STATEMENTS))
 

@@ -34,7 +34,7 @@ def html(rows: Sequence[ContestRow], picture: Picture, *, messages: Sequence[str
         f"<h1>{text(spec)}: every encoding with every solver</h1>"
         f'<p class="note">{pairs} pairs on {histories} '
         f"{'history' if histories == 1 else 'histories'}; seconds are from the pre-pass to the "
-        "answer, without reading and certifying. Click the head of a column to sort by it.</p>"
+        "answer, without reading and certifying. Click a column heading to sort by that column.</p>"
         f"{wrong}{figure(picture)}"
         f"{table(list(_HEADS), [_cells(row) for row in rows], numbers=_NUMBERS)}"
     )

@@ -65,7 +65,7 @@ def html(
         body += _check(check, examples.get(check.name, ""))
     body += _decided(found)
     if apart:
-        body.append("<h2>Told apart from the next weaker levels</h2>")
+        body.append("<h2>Histories that separate it from the next weaker levels</h2>")
         body.append('<div class="beside">')
         body += [f"<div>{''.join(_apart(found.name, one))}</div>" for one in apart]
         body.append("</div>")
@@ -91,7 +91,7 @@ def _facts(found: Explained) -> str:
         "real time": found.uses.real_time,
     }
     rows = [
-        ("class", found.kind or "none: no engine decides it"),
+        ("class", found.kind or "none, because no engine decides this specification"),
         ("decided by", found.engine or found.refused),
         ("chosen", ", ".join(f"`{one}`" for one in found.exists) or "nothing"),
         ("uses", ", ".join(name for name, yes in used.items() if yes) or "nothing"),
@@ -99,7 +99,12 @@ def _facts(found: Explained) -> str:
         *(("note", note) for note in (*found.notes, *found.warnings)),
     ]
     if found.same_level_faster:
-        rows.append(("faster", f"{found.same_level_faster} is the same level, and an event graph"))
+        rows.append(
+            (
+                "faster",
+                f"{found.same_level_faster} is the same level, and an event graph decides it",
+            )
+        )
     return f"<dl>{''.join(f'<dt>{text(a)}</dt><dd>{sentence(b)}</dd>' for a, b in rows)}</dl>"
 
 
@@ -110,28 +115,28 @@ def _check(check: ExplainedCheck, example: Implication | str) -> Iterator[str]:
         yield "<h3>As an automaton</h3>"
         yield figure(
             automaton(check.event_graph),
-            caption="A history violates the check if its transactions have a cycle that this "
-            "automaton reads from q0 to q0, once or more.",
+            caption="A history violates the check if it has a cycle whose relations "
+            "take this automaton from q0 back to q0, one or more times.",
         )
     else:
-        yield f"<h3>No automaton of its own</h3><p>{sentence(check.why_not)}.</p>"
+        yield f"<h3>This check has no automaton of its own</h3><p>{sentence(check.why_not)}.</p>"
         if check.hint:
-            yield f'<p class="note">Faster, if it is meant: {sentence(check.hint)}</p>'
-    yield "</div><div><h3>A smallest history that it alone forbids</h3>"
+            yield f'<p class="note">Faster, if this is what you mean: {sentence(check.hint)}</p>'
+    yield "</div><div><h3>A smallest history that only this check forbids</h3>"
     yield from _example(example)
     yield "</div></div>"
 
 
 def _example(example: Implication | str) -> Iterator[str]:
     if isinstance(example, str):
-        yield f'<p class="note">{text(example or "not searched for")}</p>'
+        yield f'<p class="note">{text(example or "no search was made")}</p>'
     elif example.witness is not None:
         yield from _witness(example.witness)
     elif example.proof is not None:
         yield '<p class="note">None: the other checks imply it.</p>'
     else:
         yield (
-            f'<p class="note">None was found of up to {example.searched} '
+            f'<p class="note">The search found none of up to {example.searched} '
             f"transaction{'' if example.searched == 1 else 's'}.</p>"
         )
 

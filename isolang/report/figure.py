@@ -378,8 +378,8 @@ _STANDING: Final = {
 _MEANS: Final = {
     "satisfied": "the history satisfies it",
     "violated": "the history violates it",
-    "unknown": "not found out",
-    "no times": "needs real time, which the history has not",
+    "unknown": "unknown",
+    "no times": "needs real time, which the history lacks",
 }
 
 

@@ -94,7 +94,7 @@ def save_page(text: str, path: Path) -> str:
         write_whole(path, text)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise OptionError(f"{path}: the page cannot be written: {reason}") from None
+        raise OptionError(f"{path}: cannot write the page: {reason}") from None
     return str(path)
 
 

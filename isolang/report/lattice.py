@@ -20,16 +20,19 @@ _ITEMS: Final = TextWrapper(
     break_on_hyphens=False,
 )
 _HISTORIES = (
-    "The history is allowed by the weaker level and forbidden by the stronger one, and none with "
-    "fewer transactions, then operations, then keys is. `->` is within a session, `||` between "
-    "sessions, `@` the time from and to, `%` the group, `^` the level that a transaction requested "
-    "(`k` is one that no specification names); `rp(x,none)` is a predicate read of the rows of x, "
-    "which found none."
+    "The weaker level allows the history and the stronger one forbids "
+    "it; no such history has fewer transactions, then fewer "
+    "operations, then fewer keys. `->` is within a session, `||` "
+    "between sessions, `@` the time from and to, `%` the group, `^` "
+    "the level that a transaction requested (`k` is one that no "
+    "specification names); `rp(x,none)` is a predicate read of the "
+    "rows of x, which found none."
 )
 _ONE_AT_A_TIME = (
-    "In all of this sessions "
-    "[do one thing at a time](comparison.md#sessions-do-one-thing-at-a-time). Proofs that need "
-    "that say so; `--overlap` compares without."
+    "All of this assumes that sessions [do one thing at a "
+    "time](comparison.md#sessions-do-one-thing-at-a-time). A proof "
+    "that needs this assumption says so; `--overlap` compares without "
+    "it."
 )
 _ROW, _CHARACTER, _GAP, _BOX = 74, 8.2, 34, 30
 

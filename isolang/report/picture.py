@@ -198,7 +198,7 @@ def save_picture(picture: Picture, path: str | Path) -> str:
                 _painted(picture, stream, path.suffix[1:])
     except OSError as error:
         reason = error.strerror or str(error)
-        raise OptionError(f"{path}: the picture cannot be written: {reason}") from None
+        raise OptionError(f"{path}: cannot write the picture: {reason}") from None
     return str(path)
 
 

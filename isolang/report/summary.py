@@ -396,7 +396,7 @@ def _violations(
                 isolation=best.isolation,
                 level=best.level,
                 anomaly=best.anomaly,
-                reason=best.reason or "according to its certificate; there is no report",
+                reason=best.reason or "according to its certificate, because there is no report",
                 runs=len(some),
                 of_runs=decided[best.promise],
                 versions=_sorted(run.version for run in some),
@@ -458,10 +458,10 @@ def html(summary: Summary) -> str:
     unclear = [run for run in summary.runs if run.verdict in ("unknown", "error")]
     body = (
         f'<h1>{len(summary.runs):,} verdicts: <span class="{colour}">{text(verdicts)}</span></h1>'
-        '<p class="note">A run that fails is one whose history is invalid. In parentheses is the '
-        "interval that contains the true share with 95 % confidence, if runs are independent. "
-        "A valid run shows that nothing was caught, not that nothing can happen. Click the head of "
-        "a column to sort by it.</p>"
+        '<p class="note">A run fails if its history is invalid. The parentheses show the interval '
+        "that contains the true share with 95 % confidence if the runs are independent. A valid "
+        "run shows only that no violation was caught, not that none can happen. Click a column "
+        "heading to sort by that column.</p>"
         + table(list(_HEADS), rows, numbers=frozenset(range(4, 9)))
         + (f"<h2>First bad version</h2>{bad}" if bad else "")
         + "<h2>Violations</h2>"

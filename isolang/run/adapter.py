@@ -34,7 +34,9 @@ def package(name: str, extra: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise NoDriverError(f"{extra}: no driver; pip install 'isolang[{extra}]'") from None
+        raise NoDriverError(
+            f"{extra}: no driver is installed; pip install 'isolang[{extra}]'"
+        ) from None
 
 
 @contextmanager
@@ -51,7 +53,7 @@ def connecting(address: Address) -> Iterator[None]:
     except Exception as error:
         what = " ".join(str(error.args[-1] if error.args else error).split())
         hint = "; is it running?" if address.host else ""
-        raise TargetError(f"{address}: no connection ({what}){hint}") from None
+        raise TargetError(f"{address}: cannot connect ({what}){hint}") from None
 
 
 class BaseTarget:
@@ -198,8 +200,8 @@ class Served(BaseTarget):
             what = f"the database {a.database!r}" if a.database else f"the user {a.user!r}"
             name = f"{a.user}@" if a.user else ""
             raise TargetError(
-                f"{a}: no host, so isocheck would start a server, which does not have "
-                f"{what}; hint: {a.kind}://{name}localhost/{a.database}, or {a.kind} alone"
+                f"{a}: the URL has no host, so isocheck would start a new server, which does not "
+                f"have {what}; hint: {a.kind}://{name}localhost/{a.database}, or {a.kind} alone"
             )
 
     def start_server(self, server: Server) -> None:

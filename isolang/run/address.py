@@ -66,9 +66,9 @@ class Address(Struct, frozen=True, kw_only=True):
             parts = urlsplit(f"any:{rest}")
             port = parts.port
         except ValueError as error:
-            raise TargetError(f"{kind}: not a URL ({error}); {_URL}") from None
+            raise TargetError(f"{kind}: not a valid URL ({error}); {_URL}") from None
         if not rest.startswith("//"):
-            raise TargetError(f"{kind}: not a URL (got no '//' after {kind + ':'!r}); {_URL}")
+            raise TargetError(f"{kind}: not a valid URL (got no '//' after {kind + ':'!r}); {_URL}")
         options = dict(parse_qsl(parts.query))
         host = parts.hostname or ""
         if "%" in host:  # a path: urlsplit has changed its letters to lower case

@@ -153,7 +153,7 @@ def driver_of(connection: object) -> Driver:
         IsolangError: the connection has no ``commit``.
     """
     if connection is not None and not hasattr(connection, "commit"):
-        refuse(connection, "without commit", "give none, and let the block commit for itself")
+        refuse(connection, "without commit", "leave the argument out, and commit inside the block")
     home = _HOMES.get(type(connection).__module__.split(".", maxsplit=1)[0])
     later = commits_later(connection)
     if home is None:

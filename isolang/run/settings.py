@@ -14,9 +14,9 @@ DATABASE: Final = "The database"
 SIZE: Final = "Size"
 """The help panel that lists the options about the size of a run."""
 
-RandomSeed: TypeAlias = Annotated[int, About("Of all random choices.", "N", bounds=SEED)]
+RandomSeed: TypeAlias = Annotated[int, About("The seed for all random choices.", "N", bounds=SEED)]
 TablePrefix: TypeAlias = Annotated[
-    str, About("Names of tables begin so.", "NAME", DATABASE, "--table-prefix")
+    str, About("The prefix of the tables that the run creates.", "NAME", DATABASE, "--table-prefix")
 ]
 Distribution: TypeAlias = Literal["uniform", "zipfian", "hotspot", "exponential"]
 Access: TypeAlias = Literal["index", "scan", "any"]
@@ -40,18 +40,34 @@ class Shape(CheckedOptions, frozen=True, kw_only=True):
         span: the number of transactions that commit while a long one is open.
     """
 
-    keys: Annotated[int | None, About("Of the workload.", "N", SIZE, bounds=COUNT)] = None
-    operations: Annotated[int | None, About("Of a transaction.", "N", SIZE, bounds=COUNT)] = None
-    reads: Annotated[float | None, About("The share of reads.", "P", SIZE, bounds=SHARE)] = None
-    distribution: Annotated[Distribution | None, About("How keys are chosen.", "", SIZE)] = None
+    keys: Annotated[int | None, About("The number of keys.", "N", SIZE, bounds=COUNT)] = None
+    operations: Annotated[
+        int | None, About("The operations in each transaction.", "N", SIZE, bounds=COUNT)
+    ] = None
+    reads: Annotated[
+        float | None, About("The share of operations that read.", "P", SIZE, bounds=SHARE)
+    ] = None
+    distribution: Annotated[
+        Distribution | None, About("How operations choose their keys.", "", SIZE)
+    ] = None
     theta: float = 0.99
     rotate: Annotated[
         int,
-        About("After N transactions of a client other keys are hot.", "N", SIZE, bounds=NUMBER),
+        About(
+            "Change the hot keys after N transactions of a client; 0: never.",
+            "N",
+            SIZE,
+            bounds=NUMBER,
+        ),
     ] = 0
     long: Annotated[
         float | None,
-        About("Of pairs, the share of clients with long transactions.", "P", SIZE, bounds=SHARE),
+        About(
+            "With -w pairs: the share of clients that run long transactions.",
+            "P",
+            SIZE,
+            bounds=SHARE,
+        ),
     ] = None
     span: int | None = None
 
@@ -69,8 +85,8 @@ class Settings(CheckedOptions, frozen=True, kw_only=True):
     target: Annotated[
         str,
         About(
-            "postgres, mariadb, sqlite, duckdb, redis, etcd; a URL; sqlalchemy:URL, exec:COMMAND "
-            "or FILE.py:CLASS.",
+            "What to test: postgres, mariadb, sqlite, duckdb, redis or etcd; a URL; "
+            "sqlalchemy:URL, exec:COMMAND or FILE.py:CLASS.",
             "TARGET",
         ),
     ]
@@ -78,71 +94,92 @@ class Settings(CheckedOptions, frozen=True, kw_only=True):
     workload: Annotated[
         str,
         About(
-            "What clients do; of a survey several, with commas between, or all.",
+            "What the clients do. A survey takes several names, separated by commas, or all.",
             "NAME",
             short="-w",
         ),
     ] = "auto"
-    folder: Annotated[str, About("Where to save.", "DIR", flag="--save")] = "isocheck-runs"
-    to_the_end: Annotated[bool, About("Go on after a violation.")] = False
+    folder: Annotated[str, About("Save the run in this folder.", "DIR", flag="--save")] = (
+        "isocheck-runs"
+    )
+    to_the_end: Annotated[bool, About("Do not stop at the first violation.")] = False
     watched: bool = True
     timeout: Annotated[
         float,
         About(
-            "Seconds for each verdict, all phases together.",
+            "Time limit in seconds for each verdict, all phases included.",
             "S",
             LIMITS,
             bounds=(0, LONGEST),
             above=True,
         ),
     ] = 120.0
-    level: Annotated[str, About("Of the database; by default its first.", "LEVEL", DATABASE)] = ""
+    level: Annotated[
+        str,
+        About("The isolation level to run at; by default the target's first.", "LEVEL", DATABASE),
+    ] = ""
     level_mix: Annotated[
         str,
         About(
-            "Each transaction at one of several levels, by their shares: serializable:0.5,"
-            "read committed:0.5.",
+            "Run each transaction at one of several levels, with these shares: "
+            "serializable:0.5,read committed:0.5.",
             "MIX",
             DATABASE,
         ),
     ] = ""
     claims: Annotated[
-        str, About("What to judge by; by default what the level claims.", "SPEC", DATABASE)
+        str,
+        About(
+            "The specification to check the run against; by default what the level claims.",
+            "SPEC",
+            DATABASE,
+        ),
     ] = ""
     prefix: TablePrefix = "isocheck_"
     standby: Annotated[
         int,
         About(
-            "This many more clients read from a standby (postgres or redis, started here).",
+            "Add N clients that read from a standby, which isocheck starts (postgres or "
+            "redis only).",
             "N",
             DATABASE,
             bounds=(0, 1000),
         ),
     ] = 0
     trusted: Annotated[
-        bool, About("Do not test an adapter of one's own before the run.", "", DATABASE)
+        bool, About("Skip the self-test of your own adapter before the run.", "", DATABASE)
     ] = False
     access: Annotated[
         Access,
-        About("Find rows by the key's index, by a scan, or each in another way.", "", DATABASE),
+        About(
+            "How statements find rows: by the index on the key, by a scan, or each read by "
+            "another method.",
+            "",
+            DATABASE,
+        ),
     ] = "index"
     update: Annotated[
         Update,
         About(
-            "Write by UPDATE; by one of all columns; by INSERT that updates; by UPDATE, else "
-            "INSERT; or each write in another of these forms.",
+            "How statements write: UPDATE of the value; UPDATE of the whole row; INSERT that "
+            "updates an existing row; UPDATE, then INSERT if there is no row; or each write in "
+            "another of these forms.",
             "",
             DATABASE,
         ),
     ] = "update"
     versions: Annotated[
         bool,
-        About("Record which versions were read and written, as the database tells.", "", DATABASE),
+        About(
+            "Record the row versions that the database reports for each read and write.",
+            "",
+            DATABASE,
+        ),
     ] = False
     savepoints: Annotated[
         float,
         About(
-            "Before this share of writes, do another one and undo it by a savepoint.",
+            "Before this share of writes, make another write and roll it back to a savepoint.",
             "P",
             DATABASE,
             bounds=SHARE,
@@ -151,7 +188,7 @@ class Settings(CheckedOptions, frozen=True, kw_only=True):
     pauses: Annotated[
         float,
         About(
-            "Before this share of operations, pause for up to 4 ms.",
+            "Pause for up to 4 ms before this share of operations.",
             "P",
             DATABASE,
             bounds=SHARE,
@@ -160,8 +197,7 @@ class Settings(CheckedOptions, frozen=True, kw_only=True):
     retries: Annotated[
         int,
         About(
-            "Play a transaction that the database aborted again, up to N times, as applications "
-            "do.",
+            "Retry a transaction that the database aborted, up to N times.",
             "N",
             DATABASE,
             bounds=NUMBER,
@@ -169,13 +205,14 @@ class Settings(CheckedOptions, frozen=True, kw_only=True):
     ] = 0
     rounds: Annotated[
         bool,
-        About("After the workloads of auto, play short rounds with drawn options.", "", SIZE),
+        About("After the workloads of -w auto, play short rounds with random options.", "", SIZE),
     ] = True
     faults: Annotated[
         tuple[str, ...],
         About(
-            "At random times: kill, pause, disconnect, slow, partition-halves, partition-one-node, "
-            "partition-one-way, promote, maintenance; exec:COMMAND; may be repeated.",
+            "Inject this fault at random times: kill, pause, disconnect, slow, "
+            "partition-halves, partition-one-node, partition-one-way, promote, maintenance "
+            "or exec:COMMAND; may be repeated.",
             "FAULT",
             DATABASE,
             "--fault",
@@ -184,7 +221,7 @@ class Settings(CheckedOptions, frozen=True, kw_only=True):
     fault_every: Annotated[
         float | None,
         About(
-            "Seconds from one fault to the next; by default 0.5 to 3.",
+            "Seconds between faults; by default a random time from 0.5 to 3.",
             "S",
             DATABASE,
             bounds=(0.01, 1e6),
@@ -193,24 +230,29 @@ class Settings(CheckedOptions, frozen=True, kw_only=True):
     seconds: Annotated[
         float | None,
         About(
-            "How long; by default 30, of each cell of a survey 5.", "S", SIZE, bounds=(0.001, 1e8)
+            "The length of the run; by default 30 s, and 5 s for each cell of a survey.",
+            "S",
+            SIZE,
+            bounds=(0.001, 1e8),
         ),
     ] = None
-    transactions: Annotated[int | None, About("Stop after this many.", "N", SIZE, bounds=COUNT)] = (
-        None
-    )
+    transactions: Annotated[
+        int | None, About("Stop after N transactions.", "N", SIZE, bounds=COUNT)
+    ] = None
     rate: Annotated[
         float | None,
         About(
-            "Begin this many transactions a second in all; by default as many as go.",
+            "Begin N transactions per second in total; by default as many as possible.",
             "N",
             SIZE,
             bounds=(1, 1e8),
         ),
     ] = None
-    sessions: Annotated[int, About("Clients at a time.", "N", SIZE, bounds=COUNT)] = 10
+    sessions: Annotated[
+        int, About("The number of concurrent clients.", "N", SIZE, bounds=COUNT)
+    ] = 10
     processes: Annotated[
-        int, About("Share the clients out to this many.", "N", SIZE, bounds=COUNT)
+        int, About("Distribute the clients over N processes.", "N", SIZE, bounds=COUNT)
     ] = 1
     shape: Shape = field(default_factory=Shape)
 
@@ -233,7 +275,7 @@ class Playing(CheckedOptions, frozen=True, kw_only=True):
     target: Annotated[
         str,
         About(
-            "Where to play it: postgres, sqlite, duckdb, mariadb, or a URL.",
+            "The database to play it on: postgres, sqlite, duckdb, mariadb or a URL.",
             "TARGET",
             DATABASE,
             "--run",
@@ -242,24 +284,28 @@ class Playing(CheckedOptions, frozen=True, kw_only=True):
     levels: Annotated[
         tuple[str, ...],
         About(
-            "Of the database; may be repeated. By default its first, of a suite all.",
+            "The database's level to play at; may be repeated. By default the target's "
+            "first; with --suite, all of them.",
             "LEVEL",
             DATABASE,
             "--level",
         ),
     ] = ()
     prefix: TablePrefix = "isocheck_"
-    seconds: Annotated[float, About("For each program on each level.", "S", bounds=(0, 1e6))] = 1.0
+    seconds: Annotated[
+        float, About("Time limit in seconds for each program at each level.", "S", bounds=(0, 1e6))
+    ] = 1.0
     load: Annotated[
         int,
         About(
-            "This many transactions of another client after each COMMIT that others overlap.",
+            "After each COMMIT during which other transactions are open, run N transactions "
+            "of another client.",
             "N",
             DATABASE,
             bounds=NUMBER,
         ),
     ] = 0
-    interleavings: Annotated[int, About("Of each program, at most.", "N", bounds=(1, 100_000))] = (
-        200
-    )
+    interleavings: Annotated[
+        int, About("The most interleavings to play of each program.", "N", bounds=(1, 100_000))
+    ] = 200
     seed: RandomSeed = 0  # fmt: skip

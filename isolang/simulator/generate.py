@@ -82,8 +82,9 @@ def generate(workload: Workload, *, timeout: float | None = None) -> SimulatedHi
         format="memory",
         position_unit="record",
         initial="a read of nil" + (" or of the empty list" if workload.lists else ""),
-        session="one client of the simulation, until it does not learn an outcome",
-        real_time="begin and answer of each transaction, in events of the simulation",
+        session="one client of the simulation, until it fails to learn an outcome",
+        real_time="the begin and the answer of each transaction, measured in events "
+        "of the simulation",
         notes=truth.sentences(),
         sha256=hashlib.sha256(repr(workload).encode()).hexdigest(),
         truth=truth,

@@ -50,40 +50,76 @@ class Workload(CheckedOptions, frozen=True, kw_only=True):
             behind; 0 is 8 for each session.
     """
 
-    rule: Annotated[str, About(f"What it guarantees: {', '.join(RULES)}.", "RULE", _RULE)] = (
-        "serializable"
-    )
+    rule: Annotated[
+        str, About(f"What the database guarantees: {', '.join(RULES)}.", "RULE", _RULE)
+    ] = "serializable"
     bugs: Annotated[
         tuple[str, ...],
-        About(f"What goes wrong once: {', '.join(BUGS)}; may be repeated.", "BUG", _RULE, "--bug"),
+        About(
+            f"Plant this anomaly once: {', '.join(BUGS)}; may be repeated.", "BUG", _RULE, "--bug"
+        ),
     ] = ()
-    lag: Annotated[int, _count("Events that snapshots and replicas may lag; 0: 8 N.", _RULE)] = 0
-    replicas: Annotated[int, _count("Of causal and read-atomic.", _RULE)] = 3
-    info_rate: Annotated[float, About("Unknown outcomes.", "P", _RULE)] = 0.0
-    abort_rate: Annotated[float, About("Aborts.", "P", _RULE)] = 0.0
-    sessions: Annotated[int, _count("Clients at a time.", _SIZE)] = 10
-    transactions: Annotated[int, _count("Transactions.", _SIZE)] = 100
-    operations: Annotated[int, _count("Operations of each.", _SIZE)] = 8
-    session_each: Annotated[bool, About("Each is a session of its own.", "", _SIZE)] = False
-    mini_transactions: Annotated[
-        bool, About("One or two keys, read before written.", "", _SIZE)
-    ] = False
-    keys: Annotated[int, _count("Keys.", _KEYS)] = 100
-    key_distribution: Annotated[
-        KeyDistribution, About("How operations choose keys.", "", _KEYS)
-    ] = "uniform"
-    theta: Annotated[float, About("Of zipfian keys.", "X", _KEYS)] = 0.99
-    hot_keys: Annotated[float, About("Share of hot keys.", "P", _KEYS)] = 0.2
-    hot_share: Annotated[float, About("Their share of operations.", "P", _KEYS)] = 0.8
-    values: Annotated[int, _count("Different values of a key; 0: all different.", _KEYS)] = 0
-    value_theta: Annotated[float, About("Zipfian values; 0 is uniform.", "X", _KEYS)] = 0.0
-    read_share: Annotated[float, About("Reads among operations.", "P", _KEYS)] = 0.5
-    read_modify_write: Annotated[
-        float, About("Writes that follow a read of their key.", "P", _KEYS)
+    lag: Annotated[
+        int,
+        _count(
+            "By how many events snapshots and replicas may lag; 0: eight for each session.", _RULE
+        ),
+    ] = 0
+    replicas: Annotated[
+        int, _count("The number of replicas, with --rule causal or read-atomic.", _RULE)
+    ] = 3
+    info_rate: Annotated[
+        float, About("The share of transactions with an unknown outcome.", "P", _RULE)
     ] = 0.0
-    lists: Annotated[bool, About("Appends and list reads; EDN only.", "", _KEYS)] = False
-    appends: Annotated[int, _count("With --lists: to each key.", _KEYS)] = 32
-    seed: Annotated[int, About("Of all random choices.", "N", bounds=SEED)] = 0
+    abort_rate: Annotated[float, About("The share of transactions that abort.", "P", _RULE)] = 0.0
+    sessions: Annotated[int, _count("The number of concurrent clients.", _SIZE)] = 10
+    transactions: Annotated[int, _count("The number of transactions.", _SIZE)] = 100
+    operations: Annotated[int, _count("The operations in each transaction.", _SIZE)] = 8
+    session_each: Annotated[
+        bool, About("Give each transaction a session of its own.", "", _SIZE)
+    ] = False
+    mini_transactions: Annotated[
+        bool,
+        About(
+            "Let each transaction read one or two keys, and write only keys that it has read.",
+            "",
+            _SIZE,
+        ),
+    ] = False
+    keys: Annotated[int, _count("The number of keys.", _KEYS)] = 100
+    key_distribution: Annotated[
+        KeyDistribution, About("How operations choose their keys.", "", _KEYS)
+    ] = "uniform"
+    theta: Annotated[float, About("The exponent of the zipfian distribution.", "X", _KEYS)] = 0.99
+    hot_keys: Annotated[
+        float, About("With hotspot: the share of keys that are hot.", "P", _KEYS)
+    ] = 0.2
+    hot_share: Annotated[
+        float, About("With hotspot: the share of operations on hot keys.", "P", _KEYS)
+    ] = 0.8
+    values: Annotated[
+        int,
+        _count(
+            "The number of different values for each key; 0: every write has a new value.", _KEYS
+        ),
+    ] = 0
+    value_theta: Annotated[
+        float, About("The exponent of a zipfian distribution of values; 0: uniform.", "X", _KEYS)
+    ] = 0.0
+    read_share: Annotated[float, About("The share of operations that read.", "P", _KEYS)] = 0.5
+    read_modify_write: Annotated[
+        float, About("The share of writes whose transaction reads the key first.", "P", _KEYS)
+    ] = 0.0
+    lists: Annotated[
+        bool, About("Append to lists and read lists instead of registers; EDN only.", "", _KEYS)
+    ] = False
+    appends: Annotated[
+        int,
+        _count(
+            "With --lists: how many appends a key receives before a new key replaces it.", _KEYS
+        ),
+    ] = 32
+    seed: Annotated[int, About("The seed for all random choices.", "N", bounds=SEED)] = 0
 
     def __post_init__(self) -> None:
         """Check names and bounds; the simulator checks numbers against each other.
@@ -96,7 +132,9 @@ class Workload(CheckedOptions, frozen=True, kw_only=True):
         for bug in self.bugs:
             _one_of("bug", bug, BUGS)
         if len(set(self.bugs)) < len(self.bugs):
-            raise HistoryError(f"workload: a bug twice (got {', '.join(self.bugs)})")
+            raise HistoryError(
+                f"workload: each bug may be named only once (got {', '.join(self.bugs)})"
+            )
         try:
             super().__post_init__()
         except OptionError as error:

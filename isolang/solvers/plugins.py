@@ -54,10 +54,10 @@ def load_plugins() -> None:
             try:
                 row = entry.load()
             except Exception as error:
-                msg = f"{where}: cannot be loaded ({type(error).__name__}: {error})"
+                msg = f"{where}: cannot load the plugin ({type(error).__name__}: {error})"
                 raise SolverError(msg) from error
             if not isinstance(row, kind) or row.name != entry.name:
-                msg = f"{where}: no {kind.__name__} of that name (got {row!r:.80})"
+                msg = f"{where}: no {kind.__name__} has this name (got {row!r:.80})"
                 raise SolverError(msg)
             if rows.setdefault(row.name, row) is not row:
                 raise SolverError(f"{where}: another plugin or built-in has this name")
@@ -76,14 +76,14 @@ def _load_file(path: str) -> None:
     name = f"isolang_plugin_{Path(path).stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not Path(path).is_file():
-        raise SolverError(f"{path}: no plugin (got no Python file, expected FILE.py)")
+        raise SolverError(f"{path}: not a plugin (expected a Python file, FILE.py)")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # the rows refer to functions by the name of this module
     try:
         spec.loader.exec_module(module)
     except Exception as error:
         raise SolverError(
-            f"{path}: cannot be run as a plugin ({type(error).__name__}: {error})"
+            f"{path}: cannot load the plugin ({type(error).__name__}: {error})"
         ) from error
     added = 0
     for group, (rows, kind) in registries.items():
@@ -91,7 +91,7 @@ def _load_file(path: str) -> None:
             old = before[group].get(key)
             if old is not None and row is not old:
                 rows[key] = old
-                raise SolverError(f"{path}: {key} is the name of another one (in {group})")
+                raise SolverError(f"{path}: another entry of {group} already has the name {key}")
             if old is None and (not isinstance(row, kind) or row.name != key):
                 msg = f"{path}: no {kind.__name__} of the name {key} (got {row!r:.80}); {_HINT}"
                 raise SolverError(msg)

@@ -115,14 +115,16 @@ def solve(
 
     found = _found()
     if not found:
-        raise SolverError("pysmt: it finds no SMT solver; hint: pip install z3-solver")
+        raise SolverError("pysmt: no SMT solver is installed; hint: pip install z3-solver")
     name = name or ("z3" if "z3" in found else min(found))
     # Z3 detects the logic itself, and is slower if it is given one.
     logic_name = "QF_UFLIRA" if name == "z3" else _LOGIC[formula.theory]
     try:
         logic = get_closer_logic(found[name].LOGICS, convert_logic_from_string(logic_name))
     except NoLogicAvailableError:
-        raise SolverError(f"pysmt:{name} does not know {logic_name}, the logic needed") from None
+        raise SolverError(
+            f"pysmt:{name} does not support the required logic {logic_name}"
+        ) from None
     # The environment must be the current one. Otherwise pySMT records the type of each term in the
     # global environment, where the terms of all formulas have the same few hashes and stay until
     # the process ends.

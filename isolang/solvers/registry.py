@@ -172,13 +172,13 @@ def solver_of(name: str) -> tuple[Solver, str]:
         load_plugins()
     solver = SOLVERS.get(base)
     if solver is None:
-        raise SolverError(f"no such solver (got {name!r}, expected {_listed(SOLVERS)})")
+        raise SolverError(f"unknown solver (got {name!r}, expected {_listed(SOLVERS)})")
     if not solver.installed:
         raise SolverError(f"solver {base}: {solver.missing}")
     if part:
         known = import_module(solver.module).names() if solver.parts else []
         if part not in known:
-            msg = f"solver {base}: no such part (got {part!r}, expected {_listed(known)})"
+            msg = f"solver {base}: unknown part (got {part!r}, expected {_listed(known)})"
             raise SolverError(msg)
     return solver, part
 
@@ -267,18 +267,18 @@ def choose_pair(
     if encoding == "auto" and solver in ("auto", NATIVE):
         if EVENT_GRAPH in names and prune in ("auto", "fixpoint"):
             if solver == "auto":
-                why.append("the native engine was the fastest on all histories measured")
+                why.append("the native engine was the fastest on all measured histories")
             return ENGINE, "; ".join(why)
         encoding = next(name for name in names if name != EVENT_GRAPH)
         if EVENT_GRAPH in names:
-            why.append(f"{encoding}, as the engine's own encoding always prunes")
+            why.append(f"{encoding}, because the engine's own encoding always prunes")
         elif solver == "auto":
             assert route is not None
-            why.append(f"{encoding}, as {route.spec.name} is decided relationally")
+            why.append(f"{encoding}, because {route.spec.name} is decided relationally")
             solver = NATIVE
     if encoding == EVENT_GRAPH:
         if solver not in ("auto", NATIVE):
-            raise SolverError(f"{EVENT_GRAPH} is the encoding of the native engine (got {solver})")
+            raise SolverError(f"only the native engine supports {EVENT_GRAPH} (got {solver})")
         if prune not in ("auto", "fixpoint"):
             msg = f"{EVENT_GRAPH} always prunes to the fixpoint (got {prune}); try one_variable"
             raise SolverError(msg)
@@ -287,7 +287,7 @@ def choose_pair(
         there = (s for s in SOLVERS.values() if s.installed and theory_of(encoding, s))
         found = next(there, None)
         if found is None:
-            raise SolverError(f"encoding {encoding}: no solver that takes it is installed")
+            raise SolverError(f"encoding {encoding}: no installed solver supports it")
         solver = found.name
         why.append(f"{solver} is the first installed solver that takes {encoding}")
     row, _ = solver_of(solver)
@@ -295,12 +295,12 @@ def choose_pair(
         fit = {theory_of(name, row): name for name in reversed(names) if name != EVENT_GRAPH}
         encoding = next(fit[theory] for theory in row.theories if theory in fit)
         if route is None or route.kind == "event graph":
-            why.append(f"{encoding} suits {solver} best")
+            why.append(f"{encoding} works best with {solver}")
         else:
             why.append(f"{encoding}, as {route.spec.name} is decided {_how(route)}")
     if theory_of(encoding, row) is None:
         takers = _listed(s.name for s in SOLVERS.values() if theory_of(encoding, s))
-        raise SolverError(f"{solver} does not take {encoding} (got {solver}, expected {takers})")
+        raise SolverError(f"{solver} does not support {encoding} (got {solver}, expected {takers})")
     if prune == "auto" and starts_from_polygraph(encoding):
         why.append("pruning first makes every solver faster")
     return Pair(encoding, solver, _stage(encoding, prune)), "; ".join(why)
@@ -322,17 +322,18 @@ def take_encoding(encoding: str, prune: str, route: Route) -> tuple[Encoding, st
 
 def _require_encoding(encoding: str, names: Sequence[str], route: Route | None) -> None:
     if encoding not in names:
-        raise SolverError(f"no such encoding (got {encoding!r}, expected {_listed(names)})")
+        raise SolverError(f"unknown encoding (got {encoding!r}, expected {_listed(names)})")
     if route is not None and encoding not in applicable(route):
         raise SolverError(
-            f"{encoding} is an encoding of event graphs, and {route.spec.name} is decided "
-            f"{_how(route)} (got {encoding}, expected {_listed(applicable(route))})"
+            f"{encoding} encodes event graphs, but {route.spec.name} is decided "
+            f"{_how(route)} (got {encoding}, expected "
+            f"{_listed(applicable(route))})"
         )
 
 
 def _require_stage(prune: str, stages: Sequence[str]) -> None:
     if prune not in ("auto", *stages):
-        raise SolverError(f"no such pruning (got {prune!r}, expected {_listed(stages)})")
+        raise SolverError(f"unknown stage of pruning (got {prune!r}, expected {_listed(stages)})")
 
 
 def _stage(encoding: str, prune: str) -> str:
@@ -341,7 +342,7 @@ def _stage(encoding: str, prune: str) -> str:
     if prune == "auto":
         return stages[-1]
     if prune not in stages:
-        msg = f"{encoding} takes a problem as it is, unpruned (got {prune}, expected {stages[0]})"
+        msg = f"{encoding} encodes only unpruned problems (got {prune}, expected {stages[0]})"
         raise SolverError(msg)
     return prune
 

@@ -161,7 +161,7 @@ def _propagator() -> Any:
             del self._levels[-num_scopes:]
 
         def fresh(self, new_ctx: Any) -> Any:
-            raise NotImplementedError("no copy of the solver is made")
+            raise NotImplementedError("cannot copy the solver")
 
         def _fixed(self, term: Any, value: Any) -> None:
             if self._order is None:

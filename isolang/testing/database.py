@@ -157,4 +157,4 @@ class Database:
             client.close()
         if outcome != "committed":
             what = " ".join(str(error).split())
-            raise TargetError(f"{self._target.name}: the rows cannot be set or read ({what})")
+            raise TargetError(f"{self._target.name}: cannot write or read the rows ({what})")

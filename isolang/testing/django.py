@@ -35,7 +35,7 @@ def watch(isolation: Isolation, using: str = "default", *, versions: bool = Fals
     connection = connections[using]
     if connection.vendor != "postgresql" or not _psycopg3():
         raise IsolangError(
-            f"django.watch: not such a database (got {connection.vendor} for {using!r}, "
+            f"django.watch: unsupported database (got {connection.vendor} for {using!r}, "
             "expected postgresql with psycopg 3)"
         )
     models = apps.get_models(include_auto_created=True)

@@ -193,7 +193,7 @@ class Foreseen(Struct, frozen=True, kw_only=True, eq=False):
         if not found:
             gave_up = f"; gave up: {'; '.join(self.predictions.gave_up)}"
             return [
-                f"foresee {self.level}: nothing found, which does not mean safe"
+                f"foresee {self.level}: found nothing, which does not prove safety"
                 + (gave_up if self.predictions.gave_up else "")
             ]
         return [
@@ -213,7 +213,7 @@ def profile_of(level: str) -> str:
         IsolangError: violations cannot be predicted at this level.
     """
     if level.lower() not in PROFILES:
-        raise IsolangError(f"foresee: no such level {none_of(level, [*PROFILES])}")
+        raise IsolangError(f"foresee: unknown level {none_of(level, [*PROFILES])}")
     return PROFILES[level.lower()]
 
 
@@ -331,7 +331,7 @@ class _Player:
             made = {i: self._call_of(i) for i in (*before, *between, t)}
             for i in (*between, t):
                 if made[i] is None:
-                    raise _UnplayableError("one of its transactions was made by no call")
+                    raise _UnplayableError("no recorded call made one of its transactions")
             shown = tuple(call for i in (t, *candidate.path) if (call := made[i]) is not None)
         except _UnplayableError as error:
             return PlayedPrediction(prediction=one, calls=(), confirmed=False, why=str(error))
@@ -340,7 +340,7 @@ class _Player:
         except Exception as error:
             if isinstance(error, IsolangError):
                 raise
-            raise IsolangError(f"the database could not be prepared: {_brief(error)}") from error
+            raise IsolangError(f"cannot prepare the database: {_brief(error)}") from error
         for i in before:
             if (call := made[i]) is not None:
                 try:
@@ -399,14 +399,14 @@ class _Player:
                         events.append(f"{made[i]} waited for a lock")
                         waiting.append((i, other))
                     elif other.error is not None:
-                        events.append(f"{made[i]} was refused ({_brief(other.error)})")
+                        events.append(f"{made[i]} was rolled back ({_brief(other.error)})")
                 if not stranger.finish():
                     events.append(f"{made[t]} waited for a lock")
                 for i, other in waiting:
                     if not other.finish():
                         events.append(f"{made[i]} did not end")
                 if stranger.error is not None:
-                    events.append(f"{made[t]} was refused ({_brief(stranger.error)})")
+                    events.append(f"{made[t]} was rolled back ({_brief(stranger.error)})")
         return events
 
     def _judged(
@@ -430,7 +430,7 @@ class _Player:
         confirmed = isinstance(verdict, Invalid) and verdict.certified
         if not confirmed and not events:
             others = [f"{call} executed other statements" for call in self._diverged(history, made)]
-            events = others or ["the values explain it"]
+            events = others or ["the values that the database returned are serializable"]
         return PlayedPrediction(
             prediction=self._prediction,
             calls=shown,

@@ -98,8 +98,8 @@ class Isolation(Watches):
         ]
         if missing or self._setup is None:
             raise IsolangError(
-                f"foresee: nothing can be played (got no {', no '.join(missing)}); "
-                "hint: a test that foresees prepares the database, watches a driver, and calls"
+                f"foresee: nothing to play (got no {', no '.join(missing)}); hint: with foresee, "
+                "a test needs isolation.setup, a watched driver and isolation.call"
             )
         self._ending.close()
         return foresee(
@@ -155,10 +155,12 @@ class Isolation(Watches):
         level = level or self.level
         if not level:
             raise IsolangError(
-                'no level to assert; name one, or mark the test isolation(level="si")'
+                'no level is named; pass one, or mark the test with isolation(level="si")'
             )
         if not self._paths:
-            raise IsolangError("nothing was recorded; use isolation.transaction or isolation.run")
+            raise IsolangError(
+                "nothing was recorded; record with isolation.transaction or isolation.run"
+            )
         allowed = self.allow_unseen if allow_unseen is None else allow_unseen
         kinds = accepted_kinds(allowed)
         accepted, refused = [], []
@@ -227,8 +229,8 @@ class Isolation(Watches):
         got += [f"unseen: {kind} ({detail})" for kind, detail in self.unseen().lines()]
         self._waiting.clear()
         raise IsolangError(
-            f"nothing was observed, so no level could have been broken (got {'; '.join(got)}; "
-            "expected a committed transaction with a read or a write); "
+            "nothing was observed, so no level could have been violated (got "
+            f"{'; '.join(got)}; expected a committed transaction with a read or a write); "
             "hint: allow_unseen=True accepts it"
         )
 

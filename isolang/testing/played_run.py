@@ -79,14 +79,14 @@ class Application(Struct, frozen=True, kw_only=True):
                 kwargs = {one.arg or "": ast.literal_eval(one.value) for one in tree.keywords}
             path = ast.unparse(name)
         except (SyntaxError, ValueError):
-            return f"the label {label!r} is no call, such as pay(1, 30)"
+            return f"the label {label!r} is not a call such as pay(1, 30)"
         function = self._named(path)
         if function is None:
             return f"{self.name} has no function {path}"
         try:
             inspect.signature(function).bind(*args, **kwargs)
         except TypeError as error:
-            return f"the label {label!r} does not give the arguments of {path}: {error}"
+            return f"the arguments in the label {label!r} do not fit {path}: {error}"
         except ValueError:
             pass  # the function has no signature that could be checked
         return AppCall(function, args, kwargs)
@@ -124,8 +124,8 @@ def application(text: str, setup: str) -> Application:
         found: Any = import_module(where)
     except Exception as error:  # an error in the user's file
         raise IsolangError(
-            f"{text}: cannot be imported ({type(error).__name__}: {error}); "
-            "hint: --play FILE.py, MODULE, or FILE.py:OBJECT"
+            f"{text}: cannot import the file ({type(error).__name__}: {error}); hint: --play "
+            "takes FILE.py, MODULE or FILE.py:OBJECT"
         ) from error
     there = getattr(found, "__file__", None)
     if path.suffix == ".py" and (there is None or Path(there).resolve() != path.resolve()):
@@ -139,8 +139,9 @@ def application(text: str, setup: str) -> Application:
     prepares = getattr(functions, setup, None) or getattr(found, setup, None)
     if not callable(prepares):
         raise IsolangError(
-            f"{text}: no function prepares the database (got no {setup!r}); hint: --setup NAME, a "
-            "function without arguments that puts it into the state before the run"
+            f"{text}: no function prepares the database (got no {setup!r}); "
+            "hint: --setup NAME names a function without arguments that "
+            "restores the state before the run"
         )
     return Application(name=text, functions=functions, setup=prepares)
 
@@ -152,7 +153,7 @@ def require_level(at: str) -> str:
         IsolangError: PostgreSQL has no level of this name.
     """
     if at not in LEVELS:
-        raise IsolangError(f"--play: PostgreSQL has no such level {none_of(at, [*LEVELS])}")
+        raise IsolangError(f"--play: PostgreSQL has no level of this name {none_of(at, [*LEVELS])}")
     return LEVELS[at]
 
 
@@ -227,7 +228,9 @@ def _of_application(run: PassedRun, app: Application, url: str, level: str) -> S
     for number in run.numbers:
         found = app.call_of(run.history.labels_of(number))
         name = run.history.name_of(number)
-        calls[number] = found if isinstance(found, AppCall) else f"{name} has no function: {found}"
+        calls[number] = (
+            found if isinstance(found, AppCall) else f"no function is known for {name}: {found}"
+        )
 
     return Stage(calls=calls, setup=app.setup, watching=_watching(url), level=level)
 
@@ -311,7 +314,8 @@ def _of_statements(run: PassedRun, url: str, level: str) -> Stage:
             except psycopg.Error as error:
                 raise IsolangError(
                     f"--play {STATEMENTS}: the schema {_SCHEMA} cannot be created "
-                    f"({str(error).splitlines()[0]}); hint: drop it if an earlier run left it there"
+                    f"({str(error).splitlines()[0]}); hint: drop it if an earlier run left it "
+                    "behind"
                 ) from None
             made = True
             connection.execute(f"CREATE TABLE {_TABLE} (k text PRIMARY KEY, v int)")

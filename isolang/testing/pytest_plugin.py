@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from isolang.testing.isolation import Isolation
 
 _MARK: Final = (
-    "isolation(level, timeout=60, allow_unseen=False, foresee=''): what the test records has to "
-    "satisfy this level, and nothing may be unseen but the kinds that allow_unseen names (True: "
-    "all); with foresee, its calls are played at that level as they could have run"
+    "isolation(level, timeout=60, allow_unseen=False, foresee=''): the history that "
+    "the test records must satisfy this level, and only the kinds in allow_unseen "
+    "may be unseen (True: all); with foresee, violations are predicted at that level "
+    "and played"
 )
 _KNOWN: Final = {"level", "timeout", "allow_unseen", "foresee"}
 _TRANSACTIONS: Final = "isolation transactions"  # the name of a property in a test's report
@@ -35,21 +36,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--isolation-report",
         metavar="DIR",
-        help="keep history, certificate and a page for each test that judges one",
+        help="save the history, the certificate and an HTML page of each test that checks a level",
     )
     group.addoption(
         "--isolation-seed",
         type=int,
         metavar="N",
-        help="seed of the random choices of recorded workloads (default: by chance, and printed)",
+        help="seed for the random choices of workloads (default: a random seed, which is printed)",
     )
     group.addoption(
         "--isolation-unknown",
         choices=("fail", "skip"),
-        help="what becomes of a test whose verdict is unknown (default: fail)",
+        help="whether a test fails or is skipped if its verdict is unknown (default: fail)",
     )
     parser.addini(
-        "isolation_unknown", "default of --isolation-unknown: fail or skip", default="fail"
+        "isolation_unknown", "the default for --isolation-unknown: fail or skip", default="fail"
     )
 
 
@@ -63,7 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getini("isolation_unknown") not in ("fail", "skip"):
         got = config.getini("isolation_unknown")
         raise pytest.UsageError(
-            f"isolation_unknown: no such choice (got {got!r}, expected fail, skip)"
+            f"isolation_unknown: unknown choice (got {got!r}, expected fail or skip)"
         )
 
 
@@ -89,8 +90,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.fail(f"{item.nodeid}: {error}", pytrace=False)
     if "isolation" not in getattr(item, "fixturenames", ()):
         pytest.fail(
-            f"{item.nodeid}: marked isolation, but it records nothing; "
-            "give it the fixture isolation, and record through it",
+            f"{item.nodeid}: the test is marked with isolation, but records nothing; use the "
+            "fixture isolation to record",
             pytrace=False,
         )
 
@@ -129,7 +130,7 @@ def _asserted(item: Any) -> tuple[str, float, bool | Collection[str]]:
     if len(mark.args) > 1 or "level" not in arguments or arguments.keys() - _KNOWN:
         got = ", ".join([*map(repr, mark.args), *(f"{k}={v!r}" for k, v in mark.kwargs.items())])
         pytest.fail(
-            f"{item.nodeid}: a mark that says no level (got isolation({got}), expected "
+            f"{item.nodeid}: the mark names no level (got isolation({got}), expected "
             'isolation(level="si") or isolation(level="si", timeout=60))',
             pytrace=False,
         )
@@ -226,7 +227,7 @@ def pytest_runtest_makereport(
             item.user_properties.append((_IDLE, "true"))
         report.user_properties = list(item.user_properties)
         if report.failed:
-            lines = [f"seed: {one.seed} (again with --isolation-seed={one.seed})"]
+            lines = [f"seed: {one.seed} (repeat with --isolation-seed={one.seed})"]
             lines.append(f"history: {one.folder if one.keep is None else one.keep}")
             lines += [f"unseen: {kind} ({detail})" for kind, detail in unseen]
             report.sections.append(("isolation", "\n".join(lines)))
@@ -260,8 +261,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     )
     if idle := sum(_IDLE in of for of in properties):
         terminalreporter.write_line(
-            f"  {_counted(idle, 'test')} passed although no session read, or missed, what another "
-            "session wrote: that says next to nothing"
+            f"  {_counted(idle, 'test')} passed, but no session in them read or missed what "
+            "another session wrote, so this shows next to nothing"
         )
     for name, (number, first) in sorted(unseen.items()):
         example = f" ({first})" if first else ""

@@ -279,7 +279,7 @@ class Recordings:
 
         if target != "postgres":
             raise IsolangError(
-                f"isolation.server: no such server (got {target!r}, expected postgres)"
+                f"isolation.server: unknown server (got {target!r}, expected postgres)"
             )
         started: Any = target_named(target)
         self._servers.callback(started.close)

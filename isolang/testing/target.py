@@ -55,5 +55,5 @@ def check_target(
             f"{chosen.name}: {one.name}: {one.why}" for one in checks if one.outcome == "failed"
         ]
     if failed:
-        raise AssertionError("\n".join([f"{target}: the adapter is wrong", *failed]))
+        raise AssertionError("\n".join([f"{target}: the adapter fails its self-test", *failed]))
     return tuple(found)

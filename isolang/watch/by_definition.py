@@ -148,7 +148,7 @@ class ByDefinition:
         read, before = op[2] or [], self._lists.get(atom, [])
         if [encode(v, "") for v in read[: len(before)]] != [encode(v, "") for v in before]:
             raise CertificateRejected(
-                f"a read of {key!r} does not begin with what earlier parts appended"
+                f"a read of {key!r} does not begin with the elements that earlier parts appended"
             )
         return ("r", key, list(read[len(before) :]))
 
@@ -167,7 +167,7 @@ def _renumbered(witness: Witness, opened: Columns, history: History) -> Witness:
     sources = dict(zip(_operations(opened), witness.source.tolist(), strict=True))
     operations = _operations(columns)
     if len(operations) != len(sources) or any(op not in sources for op in operations):
-        raise CertificateRejected("by definition: predicate reads missed other rows")
+        raise CertificateRejected("by definition: the predicate reads missed other rows")
     at = {opened.key(k): k for k in range(opened.n_keys())}
     starts, order = witness.order_start.tolist(), witness.order_txn.tolist()
     begin, found = [0], []

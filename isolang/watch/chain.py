@@ -198,7 +198,7 @@ def taken(part: Part, where: str) -> Taken:
     found = unpack(part.columns, where)
     if found.keys() != set(Taken.__struct_fields__):
         names = ", ".join(sorted(map(str, found.keys() ^ set(Taken.__struct_fields__))))
-        raise HistoryError(f"{where}: columns that are missing, or unknown ({names:.100})")
+        raise HistoryError(f"{where}: columns are missing or unknown ({names:.100})")
     for name, column in found.items():
         if isinstance(column, bytes) != (name == "before"):
             raise HistoryError(f"{where}: column {name}: numbers and bytes are mixed up")
@@ -212,7 +212,7 @@ def taken(part: Part, where: str) -> Taken:
             before=found["before"],
         )
     except ValueError as error:
-        raise HistoryError(f"{where}: columns that cannot be read ({error})") from None
+        raise HistoryError(f"{where}: cannot read the columns ({error})") from None
 
 
 class Known(Struct, frozen=True, array_like=True):
@@ -354,15 +354,17 @@ class Chain:
             whole = at + len(line)
             self._previous = hashlib.sha256(line).hexdigest()
             if parts and at == start and self._previous != parts[-1].hash:
-                raise HistoryError(f"{self._path} byte {at}: not the part that was written there")
+                raise HistoryError(f"{self._path} byte {at}: another part was written there")
             if isinstance(entry, Head) and entry != head:
                 raise HistoryError(
-                    f"{self._path}: the chain of another watch (expected the level, the sources "
-                    "and the clock error that it began with)"
+                    f"{self._path}: the folder contains the chain of another watch (expected "
+                    "the same "
+                    "level, sources and clock error)"
                 )
             if isinstance(entry, ChainEnd):
                 raise HistoryError(
-                    f"{self._path}: its watch has ended ({entry.outcome}); expected another folder"
+                    f"{self._path}: the watch of this folder has ended ({entry.outcome}); name "
+                    "another folder"
                 )
         self._parts = list(parts)
         self._file.truncate(whole)
@@ -396,8 +398,8 @@ class Chain:
             except OSError:
                 pass  # a torn last line is removed when the watch is continued
             raise HistoryError(
-                f"{self._path}: cannot be written ({error.strerror or error}); hint: the watch "
-                "goes on from here when it is started again"
+                f"{self._path}: cannot be written ({error.strerror or error}); hint: start the "
+                "watch again to go on from here"
             ) from None
         self._previous = hashlib.sha256(line).hexdigest()
         return self._previous
@@ -436,16 +438,19 @@ def _lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes, Entry]]:
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 if not line.endswith(b"\n"):
                     return
-                raise HistoryError(f"{where}: no entry of a chain ({error})") from None
+                raise HistoryError(f"{where}: not an entry of a chain ({error})") from None
             if previous is not None and entry.previous != previous:
-                raise HistoryError(f"{where}: not the entry that follows the line before it")
+                raise HistoryError(
+                    f"{where}: this entry does not follow the entry on the line before"
+                )
             if isinstance(entry, Head) != (at == 0):
-                raise HistoryError(f"{where}: a chain has one head, in its first line")
+                raise HistoryError(f"{where}: a chain has only one head, on its first line")
             if isinstance(entry, Begin):
                 _check_initial(entry.initial, where)
             if isinstance(entry, Head) and entry.format != FORMAT:
                 raise HistoryError(
-                    f"{where}: a chain of another version (got {entry.format}, expected {FORMAT})"
+                    f"{where}: the chain has another version (got {entry.format}, expected "
+                    f"{FORMAT})"
                 )
             previous = hashlib.sha256(line).hexdigest()
             yield at, line, entry
@@ -514,7 +519,7 @@ def live_parts(path: Path) -> Live:
     end = None
     for start, line, entry in _lines(path):
         if not line.endswith(b"\n") or end is not None:
-            raise HistoryError(f"{path}: the last line is torn, or comes after the end")
+            raise HistoryError(f"{path}: the last line is torn or comes after the end")
         own = hashlib.sha256(line).hexdigest()
         if isinstance(entry, Part):
             before[own], starts[own] = head, start
@@ -522,7 +527,9 @@ def live_parts(path: Path) -> Live:
             spans += entry.spans
         elif isinstance(entry, Back):
             if entry.to not in at_entry:
-                raise HistoryError(f"{path}: goes back to an entry that it does not have")
+                raise HistoryError(
+                    f"{path}: the chain goes back to an entry that it does not contain"
+                )
             head = at_entry[entry.to]
         elif isinstance(entry, Begin):
             initial += entry.initial
@@ -546,4 +553,4 @@ def part_at(file: IO[bytes], start: int, where: str) -> Part:
     try:
         return msgspec.json.decode(file.readline(), type=Part, strict=True)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise HistoryError(f"{where}: no entry of a chain ({error})") from None
+        raise HistoryError(f"{where}: not an entry of a chain ({error})") from None

@@ -217,28 +217,32 @@ class Conviction:
             clients = ", ".join(horizon.idle)
             if not clients:
                 return (
-                    f"invalid if the log already contains all operations before {until:,}: the "
-                    "order of the lines does not guarantee this, and a later line may have the "
-                    "write that was read; hint: isocheck check of the log, once it is complete"
+                    "invalid if the log already contains all operations before "
+                    f"{until:,}; the order of the lines does not guarantee this, and a "
+                    "later line may contain the write that was read; hint: run "
+                    "isocheck check once the log is complete"
                 )
             return (
-                f"invalid if {clients} did nothing before {until:,}: silent for so long that the "
-                "watch no longer waits, and a later line of this client may have the write that "
-                "was read; hint: isocheck check of the logs, once they are complete"
+                f"invalid if {clients} did nothing before {until:,}; the log has "
+                "been silent for so long that the watch no longer waits, but a "
+                "later line may contain the write that was read; hint: run "
+                "isocheck check once the logs are complete"
             )
         counts = self._stream.counts
         differs = bool(counts.get("completion_differs"))
         in_flight = bool((self._window.in_flight.columns.txn_begin <= until).any())
         if (in_flight and (differs or not ended)) or (self._window.abandoned and differs):
             return (
-                f"invalid if the transactions in flight at {until:,} wrote only what they were "
-                "invoked with; hint: isocheck check of the log, once it is complete"
+                f"invalid if the transactions in progress at {until:,} wrote only "
+                "what they were invoked with; hint: run isocheck check once the "
+                "log is complete"
             )
         late = unwritten or self._initial.unwritten or counts.get("completions_without_invocation")
         if late and not self._stream.is_from_its_beginning and self._window.is_early():
             return (
-                "invalid if no transaction was in flight when the log began: such a transaction "
-                "may have written what was read; hint: --grace says for how long it may run"
+                "invalid if no transaction was in progress when the log began, because such a "
+                "transaction may have written the value that was read; hint: --grace limits how "
+                "long such a transaction may run"
             )
         return ""
 

@@ -70,7 +70,7 @@ class Ending:
         if self._window.seen:
             self.end_valid()
         else:
-            self.end("unknown", note="the stream had no transaction")
+            self.end("unknown", note="the stream contained no transaction")
 
     def end_valid(self) -> None:
         """End the watch if all transactions of the stream are in parts, which are all valid."""
@@ -78,8 +78,9 @@ class Ending:
             more = f" and {len(late) - _NAMED} more" if len(late) > _NAMED else ""
             self.end(
                 "unknown",
-                note=f"{', '.join(late[:_NAMED])}{more}: ended only after the watch had given "
-                "them up, so their reads were not judged; hint: a longer --grace",
+                note=f"{', '.join(late[:_NAMED])}{more}: ended only after the watch had stopped "
+                "waiting for them, so their reads were not checked; hint: choose a longer "
+                "--grace",
             )
         else:
             notes = (self._initial.summary(), "" if self._parts.observed else NOTHING_OBSERVED)

@@ -54,9 +54,11 @@ class Horizon:
         self.sure, self.idle = batch.sure, batch.idle
         self._slowest, self.watermark_note = batch.holding, ""
         if batch.waiting and batch.clock == "index":
-            self.watermark_note = f"waits for :index {batch.watermark:,}, which is missing so far"
+            self.watermark_note = (
+                f"waits for :index {batch.watermark:,}, which has not appeared yet"
+            )
         elif batch.waiting and batch.holding:
-            self.watermark_note = f"waits for {batch.holding}, which is behind the others"
+            self.watermark_note = f"waits for {batch.holding}, which lags behind the other logs"
 
     def history_of(self, columns: Columns, names: Sequence[str]) -> History:
         """Return columns as a history with the same description of how it was read as the log."""
@@ -94,7 +96,10 @@ class Horizon:
     def awaited(self) -> str:
         """Return a message that says what the watch waits for until :meth:`is_past` is true."""
         if not self.timed or self.watermark is None:
-            return "waits for the end of the log, whose order is not known without any :invoke"
+            return (
+                "waits for the end of the log, because without :invoke lines the order of "
+                "transactions is unknown"
+            )
         who = self._slowest or "the log"
         return f"waits until {who} has passed the time of the reads: it is at {self.watermark:,}"
 

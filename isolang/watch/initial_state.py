@@ -51,7 +51,7 @@ class InitialState:
     def __init__(self, values: Sequence[str] = (), *, unwritten: bool = False) -> None:
         if values and unwritten:
             raise HistoryError(
-                "--initial-value and --unwritten-initial exclude each other (got both, expected "
+                "--initial-value and --unwritten-initial cannot be combined (got both, expected "
                 "one)"
             )
         self.unwritten = unwritten
@@ -67,8 +67,8 @@ class InitialState:
                 self._named[key] = value
         if len(self._everywhere) > 1:
             raise HistoryError(
-                f"--initial-value: {len(self._everywhere)} values of all keys (expected one, and "
-                "KEY=VALUE for keys with another one)"
+                f"--initial-value: {len(self._everywhere)} values for all keys (expected one; use "
+                "KEY=VALUE for a key with another initial value)"
             )
 
     @property
@@ -97,17 +97,17 @@ class InitialState:
         Return an empty string if the user requested no initial state.
         """
         if self._texts:
-            text = f"the keys held {', '.join(self._texts)} before the stream, as asked for"
+            text = f"the keys held {', '.join(self._texts)} before the stream, as requested"
             came = {name for kind, payload in self.known for name in _names(kind, payload)}
             if missing := [name for name in self._named if name not in came]:
-                text += f"; the stream had no key {', '.join(map(repr, missing))}"
+                text += f"; the stream contained no key {', '.join(map(repr, missing))}"
             return text
         if not self.unwritten:
             return ""
         keys = "1 key" if len(self.entries) == 1 else f"{len(self.entries):,} keys"
         return (
-            "a value that was read and that no transaction wrote is an initial value, at most "
-            f"one for each key: {keys} had one"
+            "a value that was read but that no transaction wrote is taken as the initial "
+            f"value, at most one for each key: {keys} had such a value"
         )
 
     # --- stated by the user ---
@@ -173,7 +173,7 @@ class InitialState:
             key = key_name(*columns.key(int(columns.op_key[open_[0]])))
             raise HistoryError(
                 f"the initial value of {key} is ambiguous: only transactions of unknown outcome "
-                "read it, and they differ (expected --initial-value)"
+                "read it, and they read different values (expected --initial-value)"
             )
         found: list[InitialValue] = []
         changed = made.initial_value != columns.initial_value

@@ -103,9 +103,9 @@ class Intake:
         if self._initial.is_stated:
             reason = (
                 "a predicate read cannot be watched together with --initial-value or "
-                "--unwritten-initial: a row that a later transaction names may be one that it "
-                "missed (expected an :init in the log); hint: isocheck check judges the whole "
-                "history"
+                "--unwritten-initial, because it may have missed a row that only a later "
+                "transaction names (expected an :init in the log); hint: check the whole history "
+                "with isocheck check"
             )
         if reason:
             place = rows.place(int(statements[0]))

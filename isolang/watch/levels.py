@@ -49,8 +49,9 @@ def why_no_predicates(plan: Plan) -> str:
     if name in _ANY_READ and dict(load_spec(name).texts) == dict(plan.spec.texts):
         return ""
     return (
-        f"a predicate read cannot be watched under {plan.spec.name} (expected one of "
-        f"{', '.join(sorted(_ANY_READ))}); hint: isocheck check judges the whole history"
+        f"a predicate read cannot be watched under {plan.spec.name} "
+        f"(expected one of {', '.join(sorted(_ANY_READ))}); hint: check the "
+        "whole history with isocheck check"
     )
 
 
@@ -67,8 +68,8 @@ def watched(spec: Spec | str) -> Plan:
     chosen = route(load_spec(spec) if isinstance(spec, str) else spec)
     if reason := _why_not(chosen):
         raise SpecError(
-            f"{chosen.spec.name}: it cannot be watched: {reason}; "
-            "hint: isocheck check judges the whole history"
+            f"{chosen.spec.name}: this level cannot be watched, because "
+            f"{reason}; hint: check the whole history with isocheck check"
         )
     assert isinstance(chosen, Plan)
     return chosen

@@ -50,7 +50,7 @@ def unpack(data: bytes, where: str) -> dict[str, Any]:
             for name, column in raw.items()
         }
     except (ValueError, zlib.error, msgspec.DecodeError) as error:
-        raise HistoryError(f"{where}: columns that cannot be read ({error})") from None
+        raise HistoryError(f"{where}: cannot read the columns ({error})") from None
 
 
 def _numbers(column: NDArray[np.integer[Any]]) -> tuple[str, bool, bytes]:
@@ -83,6 +83,6 @@ def _as_numbers(kind: str, by_steps: bool, data: bytes) -> NDArray[np.int64]:
     import numpy as np
 
     if kind not in {"<i1", "<i2", "<i4", "<i8"}:
-        raise ValueError("no type of numbers")
+        raise ValueError("unknown number type")
     numbers = np.frombuffer(data, kind).astype(np.int64)
     return np.cumsum(numbers) if by_steps else numbers

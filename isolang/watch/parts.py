@@ -100,7 +100,7 @@ class Parts:
             self._initial.known = set(last.known)
             self._keys = set(last.touched)
         except (ValueError, TypeError, IndexError, RuntimeError) as error:
-            raise HistoryError(f"the state of the watch cannot be read ({error})") from None
+            raise HistoryError(f"cannot read the state of the watch ({error})") from None
 
     # --- the log and the initial state ---
 

@@ -330,14 +330,16 @@ class Rounds:
             if isinstance(found, ConfirmedViolation):
                 return self._convict(attempt, found)
             if found is not None:
-                note = "the violation was not found again"
+                note = "a second search did not find the violation again"
                 self._ending.end("unknown", note=note, verdict=found)
         elif ended or not whole:
             self._ending.end(
                 "suspected",
                 verdict=verdict if ended else self._judge.simplest(verdict, window),
-                note=f"{len(self._parts.chain)} parts would have to be judged again with the "
-                "window; hint: a larger --most, or isocheck check of the whole",
+                note=f"{len(self._parts.chain)} parts would have to be checked again together "
+                "with the "
+                "window; hint: choose a larger --most, or run isocheck check on the whole "
+                "history",
             )
         if self._ending.report is not None:
             return "reported"
@@ -351,7 +353,7 @@ class Rounds:
         verdict = attempt.verdict
         assert isinstance(verdict, Unknown)
         if attempt.ended or len(attempt.window) > self._most:
-            hint = "; hint: isocheck check of the log has no limit of work"
+            hint = "; hint: isocheck check on the log has no such limit"
             note = verdict.reason + (hint if verdict.cause == "timeout" else "")
             self._ending.end("unknown", note=note, verdict=verdict)
 

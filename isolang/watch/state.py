@@ -255,8 +255,8 @@ class Values:
 
     def _failed(self, what: str, error: Exception) -> HistoryError:
         return HistoryError(
-            f"{self._path}: cannot be {what} ({error}); hint: the watch goes on from its last "
-            "state when it is started again"
+            f"{self._path}: cannot be {what} ({error}); hint: start the watch again to go on "
+            "from its last state"
         )
 
 

@@ -150,8 +150,8 @@ def check_chain(
     path = folder / NAME
     if not path.is_file():
         raise HistoryError(
-            f"{folder}: no chain of a watch (expected {NAME} in it, which isocheck watch --state "
-            "writes); a certificate is a file"
+            f"{folder}: the folder contains no chain of a watch (expected {NAME}, which "
+            "isocheck watch --state writes); a certificate is a file"
         )
     head = next(read_chain(path), None)
     if not isinstance(head, Head):
@@ -159,8 +159,8 @@ def check_chain(
     spec = load_texts(head.spec_texts)
     if head.spec_name != spec.name:
         raise HistoryError(
-            f"{path}:1: spec_name is not the name of the level in spec_texts "
-            f"(got {head.spec_name!r:.60}, expected {spec.name!r:.60})"
+            f"{path}:1: spec_name differs from the level's name in spec_texts (got "
+            f"{head.spec_name!r:.60}, expected {spec.name!r:.60})"
         )
     plan = watched(spec)
     live = live_parts(path)
@@ -168,7 +168,7 @@ def check_chain(
         raise ChainRejected("the chain does not end with a valid verdict")
     initial = InitialState.from_reading(head.reading)
     if live.initial and not initial.unwritten:
-        raise ChainRejected("it has initial values that its head does not allow")
+        raise ChainRejected("the chain has initial values that its head does not allow")
     initial.add(live.initial)
     with TemporaryDirectory(prefix="isolang-verify-") as name:
         values = Values(Path(name), memory=memory)
@@ -204,7 +204,10 @@ def _read_as(
         yield "initial state", source.initial
         yield "session", source.session
         yield "real time", source.real_time
-    error = f"clocks may differ by {shown(clock_error)}, so a smaller difference gives no order"
+    error = (
+        f"clocks may differ by {shown(clock_error)}, so a smaller difference between two "
+        "times orders nothing"
+    )
     yield "clock error", error if clock_error else "none"
     if text := initial.summary():
         yield "before", text
@@ -213,7 +216,7 @@ def _read_as(
     )
     yield "ignored", "; ".join(ignored) or "nothing"
     if stream.torn:
-        yield "torn", f"the last {stream.torn:,} bytes, an unfinished line, are left out"
+        yield "torn", f"the last {stream.torn:,} bytes, which are an incomplete line, are left out"
 
 
 def _verified(checker: _Checker, live: Live, stream: Stream, path: Path) -> History | None:
@@ -239,8 +242,8 @@ def _verified(checker: _Checker, live: Live, stream: Stream, path: Path) -> Hist
     _check_bytes(live.spans, stream.log)
     if ready is not None:
         raise ChainRejected(
-            f"part {ready[0]}: some of its transactions are not in the log, or are in an "
-            "earlier part, too"
+            f"part {ready[0]}: some of its transactions are not in the log, or are also in an "
+            "earlier part"
         )
     pool.check_rest()
     return source
@@ -254,7 +257,9 @@ def _next(file: IO[bytes], parts: deque[tuple[int, int]], path: str) -> tuple[in
     part: Part = part_at(file, start, where)
     found = taken(part, where)
     if part.transactions != len(found.members):
-        raise ChainRejected(f"{where}: its number of transactions is not the one that it states")
+        raise ChainRejected(
+            f"{where}: the part contains another number of transactions than it states"
+        )
     return number, found
 
 
@@ -390,7 +395,9 @@ class _Checker:
         """
         self._source = source
         if len(rows.columns.statement_txn) and (self._initial.is_stated or self._no_predicates):
-            raise ChainRejected("a predicate read, where it cannot be watched")
+            raise ChainRejected(
+                "the history contains a predicate read, which cannot be watched at this level"
+            )
         self.begin_with(self._initial.declared(source))
         if (at := self._initial.contradiction(rows.columns)) is not None:
             raise ChainRejected(
@@ -438,7 +445,9 @@ class _Checker:
         except ValueError as error:
             raise ChainRejected(f"{where}: {error}") from None
         if before != part.before:
-            raise ChainRejected(f"{where}: the values that it replaces are not those it states")
+            raise ChainRejected(
+                f"{where}: the values that the part replaces differ from those that it states"
+            )
         self._values.make_room()
         self.count += len(members)
 
@@ -522,7 +531,7 @@ def accepted(columns: Columns, spec: Spec, witness: Witness) -> str:
     try:
         check_natively(history, spec, witness)
     except (CertificateRejected, NotCertifiedError) as error:
-        return str(error) or "it does not hold"
+        return str(error) or "the chain does not hold"
     return ""
 
 
@@ -544,10 +553,12 @@ def _witness(part: Taken, where: str, touched: int, keys: int) -> Witness:
 
     for column in (part.source, part.order_txn):
         if len(column) and not -1 <= int(column.min()) <= int(column.max()) < 1 << 31:
-            raise ChainRejected(f"{where}: a witness with numbers of no transaction")
+            raise ChainRejected(
+                f"{where}: the witness contains numbers that belong to no transaction"
+            )
     start = part.order_start
     if len(start) != touched + 1:
-        raise ChainRejected(f"{where}: no order of each key")
+        raise ChainRejected(f"{where}: the witness does not order the writers of every key")
     start = np.concatenate([start, np.full(keys - touched, start[-1])])
     return Witness.of(part.source, start, part.order_txn)
 
@@ -559,7 +570,9 @@ def _check_bytes(spans: Sequence[tuple[int, int, int, str]], log: Log) -> None:
         except IndexError:
             raise HistoryError(f"no file {file} in the log") from None
         if found != digest:
-            raise ChainRejected(f"file {file}: bytes {start} to {end} are not what was judged")
+            raise ChainRejected(
+                f"file {file}: bytes {start} to {end} have changed since they were checked"
+            )
 
 
 class _Order:

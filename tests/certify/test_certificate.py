@@ -54,11 +54,13 @@ def test_saving_replaces_nothing(tmp_path):
 
 def test_the_wrong_history_or_spec_is_a_clear_error():
     made = Certificate.of(VALID, SER, WITNESS)
-    with pytest.raises(CertificateError, match=r"stale\.edn: not the history of this certificate"):
+    with pytest.raises(
+        CertificateError, match=r"stale\.edn: this certificate is about another history"
+    ):
         verify(made, INVALID, SER)
     other = Certificate.of(VALID, SER, WITNESS)
     force_setattr(other, "spec_sha256", "00")
-    with pytest.raises(CertificateError, match="not the spec of this certificate"):
+    with pytest.raises(CertificateError, match="this certificate is about another specification"):
         verify(other, VALID, SER)
 
 
@@ -104,8 +106,8 @@ def damaged(**changes):
     [
         ("", "not JSON"),
         ("[" * 100_000, "not JSON"),
-        ("[]", "no certificate"),
-        ("{}", "no certificate"),
+        ("[]", "not a certificate"),
+        ("{}", "not a certificate"),
         (damaged(format=2), "format 2"),
         (damaged(format=True), "format True"),
         (damaged(verdict="maybe"), "verdict"),
@@ -121,7 +123,7 @@ def damaged(**changes):
         (damaged(witness__source=[True]), "wrong type"),
         (damaged(witness__source=[2**40]), "wrong type"),
         (damaged(witness__source=[[1], [2]]), "wrong type"),
-        (damaged(verdict="invalid", witness=None, refutation=[["what"]]), "no step"),
+        (damaged(verdict="invalid", witness=None, refutation=[["what"]]), "not a step"),
         (damaged(verdict="invalid", witness=None, refutation=7), "wrong type"),
         (damaged(tool=1), "wrong type"),
     ],

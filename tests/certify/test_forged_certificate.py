@@ -71,7 +71,7 @@ def test_no_mutation_is_an_internal_error_or_changes_the_meaning(history, spec):
         ("history.options.zzz", 1, "zzz"),
         ("history.sha", "", "the field 'history.sha' is unknown"),
         ("spec.texts", [], "spec.texts has the wrong type"),
-        ("spec.name", "SSER", "spec.name is not the name of the level"),
+        ("spec.name", "SSER", "spec.name differs from the level's name"),
         ("witness.seem", [], "the field 'witness.seem' is unknown"),
         ("witness.source", ["x"], "witness has the wrong type"),
         ("refutation", [], "the field 'refutation' is unknown"),

@@ -57,10 +57,10 @@ def test_a_source_that_is_no_transaction(value):
 
 def test_wrong_orders():
     assert "violating cycle" in reason(H, SER, SOURCE, START, [1, 0, 1])
-    assert "no permutation" in reason(H, SER, SOURCE, START, [0, 0, 1])
-    assert "no permutation" in reason(H, SER, SOURCE, [0, 1, 2], [0, 1])
-    assert "no permutation" in reason(H, SER, SOURCE, [0, 3, 4], [0, 1, 2, 1])
-    assert "no permutation" in reason(H, SER, SOURCE, [0, 2, 2], [0, 1])
+    assert "not a permutation" in reason(H, SER, SOURCE, START, [0, 0, 1])
+    assert "not a permutation" in reason(H, SER, SOURCE, [0, 1, 2], [0, 1])
+    assert "not a permutation" in reason(H, SER, SOURCE, [0, 3, 4], [0, 1, 2, 1])
+    assert "not a permutation" in reason(H, SER, SOURCE, [0, 2, 2], [0, 1])
     for start in ([0, 2], [0, 2, 4], [1, 2, 3], [0, 3, 2, 3], []):
         assert "order_start" in reason(H, SER, SOURCE, start, ORDER)
     assert "decreases" in reason(H, SER, SOURCE, [0, 4, 3], ORDER)
@@ -72,14 +72,14 @@ def test_writers_that_are_not_included_are_skipped():
     for order in ([1], [0, 1], [1, 0], [2, 1, 0], [0, 0, 1, 77, -4]):
         proof = Witness.of([-1] * 3, [0, len(order)], order)
         assert both(h, SER, proof) == ("accepted", "accepted")
-    assert "no permutation" in reason(h, SER, [-1] * 3, [0, 1], [0])
+    assert "not a permutation" in reason(h, SER, [-1] * 3, [0, 1], [0])
 
 
 def test_a_maybe_transaction_is_in_once_it_is_read():
     h = history(txn("w(x,1) w(y,1)", 1, "maybe"), txn("r(x,1)", 2), txn("w(x,1)", 3))
     left_out = Witness.of([-1, -1, 2, -1], [0, 1, 1], [2])
     assert both(h, SER, left_out) == ("accepted", "accepted")
-    assert "no permutation" in reason(h, SER, [-1, -1, 0, -1], [0, 1, 1], [2])
+    assert "not a permutation" in reason(h, SER, [-1, -1, 0, -1], [0, 1, 1], [2])
     included = Witness.of([-1, -1, 0, -1], [0, 2, 3], [0, 2, 0])
     assert both(h, SER, included) == ("accepted", "accepted")
 

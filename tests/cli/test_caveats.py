@@ -29,7 +29,7 @@ CASES = {
     "nothing observed": (ALONE, [], "si", "nothing was observed"),
     "not certified": (OPERATIONS, ["--no-certify"], "si", "not certified"),
     "reading": (OPERATIONS, ["--unwritten-initial"], "si", "read with unwritten_initial"),
-    "a label": (OPERATIONS, [], "own.iso", 'no transaction bears the label "pay"'),
+    "a label": (OPERATIONS, [], "own.iso", 'no transaction has the label "pay"'),
     "moments": (OPERATIONS, [], "consistent-read-by-statement", "no operation has times"),
 }
 
@@ -68,7 +68,7 @@ def test_where_it_stands_in_test_results(tmp_path, capfd, monkeypatch):
     files = ["--spec", "si", "torn.edn", "whole.edn"]
     (suite,) = ElementTree.fromstring(run_here(capfd, *files, "-o", "junit").out)
     assert [case.findtext("system-out", "") for case in suite] == [
-        "torn after line 4: line 5 has no end, and is ignored, as if not yet written",
+        "the log is torn after line 4: line 5 is incomplete and is ignored",
         "",
     ]
     (run,) = json.loads(run_here(capfd, *files, "-o", "sarif").out)["runs"]
@@ -83,7 +83,7 @@ def test_levels_and_quiet_say_it_once(tmp_path, capfd, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "h.edn").write_text(TORN)
     found = run_here(capfd, "-q", "-s", "si", "-s", "ser", "h.edn")
-    assert (found.out, found.err) == ("", "h.edn: torn after line 4\n")
+    assert (found.out, found.err) == ("", "h.edn: the log is torn after line 4\n")
     assert "torn after line 4" in run_here(capfd, "levels", "h.edn").out
     assert "torn after line 4" in run_here(capfd, "levels", "h.edn", "-o", "json").out
     assert "torn after line 4" in run_here(capfd, "stats", "h.edn").out
@@ -103,7 +103,7 @@ def test_markdown_has_every_verdict_and_each_begins_a_paragraph(tmp_path, capfd,
     assert [head.split()[0] for head in heads] == [
         "**VALID**", "**ERROR**", "**ERROR**", "**VALID**",
     ]  # fmt: skip
-    assert "gone.edn: cannot be read" in found.out
+    assert "gone.edn: cannot read the file" in found.out
     found = run_here(capfd, "-s", "si", "-o", "markdown", "--timeout", "0.00001", "h.edn")
     assert found.code == 3
     assert found.out.startswith("**UNKNOWN** `h.edn` si\n\ntimeout:")
@@ -157,4 +157,4 @@ def test_a_torn_line_after_operations_that_overlap_in_a_process(tmp_path, capfd,
     (tmp_path / "h.edn").write_text(OVERLAPPING + "{:type :invoke, :process 2, :ti")
     found = run_here(capfd, "--spec", "si", "h.edn")
     assert found.code != 2
-    assert "has no end, and is ignored" in " ".join(found.out.split())
+    assert "is incomplete and is ignored" in " ".join(found.out.split())

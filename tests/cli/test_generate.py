@@ -13,8 +13,8 @@ def test_the_help_names_all_rules_and_bugs(capfd, monkeypatch):
     """From their tables."""
     monkeypatch.setenv("COLUMNS", "500")
     shown = run_here(capfd, "generate", "--help").out
-    assert f"What it guarantees: {', '.join(RULES)}." in shown
-    assert f"What goes wrong once: {', '.join(BUGS)}; may be repeated." in shown
+    assert f"What the database guarantees: {', '.join(RULES)}." in shown
+    assert f"Plant this anomaly once: {', '.join(BUGS)}; may be repeated." in shown
 
 
 @pytest.mark.parametrize("form", ["edn", "dbcop", "plume"])
@@ -28,7 +28,7 @@ def test_what_is_generated_has_the_truth_that_is_printed(capfd, tmp_path, form):
     assert run.code == 0
     assert run.out == ""
     assert "52 transactions" in run.err
-    assert ("sser and strong-si cannot be checked" in run.err) == (form != "edn")
+    assert ("sser and strong-si cannot be checked without real time" in run.err) == (form != "edn")
     known = json.loads(truth.read_text())
     first, second = known["planted"][0]["transactions"]
     assert f"planted: write skew, in {first}, {second}, on keys 100, 101" in run.err

@@ -64,10 +64,10 @@ def test_a_history_from_a_file_is_played(folder, capfd):
     ("arguments", "said"),
     [
         (["ser", "si"], "ser implies si"),
-        ([], "two specifications, a history, or --suite is missing"),
+        ([], "nothing to play: name two specifications or a history, or give --suite"),
         (["--suite"], "--run TARGET is missing"),
         (["si", "ser", "--level", "x"], "--run TARGET is missing"),
-        (["si", "ser", "--run", "memory", "--level", "x"], "no such level"),
+        (["si", "ser", "--run", "memory", "--level", "x"], "unknown level"),
     ],
 )
 def test_mistakes(folder, capfd, arguments, said):
@@ -83,7 +83,7 @@ def test_the_suite_finds_where_the_levels_of_a_database_lie(folder, capfd, monke
     monkeypatch.setattr("isolang.comparison.lattice.library_levels", lambda: few)
     run = run_here(capfd, "litmus", "--suite", "--run", "memory", "--interleavings", "40")
     first, *each = run.err.splitlines()
-    assert re.fullmatch(r"\d+ programs, each to be played at 4 levels", first)
+    assert re.fullmatch(r"\d+ programs, each played at 4 levels", first)
     assert [one.rpartition(": ")[2] for one in each] == [f"{n} of 4 levels" for n in (1, 2, 3, 4)]
     assert each[0].startswith("played at serializable: ")
     assert run.code == 1

@@ -90,8 +90,8 @@ def test_what_is_not_seen_is_loud(application):
     assert run.out.startswith("UNKNOWN")
     assert "accepted the witness" not in run.out
     assert f"not seen   1 SELECT DISTINCT (shapes)\n           first: {lost}" in run.out
-    assert "the command ended with the exit code 5" in run.err
-    assert "--allow-unseen shapes accepts that" in " ".join(run.out.split())
+    assert "the command ended with exit code 5" in run.err
+    assert "--allow-unseen shapes accepts this" in " ".join(run.out.split())
     run = run_there("observe", "postgres", "--spec", "ser", "--allow-unseen", "shapes", *command)
     assert run.out.startswith("UNKNOWN")
     assert "valid, but the command ended with exit code 5" in " ".join(run.out.split())
@@ -110,14 +110,14 @@ def test_a_command_that_does_not_connect():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("postgres",), "the recording would be neither checked nor kept"),
-        (("mysql://localhost/db", "--spec", "ser"), "not a URL of PostgreSQL"),
-        (("postgres:///db", "--spec", "ser"), "expected one host"),
+        (("postgres",), "nothing would check or keep the recording"),
+        (("mysql://localhost/db", "--spec", "ser"), "not a PostgreSQL URL"),
+        (("postgres:///db", "--spec", "ser"), "wrong number of hosts (expected one)"),
         (("postgres://nobody@127.0.0.1:1/x", "--spec", "ser", "--", "true"), "cannot be reached"),
         (("postgres", "--spec", "ser", "--listen", "x"), "not an address"),
-        (("postgres", "--spec", "ser", "--allow-unseen", "x", "--", "true"), "no such kind"),
+        (("postgres", "--spec", "ser", "--allow-unseen", "x", "--", "true"), "unknown kind"),
         (("postgres", "--spec", "nosuch", "--", "true"), "nosuch"),
-        (("postgres", "--spec", "ser", "--", "/nonexistent"), "the command cannot be run"),
+        (("postgres", "--spec", "ser", "--", "/nonexistent"), "cannot run the command"),
     ],
 )
 def test_mistakes(capfd, arguments, said):

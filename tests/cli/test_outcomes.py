@@ -81,12 +81,12 @@ def test_every_verdict_is_saved_with_its_proof(folder, capfd):
     ("arguments", "said"),
     [
         (["skew.litmus"], "--spec/-s SPEC is missing"),
-        (["none.litmus", *LEVELS], "none.litmus: cannot be read: No such file or directory"),
-        (["skew.litmus", "-s", "si", "-s", "si"], "a level is named twice"),
+        (["none.litmus", *LEVELS], "none.litmus: cannot read the file: No such file or directory"),
+        (["skew.litmus", "-s", "si", "-s", "si"], "each level may be named only once"),
         (["skew.litmus", "-s", "sser"], "uses real time, but the history has none"),
         (["w(x, a)", *LEVELS], "<text>:1:6: `a` has no value here"),
         (["r(x) || ", *LEVELS], "got `the end of the text`, expected a step"),
-        (["a = r(x) || a = r(y)", *LEVELS], "`a` is the name of another read"),
+        (["a = r(x) || a = r(y)", *LEVELS], "another read already has the name `a`"),
         (["a = r(x) exists b = 1", *LEVELS], "`b` has no value here"),
         (["r(x) )", *LEVELS], "got `)`, expected a step, `->`, `||` or `exists`"),
         (["r(x) ; r(y)", *LEVELS], "unexpected character ';'"),
@@ -109,7 +109,7 @@ def test_a_verdict_without_time_is_unknown(folder, capfd):
     """What the time does not suffice for is unknown, with the reason, and the exit code is 3."""
     run = run_here(capfd, "outcomes", "skew.litmus", "-s", "si", "--timeout", "1e-9")
     assert run.code == 3
-    assert "timeout: the time ran out" in run.err
+    assert "timeout: the time limit was reached" in run.err
 
 
 @pytest.mark.parametrize("pair", [("si", "ser"), ("psi", "si"), ("pc", "si"), ("ra", "cc")])

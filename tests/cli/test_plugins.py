@@ -106,7 +106,7 @@ def test_what_another_package_installed_is_there(folder):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (None, "no plugin (got no Python file, expected FILE.py)"),
+        (None, "not a plugin (expected a Python file, FILE.py)"),
         ("x = 1\n", "adds no encoding and no solver; hint: `ENCODINGS"),
         ("1 / 0\n", "cannot be run as a plugin (ZeroDivisionError: division by zero)"),
         (

@@ -44,7 +44,7 @@ skew.edn: 2 transactions, which satisfy ser as they ran. At si they could have r
      si: valid, ser: invalid; both certified on all 2 transactions of the predicted history
      assumed: T2 executes the same statements after its first changed read
 
-  None of this was played: a prediction is confirmed only if a database shows it.
+  Nothing was played yet. Only a database that shows the predicted history confirms it.
 """
     )
 
@@ -53,7 +53,7 @@ def test_nothing_found_is_not_called_safe(folder, capfd):
     """At SI, two increments of one key cannot both commit."""
     run = run_here(capfd, "predict", "counter.edn", "--at", "si")
     assert run.code == 0
-    assert "nothing was found. That does not mean safe" in run.out
+    assert "the search found nothing. This does not prove safety" in run.out
 
 
 def test_other_levels_are_searched_in_cores(folder, capfd):
@@ -63,14 +63,16 @@ def test_other_levels_are_searched_in_cores(folder, capfd):
     assert "only these transactions, in cores of up to 4 transactions, by the two" in run.out
     run = run_here(capfd, "predict", "counter.edn", "--at", "psi", "--against", "si", "--work", "1")
     assert run.code == 3
-    assert "gave up: one stranger: not every core of up to 4 transactions was tried" in run.out
+    assert (
+        "gave up: one stranger: the search did not try every core of up to 4 transactions"
+    ) in run.out
 
 
 def test_a_search_that_gave_up_says_where(folder, capfd):
     """The exit code is 3 if nothing was found in a search that was not complete."""
     run = run_here(capfd, "predict", "counter.edn", "--at", "si", "--work", "1")
     assert run.code == 3
-    assert "gave up: same statements: not every order of transactions was tried" in run.out
+    assert "gave up: same statements: the search did not try every order of transactions" in run.out
 
 
 def test_json_follows_its_schema(folder, capfd):

@@ -50,7 +50,7 @@ def test_one_page_is_for_one_verdict(tmp_path, capfd):
     lost, valid, _ = histories(tmp_path)
     run = run_here(capfd, "-s", "si", "--html", tmp_path / "page.html", lost, valid)
     assert run.code == 2
-    assert "--html FILE.html shows one verdict" in run.err
+    assert "--html FILE.html shows a single verdict" in run.err
 
 
 def test_a_page_that_cannot_be_written_is_a_warning(tmp_path, capfd):
@@ -59,7 +59,7 @@ def test_a_page_that_cannot_be_written_is_a_warning(tmp_path, capfd):
     run = run_here(capfd, "-s", "si", "-o", "json", "--html", lost / "page.html", lost)
     (report,) = run.reports()
     assert (run.code, report["verdict"], report["page"]) == (1, "invalid", None)
-    assert "the page cannot be written" in report["warnings"][0]
+    assert "cannot write the page" in report["warnings"][0]
 
 
 def test_levels_are_drawn(tmp_path, capfd):

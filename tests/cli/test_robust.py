@@ -82,7 +82,7 @@ def test_what_nobody_can_certify_is_unknown(capfd):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["none.litmus"], "none.litmus: cannot be read: No such file or directory"),
+        (["none.litmus"], "none.litmus: cannot read the file: No such file or directory"),
         ([SKEW, "--at", "ser"], "'ser'"),
         (["program P(c) r(x[d])"], "<text>:1:18: `d` has no value here"),
         (["program P(c) r(x[c]) r(x[c, c])"], "got 2 keys of x, expected 1 as elsewhere"),
@@ -104,13 +104,13 @@ def test_a_run_has_templates(capfd, tmp_path):
     run = run_here(capfd, "robust", history, "--templates", str(written))
     assert run.code == 1
     assert "extracted from 4 committed transactions" in run.out
-    assert "left out: 1 that did not certainly commit" in run.out
+    assert "left out: 1 transaction that did not certainly commit" in run.out
     again = run_here(capfd, "robust", str(written))
     assert again.code == 1
     assert again.out.partition("NOT ROBUST")[2] == run.out.partition("NOT ROBUST")[2]
     run = run_here(capfd, "robust", str(ROOT / "examples/three.txt"), "--at", "si")
     assert run.code == 0
-    assert "the 3 recorded transactions show every program and every sequence" in run.out
+    assert "the 3 recorded transactions include every program, and every sequence" in run.out
 
 
 def test_options_of_runs_do_not_fit_templates(capfd, tmp_path):
@@ -118,7 +118,7 @@ def test_options_of_runs_do_not_fit_templates(capfd, tmp_path):
     for option in ("--same-keys", "--templates"):
         run = run_here(capfd, "robust", SKEW, option, str(tmp_path / "x"))
         assert run.code == 2
-        assert f"{option} belongs to a run" in run.err
+        assert f"{option} applies only to a recorded run" in run.err
 
 
 def test_a_search_that_gives_up_says_so(capfd):
@@ -127,4 +127,4 @@ def test_a_search_that_gives_up_says_so(capfd):
     assert run.code == 3
     assert "UNKNOWN" in run.out
     assert "gave up after 50 steps" in run.out
-    assert "the lowest levels are not known: the search for split" in run.out
+    assert "the lowest level of each program is unknown: the search for split" in run.out

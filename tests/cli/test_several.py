@@ -202,12 +202,15 @@ def test_the_project_says_what_is_meant(project, capfd, folder, monkeypatch):
     [
         ("sepc = 'si'", "did you mean spec?"),
         ("spec = 3", "expected a level or a file"),
-        ("timeout = 'long'", "timeout: expected a number (got 'long')"),
+        ("timeout = 'long'", "timeout: wrong value (got 'long', expected a number)"),
         ("timeout = -1", "timeout must be positive (got -1)"),
-        ("failed-cas = 'maybe'", "failed-cas: expected auto, compared or nothing (got 'maybe')"),
-        ("prefix = 'a'", "no such key"),
-        ("check = 3", "tool.isocheck.check: expected a table"),
-        ("check.thread = 3", "[tool.isocheck.check] thread: no such key\n  hint: did you mean"),
+        (
+            "failed-cas = 'maybe'",
+            "failed-cas: wrong value (got 'maybe', expected auto, compared or nothing)",
+        ),
+        ("prefix = 'a'", "unknown key"),
+        ("check = 3", "tool.isocheck.check: not a table"),
+        ("check.thread = 3", "[tool.isocheck.check] thread: unknown key\n  hint: did you mean"),
         ("= 3", "cannot be read"),
     ],
 )

@@ -124,7 +124,9 @@ def test_sessions_do_one_thing_at_a_time_where_levels_are_compared(folder, capfd
     assert all(one["history"] for one in found["witnesses"])
     assert found["one_at_a_time"] == (relation == "equal")
     text = run_here(capfd, "spec", "compare", a, b).out
-    assert (", when sessions do one thing at a time\n" in text) == (relation == "equal")
+    assert (", if the transactions of a session do not overlap in time\n" in text) == (
+        relation == "equal"
+    )
 
 
 def test_what_edn_refuses_is_still_answered(folder, capfd):
@@ -183,7 +185,8 @@ def test_a_place_uses_what_is_known_up_to_a_size(folder, capfd, monkeypatch):
     arguments = ("mine.iso", "--transactions", "2", "--keys", "2")
     run = run_here(capfd, "spec", "place", *arguments)
     assert run.code == 3
-    assert "stronger than pl-2; up to 2 transactions it is equal to " in run.out.splitlines()[0]
+    said = "stronger than pl-2; on histories of up to 2 transactions it is equal to "
+    assert said in run.out.splitlines()[0]
     found = valid("spec-place", run_here(capfd, "spec", "place", "-o", "json", *arguments).out)
     assert {"name": "pl-2", "relation": "equal", "up_to": 2} in found["bounded"]
     assert found["unknown"] == []
@@ -202,7 +205,7 @@ def test_a_place_with_real_time_and_no_sessions_is_found(folder, capfd):
     )
     run = run_here(capfd, "levels", "--spec", "mine.iso", "w.edn")
     assert run.code == 0
-    assert "when sessions do one thing at a time" in run.out
+    assert "if the transactions of a session do not overlap in time" in run.out
 
 
 def test_levels_tell_where_a_specification_of_one_s_own_lies(folder, capfd, monkeypatch):

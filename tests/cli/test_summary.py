@@ -194,7 +194,7 @@ def test_the_chain_of_a_watch(capfd, tmp_path, monkeypatch):
     ("content", "said"),
     [
         ("[1, 2]", "all.json:1: not a report"),
-        ('{"a": 1}', "expected one that isocheck check"),
+        ('{"a": 1}', "expected a certificate, or a report that isocheck check"),
         ('{"history": "h", "spec": "s", "verdict": "good"}', "Invalid enum value 'good'"),
         ("{", "not a report"),
     ],

@@ -55,7 +55,7 @@ def test_a_check_that_cannot_save(capfd, tmp_path, skew, no_room, form):
     first, second = done.err.splitlines()
     assert "not saved:" in first
     assert "cannot write the certificate" in first
-    assert "the page cannot be written" in second
+    assert "cannot write the page" in second
     assert (tmp_path / "part.edn").exists()  # one failure keeps nothing else from being saved
     if "json" in form:
         (report,) = done.reports()
@@ -85,7 +85,7 @@ def test_a_run_that_cannot_save(capfd, tmp_path, monkeypatch, no_room, form):
         try:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as error:
-            raise HistoryError(f"{target}: cannot be written: {error.strerror}") from error
+            raise HistoryError(f"{target}: cannot write the file: {error.strerror}") from error
 
     monkeypatch.setattr("isolang.history.writers.write_history", full)
     (tmp_path / "file").touch()
@@ -96,8 +96,8 @@ def test_a_run_that_cannot_save(capfd, tmp_path, monkeypatch, no_room, form):
     )  # fmt: skip
     assert done.code == 1, done.err
     said = [line for line in done.err.splitlines() if "not saved:" in line]
-    assert "the certificate could not be saved" in said[0]
-    assert "the smallest part could not be saved" in said[1]
+    assert "cannot save the certificate" in said[0]
+    assert "cannot save the smallest part" in said[1]
     assert len(said) == 2 + bool(page)
     if "json" in form:
         assert len(json.loads(done.out)["unsaved"]) == 3
@@ -109,7 +109,7 @@ def test_a_watch_that_cannot_save(capfd, tmp_path, skew, no_room, monkeypatch):
     """Neither the page, nor the end of the chain, nor the certificate keeps it from accusing."""
 
     def end(self, entry):
-        raise HistoryError("chain: cannot be written (No space left on device)")
+        raise HistoryError("chain: cannot write the file (No space left on device)")
 
     monkeypatch.setattr(chain.Chain, "end", end)
     (tmp_path / "file").touch()
@@ -120,15 +120,15 @@ def test_a_watch_that_cannot_save(capfd, tmp_path, skew, no_room, monkeypatch):
     assert done.code == 1, done.err
     assert done.out.startswith("INVALID")
     assert "the chain lacks its end" in done.out
-    assert "the violation could not be saved" in done.err
-    assert "the page could not be saved" in done.err
+    assert "cannot save the violation" in done.err
+    assert "cannot save the page" in done.err
 
 
 def test_a_watch_without_its_chain_proves_nothing(capfd, tmp_path, skew, monkeypatch):
     """Nothing but a whole chain says that a log is valid."""
 
     def end(self, entry):
-        raise HistoryError("chain: cannot be written (No space left on device)")
+        raise HistoryError("chain: cannot write the file (No space left on device)")
 
     monkeypatch.setattr(chain.Chain, "end", end)
     done = run_here(

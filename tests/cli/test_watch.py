@@ -43,8 +43,8 @@ def test_what_a_run_has_beside_its_history_is_named(tmp_path, capfd):
         (tmp_path / name).write_text(GOOD)
     run = run_here(capfd, *command)
     assert (run.code, run.out.split()[0]) == (0, "VALID")
-    assert f"{tmp_path}: only history.edn is read, the history of a run; not a.edn" in run.err
-    assert "c.edn and 1 more" in run.err
+    assert f"{tmp_path}: only history.edn, the history of a run, is read; a.edn" in run.err
+    assert "c.edn and 1 more ignored" in run.err
 
 
 def test_a_violation(tmp_path, capfd):

@@ -445,7 +445,7 @@ def test_compare_tells_of_each_pair_as_it_ends(tmp_path, capfd, monkeypatch):
     run = run_here(capfd, *common, "-o", "json", "--total", 0)
     assert not before
     assert {(row["verdict"], row["detail"]) for row in run.reports()} == {
-        ("unknown", "it did not run: the time of --total is over")
+        ("unknown", "not run, because the time limit of --total was over")
     }
 
 
@@ -581,5 +581,5 @@ def test_a_specification_that_runs_relationally(tmp_path, capfd, solver):
         (report,) = run.reports()
         assert (report["verdict"], report["certified"]) == ("valid", True)
         assert (report["encoding"], report["solver"]) == ("relational", solver)
-        said = "does not hold: some choice meets it" if meets else "holds"
+        said = "does not hold, because some choice satisfies it" if meets else "holds"
         assert report["level"]["notes"][-1] == f"flag `SER` {said}"

@@ -23,7 +23,7 @@ STALE = """{:process 0, :type :invoke, :f :write, :value 3}
 {:process 2, :type :invoke, :f :read, :value nil}
 {:process 2, :type :ok, :f :read, :value nil}
 """
-PROVIDED = "provided that the comparison that failed (T2) did run, and saw another value: "
+PROVIDED = "provided that the comparison that failed (T2) did run and saw another value: "
 
 
 def judged(tmp_path, text, **options):

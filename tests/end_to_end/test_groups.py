@@ -188,7 +188,7 @@ def test_axioms_by_definition(axioms: str) -> None:
 
 def test_a_history_without_groups_is_refused() -> None:
     history = to_tool(parse("w(x,1) @0-1 || r(x,nil) @2-3"))
-    with pytest.raises(HistoryError, match="speaks of groups"):
+    with pytest.raises(HistoryError, match="refers to groups"):
         check(history, "strong-partition-si")
 
 

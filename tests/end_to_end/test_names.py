@@ -181,7 +181,7 @@ def test_names_without_effect_are_said() -> None:
         history, load_spec('include "adya.iso"\nacyclic ww["q/*"] | [label "audits"] ; rw as c\n')
     )
     assert said.outcome == "valid"
-    assert 'no transaction bears the label "audits", which the spec names' in said.notes
+    assert 'no transaction has the label "audits", which the spec names' in said.notes
     assert 'no key has a name of "q/*", which the spec names' in said.notes
     unknown = check(history, "mixed")
     assert unknown.outcome == "unknown"

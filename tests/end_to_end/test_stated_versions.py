@@ -198,9 +198,9 @@ def test_a_contradiction_is_told_in_words():
         for name, text in CONTRADICTIONS.items()
     }
     assert "read x = 2 as version 3" in said["another value"]
-    assert "one version has one value" in said["another value"]
+    assert "one version has only one value" in said["another value"]
     assert "a version that no transaction wrote" in said["nobody wrote it"]
-    assert "a version is written once" in said["written twice"]
+    assert "a version is written only once" in said["written twice"]
     assert "its version comes later" in said["written backwards"]
     assert "there was one initial version" in said["two versions at first"]
     assert "comes before it" in said["older than the first"]

@@ -597,5 +597,5 @@ def test_durations() -> None:
 def test_a_clock_error_needs_clocks() -> None:
     one = b":process 0, :value [[:w :x 1]]}"
     lines = b"{:type :invoke, " + one + b"{:type :ok, " + one
-    with pytest.raises(HistoryError, match="which no clock says"):
+    with pytest.raises(HistoryError, match="which no clock measures"):
         with_clock_error(load_history(BytesIO(lines), "edn"), "2ms")

@@ -12,7 +12,7 @@ LOG = """{{:process 0, :type :invoke, :f :write, :value 1}}
 {{:process {process}, :type :invoke, :f :read, :value nil}}
 {{:process {process}, :type :ok, :f :read, :value {value}}}
 """
-STALE = "a stale read: an operation saw a value that had been replaced"
+STALE = "a stale read: an operation read a value that had already been replaced"
 NO_LINEARIZATION = f"{STALE}; the operations on :register have no linearization"
 NOT_SEQUENTIAL = (
     f"{STALE}; no order of the operations on :register that keeps each session's explains what "

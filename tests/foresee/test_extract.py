@@ -80,7 +80,7 @@ def test_what_is_left_out_is_counted() -> None:
         run(Transaction(ops), Transaction(ops, status="aborted"), Transaction(ops, status="maybe"))
     )
     assert (found.transactions, found.ignored) == (1, 2)
-    with pytest.raises(UnsupportedError, match="no committed transaction that touches a row"):
+    with pytest.raises(UnsupportedError, match="no committed transaction touches a row"):
         extract(run(Transaction(ops, status="aborted")))
 
 

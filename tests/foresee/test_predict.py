@@ -273,10 +273,10 @@ def test_a_run_that_violates_the_level_has_nothing_to_predict() -> None:
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("not acyclic ww as odd", "`odd` stands under `not`"),
-        (r"acyclic so \ wr as odd", "`odd` has a difference"),
+        ("not acyclic ww as odd", "`odd` is negated by `not`"),
+        (r"acyclic so \ wr as odd", "`odd` contains a difference"),
         ("flag acyclic ww as odd\nacyclic so as fine", "`odd` is a flag"),
-        ("require rw in wr ; ww as odd", "the bound of `odd` leads over other transactions"),
+        ("require rw in wr ; ww as odd", "the bound of `odd` runs through other transactions"),
     ],
 )
 def test_levels_that_are_not_monotone_are_refused_by_name(text: str, part: str) -> None:

@@ -69,16 +69,16 @@ def test_a_program_without_parameters_is_a_template_of_each_transaction() -> Non
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("program P(c, c) r(x[c])", "1:14: `c` is another parameter"),
+        ("program P(c, c) r(x[c])", "1:14: another parameter already has the name `c`"),
         ("program P(c) where c != d r(x[c])", "expected a parameter"),
         ("program P(c) where c != c r(x[c])", "`c` is never different from itself"),
-        ("program P(c) r(x[d])", "`d` has no value here; a key names parameters, and values"),
+        ("program P(c) r(x[d])", "`d` has no value here; a key may use parameters, and values"),
         ("program P(c) u(x[c].n, n + 1)", "a column of the row is `.n`"),
         ("program P(c) w(x[c].n, .n)", "got `.`, expected an integer"),
-        ("program P(c) insert(x[c].n)", "a row as a whole is inserted or deleted"),
-        ("program P(c) r(x[c]) program P(c) r(x[c])", "`P` is the name of another program"),
+        ("program P(c) insert(x[c].n)", "only whole rows can be inserted or deleted"),
+        ("program P(c) r(x[c]) program P(c) r(x[c])", "another program already has the name `P`"),
         ("program P(c) r(x[c]) r(x[c, 1])", "got 2 keys of x, expected 1 as elsewhere"),
-        ("program P(c) r(x[c]) abort", "each way through each program aborts"),
+        ("program P(c) r(x[c]) abort", "each execution path of each program aborts"),
         ("program P(c) " + "a".join(["", *[f"{n} = r(x[c]) if a{n} = 0 {{ r(y[c]) }} "
                                            for n in range(7)]]), "too many branches"),
     ],

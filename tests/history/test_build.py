@@ -72,8 +72,8 @@ def test_real_time_needs_both_ends_of_every_committed_transaction():
     without = History.from_transactions([full, half])
     assert not without.columns.has_time
     assert without.real_time == (
-        "none: not every committed transaction has both a begin and an end "
-        "(2 of 2 have one of them)"
+        "none, because not every committed transaction has both a begin and an end (2 of "
+        "2 transactions have at least one of them)"
     )
     assert without.ignored == ("the times of 2 transactions",)
 
@@ -125,19 +125,24 @@ FORMS = (
         (Transaction([("r", 1)]), f", operation 1: not an operation (got ('r', 1), {FORMS})"),
         (
             Transaction([("w", 1, UNKNOWN)]),
-            ", operation 1: a write of an unknown value; a write's value must be given",
+            ", operation 1: the write has no value; every write must state its value",
         ),
         (
             Transaction([("w", 1, {1})]),
-            ", operation 1: a key or value of a type that has no exact text (got set, expected "
-            "None, bool, int, float, str, Decimal, UUID, bytes, a date or time, a tuple or a "
-            "dictionary of these, or Keyword); convert it to a string first",
+            (
+                ", operation 1: a key or value of this type has no exact text (got set, expected "
+                "None, bool, int, float, str, Decimal, UUID, bytes, a date or time, a tuple or a "
+                "dictionary of these, or Keyword); convert it to a string first"
+            ),
         ),
         (
             Transaction([("w", 1, float("nan"))]),
             ", operation 1: a value that is not equal to itself (got NaN); use a string or None",
         ),
-        (Transaction([], begin=3, end=1), ": it ends before it begins (got begin 3, end 1)"),
+        (
+            Transaction([], begin=3, end=1),
+            ": the transaction ends before it begins (got begin 3, end 1)",
+        ),
         (
             Transaction([], begin="1.5"),
             ": begin: not a time (got '1.5', expected an integer of nanoseconds, a float of "
@@ -145,7 +150,10 @@ FORMS = (
         ),
         (
             Transaction([], begin=1.5, end=2),
-            ": end: times of two kinds (got an integer, before a float); use one clock",
+            (
+                ": end: the history mixes two kinds of times (got an integer after a float); use "
+                "one clock"
+            ),
         ),
         (
             Transaction([], status="ok"),
@@ -154,13 +162,17 @@ FORMS = (
         ),
         (
             Transaction([("append", 1, 1)], status="initial"),
-            ", operation 1: an append in the initial transaction (lists start empty, "
-            "expected writes only)",
+            (
+                ", operation 1: the initial transaction cannot contain an append (lists start "
+                "empty, expected only writes)"
+            ),
         ),
         (
             Transaction([("w", 1, 1), ("r", 1, 1)], status="initial"),
-            ", operation 2: a read in the initial transaction (it is before all others, "
-            "expected writes only)",
+            (
+                ", operation 2: the initial transaction cannot contain a read (it precedes all "
+                "other transactions, expected only writes)"
+            ),
         ),
         (
             Transaction([], number="a"),
@@ -168,8 +180,10 @@ FORMS = (
         ),
         (
             Transaction([("w", 1, 10**5000)]),
-            ", operation 1: an integer of more than 4300 digits (got 16610 bits); use its hash, or "
-            "a string",
+            (
+                ", operation 1: the integer has more than 4300 digits (got 16610 bits); use its "
+                "hash or a string"
+            ),
         ),
         (
             Transaction([(10**5000,)]),
@@ -178,7 +192,7 @@ FORMS = (
         (Transaction(3), ": the operations: not a list (got 3, expected a list)"),
         (
             Transaction([("r", 1, 1, (0, 0))]),
-            ", operation 1: its source is not a write of the same key (got (0, 0))",
+            (", operation 1: the source of the read is not a write of the same key (got (0, 0))"),
         ),
         (
             Transaction([("r", 1, 1, (0, 9))]),
@@ -187,12 +201,14 @@ FORMS = (
         ),
         (
             Transaction([], failed=(0,)),
-            ": failed names an operation that is not there (got 0, expected 0 … -1, "
-            "counted from 0)",
+            (
+                ": failed names an operation that does not exist (got 0, expected a number from "
+                "0 to -1)"
+            ),
         ),
         (
             Transaction([], session=[]),
-            ": a session that is not hashable (got []); use a number or a string",
+            ": the session is not hashable (got []); use a number or a string",
         ),
     ],
 )
@@ -215,13 +231,14 @@ def test_sessions_are_named_for_all_or_for_none():
     reader = Transaction([("r", "x", 1)])
     h = History.from_transactions([Transaction([("w", "x", 0)], status="initial"), reader, reader])
     assert h.counts()["sessions"] == 2
-    assert h.session == "each transaction is its own: none names a session"
+    assert h.session == "each transaction is a session of its own, because none names a session"
     named = Transaction([("w", "x", 1)], session=None)  # None is a name
     with pytest.raises(HistoryError) as error:
         History.from_transactions([named, reader])
     assert str(error.value) == (
-        "<memory> transaction 2: no session, while transaction 1 names one; name it for all, or "
-        "for none (then each transaction is a session of its own)"
+        "<memory> transaction 2: the transaction names no session, but transaction 1 "
+        "does; name a session for all transactions or for none (then each is a session "
+        "of its own)"
     )
 
 

@@ -188,7 +188,7 @@ def test_real_time():
     h = load_history(DATA / "completions.edn")
     assert (h.columns.has_time, h.real_time) == (
         False,
-        "none: the file has completions only, no :invoke",
+        "none, because the file has only completions and no :invoke",
     )
     h = load_history(DATA / "cobra-times", timestamps=True)
     assert [(t.begin, t.end) for t in h.transactions()] == [(100, 200), (300, 400)]
@@ -202,7 +202,7 @@ def test_what_is_said():
     assert h.session == "one :process"
     assert h.session_names == ("0", "1", "2")
     assert h.ignored == (
-        "1 operation of no client (:nemesis)",
+        "1 operation that no client sent (:nemesis)",
         ":time (the order of operations decides)",
     )
     h = load_history(DATA / "cobra")
@@ -212,33 +212,35 @@ def test_what_is_said():
         "other files of the folder: notes.txt",
     )
     assert h.notes == (
-        "a read names its write by id: that is its source",
-        "1 read of a write that is in no log",
+        "each read names its source by the id of the write",
+        "1 read of a write that no log contains",
     )
     h = load_history(DATA / "cobra-duplicates")
-    assert h.notes == ("every write id is 0xabddefee: a write is identified by key and value",)
+    assert h.notes == ("every write id is 0xabddefee, so key and value identify a write",)
     h = load_history(DATA / "hist-00000")
     assert h.ignored == ("other files of the folder: README", "1 failed operation")
     assert [t.failed for t in h.transactions()] == [(), (), (1,)]
     assert h.initial_values() == {1: 0, 2: 0}
     h = load_history(DATA / "viper")
     assert h.ignored == ("1 failed operation",)
-    assert h.notes == ("1 read of a value that no transaction wrote: the initial state",)
+    assert h.notes == ("1 read of a value that no transaction wrote, which is the initial state",)
     assert h.session_names == ("J2", "J10")
     h = load_history(DATA / "viper-initial")
     assert h.initial_values() == {1: 10, 2: 20}
     assert h.counts()["sessions"] == 1
     h = load_history(DATA / "isovista")
     assert h.notes[:2] == (
-        "the fourth slot of an operation is its transaction's outcome (IsoVista's)",
-        "1 transaction with the outcome false: aborted",
+        ("the fourth slot of an operation holds its transaction's outcome, as IsoVista writes it"),
+        "1 transaction with the outcome false, which aborted",
     )
     h = load_history(DATA / "dbcop-compact.json")
-    assert h.notes == ("1 read of version 0, which no transaction wrote: the initial state",)
+    assert h.notes == (
+        "1 read of version 0, which no transaction wrote and which is the initial state",
+    )
     assert h.session_names == ("1", "3")
     assert h.ignored == ("1 session without transactions",)
     h = load_history(DATA / "awdit.txt")
-    assert h.initial == "none: a read of a number that no transaction wrote is a violation"
+    assert h.initial == "none, so a read of a number that no transaction wrote is a violation"
 
 
 def test_places():
@@ -266,7 +268,7 @@ def test_initial_by_label():
     assert h.name_of(0) == "T0"
     assert h.initial_values() == {"x": 1, "y": 2}
     assert h.counts()["transactions"] == 3
-    assert h.notes[-1] == "transaction 1 is the initial one, as asked for"
+    assert h.notes[-1] == "transaction 1 is the initial one, as requested"
     h = load_history(DATA / "cobra", initial=1001)
     assert h.transaction(1).ops[0] == ("r", 7, 70, "initial")
 
@@ -282,13 +284,15 @@ WRONG_INITIAL = [
     (
         "list-append.edn",
         1,
-        ": transaction 1: an append in the initial transaction; lists start empty, so only a "
-        "transaction of plain writes can be the initial one",
+        (
+            ": transaction 1: the initial transaction cannot contain an append; lists start "
+            "empty, so only a transaction with nothing but writes can be the initial one"
+        ),
     ),
     (
         "viper-initial",
         1,
-        ": the file itself declares another initial transaction; leave --initial out",
+        ": the file itself declares another initial transaction; leave out --initial",
     ),
 ]
 
@@ -305,8 +309,8 @@ def test_initial_label_that_repeats():
     with pytest.raises(HistoryError) as error:
         load_history(io.BytesIO(data), initial=-1)
     assert str(error.value) == (
-        "<stream>: 2 transactions have the number -1 (at positions 1, 3), and only one can be the "
-        "initial one; give them different numbers"
+        "<stream>: 2 transactions have the number -1 (at positions 1, 3), and only one "
+        "transaction can be the initial one; give them different numbers"
     )
 
 
@@ -425,8 +429,8 @@ def test_open_content():
     with pytest.raises(HistoryError) as error:
         load_history(io.BytesIO(b"---\n"))
     assert str(error.value) == (
-        "<stream>: the content leaves the format open (got nothing but lines of dashes); "
-        "pass --from hist or --from awdit"
+        "<stream>: the content fits several formats (got only lines of dashes); choose "
+        "one with --from hist or --from awdit"
     )
 
 
@@ -510,13 +514,13 @@ def test_options_and_targets(tmp_path):
         (lambda: load_history(DATA / "plume.txt", format="xml"), "unknown history format"),
         (
             lambda: load_history(DATA / "plume.txt", timestamps=True),
-            f"{DATA}/plume.txt: timestamps are an option of Cobra logs (this is plume)",
+            f"{DATA}/plume.txt: --timestamps applies only to Cobra logs (got plume)",
         ),
         (
             lambda: load_history(tmp_path / "none"),
-            f"{tmp_path}/none: cannot be read: No such file or directory",
+            f"{tmp_path}/none: cannot read the file: No such file or directory",
         ),
-        (lambda: load_history(tmp_path), f"{tmp_path}: a folder without history files"),
+        (lambda: load_history(tmp_path), f"{tmp_path}: the folder contains no history files"),
         (lambda: load_history(io.StringIO("")), "<stream>: a text stream (expected bytes)"),
         (lambda: load_history([]), "not a history (got list, expected a path, '-' or a binary"),
         (
@@ -526,8 +530,10 @@ def test_options_and_targets(tmp_path):
         ),
         (
             lambda: load_history(DATA / "cobra", timestamps=True),
-            f"{DATA}/cobra/T2.log: the sizes of its records fit Cobra logs without timestamps "
-            "only; leave --timestamps out",
+            (
+                f"{DATA}/cobra/T2.log: the sizes of its records fit Cobra logs without timestamps "
+                "only; leave out --timestamps"
+            ),
         ),
     ]
     for call, message in cases:
@@ -561,7 +567,7 @@ def test_folders(tmp_path):
     with pytest.raises(HistoryError) as error:
         load_history(two)
     assert str(error.value) == (
-        f"{two}: a folder with 2 histories (a.txt, b.txt); check them one by one"
+        f"{two}: the folder contains 2 histories (a.txt, b.txt); check them one by one"
     )
     none = tmp_path / "none"
     none.mkdir()
@@ -569,15 +575,15 @@ def test_folders(tmp_path):
     with pytest.raises(HistoryError) as error:
         load_history(none)
     assert str(error.value) == (
-        f"{none}: a folder without a history in a known format (looked at readme: text that starts "
-        f"with 'hello'); {FORMATS}"
+        f"{none}: the folder contains no history in a known format (looked at readme: "
+        f"text that starts with 'hello'); {FORMATS}"
     )
     outer = tmp_path / "outer"
     shutil.copytree(DATA / "viper", outer / "log")
     with pytest.raises(HistoryError) as error:
         load_history(outer)
     assert str(error.value) == (
-        f"{outer}: a folder without history files; it has the folder log: name that one"
+        f"{outer}: the folder contains no history files; perhaps you mean its folder log"
     )
 
 
@@ -603,8 +609,9 @@ def test_zstd_without_its_package(monkeypatch):
     with pytest.raises(HistoryError) as error:
         load_history(DATA / "plume.txt.zst")
     assert str(error.value) == (
-        f"{DATA}/plume.txt.zst: compressed with zstd, and the package zstandard is not installed; "
-        "pip install 'isolang[zstd]', or decompress it first: zstd -d"
+        f"{DATA}/plume.txt.zst: the file is compressed with zstd, but the package "
+        "zstandard is not installed; pip install 'isolang[zstd]', or decompress it "
+        "first: zstd -d"
     )
 
 
@@ -842,9 +849,7 @@ def test_unknown_results():
     )
     h = load_history(io.BytesIO(data))
     assert h.transaction(0).ops == [("r", 1, UNKNOWN)]
-    assert h.ignored == (
-        "1 read of unfinished or failed transactions, whose results are not known",
-    )
+    assert h.ignored == ("1 read of unfinished or failed transactions, whose results are unknown",)
 
 
 def corpora():

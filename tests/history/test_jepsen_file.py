@@ -86,14 +86,14 @@ def test_another_workload_in_the_file():
 
 
 def test_no_history():
-    with pytest.raises(HistoryError, match="Jepsen's file of a test without a history"):
+    with pytest.raises(HistoryError, match="Jepsen's file of this test contains no history"):
         isolang.load_history(io.BytesIO(made(b"\xc0\xe4", version=1)))
 
 
 @pytest.mark.parametrize(
     ("damage", "error", "what"),
     [
-        (lambda d: d[:9], HistoryError, "it ends inside its header"),
+        (lambda d: d[:9], HistoryError, "the file ends inside its header"),
         (lambda d: d[:300], HistoryError, "a block at byte"),
         (lambda d: d[:100] + bytes([d[100] ^ 1]) + d[101:], HistoryError, "the checksum of the"),
         (lambda d: d[:9] + b"\2" + d[10:], UnsupportedError, "of version 2 .expected 0 or 1."),

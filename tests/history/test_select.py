@@ -92,7 +92,7 @@ def test_transactions_without_operations_stay_where_they_are_wanted():
         assert part.columns.operations() == len(ops)
         part.columns.validate()
     for txn in (-1, 5):
-        with pytest.raises(HistoryError, match="no such transaction"):
+        with pytest.raises(HistoryError, match="no transaction has this number"):
             sub_history(h, [0], [txn])
 
 
@@ -101,4 +101,7 @@ def test_no_such_operation():
     for op in (-1, 1):
         with pytest.raises(HistoryError) as error:
             sub_history(h, [0, op])
-        assert str(error.value) == f"<memory>: no such operation (got {op}, expected 0 … 0)"
+        assert (
+            str(error.value)
+            == f"<memory>: no operation has this number (got {op}, expected 0 to 0)"
+        )

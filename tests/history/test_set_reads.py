@@ -82,7 +82,7 @@ def test_python_objects_come_back():
 
 
 def test_a_set_read_names_no_source():
-    with pytest.raises(HistoryError, match="a source for a set-read"):
+    with pytest.raises(HistoryError, match="only a read has a source, not a set-read"):
         History.from_transactions([Transaction(ops=[("r-in", "x", [1], "initial")])])
 
 

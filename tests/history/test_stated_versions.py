@@ -104,7 +104,7 @@ def test_mistakes_are_told_with_their_line(line, message):
         ([("append", "x", 1)], [1], "not an operation on a register"),
         ([("r", "x", [1])], [1], "not an operation on a register"),
         ([("w", "x", 1)], ["a"], "not a 64-bit integer"),
-        ([("r", "x", 1, "initial")], [1], "names its source, too"),
+        ([("r", "x", 1, "initial")], [1], "states both its source and its version"),
     ],
 )
 def test_mistakes_of_transactions_in_python(ops, versions, message):

@@ -63,11 +63,11 @@ def test_other_formats_say_that_they_leave_them_out(read, tmp_path):
 @pytest.mark.parametrize(
     ("field", "message"),
     [
-        ('["1" "2"]', "as many statements as operations (got 2, expected 3)"),
-        ('["1" "2" "0"]', "no statement (got '0'"),
-        ('["1" "2" "2 for key"]', "no statement (got '2 for key'"),
-        ("[1 2 3]", "no statement (got '1 2 3]"),
-        ('["2" "" "1"]', "statements out of order (got 1 after 2"),
+        ('["1" "2"]', "wrong number of statements (got 2, expected one for each of 3 operations)"),
+        ('["1" "2" "0"]', "not a statement number (got '0'"),
+        ('["1" "2" "2 for key"]', "not a statement number (got '2 for key'"),
+        ("[1 2 3]", "not a statement number (got '1 2 3]"),
+        ('["2" "" "1"]', "the statements are out of order (got 1 after 2"),
     ],
 )
 def test_fields_of_another_form_are_refused(read, field, message):
@@ -83,7 +83,7 @@ def test_a_json_field_may_stand_in_a_list(read):
     event = {"type": "ok", "process": 0, "value": [["r", "x", None]], "statements": ["4"]}
     history = read(f"[{json.dumps(event)},\n{json.dumps(event)}]\n", "history.json")
     assert [history.statements_of(t) for t in range(2)] == [(SentStatement(4),)] * 2
-    with pytest.raises(HistoryError, match=r"no statement \(got .*, no list"):
+    with pytest.raises(HistoryError, match=r"not a statement number \(got .*, no list"):
         read(json.dumps({**event, "statements": "4"}), "other.json").statements_of(0)
 
 
@@ -109,7 +109,7 @@ def test_a_recorder_notes_them(tmp_path):
             t.statement()
             t.read("z", None)
             t.write("z", 1)
-            with pytest.raises(HistoryError, match=r"no lock \(got 'key', expected"):
+            with pytest.raises(HistoryError, match=r"unknown lock \(got 'key', expected"):
                 t.statement("key")
         history = recorder.history()
     assert [one and str(one) for one in history.statements_of(0)] == [

@@ -102,9 +102,9 @@ def test_look_alike():
         assert found.where == "<memory> transaction 1"
     text = summarize(History.from_transactions(loaded(0))).to_text()
     assert (
-        "looks initial    T77 (<memory> transaction 1) reads nothing and writes 10 of 10 keys; "
-        "did it load the database? --initial 77\n" in text
-    )
+        "looks initial    T77 (<memory> transaction 1) reads nothing and writes 10 of 10 "
+        "keys; if it loaded the database, declare it with --initial 77\n"
+    ) in text
 
 
 def test_no_look_alike():
@@ -140,7 +140,7 @@ def test_text():
         "  shares           read-modify-write 0%, read-only 50%, write-only 0%",
         "  values           each written once per key; 1 read from the initial state",
         "  time span        8",
-        "  ignored          1 operation of no client (:nemesis)",
+        "  ignored          1 operation that no client sent (:nemesis)",
         "  ignored          :time (the order of operations decides)",
     ]
 

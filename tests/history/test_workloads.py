@@ -94,7 +94,7 @@ def test_an_element_added_twice_may_be_there_twice():
         "0 invoke add 1\n0 ok add 1\n0 invoke add 1\n0 ok add 1\n0 invoke read nil\n0 ok read [1 1]"
     )
     assert outcome(twice, "sser") == "valid"
-    assert "1 time a read shows an element twice" in load(twice).notes[-1]
+    assert "1 time a read returned an element twice" in load(twice).notes[-1]
 
 
 def test_an_add_that_failed():
@@ -109,7 +109,7 @@ def test_independent_sets():
     assert [op[1] for op in operations(load(text))[1]] == [(7, 1)]
     assert outcome(text, "ser") == "G-single-session"
     lost = text.replace("[7 #{}]", "[1 2 3]")
-    with pytest.raises(HistoryError, match=r"line 3: a value without its key \(got \(1, 2, 3\)"):
+    with pytest.raises(HistoryError, match=r"line 3: the value has no key \(got \(1, 2, 3\)"):
         load(lost)
 
 
@@ -211,8 +211,8 @@ def test_a_counter_that_goes_back():
     assert outcome(BACK, "linearizable") == "G-single-realtime"
     verdict = isolang.check(load(BACK), "ser")
     assert verdict.outcome == "unknown"
-    assert verdict.reason.endswith("cannot be judged by SER, only by sser and as strong levels")
-    assert "rests on the reader's count" in load(BACK).notes[-1]
+    assert verdict.reason.endswith("SER does not apply to it, only sser and stronger levels")
+    assert "only the reader's count" in load(BACK).notes[-1]
 
 
 def test_a_counter_of_too_much():
@@ -230,7 +230,7 @@ def test_a_counter_of_too_much():
             "line 2: .* got 2, expected 1.*; hint: the nearest model is a set",
         ),
         ("0 invoke add 0\n1 invoke read nil\n1 ok read 3", "line 1: .* got 0, expected an integer"),
-        ("0 ok add 1\n1 ok read 1", "a counter without any :invoke"),
+        ("0 ok add 1\n1 ok read 1", "a counter needs :invoke lines"),
     ],
 )
 def test_counters_that_do_not_tell_enough(text, what):
@@ -273,7 +273,7 @@ def test_a_bank(balances, spec, anomaly):
 def test_what_a_bank_does_not_tell():
     """Verdicts on a bank say what they rest on."""
     notes = load(BANK % "{0 105, 1 -5}").notes
-    assert "only the total of each read of all accounts is judged" in notes[1]
+    assert "only the total of each read of all accounts is checked" in notes[1]
     assert "1 read of a negative balance" in notes[-1]
     assert load(BANK % "{0 45}").notes[-1].startswith("1 read without the balance of each account")
     assert "taken to be 100, as 2 of 3 reads show" in load(BANK % "{0 1, 1 2}").notes[-1]
@@ -288,7 +288,7 @@ def test_levels_of_a_bank():
 
 def test_a_bank_is_not_written_as_another_format(tmp_path):
     """Read back, it would be judged by levels of which it tells nothing."""
-    with pytest.raises(HistoryError, match="no format can state that only some levels judge it"):
+    with pytest.raises(HistoryError, match="no format can state that only some levels apply to it"):
         isolang.save_history(load(BANK % "{0 45, 1 50}"), tmp_path / "bank.edn")
     isolang.save_history(load(LOST.format("#{0}")), tmp_path / "set.edn")
 
@@ -339,7 +339,7 @@ def test_a_set_by_its_name(name):
 @pytest.mark.parametrize("name", ["bank", "counter", "set"])
 def test_a_model_that_a_file_has_nothing_of(name):
     """The name of a model makes no other operations ones of it."""
-    with pytest.raises(UnsupportedError, match="operations of an unknown workload"):
+    with pytest.raises(UnsupportedError, match="unknown workload"):
         load("0 invoke acquire nil\n0 ok acquire nil", format=name)
 
 
@@ -384,22 +384,22 @@ def test_all_rows_at_once():
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("0 invoke add 1\n0 ok read #{1}", "line 2: the completion of another operation"),
-        ("0 invoke add nil\n0 invoke read #{}", "line 1: :add of a wrong element"),
+        ("0 invoke add 1\n0 ok read #{1}", "line 2: the completion belongs to another operation"),
+        ("0 invoke add nil\n0 invoke read #{}", "line 1: wrong element of :add"),
         (
             "0 invoke transfer {}\n0 ok transfer {}\n0 invoke read nil\n0 ok read 5",
-            "line 3: a :read of a bank",
+            "line 3: not a :read of a bank",
         ),
         (
             "0 invoke add 1\n0 ok add 1\n0 invoke read nil\n0 ok read {1 2}",
-            "line 3: a :read of a set",
+            "line 3: not a :read of a set",
         ),
-        ("0 invoke add 1\n0 gone add 1", "line 2: a :type"),
-        ('"0" invoke add 1', "line 1: a :process .got '0', expected an integer of 64 bits"),
-        (f"{2**63} invoke add 1", "line 1: a :process .got 9223372036854775808, expected"),
+        ("0 invoke add 1\n0 gone add 1", "line 2: wrong :type"),
+        ('"0" invoke add 1', "line 1: wrong :process .got '0', expected an integer of 64 bits"),
+        (f"{2**63} invoke add 1", "line 1: wrong :process .got 9223372036854775808, expected"),
         (
             "- invoke add 1\n- invoke add 1\n- ok add 1",
-            "line 3: several open operations, those of lines 1 and 2",
+            "line 3: several operations are open, those of lines 1 and 2",
         ),
     ],
 )
@@ -422,10 +422,10 @@ def test_sessions():
     """)
     assert [history.session_name(s) for s in range(3)] == ["0", "0.2", "1"]
     assert history.ignored == (
-        "1 operation of no client (:nemesis)",
-        "1 operation of another kind (:f :dump)",
+        "1 operation that no client sent (:nemesis)",
+        "1 operation of an unknown kind (:f :dump)",
     )
-    assert "1 invocation without completion: indeterminate" in history.notes
+    assert "1 invocation without a completion, so the outcome is unknown" in history.notes
 
 
 def test_a_process_with_several_open_operations():
@@ -447,7 +447,7 @@ def test_an_index_beyond_64_bits_orders_nothing():
     history = isolang.load_history(io.BytesIO(text.encode()))
     assert (history.name_of(0), history.real_time) == (
         "T1",
-        "none: the file has completions only, no :invoke",
+        "none, because the file has only completions and no :invoke",
     )
 
 

@@ -290,7 +290,7 @@ def test_plume_text():
     assert out.getvalue() == b"w(1,5,1,1)\nr(2,0,1,1)\nr(1,5,1,3)\nw(1,6,2,-1)\n"
     assert report.notes == (
         "1 read of the initial state under its name here",
-        "1 aborted transaction: only their writes count",
+        "1 aborted transaction: only the writes are kept",
     )
 
 
@@ -311,7 +311,7 @@ def test_renumbering_explicit_sources():
 
 
 A = "<memory> transaction 1"
-RENUMBER = "; renumbering (renumber=True, --renumber) may"
+RENUMBER = "; renumbering (renumber=True, --renumber) may help"
 
 
 @pytest.mark.parametrize(
@@ -332,8 +332,11 @@ RENUMBER = "; renumbering (renumber=True, --renumber) may"
         (
             [Transaction([("r", 1, None), ("w", 1, 0)])],
             "dbcop",
-            f"{A}, operation 1: r(1, nil): a read of the initial state or of a write; in dbcop "
-            "bincode it differs" + RENUMBER,
+            (
+                f"{A}, operation 1: r(1, nil): a read that may be of the initial state or of a "
+                "write, which dbcop bincode distinguishes"
+            )
+            + RENUMBER,
         ),
         (
             [Transaction([("r", 1, 0)])],
@@ -391,9 +394,11 @@ RENUMBER = "; renumbering (renumber=True, --renumber) may"
         (
             [Transaction([("r", 1, None)], status="maybe")],
             "edn",
-            f"{A}, operation 1: r(1, nil): a read of the initial state by a transaction whose "
-            "outcome is unknown cannot be expressed in EDN (there nil means that the result is "
-            "not known)",
+            (
+                f"{A}, operation 1: r(1, nil): a read of the initial state by a transaction whose "
+                "outcome is unknown cannot be expressed in EDN (where nil means that the result "
+                "is unknown)"
+            ),
         ),
         (
             [Transaction([("w", Keyword("a b"), 1)])],
@@ -406,8 +411,10 @@ RENUMBER = "; renumbering (renumber=True, --renumber) may"
                 Transaction([], session=0, begin=5, end=6, number=8),
             ],
             "edn",
-            "<memory> transaction 2: T8 does not begin after T7 of the same session ended, and a "
-            "process in EDN does one thing at a time; drop real-time",
+            (
+                "<memory> transaction 2: T8 does not begin after T7 of the same session ended, "
+                "but a process in EDN does one thing at a time; drop real-time"
+            ),
         ),
     ],
 )
@@ -461,7 +468,7 @@ def test_sessions_that_go_on_after_an_unknown_outcome(form, timed):
     back, report = written(history, form, drop=["order-after-unknown"])
     assert report.notes == ("left out: session order after 1 unknown outcome",)
     assert [t.session for t in back.transactions()] == ["0", "0", "0.2", "1"]
-    assert back.notes == ("1 time a process went on after :info: as a new session",)
+    assert back.notes == ("1 time a process went on after :info, as a new session",)
     assert meaning(back) == meaning(History.from_transactions(ended(txns)))
 
 
@@ -499,7 +506,7 @@ def test_drop():
 def test_unwritable_target(tmp_path):
     with pytest.raises(HistoryError) as error:
         write_history(History.from_transactions([]), tmp_path, format="edn")
-    assert str(error.value) == f"{tmp_path}: cannot be written: Is a directory"
+    assert str(error.value) == f"{tmp_path}: cannot write the file: Is a directory"
 
 
 @pytest.mark.skipif(not CORPORA.is_dir(), reason="the corpora are not here")

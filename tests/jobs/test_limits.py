@@ -36,7 +36,7 @@ def test_timeout_is_unknown(hard, capfd):
     assert run.code == 3
     (report,) = run.reports()
     assert report["verdict"] == "unknown"
-    assert report["reason"].startswith("timeout: the time ran out in phase ")
+    assert report["reason"].startswith("timeout: the time limit was reached in phase ")
     assert report["violation"] is None
     assert report["certified"] is False
 
@@ -165,7 +165,7 @@ def test_a_child_that_hangs_is_ended(tmp_path, monkeypatch):
     job = Job(history="h.txt", specs=(("a", None),), options=Options(timeout=0.2))
     (report,) = pool.run_apart(child.Children(), job, lambda phase: None)
     assert time.monotonic() - start < 20
-    assert report.reason == "timeout: the time ran out in phase prepare"
+    assert report.reason == "timeout: the time limit was reached in phase prepare"
 
 
 def test_equal_seeds_give_equal_runs(tmp_path):

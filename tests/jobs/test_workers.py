@@ -165,7 +165,7 @@ def test_another_version_and_another_folder(tmp_path):
 
 def test_the_end_of_a_child_is_an_error_of_its_task(tmp_path):
     """The worker itself lives on."""
-    with pytest.raises(WorkerError, match="the process that did the work ended with 3"):
+    with pytest.raises(WorkerError, match="the worker process ended with 3"):
         apart(os._exit, str(tmp_path), 3)
     assert apart(os.getcwd, str(tmp_path)) == str(tmp_path)
 
@@ -185,7 +185,7 @@ def test_the_command_line_says_what_workers_cannot_do(capfd, tmp_path):
         (("check", "-s", "ser", "-"), "standard input"),
         (("levels", "-"), "standard input"),
         (("verify", tmp_path / "h", tmp_path / "h"), "the parts of a chain"),
-        (("run", "sqlite"), "--workers judges a survey"),
+        (("run", "sqlite"), "--workers needs --survey"),
     ):
         found = run_here(capfd, *arguments, *url)
         assert (found.code, said in found.err) == (2, True), found.err

@@ -20,7 +20,7 @@ BEYOND = {
     "the relation irw": 3,
     "the relation group-rt": 2,
 }
-NO_READS = "the level does not judge reads, and the history has lists"
+NO_READS = "the level ignores reads, but the history has lists"
 OF_REGISTERS = {**BEYOND, "accepted": 53}
 OF_LISTS = {**BEYOND, "accepted": 48, NO_READS: 5}
 OF_PREDICATES = {**BEYOND, "the history has predicate reads": 53}

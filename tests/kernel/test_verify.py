@@ -152,4 +152,7 @@ def test_a_refusal_that_says_nothing(certificate, capfd, monkeypatch, tmp_path):
     monkeypatch.setenv(VARIABLE, str(program))
     run = run_here(capfd, "verify", certificate("ra"), HISTORY)
     assert run.code == 0
-    assert "; not by the kernel: it refuses the proof, but it does not try every order" in run.out
+    assert (
+        "; not by the kernel: it rejects the proof, but the level does not try every order"
+        in run.out
+    )

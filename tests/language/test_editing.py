@@ -126,7 +126,9 @@ def test_the_server_refuses_a_message_that_no_memory_can_hold(length):
         env=ENVIRONMENT,
     )
     assert done.returncode == 2
-    assert f"a message is too long (got Content-Length: {length}, expected" in done.stderr.decode()
+    assert (
+        f"the message is too long (got Content-Length: {length}, expected" in done.stderr.decode()
+    )
     assert b"Traceback" not in done.stderr
 
 

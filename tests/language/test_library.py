@@ -246,7 +246,7 @@ def test_a_level_without_a_header_is_an_error(tmp_path: Path, monkeypatch, folde
     for cached in (library._files, library.list_library, library.list_profiles, library.list_mixed):
         function = cached.__wrapped__
         monkeypatch.setattr(library, cached.__name__, function)
-    with pytest.raises(SpecError, match=r"mine\.iso: a level of the library without a header") as e:
+    with pytest.raises(SpecError, match=r"mine\.iso: this level of the library has no header") as e:
         library_source.__wrapped__("mine")
     assert 'write `spec mine "title"`' in e.value.hint
 
@@ -364,7 +364,7 @@ def test_near_names() -> None:
 )
 def test_only_what_speaks_of_sessions_has_a_form_without(name: str) -> None:
     """A session guarantee means its `so`; Adya's levels have none; an alias has another name."""
-    with pytest.raises(SpecError, match="no level of the library has this name"):
+    with pytest.raises(SpecError, match="a level of the library has this name"):
         load_spec(name)
 
 

@@ -124,7 +124,7 @@ def test_unused_bindings_of_the_main_file_are_warnings() -> None:
     assert [warning.split("\n")[0] for warning in warnings] == [
         "<text>:6:7: warning: `p` is bound but never used",
         "<text>:4:5: warning: `unused` is defined but never used",
-        "<text>:5:8: warning: no check uses `co`, yet it must exist",
+        "<text>:5:8: warning: no check uses `co`, although it must exist",
     ]
     assert load_spec("adya").warnings == ()
     assert load_spec("si").warnings == ()

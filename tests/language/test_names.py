@@ -38,9 +38,9 @@ def test_names_are_parsed_shown_and_laid_out() -> None:
         ("label", "`label` without a name"),
         ('so "a"', "`so` takes no name"),
         ('[lable "a"]', "unknown name `lable`"),
-        ('label ""', "of an empty name"),
+        ('label ""', "has an empty name"),
         ('so["a"]', "`so` has no key"),
-        ('[W["a"] | so]', "two of a kind"),
+        ('[W["a"] | so]', "two operands of one kind"),
     ],
 )
 def test_what_is_no_name(text: str, what: str) -> None:

@@ -75,7 +75,7 @@ def test_a_writer_that_was_not_seen_keeps_conditions_unseen(url, isolation, step
             ask(url)
         else:
             unwatched(url, step)
-    with pytest.raises(UndecidedError, match="not everything was seen: conditions"):
+    with pytest.raises(UndecidedError, match="some operations were not seen: conditions"):
         isolation.assert_level("ser")
     assert isolation.unseen()[CONDITIONS] == 1 + (None in steps)
 

@@ -63,7 +63,7 @@ def test_each_kind(kind):
     if kind in LOUD:
         assert f"{KINDS[kind].meaning} (1; first: SELECT 1, app.py:3)" in verdict.reason
         assert verdict.cause == "unseen"
-        assert "not everything was seen" in str(verdict)
+        assert "some operations were not seen" in str(verdict)
 
 
 def test_a_kind_that_does_not_exist_is_an_error():

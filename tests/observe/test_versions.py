@@ -80,7 +80,7 @@ def test_another_writer_is_recorded(rows):
         one.commit()
         assert one.execute("SELECT id FROM t WHERE price = 1.5 AND done").fetchall() == [(1,)]
     assert rows.stop() == {}
-    assert rows.path.read_text().count("a writer that is not observed") == 6
+    assert rows.path.read_text().count("a client that is not observed") == 6
     assert rows.verdict("si") == "valid"
     assert rows.verdict("sser") == "valid"
 

@@ -117,7 +117,7 @@ def test_a_valid_history_has_none():
 def test_the_time_ends_the_search_and_is_said():
     """What was found by then is given."""
     history = isolang.load_history(ROOT / "examples" / "on-call.edn")
-    assert "time ran out" in findings_of(history, Options(timeout=1e-6)).not_finished
+    assert "time limit was reached" in findings_of(history, Options(timeout=1e-6)).not_finished
 
 
 def test_a_cycle_is_counted_once():

@@ -32,8 +32,8 @@ def out_of_memory(*_args, **_kwargs):
     ("fails", "why"),
     [
         (too_late, "the time is up"),
-        (beyond_the_deadline, "the time ran out before the proof was checked"),
-        (out_of_memory, "the memory ran out in phase certify"),
+        (beyond_the_deadline, "the time limit was reached before the proof was checked"),
+        (out_of_memory, "the memory limit was reached in phase certify"),
     ],
 )
 @pytest.mark.parametrize(("operations", "outcome"), [(VALID, "valid"), (INVALID, "invalid")])
@@ -65,4 +65,4 @@ def test_an_answer_that_comes_with_the_deadline_counts(monkeypatch):
     for operations, outcome in ((VALID, "valid"), (INVALID, "invalid")):
         verdict = check(to_tool(parse(operations)), "ser", timeout=0.5)
         assert (verdict.outcome, verdict.certified) == (outcome, False)
-        assert verdict.certified_reason == "the time ran out before the proof was checked"
+        assert verdict.certified_reason == "the time limit was reached before the proof was checked"

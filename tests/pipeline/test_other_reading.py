@@ -39,17 +39,17 @@ def notes(transactions, level, **options):
 
 
 ASSUMED = (
-    "T7 reads nothing and writes 6 of 6 keys, and was judged as an ordinary transaction; if it "
-    "loaded the database, pass --initial 7"
+    "T7 reads nothing and writes 6 of 6 keys, and was treated as an ordinary "
+    "transaction; if it loaded the database, pass --initial 7"
 )
 
 
 @pytest.mark.parametrize(
     ("transactions", "level", "outcome", "other"),
     [
-        (SKEW, "ser", "invalid", " (the verdict is invalid then, too)"),
-        (SKEW, "si", "valid", " (the verdict is valid then, too)"),
-        (BEFORE, "ser", "valid", " (the verdict is valid then, too)"),
+        (SKEW, "ser", "invalid", " (the verdict is then also invalid)"),
+        (SKEW, "si", "valid", " (the verdict is then also valid)"),
+        (BEFORE, "ser", "valid", " (the verdict is then also valid)"),
     ],
 )
 def test_both_readings(transactions, level, outcome, other):
@@ -63,7 +63,7 @@ def test_the_readings_differ():
         Transaction([("r", "a", 0), ("w", "f", 1)], session=1),
         Transaction([("r", "f", 1), ("r", "b", None)], session=2),
     ]
-    assert notes(late, "ser") == ("invalid", (ASSUMED + " (the verdict is valid then)",))
+    assert notes(late, "ser") == ("invalid", (ASSUMED + " (the verdict is then valid)",))
 
 
 def test_nobody_looks_initial():
@@ -79,7 +79,7 @@ def test_the_command_says_it(tmp_path, capfd):
     (note,) = [n for n in report["level"]["notes"] if "--initial" in n]
     assert f"--initial {number}" in note
     text = " ".join(run_here(capfd, "--spec", "si", str(path)).out.split())
-    assert "judged as an ordinary transaction" in text
+    assert "treated as an ordinary transaction" in text
     declared = run_here(capfd, "--spec", "si", "--initial", str(number), "-o", "json", str(path))
     assert "--initial" not in json.dumps(declared.reports()[0]["level"])
 
@@ -87,7 +87,7 @@ def test_the_command_says_it(tmp_path, capfd):
 def test_a_valid_verdict_is_not_judged_again(monkeypatch):
     """Where the loader is the first writer of its keys, the same witness proves both readings."""
     monkeypatch.setattr(other_reading, "decide", None)
-    assert notes(SKEW, "si") == ("valid", (ASSUMED + " (the verdict is valid then, too)",))
+    assert notes(SKEW, "si") == ("valid", (ASSUMED + " (the verdict is then also valid)",))
 
 
 def test_the_work_is_limited_and_counted(monkeypatch):
@@ -135,5 +135,5 @@ def test_thin_air_reads_may_show_rows_that_were_there():
     """Where nobody wrote what was read, the verdict says what it is if that was there before."""
     lost = [Transaction([("r", "x", 7), ("w", "x", i)], session=i) for i in (1, 2)]
     said = "if rows existed before the history begins, pass --unwritten-initial (the verdict is "
-    assert notes(lost, "si") == ("invalid", (f"{said}invalid then, too: lost update)",))
-    assert notes(lost[:1], "si") == ("invalid", (f"{said}valid then)",))
+    assert notes(lost, "si") == ("invalid", (f"{said}then also invalid: lost update)",))
+    assert notes(lost[:1], "si") == ("invalid", (f"{said}then valid)",))

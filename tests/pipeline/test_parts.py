@@ -46,7 +46,7 @@ def test_the_part_of_the_engine_refutes_the_whole(weak):
         True,
         "event-graph",
     )
-    assert "the other checks are violated, whether or not `no-swap` holds" in verdict.notes
+    assert "the other checks are violated whether or not `no-swap` holds" in verdict.notes
     assert again(verdict, SI + NO_SWAP).startswith("native checker (all), by definition (all: ")
 
 
@@ -55,7 +55,7 @@ def test_a_model_of_the_part_may_meet_the_rest(large):
     verdict = check(large, SI + NO_SWAP)
     assert (verdict.outcome, verdict.certified) == ("valid", True)
     assert verdict.spec.checks[-1].name == "no-swap"
-    said = "native checker (all but check no-swap), by definition (these)"
+    said = "native checker (all but check no-swap), by definition (those)"
     assert again(verdict, SI + NO_SWAP) == said
     other = load_spec(SI + "empty wr as nobody-reads\n")
     with pytest.raises(CertificateRejected, match="nobody-reads"):
@@ -80,7 +80,7 @@ def test_a_flag_is_a_run_of_the_engine(large):
     )
     serial = generate(Workload(transactions=3_000, rule="serializable", keys=300, sessions=10))
     found = check(serial, SI + SKEW)
-    assert "flag `skew` does not hold: some choice meets it" in found.notes
+    assert "flag `skew` does not hold, because some choice satisfies it" in found.notes
 
 
 @pytest.mark.parametrize("text", ["empty wr & vis^-1 as c", "irreflexive wr ; vis as c"])
@@ -111,15 +111,15 @@ def test_a_flag_that_alone_looks_at_reads_leaves_aborted_reads_allowed():
     history = to_tool(parse("!w(x,1) || r(x,1) w(y,1) || w(y,2)"))
     verdict = check(history, 'include "pl-1.iso"\nflag acyclic ww | wr as f\n')
     assert verdict.outcome == "valid"
-    assert "flag `f` does not hold: some choice meets it" in verdict.notes
+    assert "flag `f` does not hold, because some choice satisfies it" in verdict.notes
 
 
 def test_the_route_says_which_part_is_the_engine_s():
     way = route(load_spec(SI + NO_SWAP + SKEW))
     assert [check.name for check in way.parts.part.checks] == ["si"]
     assert way.reasons[-1] == (
-        "decided in parts: the engine finds a model of `si`, then `no-swap` is evaluated on it; "
-        "if the model does not meet it, all checks are decided together"
+        "decided in parts: the engine finds a model of `si`, then `no-swap` is evaluated "
+        "on it; if the model does not satisfy it, all checks are decided together"
     )
     assert route(load_spec('include "adya.iso"\nempty wr as c\n')).parts is None
 
@@ -174,5 +174,5 @@ def test_a_flag_that_alone_looks_at_reads_leaves_unread_transactions_in():
     )
     spec = 'include "pl-1.iso"\nflag not require ((wr & wr))^-1 in ((vo)^-1)^+ as f\n'
     held = relational.flags(parse(text), load_spec(spec))["f"]
-    word = "holds" if held else "does not hold: some choice meets it"
+    word = "holds" if held else "does not hold, because some choice satisfies it"
     assert f"flag `f` {word}" in check(to_tool(parse(text)), spec).notes

@@ -41,8 +41,10 @@ CASES = {
     "a write that is not there": (
         [[(R, "x", 5, "missing")]],
         "thin-air read",
-        "T1 read x = 5 (<memory> transaction 1, operation 1), from a write that the input names "
-        "but does not hold",
+        (
+            "T1 read x = 5 (<memory> transaction 1, operation 1), from a write that the "
+            "input names but does not contain"
+        ),
     ),
     "an element nobody appended": (
         [[(A, "x", 1)], [(R, "x", [1, 7])]],
@@ -107,15 +109,20 @@ CASES = {
     "an element twice": (
         [[(A, "x", 1)], [(R, "x", [1, 1])]],
         "duplicate element",
-        "T2 read x = [1 1] (<memory> transaction 2, operation 1), which shows the append(x, 1) at "
-        "<memory> transaction 1, operation 1 of T1 more often than it was made",
+        (
+            "T2 read x = [1 1] (<memory> transaction 2, operation 1), which shows the "
+            "append(x, 1) at <memory> transaction 1, operation 1 of T1 more often than it "
+            "happened"
+        ),
     ),
     "G0": (
         [[(A, "x", 1), (A, "x", 2)], [(A, "x", 3)], [(R, "x", [1, 3, 2])]],
         "split append (G0)",
-        "T3 read x = [1 3 2] (<memory> transaction 3, operation 1), where the appends of T1 do not "
-        "appear together, all of them, in the order in which it made them (append(x, 2) at "
-        "<memory> transaction 1, operation 2)",
+        (
+            "T3 read x = [1 3 2] (<memory> transaction 3, operation 1), where the appends of "
+            "T1 do not appear together, complete and in the order in which they were made "
+            "(append(x, 2) at <memory> transaction 1, operation 2)"
+        ),
     ),
     "not what it names": (
         [[(W, "x", 5)], [(R, "x", 6, (0, 0))]],
@@ -271,7 +278,7 @@ def test_reads_that_say_nothing_are_counted():
 
     problem = build_problem(history([(R, "x", UNKNOWN)], txn((R, "x", 3), failed=(0,))))
     assert problem.ignored() == (
-        "1 operation that failed itself",
+        "1 operation that failed",
         "1 read whose result is unknown",
     )
     assert len(problem.native.read_op) == 0

@@ -305,11 +305,11 @@ class _Report:
             _, reader, key, value, writer = claim
             left = self._left(reader, key, value, because)
             _same(left, {writer})
-        elif found := re.fullmatch(rf"the read of (\w+) = ({_VALUE}) has no source left", text):
+        elif found := re.fullmatch(rf"no source is left for the read of (\w+) = ({_VALUE})", text):
             key, value = found[1], _value(found[2])
             readers = [r for r, k, v in self._reads() if (k, v) == (key, value)]
             _need(any(not self._left(r, key, value, because) for r in readers), text)
-        elif text == "a read has one source":
+        elif text == "a read has only one source":
             _need(claim is not None and claim[0] == "not", text)
         elif found := re.fullmatch(
             rf"(T\d+) can (read \w+ = {_VALUE} from T\d+) only if (T\d+) took effect", text
@@ -480,10 +480,10 @@ class _Report:
         rf"though its own ({_OP}) at ({_PLACE}) came before": _own,
         rf"its own ({_OP}) at ({_PLACE}), though it had written the key again since": _older,
         rf"but (T\d+) read ({_VALUE}) \(({_PLACE})\): neither is a prefix of the other": _no_prefix,
-        rf"which shows the ({_OP}) at ({_PLACE}) of (T\d+) more often than it was made":
-            _more_often,
-        rf"where the appends of (T\d+) do not appear together, all of them, in the order in which "
-        rf"it made them \(({_OP}) at ({_PLACE})\)": _apart,
+        rf"which shows the ({_OP}) at ({_PLACE}) of (T\d+) more often than "
+        rf"it happened": _more_often,
+        rf"where the appends of (T\d+) do not appear together, complete and in the order in which "
+        rf"they were made \(({_OP}) at ({_PLACE})\)": _apart,
         rf"which puts the ({_OP}) of (T\d+) after the ({_OP}) of (T\d+) and before the ({_OP}) of "
         rf"(T\d+)": _torn,
     }  # fmt: skip

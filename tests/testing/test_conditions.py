@@ -144,13 +144,13 @@ def test_a_race_of_conditions_is_unknown(url, isolation):
     query = race(url)
     with psycopg.connect(url) as connection:
         connection.execute("DO $$BEGIN UPDATE job SET state = 'x' WHERE id = 1; END$$")
-    with pytest.raises(UndecidedError, match="not everything was seen: conditions") as error:
+    with pytest.raises(UndecidedError, match="some operations were not seen: conditions") as error:
         isolation.assert_level("ser", allow_unseen={"functions"})
     assert (error.value.verdict.outcome, error.value.verdict.cause) == ("unknown", "unseen")
     assert query in " ".join(str(error.value).split())
     assert 'hint: allow_unseen={"conditions"} accepts' in " ".join(str(error.value).split())
     assert isolation.assert_level("ser", allow_unseen={"conditions", "functions"})
-    with pytest.raises(isolang.IsolangError, match="no such kind"):
+    with pytest.raises(isolang.IsolangError, match="unknown kind"):
         isolation.assert_level("ser", allow_unseen={"functoins"})
     assert isolation.unseen()[CONDITIONS] == watch.all_unseen[CONDITIONS] == 2
     assert "test_conditions.py:" in isolation.unseen().examples[CONDITIONS]
@@ -479,7 +479,7 @@ def test_a_server_of_the_test(tmp_path):
     url = isolation.server("postgres")
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")
-    with pytest.raises(isolang.IsolangError, match="no such server"):
+    with pytest.raises(isolang.IsolangError, match="unknown server"):
         isolation.server("oracle")
     isolation.close()
     with pytest.raises(psycopg.OperationalError):

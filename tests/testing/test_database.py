@@ -114,6 +114,6 @@ def test_drawn_values_are_written_once():
 
 def test_what_cannot_be_run_is_an_error():
     """A database or level that there is not is named."""
-    with pytest.raises(IsolangError, match="no such level"):
+    with pytest.raises(IsolangError, match="unknown level"):
         Database("sqlite", level="si")
     assert level_named(target_named("sqlite"), "python").claims == "ser"

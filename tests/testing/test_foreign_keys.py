@@ -73,7 +73,7 @@ def test_equal_values_of_foreign_keys_are_one_parameter(database, tmp_path, capf
 def test_a_catalogue_of_another_database_is_refused(database, url, tmp_path, capfd):
     """If it has no table of the run, or cannot be read, nothing is decided."""
     history = History.from_transactions([Transaction([("w", "gone/1", 1)], label="P")])
-    with pytest.raises(UnsupportedError, match="the catalogue has none of its tables"):
+    with pytest.raises(UnsupportedError, match="the catalogue contains none of the run's tables"):
         extract(history, catalogue=foreign_keys(database))
     path = tmp_path / "run.edn"
     path.write_text(RUN)
@@ -81,7 +81,10 @@ def test_a_catalogue_of_another_database_is_refused(database, url, tmp_path, cap
     assert run.code == 2
     assert "--foreign-keys: the catalogue cannot be read (got " in run.err
     text = "program P(c) r(x[c])"
-    assert "belongs to a run" in run_here(capfd, "robust", text, "--foreign-keys", url).err
+    assert (
+        "applies only to a recorded run"
+        in run_here(capfd, "robust", text, "--foreign-keys", url).err
+    )
 
 
 def test_chains_and_stated_keys_are_joined():

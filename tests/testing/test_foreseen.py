@@ -190,7 +190,7 @@ def test_nothing_is_found_in_the_mended_functions(bank, isolation):
     recorded(bank, isolation, "mended_save", "mended_pay")
     found = isolation.foresee("repeatable read")
     assert found.predictions.outcome == "nothing found"
-    assert found.lines() == ["foresee repeatable read: nothing found, which does not mean safe"]
+    assert found.lines() == ["foresee repeatable read: found nothing, which does not prove safety"]
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "read committed"])
@@ -282,7 +282,7 @@ def test_misspelt(isolation):
     done = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:randomly", *plugin)
     done.assert_outcomes(failed=1, passed=1, errors=1)
     done.stdout.fnmatch_lines([
-        "*no such level (got 'snapshot', expected one of read committed, repeatable read)*",
+        "*unknown level (got 'snapshot', expected one of read committed, repeatable read)*",
         "*foresee repeatable read: 1 of 1 predictions confirmed on PostgreSQL*",
         "*write skew: pay(1, 30) (*) overlooks save(1, 30) (*)",
     ])  # fmt: skip

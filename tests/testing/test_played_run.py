@@ -211,7 +211,7 @@ def test_the_old_schedule_of_mended_functions_is_refused(folder, url, capfd, mon
     run = run_here(capfd, *arguments)
     assert "0 of 1 confirmed" in run.out
     # by a deadlock: each has updated what the other one updates next
-    assert "pay(30) was refused (DeadlockDetected: deadlock detected)" in run.out
+    assert "pay(30) was rolled back (DeadlockDetected: deadlock detected)" in run.out
 
 
 def test_who_has_no_call_is_named(folder, url, capfd):
@@ -231,9 +231,9 @@ def test_who_has_no_call_is_named(folder, url, capfd):
         ([], "it has no label"),
         (["nightly", "save(30)"], "save(30)"),
         (["save(amount=30)"], "save(amount=30)"),
-        (["save"], "the label 'save' does not give the arguments of save: missing a required "
-                   "argument: 'amount'"),
-        (["save(x)"], "the label 'save(x)' is no call, such as pay(1, 30)"),
+        (["save"], ("the arguments in the label 'save' do not fit save: missing a required "
+        "argument: 'amount'")),
+        (["save(x)"], "the label 'save(x)' is not a call such as pay(1, 30)"),
         (["gone(1)"], "bank has no function gone"),
     ],
 )  # fmt: skip

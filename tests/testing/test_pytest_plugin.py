@@ -93,8 +93,8 @@ def test_levels(isolation):
     ("mark", "body", "message"),
     [
         ('level="si"', "pass", "*nothing was recorded*"),
-        ("", "record(isolation)", "*a mark that says no level (got isolation()*"),
-        ('"si", size=3', "record(isolation)", "*a mark that says no level*"),
+        ("", "record(isolation)", "*the mark names no level (got isolation()*"),
+        ('"si", size=3', "record(isolation)", "*a mark names no level*"),
     ],
 )
 def test_what_would_assert_nothing_fails(run, mark, body, message):
@@ -111,7 +111,7 @@ def test_a_mark_without_the_fixture_fails(run):
     """It could record nothing."""
     done = run('import pytest\n@pytest.mark.isolation("si")\ndef test_it():\n    pass\n')
     done.assert_outcomes(errors=1)
-    done.stdout.fnmatch_lines(["*records nothing; give it the fixture isolation*"])
+    done.stdout.fnmatch_lines(["*records nothing; use the fixture isolation*"])
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_the_example_of_the_readme(run):
     done = run(example("test_account.py", "README.md"))
     done.assert_outcomes(failed=1)
     shown = (
-        "  lost update: a transaction wrote what it had read before, without seeing a write in *"
+        "  lost update: a transaction overwrote a key that it had read, without seeing a write in *"
     )
     done.stdout.fnmatch_lines([shown, "*T? -rw balance-> T?  T? read balance = *overwrote*"])
     assert shown[:-2] in (ROOT / "README.md").read_text()

@@ -107,7 +107,7 @@ def test_a_key_that_never_came_is_told(tmp_path):
     said = {"initial_value": ("x=7", "y=3")}
     report = report_of(tmp_path, "ser", lines("0 [:r x 7]"), **said)
     assert report.outcome == "valid"
-    assert "; the stream had no key 'y'" in report.note
+    assert "; the stream contained no key 'y'" in report.note
 
 
 def test_a_chain_that_says_too_much_is_refused(tmp_path):

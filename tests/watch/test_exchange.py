@@ -233,7 +233,9 @@ def test_a_part_that_replaces_other_values_than_it_says_is_rejected(tmp_path):
     (one,) = each_read(tmp_path, text, ("[:w x 3]",), "ser")
     first, *others = live(one.folder)
     with_parts(one.folder, [exchanged(first), *others])
-    with pytest.raises(ChainRejected, match="the values that it replaces are not those it states"):
+    with pytest.raises(
+        ChainRejected, match="the values that the part replaces differ from those that it states"
+    ):
         one.verified(by_definition=False)
 
 

@@ -116,7 +116,7 @@ def test_what_the_numbers_leave_open_is_waited_for(tmp_path, how, killed):
     growing = Growing(tmp_path / "log.edn", tmp_path / "state", "ser", folder=False)
     assert growing.add(*text[:-1]) is None
     assert growing.last.outcome == "suspected"
-    assert "no transaction was in flight when the log began" in growing.last.note
+    assert "no transaction was in progress when the log began" in growing.last.note
     if killed:
         growing.kill()
         assert growing.add() is None
@@ -156,7 +156,7 @@ def test_a_missing_number_of_a_recorder_is_named(tmp_path):
     ]
     growing = Growing(tmp_path / "log.edn", tmp_path / "state", "ser", folder=False)
     assert growing.add(*text[:4], *text[6:]) is None
-    assert growing.last.note == "waits for :index 4, which is missing so far"
+    assert growing.last.note == "waits for :index 4, which has not appeared yet"
     assert growing.add(*text[4:6]).outcome == "invalid"
 
 

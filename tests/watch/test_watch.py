@@ -379,6 +379,6 @@ def test_a_window_that_takes_too_much_work_is_not_decided(tmp_path, monkeypatch)
     watch = Watch("ser", stream=stream, folder=tmp_path / "state", round=15)
     outcomes = [found.outcome for batch in stream for found in watch.feed(batch)]
     assert watch.report.outcome == "unknown" == outcomes[-1]
-    assert "the work ran out" in watch.report.note
+    assert "the work limit was reached" in watch.report.note
     assert "isocheck check" in watch.report.note
     assert len(outcomes) < 9  # with enough work: 11

@@ -50,8 +50,9 @@ class Cost(Struct, frozen=True, kw_only=True):
         """Return a line for users that says how large the encoding is and how long it takes."""
         took = "seconds at most" if self.seconds < 5 else f"about {self.seconds:.0f} s"
         return (
-            f"this level runs relationally: {self.transactions} transactions, about "
-            f"{self.pairs} open pairs and {self.steps} steps; expect {took}"
+            f"this level is decided relationally: {self.transactions} "
+            f"transactions, about {self.pairs} open pairs and {self.steps} "
+            f"steps; expect {took}"
         )
 
 
@@ -90,9 +91,10 @@ def affordable(problem: Problem, spec: Spec, tick: Callable[[], object] = lambda
     except _TooManyStepsError:
         transactions = problem.history.columns.transactions()
         raise UnsupportedError(
-            f"{problem.history.name}: {spec.name} would run relationally, and that is too much "
-            f"({transactions} transactions make more than {LARGEST} steps); check a part of the "
-            "history, or a level with a faster form (`isocheck spec list`)"
+            f"{problem.history.name}: {spec.name} would be decided "
+            f"relationally, which is too much work ({transactions} transactions "
+            f"make more than {LARGEST} steps); check a part of the history, or "
+            "a level with a faster form (`isocheck spec list`)"
         ) from None
 
 

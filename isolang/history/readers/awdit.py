@@ -18,7 +18,7 @@ def read(files: Files, *, timeout: float) -> Reading:
     return Reading(
         columns=columns,
         position_unit="line",
-        initial="none: a read of a number that no transaction wrote is a violation",
+        initial="none, so a read of a number that no transaction wrote is a violation",
         session="the transactions between two lines of =",
-        real_time="none: the format has no times",
+        real_time="none, because the format has no times",
     )

@@ -21,19 +21,19 @@ def read(files: Files, *, timeout: float, timestamps: bool = False) -> Reading:
 
     columns, report = call_native(_native.read_cobra, list(files), timestamps, timeout=timeout)
     ignored = remarks(report, ("empty_files", "log", "without transactions"))
-    contradicting = "of a write with another transaction, key or value"
+    contradicting = "of a write that has another transaction, key or value in the logs"
     notes = [
-        "every write id is 0xabddefee: a write is identified by key and value"
+        "every write id is 0xabddefee, so key and value identify a write"
         if report["duplicate_values"]
-        else "a read names its write by id: that is its source",
+        else "each read names its source by the id of the write",
         *remarks(
             report,
-            ("missing_sources", "read", "of a write that is in no log"),
+            ("missing_sources", "read", "of a write that no log contains"),
             ("contradicting_sources", "read", contradicting),
-            ("unfinished", "log", "cut inside a transaction: indeterminate"),
+            ("unfinished", "log", "cut off inside a transaction, which is indeterminate"),
         ),
     ]
-    real_time = "none: the logs are read without timestamps"
+    real_time = "none, because the logs were read without timestamps"
     if columns.has_time:
         real_time = "the timestamps of start and commit"
     return Reading(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from isolang._native import Columns
 
 _SESSION = "the order of transactions in a session of the file"
-_REAL_TIME = "none: the format has no times"
+_REAL_TIME = "none, because the format has no times"
 
 
 def read_bincode(files: Files, *, timeout: float) -> Reading:
@@ -38,7 +38,9 @@ def read_bincode(files: Files, *, timeout: float) -> Reading:
     if report["info"]:
         notes.append(f"recorded from {report['info']}")
     if report["plan"]:
-        notes.append(Caveat("no transaction succeeded: this is a plan that was never run"))
+        notes.append(
+            Caveat("no transaction succeeded, so this is probably a plan that was never executed")
+        )
     return Reading(
         columns=columns,
         position_unit="byte",
@@ -83,7 +85,11 @@ def _versions(
     unit: Literal["line", "record"],
     ignored: tuple[str, ...],
 ) -> Reading:
-    zero = ("zero_reads", "read", "of version 0, which no transaction wrote: the initial state")
+    zero = (
+        "zero_reads",
+        "read",
+        "of version 0, which no transaction wrote and which is the initial state",
+    )
     return Reading(
         columns=columns,
         position_unit=unit,

@@ -50,13 +50,13 @@ def read(files: Files, *, timeout: float) -> Reading:
             raise
         columns, report = call_native(_native.read_edn, whole, name, timeout=timeout)
         line = whole.count(b"\n") + 1
-        what = f"torn after line {line - 1}: line {line} has no end, and is ignored, as if not yet"
-        torn.append(Caveat(f"{what} written"))
+        what = f"the log is torn after line {line - 1}: line {line} is incomplete and is ignored"
+        torn.append(Caveat(what))
     initial = "a read of nil or of the empty list"
     if "initial" in report:
         declare_initial(columns, report["initial"], name)
         initial = "what :init wrote, and nil or the empty list"
-    own = "each transaction is its own: there is no :process"
+    own = "each transaction is a session of its own, because there is no :process"
     return Reading(
         columns=columns,
         position_unit="line",
@@ -73,7 +73,7 @@ def _ignored(report: Mapping[str, Any]) -> Iterator[str]:
     """Yield what the reader ignored."""
     if report["nonclient"]:
         who = ", ".join(report["nonclient_processes"])
-        yield f"{counted(report['nonclient'], 'operation')} of no client" + (
+        yield f"{counted(report['nonclient'], 'operation')} that no client sent" + (
             f" ({who})" if who else ""
         )
     if report["skipped"]:
@@ -85,11 +85,11 @@ def _ignored(report: Mapping[str, Any]) -> Iterator[str]:
         )
     strays = ("stray_completions", "completion", "without invocation or operations")
     yield from map(Caveat, remarks(report, strays))
-    unknown = "of unfinished or failed transactions, whose results are not known"
+    unknown = "of unfinished or failed transactions, whose results are unknown"
     yield from remarks(report, ("unknown_reads", "read", unknown))
     if report["odd_values"]:
         values = counted(report["odd_values"], "completion")
-        yield Caveat(f"the :value of {values}, not a list of operations")
+        yield Caveat(f"the :value of {values}, which is not a list of operations")
     yield from remarks(report, ("odd_times", "value", "of :time or :index that is not an integer"))
     if report["timed_maps"] and not report["by_time"]:
         yield ":time (the order of operations decides)"
@@ -99,8 +99,8 @@ def _notes(report: Mapping[str, Any]) -> Iterator[str]:
     """Yield remarks on what was read."""
     yield from remarks(
         report,
-        ("unfinished", "invocation", "without completion: indeterminate"),
-        ("resumed_after_info", "time", "a process went on after :info: as a new session"),
+        ("unfinished", "invocation", "without a completion, so the outcome is unknown"),
+        ("resumed_after_info", "time", "a process went on after :info, as a new session"),
     )
     if report["overlapping"]:
         processes = counted(report["overlapping"], "process", "processes")
@@ -110,9 +110,10 @@ def _notes(report: Mapping[str, Any]) -> Iterator[str]:
     yield from remarks(report, ("independent", "operation", independent))
     if report["completion_differs"]:
         yield (
-            f"{counted(report['completion_differs'], 'completion')} with other operations than "
-            f"invoked, the first in line {report['completion_differs_first_line']}; "
-            "the completion counts"
+            f"{counted(report['completion_differs'], 'completion')} that report "
+            "other operations than were invoked, first in line "
+            f"{report['completion_differs_first_line']}; the operations of the "
+            "completion count"
         )
     if report["time_goes_back"]:
         yield (
@@ -120,9 +121,9 @@ def _notes(report: Mapping[str, Any]) -> Iterator[str]:
             f"{report['time_goes_back_first_line']}"
         )
     if report["index"] == "reorders lines" and not report["by_time"]:
-        yield ":index orders the operations, and the lines are in another order"
+        yield ":index orders the operations, although the lines have another order"
     elif report["index"] == "repeated":
-        yield ":index repeats, so the order of lines counts"
+        yield ":index repeats, so the order of the lines decides"
     if report["groups"]:
         none = report["groupless"]
         without = f"; {counted(none, 'transaction')} in none" if none else ""
@@ -135,7 +136,7 @@ def _real_time(report: Mapping[str, Any], *, timed: bool) -> str:
         return ":time, from :invoke to :ok or :fail, and :times of operations by its clock"
     own = timed and report["timed_operations"]
     return time_of_events(timed=timed, by_index=report["order"] == "index") + (
-        "; :times of operations by a clock of their own" if own else ""
+        "; the :times of operations come from a clock of their own" if own else ""
     )
 
 

@@ -54,7 +54,7 @@ class _File:
         try:
             version, index = struct.unpack_from(">iq", data, len(_MAGIC))
         except struct.error:
-            raise self.fail("it ends inside its header") from None
+            raise self.fail("the file ends inside its header") from None
         if version not in _VERSIONS:
             msg = (
                 f"{name}: Jepsen's binary file of version {version} (expected 0 or 1); give the "
@@ -62,12 +62,14 @@ class _File:
             )
             raise UnsupportedError(msg)
         if not index:
-            raise self.fail("it has no index of blocks, as the run ended before anything was saved")
+            raise self.fail(
+                "it has no index of blocks, because the run ended before anything was saved"
+            )
         self.root, self.places = self.index(*self.block_at(index))
 
     def fail(self, what: str) -> HistoryError:
         hint = "the run's history.edn holds the same history"
-        return HistoryError(f"{self.name}: a damaged Jepsen file: {what}; {hint}")
+        return HistoryError(f"{self.name}: the Jepsen file is damaged: {what}; {hint}")
 
     def block_at(self, at: int) -> tuple[int, bytes]:
         """Return the type and the contents of the block at a byte, after checking its checksum."""
@@ -116,7 +118,7 @@ class _File:
                 return self.operations(int(block), 0)
             if isinstance(found, Items):
                 return found.parts
-        msg = f"{self.name}: Jepsen's file of a test without a history"
+        msg = f"{self.name}: Jepsen's file of this test contains no history"
         raise HistoryError(msg)
 
     def operations(self, number: int, depth: int) -> list[str]:

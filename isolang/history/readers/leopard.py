@@ -76,7 +76,7 @@ def read(files: Files, *, timeout: float = 0.0) -> Reading:
     ignored = list(reading.ignored)
     if skipped:
         ignored.append(Caveat(f"{skipped} values of locking and uncommitted reads"))
-    no_commit = Caveat("the trace has no COMMIT: every transaction counts as committed")
+    no_commit = Caveat("the trace contains no COMMIT, so every transaction counts as committed")
     notes = () if ended else (no_commit,)
     return replace(
         reading,
@@ -118,14 +118,16 @@ def _take(record: Any, traced: dict[str, _Traced], where: str) -> int:
         ) from None
     if type(begin) is not int or type(end) is not int or begin > end:
         raise HistoryError(
-            f"{where}: times (got {begin!r:.30} and {end!r:.30}, expected whole nanoseconds, "
-            "the start no later than the finish)"
+            f"{where}: wrong times (got {begin!r:.30} and {end!r:.30}, expected whole nanoseconds, "
+            "with the start no later than the finish)"
         )
     t = traced.setdefault(txn, _Traced(session, begin, end))
     if t.session != session:
-        raise HistoryError(f"{where}: transaction {txn} of two threads, {t.session} and {session}")
+        raise HistoryError(
+            f"{where}: transaction {txn} belongs to two threads, {t.session} and {session}"
+        )
     if t.status is not None:
-        raise HistoryError(f"{where}: an operation of transaction {txn} after its end")
+        raise HistoryError(f"{where}: transaction {txn} has an operation after its end")
     t.begin, t.end = min(t.begin, begin), max(t.end, end)
     if kind in _ENDS:
         t.status = _ENDS[kind]

@@ -29,7 +29,7 @@ def read(files: Files, *, timeout: float) -> Reading:
         position_unit="line",
         initial="a read of 0",
         session="the third number of a line",
-        real_time="none: the format has no times",
+        real_time="none, because the format has no times",
         notes=tuple(notes),
         session_names=tuple(str(s) for s in report["session_labels"]),
     )

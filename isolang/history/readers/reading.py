@@ -106,5 +106,5 @@ def file_sessions(columns: Columns, files: Files) -> tuple[str, ...]:
 def time_of_events(*, timed: bool, by_index: bool) -> str:
     """Return where a file of invocations and completions has its real time from."""
     if not timed:
-        return "none: the file has completions only, no :invoke"
+        return "none, because the file has only completions and no :invoke"
     return f"the order of {':index' if by_index else 'lines'}, from :invoke to :ok or :fail"

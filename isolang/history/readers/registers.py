@@ -43,28 +43,31 @@ def read(files: Files, *, failed_cas: str = "auto", timeout: float) -> Reading:
 
 
 def _ignored(report: Mapping[str, Any]) -> tuple[str, ...]:
-    unknown = "that did not succeed and whose effect is unknown"
+    unknown = "that did not succeed, and whose effect is unknown"
     refused = "that failed, and may not have run (--failed-cas compared)"
-    strays = ("stray_completions", "completion", "without invocation or value")
+    strays = ("stray_completions", "completion", "without an invocation or a value")
     return (
         *remarks(
             report,
-            ("nonclient", "operation", "of no client"),
-            ("other_lines", "line", "of other loggers"),
+            ("nonclient", "operation", "that no client sent"),
+            ("other_lines", "line", "that other loggers wrote"),
         ),
         *map(Caveat, remarks(report, strays)),
         *remarks(
             report,
             ("unknown_operations", "operation", unknown),
-            ("unknown_reads", "read", "without an answer, whose results are not known"),
+            ("unknown_reads", "read", "without an answer, whose results are unknown"),
             ("refused", "comparison", refused),
         ),
     )
 
 
 def _notes(report: Mapping[str, Any]) -> tuple[str, ...]:
-    failed = "that failed: a read of a value other than the expected one"
+    failed = "that failed, which count as reads of a value other than the expected one"
     found = remarks(report, ("saw_another", "comparison", failed))
     if report["appends"]:
-        found.append("a value stands for its last part; each append reads the part that it follows")
+        found.append(
+            "the last element of a value stands for the whole value; each append reads the "
+            "element before it"
+        )
     return tuple(found)

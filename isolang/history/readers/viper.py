@@ -33,15 +33,17 @@ def read(files: Files, *, timeout: float) -> Reading:
         initial = 'what the "isInitial" transaction wrote, nil, or a 0 that no transaction wrote'
     notes = []
     if report["outcomes"]:
-        notes.append("the fourth slot of an operation is its transaction's outcome (IsoVista's)")
+        notes.append(
+            "the fourth slot of an operation holds its transaction's outcome, as IsoVista writes it"
+        )
     aborted = int(np.count_nonzero(columns.txn_status == c.ABORTED))
     if aborted:
-        notes.append(f"{counted(aborted, 'transaction')} with the outcome false: aborted")
-    initial_reads = "of a value that no transaction wrote: the initial state"
+        notes.append(f"{counted(aborted, 'transaction')} with the outcome false, which aborted")
+    initial_reads = "of a value that no transaction wrote, which is the initial state"
     notes += remarks(report, ("initial_reads", "read", initial_reads))
     if report["ranges"]:
-        what = "of another key in it no version was there, not even a deleted row"
-        notes.append(f"{counted(report['ranges'], 'range')}: {what}")
+        what = "showed no version, not even a deleted row, for the other keys in the range"
+        notes.append(f"{counted(report['ranges'], 'range')} {what}")
     ignored = []
     failed = int(np.count_nonzero(columns.op_ok == 0))
     if failed:
@@ -56,7 +58,7 @@ def read(files: Files, *, timeout: float) -> Reading:
         position_unit="line",
         initial=initial,
         session="one log file",
-        real_time="none: the format has no times",
+        real_time="none, because the format has no times",
         ignored=tuple(ignored),
         notes=tuple(notes),
         session_names=file_sessions(columns, files),

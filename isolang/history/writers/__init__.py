@@ -38,7 +38,7 @@ DROPPABLE: Final = {
     "groups": "groups of transactions",
     "versions": "the versions that operations state",
     "labels": "labels and levels of transactions",
-    "failed-operations": "operations that failed themselves",
+    "failed-operations": "operations that failed",
     "unknown-reads": "reads with unknown results",
     "empty-transactions": "transactions without operations",
     "order-after-unknown": "session order after transactions whose outcome is unknown",
@@ -80,8 +80,8 @@ def save_history(
         found = SUFFIXES.get(Path(path).suffix.lower())
         if found is None:
             msg = (
-                f"{path}: no format to write (got the suffix {Path(path).suffix!r}, expected "
-                f"{', '.join(SUFFIXES)}); or pass format="
+                f"{path}: the file name determines no format (got the suffix "
+                f"{Path(path).suffix!r}, expected {', '.join(SUFFIXES)}); or pass format="
             )
             raise HistoryError(msg)
         format = found  # noqa: A001
@@ -121,11 +121,11 @@ def write_history(
         msg = f"unknown thing to drop (got {unknown[0]!r}, expected {', '.join(DROPPABLE)})"
         raise HistoryError(msg)
     if name in FOLDERS and not isinstance(target, str | Path):
-        msg = f"{name}: a folder of logs cannot be written to a stream; give a path"
+        msg = f"{name}: a folder of logs cannot be written to a stream; name a path"
         raise HistoryError(msg)
     if history.levels:
         what = history.notes[0] if history.notes else "it"
-        msg = f"{history.name}: {what}; no format can state that only some levels judge it"
+        msg = f"{history.name}: {what}; no format can state that only some levels apply to it"
         raise HistoryError(msg)
     module, _, function = _ENCODERS[name].partition(":")
     encode = getattr(import_module(f"isolang.history.writers.{module}"), function)
@@ -143,7 +143,7 @@ def write_history(
         name = (
             str(target) if isinstance(target, str | Path) else getattr(target, "name", "<stream>")
         )
-        msg = f"{name}: cannot be written: {e.strerror or e}"
+        msg = f"{name}: cannot write the file: {e.strerror or e}"
         raise HistoryError(msg) from None
     done: WriteReport = report
     return done

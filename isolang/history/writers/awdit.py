@@ -40,5 +40,7 @@ def encode(
     notes = []
     if initial:
         sessions.insert(0, "".join(f"w {key} 0\n" for key in initial))
-        notes.append("transaction 1 is the initial state: declare it when reading (--initial 1)")
+        notes.append(
+            "transaction 1 is the initial state: declare it with --initial 1 when you read the file"
+        )
     return "=====\n".join(sessions).encode(), found.report("awdit", *notes)

@@ -135,8 +135,8 @@ def _encode(
             later, earlier = overlap
             msg = (
                 f"{history.where(later)}: {history.name_of(later)} does not begin after "
-                f"{history.name_of(earlier)} of the same session ended, and a "
-                f"process in {part.target} does one thing at a time; drop real-time"
+                f"{history.name_of(earlier)} of the same session ended, but a process in "
+                f"{part.target} does one thing at a time; drop real-time"
             )
             raise HistoryError(msg)
 
@@ -475,9 +475,9 @@ def _check_indeterminate_reads(part: Outline, names: Names) -> None:
     if len(found):
         op = int(part.ops[found[0]])
         msg = (
-            f"{history.where_op(op)}: {history.describe_op(op)}: a read of the initial "
-            "state by a transaction whose outcome is unknown cannot be expressed in "
-            f"{part.target} (there nil means that the result is not known)"
+            f"{history.where_op(op)}: {history.describe_op(op)}: a read of the initial state "
+            f"by a transaction whose outcome is unknown cannot be expressed in {part.target} "
+            "(where nil means that the result is unknown)"
         )
         raise HistoryError(msg)
 

@@ -282,7 +282,7 @@ def _problems(
         ),
         (
             ops.of_initial & (ops.value != tau) & contested,
-            f"a read of the initial state or of a write; in {target} it differs",
+            f"a read that may be of the initial state or of a write, which {target} distinguishes",
         ),
         (
             ops.reads & ~ops.of_initial & (ops.value == tau),
@@ -330,7 +330,7 @@ def _renumber(
         if source[i] == c.SOURCE_BY_VALUE and not (value[i] in initial and value[i] not in written)
     ]
     if sourced and by_value and len(written) < len(writes):
-        return "reads by value and reads with an explicit source of one key", by_value[0]
+        return "one key with both reads by value and reads with an explicit source", by_value[0]
     per_write = bool(sourced) and not by_value
     if written & initial and not per_write:
         # All names in I become one name. If an operation writes it, only one name may be in use.

@@ -138,8 +138,8 @@ def numbered(
         if not renumber:
             msg = (
                 f"{history.name}: the key {history.key(unfit[0])} cannot be expressed in "
-                f"{target.name} (expected unsigned {bits}-bit integers); "
-                "renumbering (renumber=True, --renumber) may"
+                f"{target.name} (expected unsigned {bits}-bit integers); renumbering "
+                "(renumber=True, --renumber) may help"
             )
             raise HistoryError(msg)
         key_numbers = np.arange(columns.n_keys())

@@ -177,7 +177,7 @@ def outline(history: History, target: FormatFeatures, drop: frozenset[str]) -> O
         keep[found] = False
         if len(found):
             what = counted(len(found), "read")
-            notes.append(f"{what} by aborted transactions, whose results are not known")
+            notes.append(f"{what} by aborted transactions, whose results are unknown")
     sizes = np.bincount(txn_of[keep], minlength=columns.transactions())
     if not target.empty:
         empty = np.flatnonzero(ordinary & (sizes == 0))

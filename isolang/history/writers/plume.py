@@ -40,5 +40,5 @@ def encode(
         )
 
     aborted = int(np.count_nonzero(history.columns.txn_status[part.txns] != c.COMMITTED))
-    note = f"{counted(aborted, 'aborted transaction')}: only their writes count"
+    note = f"{counted(aborted, 'aborted transaction')}: only the writes are kept"
     return write, found.report("plume", *([note] if aborted else []))

@@ -138,14 +138,14 @@ def classify(spec: Spec) -> Plan:
     for exists in spec.exists:
         if exists != CANONICAL_EXISTS.get(exists.name):
             reason = (
-                f"`exists {exists.name}` is a relation to be searched for; "
-                "event graphs have `rf` and `ww` only"
+                f"`exists {exists.name}` is a relation to search for, but event "
+                "graphs search only for `rf` and `ww`"
             )
             hint = "`isocheck` decides checks over so, rt, wr, ww and rw; see docs/language.md"
             pos = exists.over.pos or Position(spec.source, 0, 0)
             raise NotAnEventGraph(spec, pos, reason, check="", hint=hint)
     if not spec.checks:
-        what = f"{spec.source}: there is no check, so every history would pass"
+        what = f"{spec.source}: the specification has no check, so every history satisfies it"
         raise SpecError(what + "\n  hint: write `acyclic so | wr as my-check`", file=spec.source)
     compiled = [_compile(spec, check) for check in spec.checks]
     warnings = tuple(warning for _, warning in compiled if warning)
@@ -165,7 +165,7 @@ def classify(spec: Spec) -> Plan:
 _FORMS: Mapping[str, tuple[str, str]] = {
     "empty": (
         "`empty` says that a relation has no pair at all, not that it has no cycle",
-        "if a cycle is meant: `acyclic` or `irreflexive`",
+        "to forbid cycles, write `acyclic` or `irreflexive`",
     ),
     "require": (
         "`require … in …` compares two relations; an event graph only knows cycles",
@@ -182,7 +182,9 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
         return NotAnEventGraph(spec, pos, reason, check=check.name, hint=hint)
 
     if check.flag:
-        reason = "`flag` asks whether every solution meets it; an event graph finds one"
+        reason = (
+            "`flag` asks whether every solution satisfies it, but an event graph finds only one"
+        )
         raise refuse(reason, hint="remove `flag` to make it an axiom")
     if check.negated:
         reason = "`not` demands a cycle; an event graph can only forbid one"
@@ -197,7 +199,10 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
         if check.kind == "acyclic" and speaks_of_statements(expr):
             if "last-write" in names(expr):
                 if not leaves_by_commit(expr):
-                    reason = "a path misses what others wrote, and does not lead to its own COMMIT"
+                    reason = (
+                        "a path misses writes of other transactions, but does not lead to "
+                        "its own COMMIT"
+                    )
                     raise NotRegularError(expr, reason, "leave by `missed | tx`")
                 letters, expr, sites = WORDS_BY_OPERATION, by_operation(expr), "operations"
             else:
@@ -212,15 +217,16 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
             language = language_of(expr)
         if language.nullable:
             reason = (
-                f"`{check.kind}` of a relation that contains the identity; nothing satisfies it"
+                f"`{check.kind}` applies to a relation that contains the identity, "
+                "so nothing satisfies it"
             )
             raise refuse(reason, check.expr, "`?` and `^*` add the identity; the closure is `^+`")
         if language.empty:
             raise refuse("the expression is empty", check.expr)
         if not without(language, steps_of(language)).empty:
-            reason = f"`{check.kind}` of a relation with a part of the identity"
+            reason = f"`{check.kind}` applies to a relation that contains a part of the identity"
             raise refuse(
-                reason, check.expr, "`[W]`, `[R]` and names restrict the steps next to them"
+                reason, check.expr, "`[W]`, `[R]` and names only restrict the steps next to them"
             )
         if check.kind == "irreflexive":
             _need_closed(language, refuse, check.expr)
@@ -323,8 +329,9 @@ def _need_closed(language: Dfa, refuse: _Refuse, e: Core) -> None:
         allowed = subtract(twice, rotations(language))
         shown = _shown(shortest_word(subtract(twice, language) if allowed.empty else allowed))
         reason = (
-            f"`irreflexive` speaks of one step of the expression, and `{shown}` is two; "
-            "an event graph cannot tell such a cycle from a forbidden one"
+            f"`irreflexive` concerns one step of the expression, but `{shown}` "
+            "is two steps; an event graph cannot tell such a cycle from a "
+            "forbidden one"
         )
         hint = "`acyclic` forbids cycles of any number of steps"
         raise refuse(reason, e, hint)

@@ -166,7 +166,7 @@ def _named(e: Core) -> Core:
 def _within(e: Core, key: str, within: KeyClass) -> Core:
     if isinstance(e, Rel) and e.key == key:
         if whole_letter(e.name) != e.name:
-            raise NotRegularError(e, f"`{brief(e)}` is of two classes of keys")
+            raise NotRegularError(e, f"`{brief(e)}` mixes two classes of keys")
         # T0 wrote every key, so the steps of `init` need no restriction.
         return e if e.name == "init" else replace(e, name=f"{e.name}[{within}]")
     if isinstance(e, ForKey) and e.key == key:
@@ -244,7 +244,7 @@ def of_one_key(e: Core) -> Core:
         NotRegularError: if the expression has another form, or is not about one key only.
     """
     if not isinstance(e, ForKey):
-        raise NotRegularError(e, f"`{brief(e)}` is not of one key")
+        raise NotRegularError(e, f"`{brief(e)}` is not restricted to one key")
     e = _named(e)
     assert isinstance(e, ForKey)
 
@@ -254,8 +254,10 @@ def of_one_key(e: Core) -> Core:
         if isinstance(part, Rel):
             keyed = whole_letter(part.name) in (*OF_READS, "ww", *TESTS)
             if keyed and part.key != e.key:
-                reason = f"`{brief(part)}` is of all keys, and `for {e.key}` of one"
-                raise NotRegularError(part, reason, f"`{part.name}[{e.key}]`, if that is meant")
+                reason = f"`{brief(part)}` covers all keys, but `for {e.key}` covers one"
+                raise NotRegularError(
+                    part, reason, f"write `{part.name}[{e.key}]` for the part on this key"
+                )
             return replace(part, key=None) if keyed else part
         return rebuild(part, tuple(map(plainly, children(part))))
 
@@ -370,7 +372,7 @@ def _through_operations(
     if Rel("ww") in _alternatives(met):
         found += [Seq((Rel("ww"), Union(leaves)))] if leaves else []
         if len(leaves) < len(_alternatives(away)) and not in_union_with_ww:
-            reason = "what overwrites, reads and commits is a part of `ww`"
+            reason = "the pairs that overwrite, read and commit are a part of `ww`"
             raise NotRegularError(e, reason, "write `| ww` next to it")
     return Union(tuple(found), e.pos)
 
@@ -585,7 +587,7 @@ def _foreign(e: Rel) -> NotRegularError:
         case "vo":
             reason = f"{shown} is the part of the version order that the data shows"
             return NotRegularError(e, reason, "`ww` contains it")
-    return NotRegularError(e, f"{shown} is none of so, rt, wr, ww and rw")
+    return NotRegularError(e, f"{shown} is not one of so, rt, wr, ww and rw")
 
 
 def _unsupported(e: Core) -> NotRegularError:
@@ -598,11 +600,11 @@ def _unsupported(e: Core) -> NotRegularError:
                 e, f"{shown}: two walks between the same ends are not a single walk"
             )
         case Diff():
-            return NotRegularError(e, f"{shown}: a walk cannot show that another one is missing")
+            return NotRegularError(e, f"{shown}: a walk cannot show that another walk is missing")
         case Product():
-            return NotRegularError(e, f"{shown} relates transactions that no walk joins")
+            return NotRegularError(e, f"{shown} relates transactions that no walk connects")
         case Lift():
-            return NotRegularError(e, f"{shown} looks at a transaction, a walk only at its steps")
+            return NotRegularError(e, f"{shown} concerns a transaction, but a walk only has steps")
         case Domain() | Range():
             return NotRegularError(e, f"{shown} is a set, not a relation")
         case _:

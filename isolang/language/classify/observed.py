@@ -107,7 +107,7 @@ def rewrite(spec: Spec) -> Observed:
     )
     for part in (*contained, *(w.phi for w in back if w.phi is not None)):
         if not names(plain(part)) <= _BASE | ({"ww"} if rules.total else set()) | {"id"}:
-            raise NotObservedError("", f"an axiom looks at `{order.name}` or at something else")
+            raise NotObservedError("", f"an axiom uses `{order.name}` or something else")
     return Observed(order=order.name, acyclic=Union((*contained, Rel("ww"))), return_paths=back)
 
 

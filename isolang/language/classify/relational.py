@@ -121,7 +121,7 @@ def _why_check_not_closed(check: Check) -> str:
 
 def _why_exists_not_closed(exists: Exists) -> str:
     if exists.kind == "choice":
-        return "" if exists.name == "rf" else "is a choice whose range may change"
+        return "" if exists.name == "rf" else "chooses from a range that may change"
     if reason := _why_loses_pairs(exists.over):
         return reason
     if exists.containing is not None and (reason := _why_gains_pairs(exists.containing)):
@@ -145,9 +145,9 @@ def _why_loses_pairs(e: Core) -> str:
     The result is empty if this is not possible.
     """
     if isinstance(e, Seq | Plus | Star | Domain | Range):
-        return f"compares with `{brief(e)}`, which may need others"
+        return f"compares with `{brief(e)}`, which may depend on other choices"
     if isinstance(e, Rel) and names(e) & _OF_READS:
-        return f"compares with `{e.name}`, which speaks of reads"
+        return f"compares with `{e.name}`, which concerns reads"
     if isinstance(e, Diff):
         return _why_loses_pairs(e.left) or _why_gains_pairs(e.right)
     return next(filter(None, map(_why_loses_pairs, children(e))), "")

@@ -267,7 +267,7 @@ class _Compiler:
         """Compile ``irreflexive e``, in which each word before its last ``rw`` is a return path."""
         language, of_key = self._language(name, _rw_last(plain(e)))
         if language.nullable:
-            raise _NotHornError("it contains the identity; nothing satisfies it", name)
+            raise _NotHornError("it contains the identity, so nothing satisfies it", name)
         closing = OVERWRITING & language.letters
         if not closing and not of_key and self._back_to_source(name, language):
             return
@@ -349,7 +349,7 @@ class _Compiler:
         if not without(words, steps_of(words)).empty:
             raise _NotHornError("it contains a part of the identity", name)
         if not included(concatenate(words, words), words):
-            raise _NotHornError("`irreflexive` speaks of one step of the expression", name)
+            raise _NotHornError("`irreflexive` concerns one step of the expression", name)
         stretched = _stretched(words)
         base = generators(stretched, acyclic=False)
         if find_loop(base) is not None:

@@ -59,15 +59,18 @@ class SpecSplit(Struct, frozen=True, kw_only=True):
         if self.unchosen:
             chosen = ", ".join(f"`{exists.name}`" for exists in self.unchosen)
             return (
-                f"decided in parts: {first} by the engine, and if that part is met, all checks "
-                f"together, with {chosen}"
+                f"decided in parts: first {first} by the engine and, if they are "
+                f"satisfied, all checks together, with {chosen}"
             )
         if not self.other_checks:
-            return f"decided in parts: {first} by the engine, then each flag together with it"
+            return (
+                f"decided in parts: first {first} by the engine, then each flag together with them"
+            )
         others = _listed(self.other_checks)
         return (
-            f"decided in parts: the engine finds a model of {first}, then {others} is evaluated "
-            "on it; if the model does not meet it, all checks are decided together"
+            f"decided in parts: the engine finds a model of {first}, then "
+            f"{others} is evaluated on it; if the model does not satisfy it, "
+            "all checks are decided together"
         )
 
 

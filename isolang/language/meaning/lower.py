@@ -248,8 +248,8 @@ class _Lowering:
     def expr(self, e: ast.Expr, env: _Env) -> Core:
         self._steps += 1
         if self._steps > MAX_STEPS:
-            what = f"`{env.within}` is expanded with too many different arguments"
-            raise error_at(e.span, what, hint="write some of the definitions out")
+            what = f"`{env.within}` is used with too many different arguments"
+            raise error_at(e.span, what, hint="write out some of the definitions")
         if env.depth > MAX_DEPTH:
             raise _too_deep(e.span)
         term = self._expr(e, env.deeper())
@@ -376,8 +376,8 @@ class _Lowering:
         params: Mapping[str, Core],
     ) -> Core:
         if env.expansion >= MAX_EXPANSION:
-            what = f"more than {MAX_EXPANSION} definitions inside one another"
-            raise error_at(span, what, hint="write some of them out")
+            what = f"definitions are nested too deeply (expected at most {MAX_EXPANSION} levels)"
+            raise error_at(span, what, hint="write out some of them")
         # SOUND BECAUSE an expansion depends only on the definition, its keys, the meanings of its
         # arguments, and the key variables that are taken. Terms with the same number have the same
         # meaning.
@@ -404,7 +404,10 @@ def _too_large(span: Span, within: str) -> SpecError:
 
 
 def _too_deep(span: Span) -> SpecError:
-    return error_at(span, f"expands to more than {MAX_DEPTH} operators in one another")
+    return error_at(
+        span,
+        f"expands to operators that are nested too deeply (expected at most {MAX_DEPTH} levels)",
+    )
 
 
 def _fresh(name: str, taken: frozenset[str]) -> str:
@@ -417,6 +420,6 @@ def _fresh(name: str, taken: frozenset[str]) -> str:
 
 
 def _not_canonical(name: ast.Ident) -> SpecError:
-    what = f"`{name.text}` is defined by the language; this definition is another relation"
+    what = f"`{name.text}` is already defined by the language, and this definition differs from it"
     hint = f'choose another name, or write `include "{_FILES[name.text]}"`'
     return error_at(name.span, what, hint=hint)

@@ -48,8 +48,8 @@ def _several_keys(spec: Spec, check: Check) -> Iterator[str]:
     if check.kind == "acyclic" and isinstance(check.expr, ForKey) and _keyed(check.expr):
         key, body = check.expr.key, brief(check.expr.body)
         what = (
-            f"warning: `acyclic for {key}: …` is one graph over all keys: the steps of a "
-            "cycle may be of different ones"
+            f"warning: `acyclic for {key}: …` builds one graph over all keys, "
+            "so the steps of a cycle may have different keys"
         )
         hint = f"a graph for each key is `for each {key}: acyclic {body}`"
         yield message_at(check.pos, spec.texts, what, hint=hint)
@@ -115,10 +115,13 @@ def _negated(spec: Spec, check: Check, chosen: set[str]) -> Iterator[str]:
     if found:
         which = " and ".join(f"`{name}`" for name in found)
         what = (
-            f"warning: check `{check.name}`: `not` is met as soon as one choice of {which} fails "
-            f"`{check.kind}`"
+            f"warning: check `{check.name}`: `not` is satisfied as soon as one "
+            f"choice of {which} fails `{check.kind}`"
         )
-        hint = f"what no choice may do is `flag {check.kind} …`; what all must do has no `not`"
+        hint = (
+            f"to forbid it for every choice, write `flag {check.kind} …`; to "
+            "require it of every choice, leave out `not`"
+        )
         yield message_at(check.pos, spec.texts, what, hint=hint)
 
 
@@ -152,11 +155,17 @@ def _one_sided(spec: Spec, exists: Exists) -> Iterator[str]:
                 easier_with.add("larger")
     pos = exists.over.pos or Position(spec.source, 0, 0)
     if easier_with == {"smaller"} and exists.containing is None:
-        what = f"warning: the empty relation is always a good `{exists.name}`: nothing needs a pair"
+        what = (
+            f"warning: the empty relation always works as `{exists.name}`, "
+            "because nothing requires a pair"
+        )
         hint = "bound it from below: `containing …`, or `require … in " + f"{exists.name}`"
         yield message_at(pos, spec.texts, what, hint=hint)
     elif easier_with == {"larger"} and exists.within is None:
-        what = f"warning: all pairs together are always a good `{exists.name}`: nothing forbids one"
+        what = (
+            "warning: the relation of all pairs always works as "
+            f"`{exists.name}`, because nothing forbids a pair"
+        )
         hint = "bound it from above: `within …`, or a check that it be acyclic"
         yield message_at(pos, spec.texts, what, hint=hint)
 

@@ -38,8 +38,8 @@ class Scope(Struct):
 
 
 _ELSEWHERE = {
-    "fr": "what herd's cat calls `fr` is `rw`, the anti-dependency",
-    "mo": "what is `mo` for memory models is `ww`, the version order",
+    "fr": "the relation that herd's cat calls `fr` is `rw`, the anti-dependency",
+    "mo": "the relation that memory models call `mo` is `ww`, the version order",
     "_": "all pairs of transactions are `T * T`",
 }
 """For each name that users may know from another language, a hint with its name in this one."""

@@ -86,7 +86,7 @@ class _Context(Struct, frozen=True):
 
 
 def _too_large(span: Span, what: str) -> _TooLargeError:
-    error = error_at(span, what, hint="write some of the definitions out")
+    error = error_at(span, what, hint="write out some of the definitions")
     place = span.position
     return _TooLargeError(
         str(error), file=place.file, line=place.line, column=place.column, hint=error.hint
@@ -138,7 +138,7 @@ class _Checker:
         for index, param in enumerate(item.params):
             if param.text in names[:index]:
                 raise error_at(
-                    param.span, f"parameter `{param.text}` twice", hint="choose another name"
+                    param.span, f"`{param.text}` is declared twice", hint="choose another name"
                 )
             if param.text in self.entries:
                 hint = "choose another name"
@@ -180,7 +180,7 @@ class _Checker:
     def _check(self, item: ast.CheckItem) -> None:
         name = item.name
         if old := self._names.get(name.text):
-            what = f"check `{name.text}` twice (the first is {_where(old.span)})"
+            what = f"two checks have the name `{name.text}` (the first is {_where(old.span)})"
             raise error_at(name.span, what, hint="give each check its own name")
         self._names[name.text] = name
         self._current = f"check {name.text}"
@@ -283,15 +283,15 @@ class _Checker:
         if e.name in context.params:
             if e.key is not None:
                 what = f"the parameter `{e.name}` has no key (got `{e.name}[{e.key.text}]`)"
-                raise error_at(e.key.span, what, hint="give the key at the call, in a `for`")
+                raise error_at(e.key.span, what, hint="state the key at the call, inside a `for`")
             return context.params[e.name]
         entry = self._resolve(e.name, e.span, context)
         if e.name in NAMED:
-            what = f"`{e.name}` without a name (got `{e.name}`)"
+            what = f"`{e.name}` needs a name (got `{e.name}`)"
             raise error_at(e.span, what, hint=f'write `{e.name} "audit"`; any is `{e.name} "*"`')
         if entry.params:
             want = _call_form(entry)
-            what = f"`{e.name}` without its arguments (got `{e.name}`, expected `{want}`)"
+            what = f"`{e.name}` needs arguments (got `{e.name}`, expected `{want}`)"
             raise error_at(e.span, what, hint=f"write `{want}`")
         if e.key is not None:
             self._require_key(e.name, e.key, entry, context)
@@ -305,7 +305,7 @@ class _Checker:
                 raise error_at(e.span, what, hint=f"names follow {_NAMED_LISTED}")
             self._resolve(e.word, e.span, context)
         if not e.name:
-            raise error_at(e.span, f"`{e.word}` of an empty name", hint='any name is `"*"`')
+            raise error_at(e.span, f"`{e.word}` has an empty name", hint='write `"*"` for any name')
         return BUILTINS[e.word].sort
 
     def _require_key(self, name: str, key: ast.Ident, entry: ScopeEntry, context: _Context) -> None:
@@ -319,7 +319,7 @@ class _Checker:
                 what += f" (expected {known})"
             hint = f"bind it: `for {key.text}: …`, or write `{name}` for the union over keys"
             if len(key.text) > 1:
-                hint += f'; of the key with that name it is `{name}["{key.text}"]`'
+                hint += f'; write `{name}["{key.text}"]` for the key with that name'
             raise error_at(key.span, what, hint=hint)
 
     def _call(self, e: ast.Call, context: _Context) -> Sort:
@@ -368,7 +368,7 @@ class _Checker:
             what = f"`{name}` is a key variable, not a relation"
             raise error_at(span, what, hint=f"use it as in `ww[{name}]`")
         if name == self._current:
-            what = f"`{name}` in its own definition"
+            what = f"`{name}` is used in its own definition"
             raise error_at(span, what, hint="there is no recursion; closures are `^+` and `^*`")
         if later := self._later.get(name):
             what = f"`{name}` is used before it is defined ({_where(later.name.span)})"
@@ -393,7 +393,7 @@ class _Checker:
 
 
 _NAMED_LISTED = " and ".join(f"`{word}`" for word in NAMED)
-_KEY_HINT = "keyed are W, R, rf, cand, wr, ww, rw, vo and what is defined with a key"
+_KEY_HINT = "only W, R, rf, cand, wr, ww, rw, vo and definitions with a key take a key"
 
 
 def _where(span: Span) -> str:
@@ -426,7 +426,7 @@ def _unused(items: tuple[ast.Item, ...], main: SourceText, checker: _Checker) ->
             what = f"`{item.name.text}` is defined but never used"
             unused.append(warning_at(item.name.span, what, hint="remove it, or use it in a check"))
         elif isinstance(item, ast.ExistsItem) and item.name.text not in reached:
-            what = f"no check uses `{item.name.text}`, yet it must exist"
+            what = f"no check uses `{item.name.text}`, although it must exist"
             unused.append(warning_at(item.name.span, what, hint="remove it, or use it in a check"))
     return unused
 
@@ -474,7 +474,8 @@ def require_common_sort(span: Span, left: Sort, right: Sort, who: str) -> Sort:
     )
     if not fits:
         hint = TX_HINT if left.kind == right.kind else "the identity on a set is `[S]`"
-        raise error_at(span, f"{who} needs two of a kind (got {left} and {right})", hint=hint)
+        what = f"{who} needs two operands of one kind (got {left} and {right})"
+        raise error_at(span, what, hint=hint)
     return Sort(left.kind, _meet(left.left, right.left), _meet(left.right, right.right))
 
 

@@ -164,7 +164,7 @@ def _check_depth(source: SourceText) -> None:
             raise error_at(
                 _token_span(source, token),
                 f"nested too deeply (expected at most {MAX_DEPTH} levels)",
-                hint="name a part with `let` and use the name",
+                hint="give a part a name with `let`, and use the name",
             )
 
 

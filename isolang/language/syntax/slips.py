@@ -113,7 +113,7 @@ _ITEMS = (
     "`acyclic so as c`"
 )
 _EACH_KEY = "a check of each key is `for each x: acyclic …`, or `acyclic for x: EXPRESSION as NAME`"
-_SOME_KEY = "`for x: EXPRESSION` has the pairs of every key; `exists` declares what is chosen"
+_SOME_KEY = "`for x: EXPRESSION` contains the pairs of every key; `exists` declares a choice"
 _CHARACTERS = {
     "+": "the transitive closure is `^+`, as in `so^+`",
     "~": "there is no complement; subtract with `\\`, as in `T * T \\ so`",
@@ -144,7 +144,10 @@ def _character(place: StopPoint) -> _Diagnosis | None:
     if place.got.type != "character":
         return None
     if char == '"':
-        return "a text without its closing quote", 'a text is on one line, in double quotes: "…"'
+        return (
+            "the closing quote of a text is missing",
+            'a text stands on one line, in double quotes: "…"',
+        )
     if char == "^" and place.rest.startswith("^?"):
         return "unknown operator", "at most one step is `?` without the caret, as in `rw?`"
     if char == "~" and re.match(r"~\s*(acyclic|irreflexive|empty|require)\b", place.rest):
@@ -169,7 +172,7 @@ def _open_comment(place: StopPoint) -> _Diagnosis | None:
     begins = place.got.text == "(" and place.rest.startswith("(*")
     if not begins and not (place.got.text == "*" and place.last == "("):
         return None
-    return "a comment that is never closed", "a comment is `(* … *)` or `// …`"
+    return "the comment is never closed", "a comment is `(* … *)` or `// …`"
 
 
 def _comma(place: StopPoint) -> _Diagnosis | None:
@@ -185,7 +188,7 @@ def _quantifier(place: StopPoint) -> _Diagnosis | None:
         if word.lower() in ("forall", "foreach") and place.got.type == "NAME":
             return f"`{word}` is not a word of the language", _EACH_KEY
     if place.got.text == "exists" and place.last in TESTS | TERM_OPERATORS | {"|", "(", "="}:
-        return "`exists` inside an expression", _SOME_KEY
+        return "`exists` cannot be inside an expression", _SOME_KEY
     return None
 
 
@@ -193,9 +196,9 @@ def _mixed(place: StopPoint) -> _Diagnosis | None:
     new, old = place.got.text, place.term_operator
     if new not in TERM_OPERATORS or not old or new in place.got.accepts or place.last == old:
         return None
-    what = f"`{old}` and `{new}` mixed without parentheses"
+    what = f"`{old}` and `{new}` are mixed without parentheses"
     if old == new:
-        what = f"`{new}` twice without parentheses"
+        what = f"`{new}` is used twice without parentheses"
     return what, f"write `(a {old} b) {new} c` or `a {old} (b {new} c)`"
 
 
@@ -218,7 +221,7 @@ def _unclosed(place: StopPoint) -> _Diagnosis | None:
     got = place.got
     if got.text in _MATCH:
         if bracket is None:
-            return f"`{got.text}` closes nothing", "remove it, or open a bracket before it"
+            return f"`{got.text}` closes nothing", "remove it, or add the opening bracket"
         if bracket != _MATCH[got.text]:
             where = f"line {bracket.line}, column {bracket.column}"
             what = f"`{got.text}` does not close the `{bracket}` of {where}"
@@ -232,14 +235,14 @@ def _unclosed(place: StopPoint) -> _Diagnosis | None:
 def _missing_name(place: StopPoint) -> _Diagnosis | None:
     item, accepts = place.item, place.got.accepts
     if item == "require" and "in" in accepts and "as" not in accepts:
-        return "`require` without `in`", "write `require EXPRESSION in EXPRESSION as NAME`"
+        return "`require` needs `in`", "write `require EXPRESSION in EXPRESSION as NAME`"
     if "as" in accepts and (place.ends_item or place.got.type == "STRING"):
         if item == "show":
-            return "`show` without a name", "write `show EXPRESSION as NAME`"
+            return "`show` needs a name", "write `show EXPRESSION as NAME`"
         form = _TEST_FORM.get(item, "acyclic EXPRESSION as NAME")
-        return "a check without a name", f"every check has a name: `{form}`"
+        return "the check has no name", f"every check has a name: `{form}`"
     if "as" in accepts and item in TESTS and place.got.text in ("is", "named", "called"):
-        return f"`{place.got.text}` before the name of a check", "write `as NAME`"
+        return f"`{place.got.text}` cannot stand before the name of a check", "write `as NAME`"
     if place.last == "as" and place.got.type == "STRING":
         return "a check's name has no quotes", 'write `as NAME "text"`; the text is optional'
     return None
@@ -252,7 +255,7 @@ def _missing_expression(place: StopPoint) -> _Diagnosis | None:
     ):
         return None
     if place.last in TESTS:
-        return f"`{place.last}` without an expression", f"write `{_TEST_FORM[place.last]}`"
+        return f"`{place.last}` needs an expression", f"write `{_TEST_FORM[place.last]}`"
     if place.last in TERM_OPERATORS or place.last == "|":
         return f"`{place.last}` needs a right side", f"write `a {place.last} b`"
     return "an expression is missing", ""
@@ -262,27 +265,33 @@ def _form(place: StopPoint) -> _Diagnosis | None:
     """Explain a mistake after a word that only a few other words may follow."""
     got = place.got
     if place.last in ("flag", "not"):
-        return f"`{place.last}` without a check", f"write `{place.last} acyclic EXPRESSION as NAME`"
+        return f"`{place.last}` needs a check", f"write `{place.last} acyclic EXPRESSION as NAME`"
     if place.last == "order" and "on" in got.accepts:
-        return "`order` without `on`", "write `order on SET`"
+        return "`order` needs `on`", "write `order on SET`"
     if place.last == "choice" and "of" in got.accepts:
-        return "`choice` without `of`", "write `choice of RELATION`"
+        return "`choice` needs `of`", "write `choice of RELATION`"
     if place.last == "relation" and "on" in got.accepts:
-        return "`relation` without `on`", "write `relation on SET`"
+        return "`relation` needs `on`", "write `relation on SET`"
     if place.last == "for" and "each" in got.accepts:
         hint = "write `acyclic for x: EXPRESSION as NAME`, or `for each x: acyclic …`"
-        return "`for` outside a check", hint
+        return "`for` is allowed only in a check", hint
     if place.last == "for" or (":" in got.accepts and place.item in TESTS | {"let", "show"}):
-        return "`for` without its key", "write `for x: EXPRESSION`"
+        return "`for` needs a key", "write `for x: EXPRESSION`"
     return None
 
 
 def _definition_sign(place: StopPoint) -> _Diagnosis | None:
     got = place.got.text
     if place.item == "let" and got == ":" and "=" in place.got.accepts:
-        return "`:` in a definition", "`let` defines with `=`; `exists` declares with `:`"
+        return (
+            "a definition cannot contain `:`",
+            "`let` defines with `=`; `exists` declares with `:`",
+        )
     if place.item == "exists" and got == "=" and ":" in place.got.accepts:
-        return "`=` in a declaration", "`exists` declares with `:`; `let` defines with `=`"
+        return (
+            "a declaration cannot contain `=`",
+            "`exists` declares with `:`; `let` defines with `=`",
+        )
     if place.item in TESTS and got in ("=", ":"):
         return "syntax error", "a check compares nothing; inclusion is `require A in B as name`"
     return None
@@ -291,11 +300,11 @@ def _definition_sign(place: StopPoint) -> _Diagnosis | None:
 def _quotes(place: StopPoint) -> _Diagnosis | None:
     got = place.got
     if place.last == "include" and got.type != "STRING":
-        return "`include` without a file name in quotes", 'write `include "adya.iso"`'
+        return "`include` needs a file name in quotes", 'write `include "adya.iso"`'
     if place.last == "spec" and got.type == "STRING":
         return "a specification's name has no quotes", 'write `spec NAME "title"`'
     if place.last in ("label", "level") and got.type == "NAME":
-        return "a name without its quotes", f'write `{place.last} "{got.text}"`'
+        return "the name needs quotes", f'write `{place.last} "{got.text}"`'
     in_header = len(place.before) == 2 and place.before[0] == "spec"
     if in_header and got.type == "NAME" and not place.on_new_line and not _close(got.text, ITEM):
         name = place.before[1]
@@ -310,7 +319,10 @@ def _header(place: StopPoint) -> _Diagnosis | None:
     if place.got.text != "spec" or not place.before:
         return None
     if place.before[0] == "spec":
-        return "a second `spec` header", "a file has one header; put the other in its own file"
+        return (
+            "only one `spec` header is allowed",
+            "a file has one header; put the other one into a file of its own",
+        )
     return "the `spec` header must come first", "move it above everything else"
 
 
@@ -326,7 +338,7 @@ def _keyword(place: StopPoint) -> _Diagnosis | None:
 
 def _for_inside(place: StopPoint) -> _Diagnosis | None:
     if place.got.text == "for" and place.got.text not in place.got.accepts and place.before:
-        return "`for` inside an expression", "put it in parentheses: `(for x: …)`"
+        return "`for` inside an expression needs parentheses", "put it in parentheses: `(for x: …)`"
     return None
 
 
@@ -340,7 +352,7 @@ def _misspelt(place: StopPoint) -> _Diagnosis | None:
     if close := _close(got.text, words):
         return "unknown word", f"did you mean `{close}`?"
     if "|" in got.accepts:
-        what = "two expressions without an operator between them"
+        what = "an operator is missing between two expressions"
         return what, "union is `|`, intersection `&`, composition `;`"
     if "include" in got.accepts:
         if len(place.before) > 1 and place.before[-2] == "as" and not place.on_new_line:
@@ -359,7 +371,7 @@ def _close(word: str, words: frozenset[str] | set[str]) -> str:
 
 def _recursive_let(place: StopPoint) -> _Diagnosis | None:
     if place.item == "let" and place.last == "rec" and place.got.type == "NAME":
-        return "recursion", "there is none; closures are `^+` and `^*`"
+        return "definitions cannot be recursive", "closures are `^+` and `^*`"
     return None
 
 
@@ -368,7 +380,7 @@ def _fallback(place: StopPoint) -> _Diagnosis | None:
     if place.got.type == "$END":
         return "the text ends too early", ""
     if "include" in accepts and "(" not in accepts and "|" not in accepts:
-        return "no item begins like this", _ITEMS
+        return "no item of a specification begins like this", _ITEMS
     if {"NAME", "("} <= accepts and place.got.text in TERM_OPERATORS | POSTFIX | {"|"}:
         return f"`{place.got.text}` needs a left side", "write an expression before it"
     return None

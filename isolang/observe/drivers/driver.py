@@ -141,20 +141,25 @@ class DriverWatch:
             there = other.transactions.where
             if there == here and other.library.name == self.library.name:
                 raise IsolangError(
-                    f"{self.library.name}: the database is watched already (got {here} "
-                    "twice, expected one watch of a database for each library)"
+                    f"{self.library.name}: this database is already being watched (got {here} "
+                    "twice, "
+                    "expected one watch per database and library)"
                 )
             if there != here and other._reads_log and self._reads_log:
                 raise IsolangError(
-                    f"{self.library.name}: a second log of versions (got {here}, expected "
-                    f"{there}, whose log another watch reads); hint: watch one of the "
-                    "databases without versions=True"
+                    f"{self.library.name}: only one server's log of versions can be read (got "
+                    f"{here}, "
+                    f"but another watch reads the log of {there}); hint: watch one of the "
+                    "databases "
+                    "without versions=True"
                 )
             if there == here:
                 if other._reads_log != self._reads_log:
                     raise IsolangError(
-                        f"{self.library.name}: one database with and without versions (got "
-                        f"versions={self._reads_log}, expected versions={other._reads_log}, as "
+                        f"{self.library.name}: one database is watched both with and without "
+                        "versions "
+                        f"(got versions={self._reads_log}, expected "
+                        f"versions={other._reads_log}, as "
                         f"{other.library.name} has)"
                     )
                 self._versions = other._versions

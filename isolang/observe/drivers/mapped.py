@@ -53,7 +53,7 @@ class SqlAlchemyWatch(DriverWatch):
         dialect = engine.dialect
         if dialect.name != "postgresql" or dialect.driver not in _LIBRARIES:
             raise IsolangError(
-                f"watch: not such an engine (got {dialect.name}+{dialect.driver}, expected "
+                f"watch: unsupported engine (got {dialect.name}+{dialect.driver}, expected "
                 "postgresql+psycopg or postgresql+asyncpg)"
             )
         library = _LIBRARIES[dialect.driver]()

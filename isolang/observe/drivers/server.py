@@ -69,6 +69,6 @@ def connected(name: str, conninfo: str, parameters: dict[str, Any]) -> WatchedSe
     except psycopg.Error as error:
         what = one_line(error)
         raise IsolangError(
-            f"{name}: the database cannot be reached (got {what}, "
-            "expected what psycopg.connect takes)"
+            f"{name}: cannot connect to the database (got {what}, expected arguments that "
+            "psycopg.connect accepts)"
         ) from None

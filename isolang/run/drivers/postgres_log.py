@@ -91,16 +91,18 @@ class PostgresLog:
         (level,) = raw.execute("SHOW wal_level").fetchone()
         if level != "logical":
             raise TargetError(
-                f"{self._who}: the server does not log which rows were changed (got wal_level = "
-                f"{level}, expected logical); hint: ALTER SYSTEM SET wal_level = logical, and "
-                "restart it"
+                f"{self._who}: the server does not log which rows change (got wal_level = "
+                f"{level}, expected logical); hint: ALTER SYSTEM SET wal_level = logical, then "
+                "restart the server"
             )
         sql = "SELECT pg_create_logical_replication_slot(%s, 'test_decoding', true)"
         try:
             raw.execute(sql, (self._slot,))
         except Exception as error:
             message = one_line(error)
-            raise TargetError(f"{self._who}: no logical slot ({message}); {_hint(error)}") from None
+            raise TargetError(
+                f"{self._who}: cannot create a logical replication slot ({message}); {_hint(error)}"
+            ) from None
         (oldest,) = raw.execute("SELECT pg_snapshot_xmin(pg_current_snapshot())::text").fetchone()
         return int(oldest)
 
@@ -120,7 +122,9 @@ class PostgresLog:
                 rows = self._connection.execute(sql, (self._slot, _BATCH)).fetchall()
             except Exception as error:
                 message = one_line(error)
-                raise TargetError(f"{self._who}: the log cannot be read ({message})") from None
+                raise TargetError(
+                    f"{self._who}: cannot read the server's log ({message})"
+                ) from None
             if not rows:
                 return
             for (data,) in rows:
@@ -149,7 +153,7 @@ def change_of(transaction: int, text: str) -> LoggedChange:
             return LoggedChange(
                 transaction=transaction, table=table, kind="TRUNCATE", row={}, old={}
             )
-        raise TargetError(f"postgres: not a change of the log (got {text[:200]!r})")
+        raise TargetError(f"postgres: not a change from the server's log (got {text[:200]!r})")
     rest, old = found["rest"], ""
     if rest.startswith("old-key: "):
         old, _, rest = rest.removeprefix("old-key: ").partition(" new-tuple: ")
@@ -180,9 +184,9 @@ def _columns(text: str) -> dict[str, str | None]:
 def _hint(error: Exception) -> str:
     state = getattr(error, "sqlstate", None)
     if state == "42501":
-        return "hint: a role with REPLICATION may have one: ALTER ROLE … REPLICATION"
+        return "hint: a role needs REPLICATION for this: ALTER ROLE … REPLICATION"
     if state == "53400":
-        return "hint: all of max_replication_slots are taken"
+        return "hint: all slots are in use; raise max_replication_slots"
     if state in ("58P01", "42704"):
         return "hint: the plugin test_decoding comes with PostgreSQL's contrib package"
-    return "hint: docs/versions.md says what to grant"
+    return "hint: docs/versions.md lists the privileges to grant"

@@ -38,7 +38,10 @@ class EmbeddedTarget(BaseTarget):
     def start(self) -> None:
         """Import the engine; raise an error if it is not installed."""
         if self.address.host or self.address.database:
-            raise TargetError(f"{self.name}: it always has a temporary folder (got {self.address})")
+            raise TargetError(
+                f"{self.name}: takes no path, because it always uses a temporary folder (got "
+                f"{self.address})"
+            )
         self.load()
 
     def load(self) -> None:
@@ -131,7 +134,7 @@ class EmbeddedClient(BaseClient):
     def insert(self, key: str, value: int) -> None:
         """Set the value of a key; raise an error if the key already exists."""
         if self.get(key) is not None:
-            raise RolledBack(f"{key} is there already")
+            raise RolledBack(f"{key} already exists")
         self.put(key, str(value))
 
     def delete(self, key: str) -> bool:

@@ -97,12 +97,12 @@ class KeyValueTarget(Served, Marked):
             for part in _parts(list(first)):
                 there = client.raw.exists([self.prefix + key for key in part])
                 if there:
-                    hint = "isocheck did not put it there; --table-prefix NAME gives other names"
+                    hint = "isocheck did not create it; --table-prefix NAME chooses other names"
                     if there in self._marked(client):
                         hint = why_not_made("", self.address, alive=False)
                     if self.shared and self.disown():
                         client.raw.remove(self._mark_of_run)
-                    raise TargetError(f"{self.name}: the key {there} is there already; {hint}")
+                    raise TargetError(f"{self.name}: the key {there} already exists; {hint}")
             for number, part in enumerate(_parts(list(first))):
                 client.raw.put(self._mark(number), " ".join(self.prefix + key for key in part))
         self._keys = list(first)
@@ -113,7 +113,7 @@ class KeyValueTarget(Served, Marked):
         if not client.raw.claim(self._mark_of_run, first_mark(self.owner)):
             owner, alive = self._previous_owner()
             hint = why_not_made(owner, self.address, alive=alive)
-            raise TargetError(f"{self.name}: the key {self._mark_of_run} is there already; {hint}")
+            raise TargetError(f"{self.name}: the key {self._mark_of_run} already exists; {hint}")
         self.own(self._marks)
 
     @property
@@ -277,7 +277,7 @@ class BufferedClient(BaseClient):
     def insert(self, key: str, value: int) -> None:
         """Buffer a write to a key that does not exist; if it exists, raise an error."""
         if self.read(key) != DELETED:
-            raise RolledBack(f"{key} is there already")
+            raise RolledBack(f"{key} already exists")
         self.row_version = None
         self.own[key] = value
 
@@ -298,7 +298,7 @@ class BufferedClient(BaseClient):
     def rollback(self) -> None:
         """Discard the buffered writes; raise an error if a compare-and-set may have happened."""
         if self.swapping:
-            raise ConnectionError("the comparison was sent, without a response")
+            raise ConnectionError("the comparison was sent, but no response arrived")
 
     def leave_token(self) -> str:
         """Return the token that COMMIT must write, too; if none is needed, an empty string."""

@@ -79,23 +79,29 @@ class ClientProgram:
             case "ok":
                 return value
             case "fail":
-                raise RolledBack(error or "the program says fail")
+                raise RolledBack(error or "the program answered fail")
             case "info":
-                raise UnclearAnswer(error or "the program says info")
+                raise UnclearAnswer(error or "the program answered info")
             case _:
-                raise TargetError(f"the program cannot {do}: {error or 'it says error'}")
+                raise TargetError(f"the program cannot {do}: {error or 'it answered error'}")
 
     def _exchange(self, line: str, within: float) -> bytes:
         until = time.monotonic() + within
         if select.select([self._out], [], [], 0)[0] and (unasked := self._out.read(_LINE)):
             shown = ascii(unasked.decode(errors="replace").strip()[:80])
-            raise BadAnswer(f"an answer without a request: two answers to one? (got {shown})")
+            raise BadAnswer(
+                f"the program wrote an answer that no request asked for (got {shown}); perhaps it "
+                "answered one request twice"
+            )
         with suppress(BrokenPipeError):  # the program has ended, perhaps after a response
             self._send((line + "\n").encode(), until)
         response, part = bytearray(), b""
         while b"\n" not in part:
             if len(response) > _LINE:
-                raise BadAnswer(f"more than {_LINE >> 20} MB without the end of a line")
+                raise BadAnswer(
+                    f"the answer is too long (got more than {_LINE >> 20} MB without the end of a "
+                    "line)"
+                )
             if not select.select([self._out], [], [], max(0.0, until - time.monotonic()))[0]:
                 self._late(within)
             part = self._out.read(1 << 16)
@@ -105,7 +111,9 @@ class ClientProgram:
             response += part
         answer, _, more = bytes(response).partition(b"\n")
         if more:
-            raise BadAnswer("two answers to one request (got more after the line)")
+            raise BadAnswer(
+                "the program answered one request twice (got more text after the first line)"
+            )
         return answer
 
     def _send(self, data: bytes, until: float) -> None:
@@ -151,11 +159,13 @@ def _answer(line: bytes, number: int) -> tuple[str, Any, str]:
         raise BadAnswer(f"not an answer (got {shown}, {_EXPECTED})") from None
     if response != number:
         hint = (
-            "; two answers to one request?"
+            "; perhaps the program answered one request twice"
             if isinstance(response, int) and response < number
             else ""
         )
-        raise BadAnswer(f"the answer to another request (got {shown}, expected id {number}){hint}")
+        raise BadAnswer(
+            f"the program answered another request (got {shown}, expected id {number}){hint}"
+        )
     if kind not in ("ok", "fail", "info", "error"):
         raise BadAnswer(f"not an answer (got {shown}, {_EXPECTED})")
     return kind, answer.get("value"), str(answer.get("error") or "")

@@ -82,7 +82,7 @@ class TableClient(EmbeddedClient):
         gone = [key for key, text in self.own.items() if text is None]
         texts = {key: text for key, text in self.own.items() if text is not None}
         if gone and texts:
-            raise RolledBack("one operation cannot delete rows and write others")
+            raise RolledBack("one operation cannot both delete rows and write rows")
         if gone:
             self.drop(gone)
         elif texts:

@@ -201,7 +201,7 @@ class Changes:
         """
         self.roll_back()
         if self._is_lost(self._replaced().keys()):
-            raise RolledBack("another transaction has changed what this one used")
+            raise RolledBack("another transaction has changed data that this one used")
         self._versions.commit(self._written)
 
     def _is_lost(self, changed: KeysView[str]) -> bool:

@@ -42,24 +42,28 @@ def doubts_of(run: Run) -> tuple[Doubt, ...]:
         gone = state.refused > max(state.answered, state.began)
         since = max(state.answered - state.began, 0.0) if gone else state.silent_from
         refusal = f" ({state.refusal})" if state.refusal else ""
-        how = "the server could not be reached" if state.refused else "nothing was answered"
-        how_long = "to the end" if gone else f"for {state.silent:.1f} s"
-        doubt(f"{how} from {since:.1f} s on, {how_long}{refusal}")
+        how = "the server could not be reached" if state.refused else "the server answered nothing"
+        how_long = "until the end" if gone else f"for {state.silent:.1f} s"
+        doubt(f"{how}, starting at {since:.1f} s, {how_long}{refusal}")
     if state.hung:
         kinds = list(dict.fromkeys(state.hung))
         more = f", and {len(kinds) - _FEW} more" if len(kinds) > _FEW else ""
         doubt(
-            f"{len(state.hung)} calls had not ended when the time was up, and were cut off: "
-            f"{'; '.join(kinds[:_FEW])}{more}"
+            f"{len(state.hung)} calls were still running at the end of the run, and were cut "
+            f"off: {'; '.join(kinds[:_FEW])}{more}"
         )
     if state.bad:
         kinds = [what for what, _ in state.bad.most_common(_FEW)]
         count = sum(state.bad.values())
-        what = f"{count:,} transactions got what cannot be recorded; their outcome is unknown"
+        what = (
+            f"{count:,} transactions received values that cannot be recorded, so their "
+            "outcome is unknown"
+        )
         doubt(f"{what}: {'; '.join(kinds)}")
     if state.faults and not any(state.faults.values()):
         doubt(
-            f"no fault was done in {run.seconds:.1f} s ({', '.join(state.faults)}): --seconds more"
+            f"no fault was injected within {run.seconds:.1f} s ({', '.join(state.faults)}); "
+            "run longer with --seconds"
         )
     idle = [
         name + (f" ({state.played[name]} committed)" if state.played[name] else "")
@@ -67,14 +71,24 @@ def doubts_of(run: Run) -> tuple[Doubt, ...]:
         if state.played[name] < PLAYED
     ]
     if idle:
-        doubt(f"not played in {run.seconds:.1f} s: {', '.join(idle)}; --seconds more")
+        doubt(
+            f"workloads that were not played within {run.seconds:.1f} s: {', '.join(idle)}; "
+            "run longer with --seconds"
+        )
     if state.unplayed:
-        doubt(f"no time for the scripts {', '.join(state.unplayed)}; --seconds more", grave=False)
+        doubt(
+            f"no time was left for the scripts {', '.join(state.unplayed)}; run longer with "
+            "--seconds",
+            grave=False,
+        )
     if run.leftover:
         hint = (
             f"isocheck run {run.settings.target.partition('@')[2] or run.settings.target} --clean"
         )
-        doubt(f"tables may be left behind ({run.leftover}); {hint} removes them", grave=False)
+        doubt(
+            f"the run may have left tables behind ({run.leftover}); {hint} removes them",
+            grave=False,
+        )
     for note in run.notes:
         doubt(note, grave=False)
     beyond = stronger_than_claimed(run)
@@ -93,8 +107,8 @@ def stronger_than_claimed(run: Run) -> str:
     if claims in implied_by(level.claims):
         return ""
     return (
-        f"--claims {claims} is stronger than {level.name} promises ({level.claims}): a violation "
-        "may not be a fault of the database"
+        f"--claims {claims} is stronger than what {level.name} promises ({level.claims}), "
+        "so a violation may not be the database's fault"
     )
 
 
@@ -108,5 +122,7 @@ def too_little_of(verdict: Verdict) -> Doubt | None:
     if not why:
         return None
     committed = verdict.history.counts()["committed"]
-    return Doubt(text=f"too little: {committed:,} committed, which could not have violated "
-                      f"{verdict.spec.name} ({why})")  # fmt: skip
+    return Doubt(
+        text=f"too little happened: {committed:,} transactions committed, and no choice of sources "
+        f"and orders violates {verdict.spec.name} ({why})"
+    )

@@ -152,7 +152,7 @@ def judge_watched(recorded: Run, found: LiveVerdict) -> tuple[tuple[Doubt, ...],
     history = load_history(Path(found.folder) / NAME)
     verdict = check(history, recorded.claims, timeout=recorded.settings.timeout)
     if not isinstance(verdict, Invalid):
-        raise HistoryError(f"{found.folder}: the violation was not found again")
+        raise HistoryError(f"{found.folder}: a second search did not find the violation again")
     certificate, unsaved = _save_certificate(verdict, recorded.path.parent)
     return doubts, Judged(
         recorded=recorded,
@@ -192,7 +192,7 @@ def _save_certificate(
     try:
         return verdict.certificate().save(folder), ()
     except (IsolangError, OSError) as error:
-        return None, (f"the certificate could not be saved: {error}",)
+        return None, (f"cannot save the certificate: {error}",)
 
 
 def _save_smallest(verdict: Invalid, recorded: Run) -> tuple[Path | None, str, tuple[str, ...]]:
@@ -210,7 +210,7 @@ def _save_smallest(verdict: Invalid, recorded: Run) -> tuple[Path | None, str, t
         found = exported(minimise(verdict, way, seed=seed), way, seed=seed)
         found.save(path)
     except HistoryError as error:
-        return None, "", (f"the smallest part could not be saved: {error}",)
+        return None, "", (f"cannot save the smallest part: {error}",)
     size = f"{found.transactions:,} transaction{'' if found.transactions == 1 else 's'}"
     more = f"; read it with {found.reading}" if found.reading else ""
     return path, (f"{size}: {found.anomaly}" if found.anomaly else size) + more, ()
@@ -252,7 +252,7 @@ def _statements(
             try:
                 sent = target.statement(name, key, value)
             except Exception as error:  # the verdict does not depend on the statement
-                sent = f"{name} {key} (its statement is not known: {type(error).__name__})"
+                sent = f"{name} {key} (statement unknown: {type(error).__name__})"
             if name == "r":
                 sent += f"  -- {_result(value)}"
             if name == "scan" and isinstance(value, Mapping):  # an aborted query has no rows

@@ -113,8 +113,11 @@ def litmus_of(history: History, violation: Violation | None = None) -> Litmus:
     by_session: dict[object, list[int]] = {}
     columns = history.columns
     if columns.transactions() > LARGEST:
-        msg = f"{history.name}: too large to be played (got {columns.transactions()} transactions, "
-        raise HistoryError(f"{msg}expected at most {LARGEST}); --minimal makes a history smaller")
+        msg = f"{history.name}: too large to play (got {columns.transactions()} transactions, "
+        raise HistoryError(
+            f"{msg}expected at most {LARGEST}); `isocheck check --minimal FILE` writes a "
+            "smaller history"
+        )
     transactions = list(history.transactions())
     for number, one in enumerate(transactions):
         if one.status != "committed":
@@ -130,8 +133,10 @@ def litmus_of(history: History, violation: Violation | None = None) -> Litmus:
             raise HistoryError(msg)
     deleted = {op[1] for op in ops if op[0] == "delete"}
     if any(op[0] == "r" and op[1] in deleted and op[2] is None for op in ops):
-        msg = f"{history.name}: cannot be played: a key that is deleted begins without a row"
-        raise HistoryError(f"{msg}, where a program has one; let a transaction write it first")
+        msg = f"{history.name}: cannot be played: a deleted key must exist at the beginning"
+        raise HistoryError(
+            f"{msg}, but keys of a program begin without a row; let a transaction write it first"
+        )
     keys = [key for op in ops for key in (op[2] if op[0] == "scan" else [op[1]])]
     names = {key: _name(key) for key in keys}
     if len(set(names.values())) < len(names):  # the keys `:x` and `"x"` have one name
@@ -168,7 +173,7 @@ def _range(history: History, op: Op) -> tuple[int, int]:
         if op[1] == f"{{:where [:and [:>= :value {low}] [:<= :value {high}]]}}" and numbers:
             return low, high
     msg = f"{history.name}: cannot be played (got the query {op[1]}, expected a range of :value, "
-    raise HistoryError(f"{msg}and rows that are numbers)")
+    raise HistoryError(f"{msg}and numbers as values)")
 
 
 def _remarks(
@@ -421,15 +426,20 @@ def observe(
         for op in ops
     ):
         if isinstance(operation, Select):
-            msg = f"{name}: a query cannot be played on the rows of many programs"
+            msg = f"{name}: a query cannot be played on a table that many programs share"
             raise TargetError(f"{msg}; --script without --run writes a program")
     target = target_named(playing.target, prefix=playing.prefix)
     chosen = level_named(target, level)
     deletes = any(_has_rows(one.litmus) for one in questions)
     if deletes and "rows" in target.lacks:
-        raise TargetError(f"{target.name}: a row is deleted, which this target lacks")
+        raise TargetError(
+            f"{target.name}: the program deletes a row, which this target does not support"
+        )
     if target.lacks & {"conversations"}:
-        raise TargetError(f"{target.name}: a litmus test needs steps, which this target lacks")
+        raise TargetError(
+            f"{target.name}: a litmus test sends one operation at a time, which this target "
+            "does not support"
+        )
     if isinstance(target, SqlTarget):
         target.options(level=chosen.name, access="index", update="update")
     noise = Noise(target, chosen.name, playing.load)

@@ -294,7 +294,7 @@ def _statements(p: LitmusScript, *, begin: str) -> Iterator[str]:
 
 
 def _sql(p: LitmusScript) -> Iterator[str]:
-    yield f"-- A terminal for each of {', '.join(p.names)}; type the lines in this order."
+    yield f"-- Open one terminal for each of {', '.join(p.names)}; type the lines in this order."
     yield f"-- If a table {TABLE} exists already, keep it, and use another name in all lines."
     kind = "TEXT" if p.lists else p.number
     yield f"CREATE TABLE {TABLE} (k VARCHAR(64) PRIMARY KEY, v {kind});"

@@ -188,12 +188,14 @@ def _close(marks: Marks | None) -> None:
 
 def not_removed(owner: str, address: object) -> TargetError:
     """Return the error that tables were not removed because their run is alive."""
-    return TargetError(f"{address}: nothing is removed, as the run {owner} is alive; end it first")
+    return TargetError(
+        f"{address}: nothing was removed, because the run {owner} is still active; end it first"
+    )
 
 
 def why_not_made(owner: str, address: object, *, alive: bool) -> str:
     """Return why the tables for a new run already exist, and what the user can do about it."""
     if alive:
-        whose = f"the run {owner} has created it and is alive"
-        return f"{whose}; wait for its end, or --table-prefix NAME gives other names"
-    return f"a killed run has left it: isocheck run {address} --clean"
+        whose = f"the run {owner}, which is still active, created it"
+        return f"{whose}; wait until it ends, or choose other names with --table-prefix NAME"
+    return f"a killed run left it behind; remove it with isocheck run {address} --clean"

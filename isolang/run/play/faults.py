@@ -197,7 +197,7 @@ class Nemesis:
                 timeout=_COMMAND,
             )
         except subprocess.TimeoutExpired:
-            raise TargetError(f"--fault exec: {command} {when} has not ended in 20 s") from None
+            raise TargetError(f"--fault exec: {command} {when} did not end within 20 s") from None
         if done.returncode:
             message = (done.stderr or done.stdout).strip().splitlines() or ["no message"]
             msg = f"{command} {when} failed (exit code {done.returncode}; {message[-1]})"
@@ -241,21 +241,23 @@ def check_faults(faults: tuple[str, ...], target: Target) -> None:
             continue
         if fault not in FAULTS:
             expected = f"one of {', '.join(FAULTS)}, exec:COMMAND"
-            raise TargetError(f"no such fault (got {fault!r}, expected {expected})")
+            raise TargetError(f"unknown fault (got {fault!r}, expected {expected})")
         if fault == "maintenance":
             if not maintenance_of(target):
-                raise TargetError(f"{target.name}: its adapter declares no chores of maintenance")
+                raise TargetError(f"{target.name}: the adapter declares no maintenance chores")
             continue
         if not isinstance(target, Serving) or not own:
-            hint = "leave the address out: isocheck run postgres --fault kill"
-            raise TargetError(f"{target.name}: faults need a server started here; {hint}")
+            hint = "leave out the address: isocheck run postgres --fault kill"
+            raise TargetError(
+                f"{target.name}: faults need a server that isocheck has started; {hint}"
+            )
         if fault in _OF_NETWORKS and not (isinstance(target, Clustered) and target.partitions):
             hint = "isocheck run 'etcd://?members=3' has nodes that a fault can separate"
-            raise TargetError(f"{target.name}: no network between nodes; {hint}")
+            raise TargetError(f"{target.name}: this target has no network between nodes; {hint}")
         if fault == "promote":
             if not isinstance(target, Promoting):
                 hint = "postgres and redis have one: isocheck run postgres --fault promote"
-                raise TargetError(f"{target.name}: no standby to be promoted; {hint}")
+                raise TargetError(f"{target.name}: this target has no standby to promote; {hint}")
             target.standby = True
         target.proxied = True
     target.tokens = any(fault != "maintenance" for fault in faults)

@@ -81,17 +81,18 @@ def mix_of(settings: Settings, target: Target) -> Mix:
         level = level_named(target, settings.level)
         return Mix(level=level, parts=(level,), sums=(1.0,))
     if settings.level:
-        raise TargetError("--level and --level-mix exclude each other")
+        raise TargetError("--level and --level-mix cannot be combined")
     shares = _shares(settings.level_mix, target)
     judged_by = getattr(target, "mixes", None)
     if judged_by is None:
         raise TargetError(
-            f"{target.name}: a transaction cannot choose its level; --level names one"
+            f"{target.name}: a transaction cannot choose its own level; choose one for all "
+            "with --level"
         )
     parts = tuple(shares)
     name = ",".join(f"{part.name}:{share:g}" for part, share in shares.items())
     claims = settings.claims or judged_by or _judged_by(target, parts)
-    level = Level(name=name, claims=claims, says="each transaction at its own")
+    level = Level(name=name, claims=claims, says="each transaction at its own level")
     return Mix(level=level, parts=parts, sums=tuple(accumulate(shares.values())))
 
 
@@ -107,7 +108,7 @@ def _shares(text: str, target: Target) -> dict[Level, float]:
             raise TargetError(f"--level-mix: {_EXPECTED} (got {part!r})")
         level = level_named(target, name.strip())
         if level in found:
-            raise TargetError(f"--level-mix: {level.name} is there twice (got {text!r})")
+            raise TargetError(f"--level-mix: {level.name} may be named only once (got {text!r})")
         found[level] = number
     if len(found) < 2:
         raise TargetError(f"--level-mix: {_EXPECTED} (got {text!r}); --level names one")
@@ -127,6 +128,6 @@ def _judged_by(target: Target, parts: tuple[Level, ...]) -> str:
         return "mixed-levels"
     listed = ", ".join(f"{part.name} ({recorded(part)})" for part in parts)
     raise TargetError(
-        f"{target.name}: no level of the library judges a mix of these (got {listed}); "
-        "--claims SPEC names a specification that does"
+        f"{target.name}: no level of the library applies to a mix of these levels (got "
+        f"{listed}); name a specification with --claims SPEC"
     )

@@ -142,7 +142,10 @@ def plan_of(settings: Settings, target: Target) -> RunPlan:
     scripts = () if target.lacks & _STEPS else SCRIPTS
     if settings.workload == "scripted":
         if not scripts:
-            raise TargetError(f"{target.name}: scripts need steps, which this target lacks")
+            raise TargetError(
+                f"{target.name}: scripts send one operation at a time, which this target does not "
+                "support"
+            )
         return RunPlan(scripts=scripts)
     if settings.workload != "auto":
         workload = workload_named(settings.workload, settings.shape)
@@ -150,7 +153,7 @@ def plan_of(settings: Settings, target: Target) -> RunPlan:
         if lacking:
             what = f"{workload.name} needs {' and '.join(sorted(lacking))}"
             raise TargetError(
-                f"{target.name}: {what}, which this target lacks; try --workload mini"
+                f"{target.name}: {what}, which this target does not support; try --workload mini"
             )
         return RunPlan(phases=(Phase(workload=workload, share=1.0),))
     able = [(workload_named(name), share) for name, share in AUTO]

@@ -50,7 +50,7 @@ _KEYS: Final = 50  # keys that every database can load per second
 _CLEANING: Final = 5.0  # seconds that another process may take to remove tables
 _STOPPING: Final = 12.0  # seconds that a started server may take to stop
 PLAYING: Final = "play"
-JUDGING: Final = "judge what the watch is behind"
+JUDGING: Final = "judge the transactions that the watch has not reached"
 ACCOUNTING: Final = "report the versions"
 _ACCOUNTED: Final = 2_000  # transactions per second for which every target reports versions
 _WATCHED: Final = 5_000  # transactions per second that every watch judges
@@ -208,13 +208,14 @@ class Player:
                 state.hear(now)
                 show(state)
             if now > until or ended:
-                hung = ("a process that has ended by itself",) if ended else self._hung(child)
+                hung = ("a client process that ended unexpectedly",) if ended else self._hung(child)
                 if path is None or state is None:
                     if stopped:
                         raise KeyboardInterrupt
-                    where = f"; it is in {hung[0]}" if hung else ""
+                    where = f"; it hangs in {hung[0]}" if hung else ""
                     msg = (
-                        f"{runner.target.address}: no answer in {step.seconds:g} s to {step.doing}"
+                        f"{runner.target.address}: no answer within {step.seconds:g} s "
+                        f"to {step.doing}"
                     )
                     raise TargetError(msg + where)
                 state.hung += hung or ("the process of the clients",)
@@ -227,8 +228,8 @@ class Player:
         cut_torn_line(run.path)
         if self._lost:
             raise TargetError(
-                f"{Address.parse(run.settings.target)}: the tables did not belong to the run any "
-                f"more when it was killed; its history in {run.path} cannot be judged"
+                f"{Address.parse(run.settings.target)}: another process took over the tables "
+                f"before the run was killed, so its history in {run.path} cannot be judged"
             )
         return replace(run, leftover=self.leftover)
 
@@ -403,7 +404,7 @@ def _in_a_process(
         The function's result, and the reason why it could not be computed (empty if it could).
     """
     child = Child(_answer, work=work, arguments=arguments)
-    found: tuple[tuple[Any, ...], str] = (), f"no answer in {seconds:g} s"
+    found: tuple[tuple[Any, ...], str] = (), f"no answer within {seconds:g} s"
     try:
         with contextlib.suppress(EOFError, OSError):
             if child.pipe.poll(seconds):

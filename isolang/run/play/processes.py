@@ -80,7 +80,7 @@ class ClientProcesses:
             if child.is_alive():
                 child.kill()
                 state = self._states.setdefault(number, RunState())
-                state.hung += (f"process {number + 1} of the clients, which does not answer",)
+                state.hung += (f"client process {number + 1}, which does not answer",)
         return list(self._states.values())
 
     def _take(self, number: int, what: RunState | str) -> None:

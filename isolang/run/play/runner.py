@@ -205,12 +205,15 @@ class Runner:
         owned = target.ownership(now=True) if isinstance(target, Owning) else "ours"
         if owned == "lost":
             raise TargetError(
-                f"{target.address}: during the run, another process has removed its tables, or "
-                f"created them anew, so its history in {path} cannot be judged; hint: no two "
-                "runs at a time with the same --table-prefix, and no --clean during a run"
+                f"{target.address}: another process removed or replaced the tables during the "
+                f"run, so its history in {path} cannot be judged; hint: do not start two runs "
+                "with the same --table-prefix at the same time, nor --clean during a run"
             )
         if owned == "unknown":
-            self.notes = (*self.notes, "the mark of its tables could not be read after the run")
+            self.notes = (
+                *self.notes,
+                "isocheck could not verify after the run that the tables still belonged to it",
+            )
 
     def _judge_end(self, clients: Clients) -> None:
         """Note the error that ended the run early; raise it if there is nothing to judge."""
@@ -230,7 +233,10 @@ class Runner:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise TargetError(f"{folder}: cannot be made ({error.strerror}); --save DIR") from None
+            raise TargetError(
+                f"{folder}: cannot create the folder ({error.strerror}); choose another with "
+                "--save DIR"
+            ) from None
         parts = (self.target.name, self.level.name, self.settings.workload)
         name = "-".join(re.sub(r"[^a-z0-9+]+", "-", part) for part in parts)
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
@@ -293,22 +299,31 @@ def _check(settings: Settings, target: Target) -> None:
     if settings.versions:
         if not isinstance(target, Accounting):
             raise TargetError(
-                f"{target.name}: it reports no versions; --versions is for postgres and etcd"
+                f"{target.name}: the target reports no versions; only postgres and etcd support "
+                "--versions"
             )
         if settings.faults:
             raise TargetError(
-                "--versions: the versions that a server reports do not survive a fault (--fault)"
+                "--versions: cannot be combined with --fault, because the versions that a server "
+                "reports do not survive a fault"
             )
         target.tells_versions = True
     if settings.savepoints and "savepoints" in target.lacks:
-        raise TargetError(f"{target.name}: it has no savepoints")
+        raise TargetError(f"{target.name}: the target has no savepoints")
     if settings.processes > 1:
         if "processes" in target.lacks:
-            raise TargetError(f"{target.name}: it lives in one process; leave out --processes")
+            raise TargetError(
+                f"{target.name}: the database lives in one process; leave out --processes"
+            )
         if settings.faults:
-            raise TargetError("--processes: its clients cannot be reached by faults (--fault)")
+            raise TargetError(
+                "--processes: cannot be combined with --fault, because faults cannot reach "
+                "clients in other processes"
+            )
     if settings.standby:
         if not isinstance(target, Replicated) or not own:
-            hint = "isocheck run postgres --standby 2 and isocheck run redis --standby 2 can"
-            raise TargetError(f"{target.name}: no standby can be started; {hint}")
+            hint = "isocheck run postgres --standby 2 and isocheck run redis --standby 2 start them"
+            raise TargetError(
+                f"{target.name}: isocheck cannot start a standby for this target; {hint}"
+            )
         target.standby = True

@@ -185,9 +185,9 @@ def require(found: Sequence[AdapterCheck], target: Target) -> tuple[str, ...]:
     for one in found:
         if one.outcome == "failed":
             raise TargetError(
-                f"{target.address}: the adapter fails its self-test: {one.name}: {one.why}; "
-                "hint: --selftest shows all checks; if the database itself is wrong, --trusted "
-                "runs without them"
+                f"{target.address}: the adapter fails its self-test: {one.name}: {one.why}; hint: "
+                "--selftest shows all checks; if the database itself is at fault, --trusted "
+                "skips the self-test"
             )
     return tuple(f"self-test: {one.name}: {one.why}" for one in found if one.outcome == "doubtful")
 
@@ -346,7 +346,7 @@ class Bench:
             time.sleep(0.05)
         found = _shown(seen.ops) if seen.outcome == "committed" else f"{seen.outcome} {seen.error}"
         one = " or ".join(_plain(value) for value in expected)
-        raise Failing(f"another client reads {found}, expected {one}")
+        raise Failing(f"another client read {found}, expected {one}")
 
     def together(
         self, programs: Sequence[Program], schedule: Sequence[int]
@@ -369,7 +369,7 @@ class Bench:
             ops = dict(zip(sessions, history.transactions(), strict=True))
         for one in played:
             if one.outcome == "maybe":
-                raise Failing(f"without a conflict the outcome is unknown: {one.error}")
+                raise Failing(f"the outcome is unknown although there was no conflict: {one.error}")
         self._judge(history)
         return tuple(
             PlayedTransaction(one.outcome, tuple(map(tuple, ops[session].ops)), one.error)
@@ -387,12 +387,12 @@ class Bench:
                 f"{one.status} {_shown(map(tuple, one.ops))}" for one in history.transactions()
             )
             raise Failing(
-                f"{shown}: {found[0].violation.anomaly}, which {self.claims[0]} forbids "
-                "(does begin() begin a transaction, at this level?)"
+                f"{shown}: {found[0].violation.anomaly}, which {self.claims[0]} forbids (does "
+                "begin() start a transaction at this level?)"
             )
 
 
-_ROWS: Final = ": does the adapter count the rows that a statement changed?"
+_ROWS: Final = ": does the adapter check how many rows a statement changed?"
 
 
 def _seen(history: History, outcome: Outcome, error: Exception | None) -> PlayedTransaction:
@@ -468,7 +468,7 @@ def _not_cached(b: Bench) -> None:
     try:
         b.holds(x, value, by="first")
     except Failing as failing:
-        raise Failing(f"{failing}: does the adapter keep what it has read?") from None
+        raise Failing(f"{failing}: does the adapter cache what it has read?") from None
 
 
 def _values(b: Bench) -> None:
@@ -483,19 +483,19 @@ def _rows(b: Bench) -> None:
     b.expect(Delete(x), Read(x), shows=[DELETED, DELETED])
     none = b.play(Delete(x))
     if [op[0] for op in none.ops] != ["r"]:
-        raise Failing("a delete that found no row was recorded as one that deleted a row" + _ROWS)
+        raise Failing("a delete that found no row was recorded as if it had deleted a row" + _ROWS)
     seen = b.play(Write(x, one), Read(x))
     found = [_value(op) for op in seen.ops]
     if seen.outcome != "committed" or found not in ([DELETED, DELETED], [one, one]):
         raise Failing(
             f"without a row, {_shown(seen.ops)} was recorded ({seen.outcome}): a write that "
-            "finds no row returns false, or writes it"
+            "finds no row must return false or insert the row"
         )
     b.expect(Delete(y), Insert(y, two), Read(y), shows=[DELETED, two, two])
     b.holds(y, two)
     again = b.play(Insert(y, b.value()))
     if again.outcome == "committed":
-        raise Failing("an insert of a row that is there was recorded as committed")
+        raise Failing("an insert of an existing row was recorded as committed")
     b.holds(y, two)
 
 
@@ -545,7 +545,7 @@ def _ranges(b: Bench) -> None:
 def _offered(b: Bench) -> None:
     offers = b.target.offers
     if not offers:
-        raise NotPlayed("the target offers no statements that programs can do without")
+        raise NotPlayed("the target offers no optional statements")
     b.needs("range reads", "rows", "conversations")
     keys, values = [b.register() for _ in range(3)], [b.value() for _ in range(3)]
     b.expect(*map(Write, keys, values), shows=values)
@@ -646,7 +646,7 @@ def _rows_at_once(b: Bench, keys: Sequence[str], values: Sequence[int]) -> None:
     )  # fmt: skip
     again = b.play(InsertRows(rows))
     if again.outcome == "committed":
-        raise Failing("an insert of rows that are there was recorded as committed")
+        raise Failing("an insert of existing rows was recorded as committed")
     client = b.client()
     client.begin(b.level.name)
     removed = sorted(offering(client).remove(values[1], values[2]))
@@ -660,7 +660,7 @@ def _rows_at_once(b: Bench, keys: Sequence[str], values: Sequence[int]) -> None:
 def _swap(b: Bench) -> None:
     x, y, one, two, other = b.register(), b.register(), *(b.value() for _ in range(3))
     if not isinstance(b.client(), Swapping):
-        raise NotPlayed("the client has no swap")
+        raise NotPlayed("the client has no swap() method")
     b.expect(Swap(x, None, one), shows=[None, one])
     b.expect(Swap(x, one, two), shows=[one, two])
     b.play(Swap(x, one, other))
@@ -682,7 +682,7 @@ def _level(b: Bench) -> None:
         if not reported:
             raise NotPlayed("the database does not report the level")
         if reported != level.name:
-            raise Failing(f"the database says {reported!r} in a transaction at {level.name!r}")
+            raise Failing(f"the database reports {reported!r} in a transaction at {level.name!r}")
 
 
 class _LostBeforeCommit(BaseClient):
@@ -706,7 +706,7 @@ def _lost_connection(b: Bench) -> None:
         seen = b.play(Write(x, value), client=client)
     except MISTAKES as error:
         raise Doubtful(
-            f"commit() raised {type(error).__name__}, which ends a run as a mistake of the adapter"
+            f"commit() raised {type(error).__name__}, which ends a run as an error of the adapter"
         ) from None
     expected = {"committed": (value,), "aborted": (None,), "maybe": (None, value)}[seen.outcome]
     try:
@@ -741,8 +741,9 @@ def _lost_answer(b: Bench) -> None:
             lost.close()
     if seen.outcome == "aborted":
         raise Failing(
-            f"classify(ConnectionResetError, 'commit') or resolve() said 'aborted', although {x} "
-            "may have been committed: an error that says nothing about the outcome is 'maybe'"
+            "classify(ConnectionResetError, 'commit') or resolve() said 'aborted', although "
+            f"{x} may have been committed: return 'maybe' for an error that leaves the "
+            "outcome open"
         )
 
 
@@ -806,31 +807,33 @@ def _set_up_again(b: Bench) -> None:
     for key, loaded in first.items():
         seen = b.play(Read(key))
         if seen.outcome != "committed" or _value(seen.ops[0]) != loaded:
-            raise Failing(f"{_shown(seen.ops)} was read, expected {_plain(loaded)}: a second run "
-                          "would be convicted of what the first one wrote")  # fmt: skip
+            raise Failing(
+                f"{_shown(seen.ops)} was read, expected {_plain(loaded)}: a second run would be "
+                "blamed for values that the first run wrote"
+            )
 
 
 CHECKS: Final[tuple[tuple[str, Callable[[Bench], None]], ...]] = (
-    ("keys begin as nothing and as empty lists", _as_loaded),
-    ("a client reads what it wrote", _own_writes),
-    ("a list keeps what was appended, in order", _appends),
-    ("another client reads what was committed", _committed),
-    ("a client reads what another one has changed since", _not_cached),
-    ("a value comes back as it was written", _values),
-    ("a write and a delete say whether there was a row", _rows),
-    ("a rolled-back write is not there", _rollback),
-    ("a savepoint undoes what came after it", _savepoint),
-    ("range reads and updates give their rows", _ranges),
-    ("the statements that the target offers do what they say", _offered),
-    ("a swap writes where the value is the expected one", _swap),
+    ("keys begin without a value and as empty lists", _as_loaded),
+    ("a client reads its own writes", _own_writes),
+    ("a list keeps its elements in the order of the appends", _appends),
+    ("another client reads committed writes", _committed),
+    ("a client reads later changes of another client", _not_cached),
+    ("values are read exactly as they were written", _values),
+    ("writes and deletes report whether there was a row", _rows),
+    ("a rolled-back write leaves nothing behind", _rollback),
+    ("a rollback to a savepoint undoes the writes after it", _savepoint),
+    ("range reads and updates return the right rows", _ranges),
+    ("optional statements have their documented effect", _offered),
+    ("a swap writes only if the value is the expected one", _swap),
     ("the level is the requested one", _level),
-    ("no transaction reads uncommitted data of others", _begin),
-    ("reads of a transaction repeat where the level says so", _repeated),
-    ("an error says what became of the transaction", _conflict),
-    ("a connection lost before COMMIT is no commit", _lost_connection),
-    ("an answer lost after COMMIT is no abort", _lost_answer),
+    ("no transaction reads uncommitted data of another", _begin),
+    ("reads in a transaction are repeatable if the level promises it", _repeated),
+    ("errors are classified by the transaction's outcome", _conflict),
+    ("a connection lost before COMMIT does not count as a commit", _lost_connection),
+    ("an answer lost after COMMIT does not count as an abort", _lost_answer),
 )
-SET_UP_AGAIN: Final = "a second set-up begins anew"
+SET_UP_AGAIN: Final = "a second setup starts with empty tables"
 
 
 def names() -> Iterator[str]:

@@ -49,7 +49,7 @@ def simulate(
     """
     if rule not in RULES:
         expected = ", ".join(RULES)
-        msg = f"no such rule of a workload (got {rule!r}, expected one of {expected})"
+        msg = f"unknown rule (got {rule!r}, expected one of {expected})"
         raise TargetError(msg)
     workload = workload_named(name, shape)
     target = Memory(Address(kind="memory"), "")

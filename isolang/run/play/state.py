@@ -228,10 +228,11 @@ def nothing_committed(run: Run) -> str:
     if state.refused and not reason:
         reason = f"; {state.refusal}"
     if state.hung:
-        reason += f"; hanging in {state.hung[0]}"
+        reason += f"; calls hang in {state.hung[0]}"
     return (
-        f"{run.settings.workload}: no transaction has committed ({state.aborted:,} aborted, "
-        f"{state.maybe:,} of unknown outcome{reason}); what was recorded is in {run.path}"
+        f"{run.settings.workload}: no transaction committed ({state.aborted:,} "
+        f"aborted, {state.maybe:,} of unknown outcome{reason}); the recording is in "
+        f"{run.path}"
     )
 
 

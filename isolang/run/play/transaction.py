@@ -170,7 +170,10 @@ def planned(operation: Operation, *, rows: bool = False) -> tuple[Recorded, ...]
         case Select(low, high, _, keys):
             return (("rp", between(low, high, keys), None),)
         case Change() | Remove() | Take():
-            raise TypeError("its rows are not known in advance: make the program a conversation")
+            raise TypeError(
+                "cannot play a statement whose rows are unknown in advance; write the program as "
+                "a conversation"
+            )
         case Wait() | Pause() | Abort() | Undone():
             return ()
 

@@ -69,11 +69,13 @@ class RewrittenHistory(Struct, frozen=True, kw_only=True):
 
 def summary_of(account: RewrittenHistory) -> str:
     """Return the numbers of a rewritten history as a phrase for the user."""
-    stated_version = f"the log has {account.versions:,} versions in their order"
+    stated_version = f"the server's log contains {account.versions:,} versions in their order"
     if account.unknown:
-        stated_version += f"; {account.unknown:,} committed operations have none"
+        stated_version += f"; {account.unknown:,} committed operations have no version"
     if account.others:
-        stated_version += f"; {account.others:,} transactions of unrecorded writers are added"
+        stated_version += (
+            f"; {account.others:,} transactions of other writers were added from the log"
+        )
     return stated_version
 
 

@@ -127,7 +127,7 @@ class RecordedOperations:
                 ``SELECT … FOR UPDATE`` and ``SELECT … FOR SHARE`` do.
         """
         if lock not in ("", "update", "share"):
-            raise HistoryError(f"statement: no lock (got {lock!r}, expected update or share)")
+            raise HistoryError(f"statement: unknown lock (got {lock!r}, expected update or share)")
         number = 1 if self._statement is None else self._statement.number + 1
         self._statement = SentStatement(number, lock)
 

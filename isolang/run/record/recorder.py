@@ -116,10 +116,10 @@ class Recorder:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
             self._file = os.open(self.path, flags, 0o644)
         except FileExistsError:
-            msg = f"{path}: the file already exists; record into a new one"
+            msg = f"{path}: the file already exists; name a new file"
             raise HistoryError(msg) from None
         except OSError as error:
-            raise HistoryError(f"{path}: cannot be written ({error.strerror})") from None
+            raise HistoryError(f"{path}: cannot write the file ({error.strerror})") from None
         self._indices: Iterator[int] = count()
         self._processes: Iterator[int] = count()
         self._process: dict[Hashable, int] = {}
@@ -256,7 +256,7 @@ class Recorder:
     def _begin(self, transaction: RecordedTransaction, session: Hashable) -> tuple[int, int, int]:
         """Return the index, the process and the time for a transaction that begins now."""
         if self._busy.setdefault(session, transaction) is not transaction:
-            msg = f"session {session!r}: a transaction begins before its last one has ended"
+            msg = f"session {session!r}: a transaction begins before the previous one has ended"
             raise IsolangError(f"{msg}; give each thread or connection its own session")
         process = self._process.get(session)
         if process is None:
@@ -281,8 +281,10 @@ class Recorder:
         except OSError as error:
             self._failure = self._failure or error  # the first error states the reason
             ended = self._file == _CLOSED
-            what = "the recording has ended" if ended else f"cannot be written ({error.strerror})"
-            raise HistoryError(f"{self.path}: {what}; nothing can be added") from None
+            what = (
+                "the recording has ended" if ended else f"cannot write the file ({error.strerror})"
+            )
+            raise HistoryError(f"{self.path}: {what}, so nothing can be added") from None
 
 
 def cut_torn_line(path: Path) -> None:
@@ -365,7 +367,7 @@ class RecordedTransaction(RecordedOperations):
 
     def __enter__(self) -> Self:
         if commits_later(self._connection):
-            refuse(self._connection, "with an asynchronous commit", "use async with")
+            refuse(self._connection, "this commit is asynchronous", "use async with")
         return self._enter()
 
     async def __aenter__(self) -> Self:

@@ -100,7 +100,7 @@ def wait_until_followed(primary: Any, standby: Any) -> None:
     until = time.monotonic() + PATIENCE
     while not standby.execute(sql, (end,)).fetchone()[0]:
         if time.monotonic() > until:
-            raise TargetError("postgres: the standby does not follow")
+            raise TargetError("postgres: the standby does not catch up")
         time.sleep(_POLL)
 
 

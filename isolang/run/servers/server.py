@@ -71,7 +71,7 @@ class Server:
         """
         code, output = self._ask("run", *command)
         if code is None:
-            raise TargetError(f"{self.name}: {command[0]} cannot be run ({output})")
+            raise TargetError(f"{self.name}: cannot run {command[0]} ({output})")
         if code:
             lines = output.strip().splitlines() or ["no message"]
             worst = next((one for one in lines if "ERROR" in one), lines[-1])
@@ -126,7 +126,7 @@ class Server:
             TargetError: no client has connected through a proxy yet.
         """
         if self._proxy is None:
-            raise TargetError(f"{self.name}: no connection goes through the proxy")
+            raise TargetError(f"{self.name}: no connection runs through the proxy")
         return self._proxy
 
     def control(self, word: str) -> None:
@@ -137,7 +137,7 @@ class Server:
         """
         code, output = self._ask(word, *(self._command if word == "start" else ()))
         if code is None:
-            raise TargetError(f"{self.name}: the server cannot be run ({output})")
+            raise TargetError(f"{self.name}: cannot start the server ({output})")
         if word == "start":
             self.process = int(output)
             self._wait()
@@ -152,7 +152,7 @@ class Server:
             child.stdin.flush()
             code, output = json.loads(child.stdout.readline())
         except (BrokenPipeError, ValueError):
-            return None, f"its keeper has ended; {self._log()}"
+            return None, f"the process that supervises it has ended; {self._log()}"
         return code, output
 
     def _wait(self) -> None:
@@ -243,4 +243,7 @@ def _unprivileged(user: str) -> pwd.struct_passwd | None:
             return pwd.getpwnam(name)
         except KeyError:
             continue
-    raise TargetError("a server must not run as root, and there is no user nobody; run as a user")
+    raise TargetError(
+        "a server must not run as root, and the user nobody does not exist; run isocheck "
+        "as an ordinary user"
+    )

@@ -259,7 +259,7 @@ class SqlClient(BaseClient):
             return [k for k in found if self.written(self.execute(s.remove_row, (*bounds, k))) > 0]
         rows = self.execute(s.select + d.locks[0], bounds).fetchall()
         if len(rows) != self.written(self.execute(s.remove, bounds)):
-            raise RolledBack("rows came between SELECT FOR UPDATE and DELETE")
+            raise RolledBack("rows appeared between SELECT FOR UPDATE and DELETE")
         return [key for key, _ in rows]
 
     def take(self, low: int, high: int) -> dict[str, Any]:

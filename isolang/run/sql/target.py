@@ -91,7 +91,7 @@ class SqlTarget(Marked):
 
     def __init__(self, address: Address, prefix: str) -> None:
         if not _PREFIX.fullmatch(prefix):  # SQL statements contain the prefix without quotes
-            msg = f"--table-prefix: expected letters, digits, '_' and '.' alone (got {prefix!r})"
+            msg = f"--table-prefix: expected only letters, digits, '_' and '.' (got {prefix!r})"
             raise TargetError(msg)
         super().__init__(address, prefix)
         self.level = self.levels[0].name
@@ -223,13 +223,13 @@ class SqlTarget(Marked):
             with suppress(Exception):  # DuckDB: no transaction is open
                 client.raw.rollback()
             what = one_line(error)
-            hint = "may you do so?"
+            hint = "check the user's privileges"
             if "exist" in what and self._is_marked(name):
                 owner, alive = self._previous_owner()
                 hint = why_not_made(owner, self.address, alive=alive)
             elif "exist" in what:
-                hint = "isocheck did not create it; --table-prefix NAME gives other names"
-            msg = f"{self.name}: the table {name} cannot be created ({what}); {hint}"
+                hint = "isocheck did not create it; choose other names with --table-prefix NAME"
+            msg = f"{self.name}: cannot create the table {name} ({what}); {hint}"
             raise TargetError(msg) from None
         self._created.append(name)
 

@@ -63,7 +63,9 @@ def _of(level: str, old: Survey, new: Survey) -> Iterator[News]:
         return
     if not before:
         violated = [c for c in now if c.outcome == "invalid"]
-        text = f"{level} was not judged before" + ("; it is violated" if violated else "")
+        text = f"{level} was not part of the earlier survey" + (
+            "; it is violated now" if violated else ""
+        )
         yield News(kind="violation" if violated else "level", level=level, text=text)
         return
     bad = [c for c in now if c.outcome == "invalid"]
@@ -82,7 +84,7 @@ def _of(level: str, old: Survey, new: Survey) -> Iterator[News]:
     showed = {c.workload for c in before if c.outcome == "invalid"}
     satisfied = {c.workload for c in now if c.outcome == "valid" and not c.grave}
     if showed and not bad and showed <= satisfied:
-        text = f"{level} was violated by {', '.join(sorted(showed))}, and is not now"
+        text = f"{level} was violated by {', '.join(sorted(showed))}, and is no longer violated"
         yield News(kind="kept", level=level, text=text)
 
 

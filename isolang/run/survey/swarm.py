@@ -347,7 +347,7 @@ def _judged(swarm: Swarm, settings: Settings, recorded: Run, target: Target) -> 
     brought = [f"error {name}" for name in state.errors]
     brought += [f"maintenance {name}" for name in state.faults if state.faults[name]]
     if not state.committed:
-        verdict, reason = "unknown", "no transaction has committed"
+        verdict, reason = "unknown", "no transaction committed"
     elif recorded.watched is not None:
         _, judged = judge_watched(recorded, recorded.watched)
         verdict = "valid" if judged is None else "invalid"
@@ -360,7 +360,7 @@ def _judged(swarm: Swarm, settings: Settings, recorded: Run, target: Target) -> 
         if isinstance(judged.verdict, Invalid) and not judged.verdict.certified:
             verdict, reason = "unknown", "the counterexample was not certified"
     if state.problem:
-        reason = "; ".join(filter(None, (reason, f"it ended early: {state.problem}")))
+        reason = "; ".join(filter(None, (reason, f"the round ended early: {state.problem}")))
     return SwarmRound(
         command=_command(settings),
         workload=settings.workload,

@@ -53,8 +53,8 @@ def html(survey: Survey, folder: Path, page: Path) -> str:
     body = (
         f"<h1>{text(survey.database)}</h1><p class=note>{text(_how(survey))}. A cell says whether "
         "the level's claim held, which strongest levels held, and which anomalies occurred, "
-        "allowed or not. A claim that held is not proved: the run found no violation. Throughput "
-        "is that of clients, database and checker on one machine.</p>\n"
+        "allowed or not. A claim that held is not proved: the run only found no violation. "
+        "Throughput was measured with clients, database and checker on one machine.</p>\n"
         f'<div class="wide"><table class="survey"><thead><tr><th scope=col>workload</th>{heads}'
         f"</tr></thead>\n<tbody>{rows}</tbody></table></div>"
     )

@@ -70,7 +70,7 @@ def target_named(text: str, *, prefix: str = "isocheck_") -> Target:
         found = {one.name: one for one in entry_points(group="isolang.targets")}
         names = sorted({*BUILT_IN, *found})
         if address.kind not in found:
-            raise TargetError(f"no such target {none_of(address.kind, names)}")
+            raise TargetError(f"unknown target {none_of(address.kind, names)}")
         make = found[address.kind].load()
     made: Target = make(address, prefix)
     return made
@@ -98,4 +98,4 @@ def level_named(target: Target, name: str) -> Level:
         if level.name == normalized:
             return level
     names = ", ".join(repr(level.name) for level in target.levels)
-    raise TargetError(f"{target.name}: no such level (got {name!r}, expected one of {names})")
+    raise TargetError(f"{target.name}: unknown level (got {name!r}, expected one of {names})")

@@ -64,7 +64,7 @@ class DuckDB(SqlTarget):
             path = self.address.database or ":memory:"
             self._database = duckdb.connect(path, config={"threads": 1})
         except duckdb.Error as error:
-            raise TargetError(f"{self.address}: cannot be opened ({error})") from None
+            raise TargetError(f"{self.address}: cannot open the database ({error})") from None
         if tuple(int(one) for one in duckdb.__version__.split(".")[:2]) < _MERGES:
             self.dialect = replace(self.dialect, merge="")
             self._compile()

@@ -81,7 +81,7 @@ def _hello(response: object) -> Hello:
     return Hello(
         name=response["name"],
         levels=tuple(
-            Level(name=name.lower(), claims=claims, says=f"what the program does at {name}")
+            Level(name=name.lower(), claims=claims, says=f"whatever the program does at {name}")
             for name, claims in levels
         ),
         mixes=mixes,
@@ -125,7 +125,7 @@ class Exec(BaseTarget):
 
     def start(self) -> None:
         if not self.address.database.strip():
-            raise TargetError("exec: no program (expected one); isocheck run exec:'./my-client'")
+            raise TargetError("exec: no program is named; isocheck run exec:'./my-client'")
         if self._hello.problem:
             raise TargetError(f"{self.address}: no answer to hello: {self._hello.problem}")
         self._admin = ClientProgram(self.address.database)
@@ -259,7 +259,7 @@ class StepClient(_ExecClient):
 
     def rollback(self) -> None:
         if not self.program.usable():
-            raise ConnectionError("the program takes no request to roll back")
+            raise ConnectionError("the program does not support the request to roll back")
         self.program.ask("rollback")
 
     def _yes(self, do: str, **more: Any) -> bool:

@@ -101,7 +101,7 @@ class Firebird(SqlTarget):
         except Exception as error:
             hint = "install the package firebird3.0-server"
             raise TargetError(
-                f"firebird: no engine ({' '.join(str(error).split())}); {hint}"
+                f"firebird: the engine is not installed ({' '.join(str(error).split())}); {hint}"
             ) from None
         super().start()
 

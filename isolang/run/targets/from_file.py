@@ -36,7 +36,7 @@ def adapter_in(named: str) -> Any:
     found = getattr(module, name, None)
     if not callable(found):
         there = ", ".join(_adapters(module)) or "none"
-        raise TargetError(f"{file}: no such class (got {name!r}; the adapters there: {there})")
+        raise TargetError(f"{file}: no such class (got {name!r}, expected {there})")
     return found
 
 

@@ -87,7 +87,7 @@ class Jdbc(SqlTarget):
         jar = jar_option or os.path.join(_FOLDER, self.jar)
         if not os.path.exists(jar):
             hint = f"install the package lib{self.name}-java, or give ?jar=FILE"
-            raise TargetError(f"{self.name}: {jar} is not there; {hint}")
+            raise TargetError(f"{self.name}: {jar} does not exist; {hint}")
         jpype = package("jpype", "jdbc")
         package("jpype.dbapi2", "jdbc")
         if not jpype.isJVMStarted():
@@ -96,7 +96,7 @@ class Jdbc(SqlTarget):
             try:
                 jpype.startJVM(*_MACHINE, classpath=[jar, *known])
             except (OSError, RuntimeError) as error:
-                raise TargetError(f"{self.name}: no Java can be started ({error})") from None
+                raise TargetError(f"{self.name}: cannot start Java ({error})") from None
             # HSQLDB would print its latch counts.
             java = jpype.JPackage("java")
             silent = java.io.PrintStream(java.io.OutputStream.nullOutputStream())

@@ -93,9 +93,9 @@ class MemoryClient(BaseClient):
         with self.target.lock:
             for key, value in rows:
                 if self.changes.read(key) != DELETED:
-                    raise RolledBack(f"{key} is there already")
+                    raise RolledBack(f"{key} already exists")
                 if (parent := parent_of(key)) and self.changes.read(parent) == DELETED:
-                    raise RolledBack(f"{parent} is not there")
+                    raise RolledBack(f"{parent} does not exist")
                 self.changes.write(key, value)
 
     def insert_or_update(self, key: str, value: int, *, merge: bool = False) -> None:

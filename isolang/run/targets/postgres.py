@@ -146,7 +146,7 @@ class Postgres(Served, SqlTarget):
 
     def account(self, path: Path) -> tuple[str, ...]:
         """Add the log's version order and the writes of unrecorded transactions to a history."""
-        assert self.log is not None, "the log begins with the tables"
+        assert self.log is not None, "the log starts when the tables are created"
         before = self.log.before % 2**32
         registers = f"{self.prefix}registers"
 

@@ -61,7 +61,10 @@ class RedisClient(BufferedClient):
     def _fetch(self, key: str) -> Any:
         name = self.target.prefix + key
         if key in self.appended:
-            raise RolledBack(f"{key}: cannot be read, because other clients may append before EXEC")
+            raise RolledBack(
+                f"{key}: cannot read a list in this transaction, because other clients may append "
+                "before EXEC"
+            )
         if self.watch:
             self.raw.ask(["WATCH", name])
         if key in self.target.lists:

@@ -61,5 +61,5 @@ class RedisWithReplica(WithStandby, Redis):
             end = int(one.raw.info("replication")["master_repl_offset"])
             while int(other.raw.info("replication")["slave_repl_offset"]) < end:
                 if time.monotonic() > until:
-                    raise TargetError("redis: the replica does not follow")
+                    raise TargetError("redis: the replica does not catch up")
                 time.sleep(_POLL)

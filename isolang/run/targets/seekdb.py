@@ -69,7 +69,7 @@ class SeekDB(SqlTarget):
                 raw.cursor().execute(f"CREATE DATABASE {_DATABASE}")
         except Exception as error:
             what = " ".join(str(error).split())
-            raise TargetError(f"seekdb: its process does not start ({what})") from None
+            raise TargetError(f"seekdb: the process does not start ({what})") from None
         super().start()
 
     def open(self, *, direct: bool) -> Any:

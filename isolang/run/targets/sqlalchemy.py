@@ -84,7 +84,9 @@ class SqlAlchemy(SqlTarget):
 
     def __init__(self, address: Address, prefix: str) -> None:
         if not address.database:
-            raise TargetError("sqlalchemy: no URL; isocheck run sqlalchemy:mssql+pyodbc://host/db")
+            raise TargetError(
+                "sqlalchemy: the URL is missing; isocheck run sqlalchemy:mssql+pyodbc://host/db"
+            )
         alchemy = package("sqlalchemy", "sqlalchemy")
         try:
             self.engine = alchemy.create_engine(address.database, poolclass=alchemy.NullPool)
@@ -93,7 +95,7 @@ class SqlAlchemy(SqlTarget):
             raise TargetError(f"{address}: SQLAlchemy cannot use this URL ({what})") from None
         own = self.engine.dialect
         if own.is_async:
-            msg = f"{address}: the driver {own.driver} is asynchronous; name another one"
+            msg = f"{address}: the driver {own.driver} is asynchronous; name a synchronous driver"
             raise TargetError(f"{msg}, as in postgresql+psycopg://")
         self.dialect = _dialect(own, alchemy)
         self.levels = tuple(_levels(own))
@@ -161,7 +163,7 @@ def _levels(own: Any) -> list[Level]:
         for name, claims in _CLAIMS.items()
         if name in named
     ]
-    return found or [Level(name=_DEFAULT, claims="ser", says="what the connection has")]
+    return found or [Level(name=_DEFAULT, claims="ser", says="the connection's default")]
 
 
 def _dialect(own: Any, alchemy: Any) -> Dialect:

@@ -79,7 +79,7 @@ class SQLite(FileTarget):
         try:
             self.admin().raw.execute(f"PRAGMA journal_mode={mode}")
         except sqlite3.Error as error:
-            msg = f"sqlite: {self.path} cannot be used ({error}); may you write there?"
+            msg = f"sqlite: cannot use {self.path} ({error}); check that you may write there"
             raise TargetError(msg) from None
         super().setup(registers, lists)
 

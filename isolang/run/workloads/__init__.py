@@ -60,7 +60,7 @@ def workload_named(name: str, shape: Shape | None = None) -> Workload:
         TargetError: the workload does not exist.
     """
     if name not in _HOME:
-        raise TargetError(f"no such workload {none_of(name, NAMES)}")
+        raise TargetError(f"unknown workload {none_of(name, NAMES)}")
     module, kind = _HOME[name].split(":")
     made: Workload = getattr(import_module(f"isolang.run.workloads.{module}"), kind)(
         shape or Shape()

@@ -17,7 +17,7 @@ _REAL_TIME: Final = {
     "bytes": "the order of lines, from :invoke to :ok or :fail",
     "time": ":time, from :invoke to :ok or :fail",
     "index": "the order of :index, from :invoke to :ok or :fail",
-    "none": "none: the log has completions only, no :invoke",
+    "none": "none, because the log has only completions and no :invoke",
 }
 
 

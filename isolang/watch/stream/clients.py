@@ -96,7 +96,7 @@ class LogClients:
         for where, name, state, read in clients:
             if where.isdigit():
                 raise HistoryError(
-                    f"{name}: a pipe cannot be read again, so its watch cannot resume"
+                    f"{name}: cannot resume the watch of a pipe, which cannot be read again"
                 )
             self._add(where, Path(where), name, now).resume(state, read, watermark)
 

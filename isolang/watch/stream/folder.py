@@ -44,7 +44,7 @@ def _logs(folder: Path) -> list[Path]:
     try:
         files = [path for path in folder.iterdir() if path.is_file()]
     except OSError as e:
-        raise HistoryError(f"{folder}: cannot be read: {e.strerror or e}") from None
+        raise HistoryError(f"{folder}: cannot read the folder: {e.strerror or e}") from None
     names = {path.name for path in files}
     logs = [
         path

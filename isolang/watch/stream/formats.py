@@ -13,7 +13,7 @@ FOLLOWED: Final = ("edn", "jepsen-json")
 
 WHY_NOT: Final = {
     "jepsen": "it is a binary file whose blocks are rewritten",
-    "registers": "which write a part of a text belongs to depends on the whole file",
+    "registers": "the whole file determines which write a part of a text belongs to",
     "workload": "its operations become reads and writes of all elements of the whole file",
     "dbcop": "its sessions come one after the other",
     "dbcop-json": "its sessions come one after the other",
@@ -50,12 +50,12 @@ def followed_format(data: bytes, format: str, name: str) -> str:  # noqa: A002 â
         (found,) = guess.formats
     if found not in FOLLOWED:
         raise UnsupportedError(
-            f"{name}: {found} cannot be followed, as {WHY_NOT[found]} (expected one of "
-            f"{', '.join(FOLLOWED)}); hint: isocheck convert writes edn"
+            f"{name}: {found} cannot be followed, because {WHY_NOT[found]} (expected one of "
+            f"{', '.join(FOLLOWED)}); hint: convert it to edn with isocheck convert"
         )
     if data.lstrip(b"\xef\xbb\xbf \t\r\n,")[:1] in (b"[", b"("):
         raise UnsupportedError(
-            f"{name}: one enclosing list cannot be followed (expected one operation map a line); "
-            "hint: isocheck check reads the file as a whole"
+            f"{name}: a file with an enclosing list cannot be followed (expected one "
+            "operation map per line); hint: isocheck check reads the whole file"
         )
     return found

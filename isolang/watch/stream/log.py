@@ -103,7 +103,9 @@ class Log:
         block = follower.take(last=True)
         if block is None or block.columns.transactions() != 1:
             name = self.segments[place.file].path
-            raise HistoryError(f"{name} byte {place.offset}: no transaction (expected one there)")
+            raise HistoryError(
+                f"{name} byte {place.offset}: no transaction begins here (expected one)"
+            )
         block.columns.has_time = client.follower.state.timed
         moment = self.segments[int(block.file[0])].base + int(block.offset[0])
         session = block.names[0]

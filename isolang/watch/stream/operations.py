@@ -136,15 +136,17 @@ class FollowState(Struct, kw_only=True):
             for index, process in zip(remarks["indices"], remarks["index_processes"], strict=True):
                 if process >= 0 and index < self.latest.get(process, -1):
                     raise UnsupportedError(
-                        f"{name}: :index {index} of process {process} after a later one "
-                        "(expected the lines of one process in its order); hint: isocheck check "
-                        "reads the file as a whole"
+                        f"{name}: :index {index} of process {process} comes after a later :index "
+                        "(expected the lines of a process in order); hint: isocheck check reads "
+                        "the "
+                        "whole file"
                     )
                 self.latest[process] = index
                 if index < self.next_index or index in ahead:
                     raise UnsupportedError(
-                        f"{name}: :index {index} twice (expected each once, as it tells the "
-                        "order of events); hint: isocheck check reads the file as a whole"
+                        f"{name}: :index {index} appears twice (expected each once, because it "
+                        "orders the "
+                        "events); hint: isocheck check reads the file as a whole"
                     )
                 ahead.add(index)
             while self.next_index in ahead:
@@ -386,8 +388,9 @@ class Follower:
         if "initial" in remarks:
             if state.begun - carried + remarks["initial"] > 0:
                 raise HistoryError(
-                    f"{self._name}: an :init after other transactions, or together with them "
-                    "(expected it before all of them)"
+                    f"{self._name}: :init comes after or together with other transactions "
+                    "(expected "
+                    "it before all of them)"
                 )
             declare_initial(columns, remarks["initial"], self._name, lowered=False)
         self._count_unannounced(columns, remarks, invoked, completed)

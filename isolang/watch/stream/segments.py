@@ -79,7 +79,7 @@ def open_bytes(path: Path) -> tuple[IO[bytes], str]:
         file.close()
         return cast("IO[bytes]", _OPEN[kind](path)), kind
     except OSError as e:
-        raise HistoryError(f"{path}: cannot be read: {e.strerror or e}") from None
+        raise HistoryError(f"{path}: cannot read the file: {e.strerror or e}") from None
 
 
 def read_some(file: IO[bytes], size: int, path: str) -> bytes:
@@ -91,7 +91,9 @@ def read_some(file: IO[bytes], size: int, path: str) -> bytes:
     try:
         return file.read(size) or b""
     except _DAMAGE as e:
-        raise HistoryError(f"{path}: cannot be read: {e}; was it copied completely?") from None
+        raise HistoryError(
+            f"{path}: cannot read the file: {e}; was it copied completely?"
+        ) from None
 
 
 def seek(file: IO[bytes], offset: int, path: str) -> None:
@@ -103,7 +105,9 @@ def seek(file: IO[bytes], offset: int, path: str) -> None:
     try:
         at = file.seek(offset) if file.seekable() else _skip(file, offset)
     except _DAMAGE as e:
-        raise HistoryError(f"{path}: cannot be read: {e}; was it copied completely?") from None
+        raise HistoryError(
+            f"{path}: cannot read the file: {e}; was it copied completely?"
+        ) from None
     if at != offset:
         raise HistoryError(
             f"{path}: shorter than what was read of it (got {at} bytes, expected at least {offset})"
@@ -168,8 +172,8 @@ def _zstd(path: Path) -> IO[bytes]:
         return io.BufferedReader(_Zstd(path))
     except ImportError:
         raise HistoryError(
-            f"{path}: compressed with zstd, and the package zstandard is not installed; "
-            "pip install 'isolang[zstd]', or decompress it first: zstd -d"
+            f"{path}: the file is compressed with zstd, but the package zstandard is not "
+            "installed; pip install 'isolang[zstd]', or decompress it first: zstd -d"
         ) from None
 
 

@@ -113,7 +113,7 @@ class LineBuffer:
             self._searched = len(rest)
             if len(rest) > _LONGEST:
                 raise HistoryError(
-                    f"{path}: a line of more than {_LONGEST >> 20} MiB, from byte "
+                    f"{path}: a line has more than {_LONGEST >> 20} MiB, starting at byte "
                     f"{self.reached.offset}"
                 )
             return None
@@ -212,7 +212,7 @@ class Tail:
             return
         if not isinstance(self._source, Path) or str(self._source) == "-":
             raise HistoryError(
-                f"{self.client}: a pipe cannot be read again, so its watch cannot resume"
+                f"{self.client}: cannot resume the watch of a pipe, which cannot be read again"
             )
         self._lines.reached = reached
         self._segment = self._segments[reached.file]
@@ -276,8 +276,8 @@ class Tail:
             data, self.ended = _read_now(number, size)
         if not self._position and (kind := compression(data)):
             raise HistoryError(
-                f"{self.client}: compressed with {kind} (expected text from a pipe); "
-                "decompress it in the pipe: zcat, zstdcat"
+                f"{self.client}: the data are compressed with {kind} (expected text from a pipe); "
+                "decompress them in the pipe with zcat or zstdcat"
             )
         if data and self._spool is not None:
             self._spool.write(data)
@@ -299,7 +299,7 @@ class Tail:
                 paths.append(source)
             elif not paths:
                 if not self._follow:
-                    raise HistoryError(f"{source}: cannot be read: No such file or directory")
+                    raise HistoryError(f"{source}: cannot read the file: No such file or directory")
                 return False
             self._open(paths[0])
         return True
@@ -441,7 +441,7 @@ def check_growth(file: IO[bytes], path: str, position: int, seen: bytes) -> None
         HistoryError: the file has become shorter, or the last bytes that were read have changed.
     """
     size = os.fstat(file.fileno()).st_size
-    hint = "hint: rotate it by renaming it, not by copying and truncating it"
+    hint = "hint: rotate the log by renaming, not by copying and truncating"
     if size < position:
         raise HistoryError(
             f"{path}: became shorter while it was followed (got {size} bytes, expected at least "

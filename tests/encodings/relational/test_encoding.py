@@ -148,7 +148,7 @@ def test_which_unread_transactions_took_effect() -> None:
     assert (verdict.outcome, verdict.certified) == ("invalid", True)
     text = 'include "adya.iso"\nacyclic ww as c\nflag not empty ww \\ init as overwritten\n'
     verdict = check(to_tool(parse("w(x,1) || ?w(x,2)")), load_spec(text))
-    assert "flag `overwritten` does not hold: some choice meets it" in verdict.notes
+    assert "flag `overwritten` does not hold, because some choice satisfies it" in verdict.notes
 
 
 def test_a_list_that_only_an_unread_transaction_shows() -> None:
@@ -200,7 +200,7 @@ def test_what_is_shown() -> None:
     verdict = check(history, relational(load_spec(text)))
     assert "read-from: T1 → T2" in verdict.notes
     assert "sources: T1" in verdict.notes
-    assert any("runs relationally: 2 transactions" in note for note in verdict.notes)
+    assert any("is decided relationally: 2 transactions" in note for note in verdict.notes)
 
 
 def test_what_is_shown_by_every_engine() -> None:
@@ -212,14 +212,14 @@ def test_what_is_shown_by_every_engine() -> None:
     assert verdict.notes[-2:] == ("commits: T1 → T2, T0 → T1, T0 → T2", "read: T1 → T2")
     text = text.replace("obs(co)", "obs(so | wr)")  # saturation: no commit order is made
     verdict = check(history, load_spec(text))
-    assert "commits: not evaluated, as it needs `co`" in verdict.notes[-2]
+    assert "commits: not evaluated, because it needs `co`" in verdict.notes[-2]
     assert verdict.notes[-1] == "read: T1 → T2"
     text = 'include "adya.iso"\nacyclic so | wr | ww | rw as c\nshow [W] ; rw as overtaken\n'
     verdict = check(
         to_tool(parse("r(x,nil) w(y,1) || r(y,nil) w(x,1)")), load_spec(f"{text}show wr as w\n")
     )
     assert verdict.outcome == "invalid"
-    assert "overtaken: not evaluated, as it needs `rw`; no choice" in verdict.notes[-2]
+    assert "overtaken: not evaluated, because it needs `rw`; no choice" in verdict.notes[-2]
     assert verdict.notes[-1] == "w: T0 → T1, T0 → T2"
     verdict = check(to_tool(parse("r(x,nil) w(y,1) || w(x,1)")), load_spec(text))
     assert verdict.notes[-1] == "overtaken: T1 → T2"

@@ -18,14 +18,14 @@ REFUSED = [
     ("irreflexive (so | wr) ; rw as c", 2, 13, "`so ; rw ; so ; rw` is two", "`acyclic`"),
     ("irreflexive (so | wr | ww)^+ ; rw? as c", 2, 13, "`so ; rw ; so ; rw` is two", "acyclic"),
     ("irreflexive wr as c", 2, 13, "`wr ; wr` is two", "`acyclic`"),
-    ("acyclic wr? as c", 2, 9, "contains the identity; nothing satisfies it", "`^+`"),
+    ("acyclic wr? as c", 2, 9, "contains the identity, so nothing satisfies it", "`^+`"),
     ("irreflexive (wr | ww)^* as c", 2, 13, "contains the identity", "`^+`"),
     ("acyclic id | so as c", 2, 9, "contains the identity", "`^+`"),
     ("acyclic so & rt as c", 2, 9, "`so & rt`: two walks", ""),
     ("acyclic wr | (ww \\ so) as c", 2, 15, "`ww \\ so`: a walk cannot show", ""),
     ("acyclic wr ; ww^-1 as c", 2, 14, "`ww^-1` goes backwards", "`rw`"),
-    ("acyclic (T * T) ; wr as c", 2, 10, "`T * T` relates transactions that no walk joins", ""),
-    ("acyclic [domain(wr)] ; so as c", 2, 9, "`[domain(wr)]` looks at a transaction", ""),
+    ("acyclic (T * T) ; wr as c", 2, 10, "`T * T` relates transactions that no walk connects", ""),
+    ("acyclic [domain(wr)] ; so as c", 2, 9, "`[domain(wr)]` concerns a transaction", ""),
     ("acyclic [W] | so as c", 2, 9, "a part of the identity", "next to"),
     ("acyclic ([R] ; [W]) | so ; ww as c", 2, 9, "a part of the identity", "next to"),
     ("acyclic so | vo as c", 2, 14, "`vo` is the part of the version order", "`ww`"),
@@ -68,7 +68,7 @@ def test_a_construct_in_a_definition_names_the_check_that_uses_it() -> None:
 def test_other_relations_to_search_for_are_refused_even_if_no_check_uses_them() -> None:
     """An order that contains ``so | wr`` need not exist, so it constrains by itself."""
     spec = load_spec(A + "exists co : order on T containing so | wr\nacyclic ww as c\n")
-    with pytest.raises(NotAnEventGraph, match="`exists co` is a relation to be searched for"):
+    with pytest.raises(NotAnEventGraph, match="`exists co` is a relation to search for"):
         classify(spec)
 
 
@@ -76,7 +76,7 @@ def test_a_version_order_of_another_kind_is_refused() -> None:
     """``load_spec`` lets none pass; a specification made by hand could have one."""
     spec = load_spec("ser")
     exists = tuple(replace(e, containing=None) if e.name == "ww" else e for e in spec.exists)
-    with pytest.raises(NotAnEventGraph, match="`exists ww` is a relation to be searched for"):
+    with pytest.raises(NotAnEventGraph, match="`exists ww` is a relation to search for"):
         classify(replace(spec, exists=exists))
 
 
@@ -87,7 +87,9 @@ def test_a_relation_is_repeatable_only_if_each_of_its_steps_is() -> None:
 
 
 def test_a_spec_without_checks_is_no_pass() -> None:
-    with pytest.raises(SpecError, match="there is no check, so every history would pass"):
+    with pytest.raises(
+        SpecError, match="the specification has no check, so every history satisfies it"
+    ):
         classify(load_spec("adya"))
 
 

@@ -18,7 +18,7 @@ NAMES = [
     (A + "let hbb = so\nacyclic hb as X\n", 3, 9, "unknown name `hb`", "`hbb`"),
     ("acyclic sos as X\n", 1, 9, "unknown name `sos`", "`so`"),
     ("acyclic wwr as X\n", 1, 9, "unknown name `wwr`", 'include "'),
-    ("acyclic so[x] as X\n", 1, 12, "`so` has no key", "keyed are"),
+    ("acyclic so[x] as X\n", 1, 12, "`so` has no key", "definitions with a key take a key"),
     (A + "acyclic ww[x] as X\n", 2, 12, "unknown key variable `x`", "`for x: …`"),
     (A + "acyclic ww[cart] as X\n", 2, 12, "unknown key variable `cart`", '`ww["cart"]`'),
     (A + "acyclic for x: ww[y] as X\n", 2, 19, "(expected `x`)", "`for y: …`"),
@@ -31,7 +31,7 @@ NAMES = [
     ("let a = so\nlet a = rt\n", 2, 5, "already defined (<text>:1:5)", "another name"),
     (A + "let obs = rt\n", 2, 5, "already defined (library:prelude.iso:", "another name"),
     ("acyclic so as X\nacyclic rt as X\n", 2, 15, "check `X` twice", "its own name"),
-    ("let f = f | so\n", 1, 9, "`f` in its own definition", "no recursion"),
+    ("let f = f | so\n", 1, 9, "`f` is used in its own definition", "no recursion"),
     ("let f = g\nlet g = so\n", 1, 9, "used before it is defined (<text>:2:5)", "move"),
     ('include "adya2.iso"\n', 1, 9, "include not found", '"adya.iso"'),
     ('include "x/adya.iso"\n', 1, 9, "include not found (looked in the library)", ""),
@@ -40,7 +40,7 @@ NAMES = [
     ("exists wr : order on T\n", 1, 8, "`wr` is defined by the language", "prelude"),
     (P + "exists ww[x] : order on W[x]\n", 2, 8, "`ww` is defined by the language", "adya"),
     ("let f(so) = so\n", 1, 7, "the parameter hides `so`", "another name"),
-    ("let f(a, a) = a\n", 1, 10, "parameter `a` twice", "another name"),
+    ("let f(a, a) = a\n", 1, 10, "the parameter `a` is declared twice", "another name"),
 ]
 
 SORTS = [

@@ -91,7 +91,7 @@ def test_texts_without_items(text: str, expected: str) -> None:
 
 
 def test_what_does_not_parse_is_not_touched() -> None:
-    with pytest.raises(SpecError, match="a check without a name"):
+    with pytest.raises(SpecError, match="the check has no name"):
         formatted("acyclic so\n")
 
 

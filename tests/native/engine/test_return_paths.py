@@ -348,7 +348,7 @@ def test_styles_compile_to_the_same() -> None:
         (ADYA + "acyclic so | wr | ww as a\nflag irreflexive wr ; rw as c", "flag"),
         (ORDER + "require obs(so?) in co as c", "more than its order contains"),
         (ORDER + "require obs(rt) in co as c", "more than its order contains"),
-        (ORDER + "require obs(co) in co as c", "looks at `co`"),
+        (ORDER + "require obs(co) in co as c", "uses `co`"),
         (ORDER + "require so in co as c\nacyclic wr as d", "not a plain"),
         (VISIBLE + "require (vis ; so)^+ in vis as c", "is inside an operator"),
         ('include "prelude.iso"\nexists o : order on T containing so | wr\n'

@@ -34,11 +34,11 @@ def test_a_living_run_is_no_killed_one(capfd, tmp_path, url):
     try:
         refused = run_here(capfd, "run", url, "--seconds", "1", "--save", tmp_path)
         assert refused.code == 2
-        assert f"the run {one.owner} has created it and is alive" in refused.err
+        assert f"the run {one.owner}, which is still active, created it" in refused.err
         assert "--clean" not in refused.err
         kept = run_here(capfd, "run", url, "--clean")
         assert (kept.code, kept.out) == (2, "")
-        assert f"the run {one.owner} is alive" in kept.err
+        assert f"the run {one.owner} is still active" in kept.err
         assert {"isocheck_run", "isocheck_registers", "isocheck_lists"} <= tables(url)
         assert one.ownership(now=True) == "ours"
     finally:
@@ -123,13 +123,15 @@ def test_on_servers(kind, monkeypatch):
         one = started(url, keys=["x"], lists=["l"])
         other = target_named(url)
         other.start()
-        with pytest.raises(TargetError, match=f"the run {one.owner} has created it and is alive"):
+        with pytest.raises(
+            TargetError, match=f"the run {one.owner}, which is still active, created it"
+        ):
             other.setup(["x"], ["l"])
-        with pytest.raises(TargetError, match=f"the run {one.owner} is alive"):
+        with pytest.raises(TargetError, match=f"the run {one.owner} is still active"):
             other.clean()
         assert one.ownership(now=True) == "ours"
         one._owned.end()  # as if it were killed
-        with pytest.raises(TargetError, match="a killed run has left it"):
+        with pytest.raises(TargetError, match="a killed run left it behind"):
             other.setup(["x"], ["l"])
         assert target_named(url).clean()
         other.setup(["x"], ["l"])

@@ -209,9 +209,13 @@ def test_a_run_with_faults(tmp_path):
 @pytest.mark.parametrize(
     ("target", "faults", "message"),
     [
-        ("sqlite", ("kill",), "faults need a server started here"),
-        ("postgresql://me@127.0.0.1/db", ("kill",), "faults need a server started here"),
-        ("postgres", ("flood",), "no such fault"),
+        ("sqlite", ("kill",), "faults need a server that isocheck has started"),
+        (
+            "postgresql://me@127.0.0.1/db",
+            ("kill",),
+            "faults need a server that isocheck has started",
+        ),
+        ("postgres", ("flood",), "unknown fault"),
     ],
 )
 def test_faults_that_cannot_be_done(target, faults, message):

@@ -59,14 +59,14 @@ def test_what_judges_a_mix(target, mix, claims):
         ("memory", {"level_mix": "serializable:1"}, "--level names one"),
         ("memory", {"level_mix": "serializable:1,snapshot:-1"}, "got 'snapshot:-1'"),
         ("memory", {"level_mix": "serializable:1,snapshot:nan"}, "got 'snapshot:nan'"),
-        ("memory", {"level_mix": "serializable:1,serializable:2"}, "is there twice"),
-        ("memory", {"level_mix": "serializable:1,snap:2"}, "no such level (got 'snap'"),
-        ("memory", {"level_mix": MIX, "level": "snapshot"}, "exclude each other"),
+        ("memory", {"level_mix": "serializable:1,serializable:2"}, "may be named only once"),
+        ("memory", {"level_mix": "serializable:1,snap:2"}, "unknown level (got 'snap'"),
+        ("memory", {"level_mix": MIX, "level": "snapshot"}, "cannot be combined"),
         ("memory", {"level_mix": "serializable:1,read uncommitted:1"}, "--claims SPEC"),
         (
             "sqlite",
             {"level_mix": "serializable:1,immediate:1"},
-            "a transaction cannot choose its level",
+            "a transaction cannot choose its own level",
         ),
     ],
 )
@@ -157,7 +157,7 @@ def test_the_self_test_changes_levels_on_one_connection(monkeypatch):
     (alone,) = selftest(target, strong, only=name)
     (beside,) = selftest(target, weak, other_levels=[strong], only=name)
     assert (alone.outcome, beside.outcome) == ("passed", "failed")
-    assert beside.why == "the database says 'read committed' in a transaction at 'serializable'"
+    assert beside.why == "the database reports 'read committed' in a transaction at 'serializable'"
 
 
 def test_a_survey_of_a_mix(tmp_path, capfd):

@@ -73,8 +73,12 @@ def test_a_run_that_has_not_played_all_is_not_proved(capfd, tmp_path, children):
     children.first(otherwise, Bank, "program", 0, Gives((Abort(),)))
     code, report = auto(capfd, tmp_path, 1)
     assert (code, report["verdict"], report["grave"]) == (3, "valid", True)
-    (said,) = [doubt for doubt in report["doubts"] if doubt.startswith("not played")]
-    assert said.endswith(": bank; --seconds more")
+    (said,) = [
+        doubt
+        for doubt in report["doubts"]
+        if doubt.startswith("workloads that were not played within ")
+    ]
+    assert said.endswith(": bank; run longer with --seconds")
 
 
 def test_scripts_that_take_long_leave_time_for_the_workloads(capfd, tmp_path, children):
@@ -83,7 +87,7 @@ def test_scripts_that_take_long_leave_time_for_the_workloads(capfd, tmp_path, ch
     code, report = auto(capfd, tmp_path, 2)
     assert (code, report["verdict"]) == (0, "valid")
     (said,) = report["doubts"]
-    assert said.startswith("no time for the scripts ")
+    assert said.startswith("no time was left for the scripts ")
     assert "write-skew" in said
     assert "lost-update-in-turn" not in said
 

@@ -33,8 +33,8 @@ def test_no_transaction_before_a_select():
     """It is named with what was read, and what that violates."""
     with pytest.raises(AssertionError) as error:
         check_target("sqlite", "python")
-    assert "reads of a transaction repeat" in str(error.value)
-    assert "does begin() begin a transaction, at this level?" in str(error.value)
+    assert "reads in a transaction are repeatable" in str(error.value)
+    assert "does begin() start a transaction at this level?" in str(error.value)
 
 
 class Right(MemoryClient):
@@ -174,22 +174,22 @@ def checked(client=None, target=Memory):
 @pytest.mark.parametrize(
     ("client", "name"),
     [
-        (ReadsNothing, "a client reads what it wrote"),
-        (CountsNoRows, "a client reads what it wrote"),
-        (DeletesAlways, "a write and a delete say whether there was a row"),
-        (InsertsOver, "a write and a delete say whether there was a row"),
-        (AppendsBefore, "a list keeps what was appended, in order"),
-        (CommitsEach, "a rolled-back write is not there"),
-        (CommitsNothing, "another client reads what was committed"),
-        (CommitsAnyway, "a rolled-back write is not there"),
-        (Rounds, "a value comes back as it was written"),
-        (NoBegin, "reads of a transaction repeat where the level says so"),
+        (ReadsNothing, "a client reads its own writes"),
+        (CountsNoRows, "a client reads its own writes"),
+        (DeletesAlways, "writes and deletes report whether there was a row"),
+        (InsertsOver, "writes and deletes report whether there was a row"),
+        (AppendsBefore, "a list keeps its elements in the order of the appends"),
+        (CommitsEach, "a rolled-back write leaves nothing behind"),
+        (CommitsNothing, "another client reads committed writes"),
+        (CommitsAnyway, "a rolled-back write leaves nothing behind"),
+        (Rounds, "values are read exactly as they were written"),
+        (NoBegin, "reads in a transaction are repeatable if the level promises it"),
         (AnotherLevel, "the level is the requested one"),
-        (ScansLess, "range reads and updates give their rows"),
-        (ChangesMore, "range reads and updates give their rows"),
-        (LosesQuietly, "a connection lost before COMMIT is no commit"),
-        (Swallows, "an error says what became of the transaction"),
-        (Caches, "a client reads what another one has changed since"),
+        (ScansLess, "range reads and updates return the right rows"),
+        (ChangesMore, "range reads and updates return the right rows"),
+        (LosesQuietly, "a connection lost before COMMIT does not count as a commit"),
+        (Swallows, "errors are classified by the transaction's outcome"),
+        (Caches, "a client reads later changes of another client"),
     ],
 )
 def test_mistakes_of_a_client_are_found(monkeypatch, client, name):
@@ -203,10 +203,10 @@ def test_mistakes_of_a_client_are_found(monkeypatch, client, name):
 def test_mistakes_of_a_target_are_found(monkeypatch):
     """Values that outlive a run; a refusal that is said of what was applied."""
     monkeypatch.setattr("isolang.run.play.selftest._VISIBLE", 0.05)
-    again = checked(target=LeavesKeys)["a second set-up begins anew"]
+    again = checked(target=LeavesKeys)["a second setup starts with empty tables"]
     assert again.outcome == "failed"
-    assert "a second run would be convicted" in again.why
-    wrong = checked(AnswerLost, SaysAborted)["an error says what became of the transaction"]
+    assert "a second run would be blamed" in again.why
+    wrong = checked(AnswerLost, SaysAborted)["errors are classified by the transaction's outcome"]
     assert wrong.outcome == "failed"
     assert "recorded as aborted (the answer was lost)" in wrong.why
 
@@ -214,7 +214,7 @@ def test_mistakes_of_a_target_are_found(monkeypatch):
 def test_who_calls_everything_aborted_is_found(monkeypatch):
     """Also if the database itself never refuses a COMMIT: its answer may be lost."""
     monkeypatch.setattr("isolang.run.play.selftest._VISIBLE", 0.05)
-    wrong = checked(target=SaysAborted)["an answer lost after COMMIT is no abort"]
+    wrong = checked(target=SaysAborted)["an answer lost after COMMIT does not count as an abort"]
     assert wrong.outcome == "failed"
     assert "classify(ConnectionResetError, 'commit')" in wrong.why
 
@@ -236,8 +236,8 @@ class UndoesNothing(SQLiteClient):
 @pytest.mark.parametrize(
     ("client", "name"),
     [
-        (NoRollback, "a rolled-back write is not there"),
-        (UndoesNothing, "a savepoint undoes what came after it"),
+        (NoRollback, "a rolled-back write leaves nothing behind"),
+        (UndoesNothing, "a rollback to a savepoint undoes the writes after it"),
     ],
 )
 def test_what_undoes_nothing_is_found(monkeypatch, client, name):
@@ -256,7 +256,7 @@ def test_what_undoes_nothing_is_found(monkeypatch, client, name):
 def test_an_error_that_stays_unclear_is_doubtful(monkeypatch):
     """It loses nothing but sharpness."""
     monkeypatch.setattr("isolang.run.play.selftest._VISIBLE", 0.05)
-    unclear = checked(AnswerLost)["an error says what became of the transaction"]
+    unclear = checked(AnswerLost)["errors are classified by the transaction's outcome"]
     assert unclear.outcome == "doubtful", unclear
     assert "the answer was lost" in unclear.why
 
@@ -309,9 +309,9 @@ def test_a_wrong_adapter_convicts_nobody(tmp_path, capsys, monkeypatch):
     code = main(["run", "wrong.py:Wrong", "--seconds", "1", "--workload", "rmw"])
     said = capsys.readouterr().err
     assert code == 2
-    assert "the adapter fails its self-test: a client reads what it wrote" in said
+    assert "the adapter fails its self-test: a client reads its own writes" in said
     assert "expected 10000" in said
-    assert "does the adapter count the rows that a statement changed?" in said
+    assert "does the adapter check how many rows a statement changed?" in said
     assert not list(tmp_path.glob("isocheck-runs/*.edn"))
     code = main(["run", "wrong.py:Wrong", "--seconds", "1", "--workload", "rmw", "--trusted"])
     assert code == 1

@@ -119,7 +119,10 @@ def test_as_many_keys_are_chosen_as_were_asked_for(distribution):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"name": "banks"}, "did you mean 'bank'"), ({"name": "bank", "rule": "causal"}, "such rule")],
+    [
+        ({"name": "banks"}, "did you mean 'bank'"),
+        ({"name": "bank", "rule": "causal"}, "unknown rule"),
+    ],
 )
 def test_what_cannot_be_simulated(options, message):
     with pytest.raises(TargetError, match=message):

@@ -152,7 +152,7 @@ def test_a_session_does_one_thing_at_a_time(recorder):
     second = recorder.transaction("a", FakeConnection())
     with (
         recorder.transaction("a", FakeConnection()),
-        pytest.raises(IsolangError, match="before its last one has ended"),
+        pytest.raises(IsolangError, match="before the previous one has ended"),
     ):
         second.__enter__()
     assert statuses(recorder) == ["committed"]
@@ -284,7 +284,7 @@ def test_a_connection_that_cannot_be_committed_is_refused_at_once(recorder, kind
     ):
         began = True
     assert not began
-    hint = "use async with" if kind is _Later else "let the block commit for itself"
+    hint = "use async with" if kind is _Later else "commit inside the block"
     assert hint in str(refused.value)
     assert recorder.path.read_text() == ""
     with recorder.transaction("a") as t:

@@ -151,9 +151,9 @@ def test_a_command_that_fails_ends_the_run(tmp_path):
 @pytest.mark.parametrize(
     ("target", "fault", "said"),
     [
-        ("postgres", "flood", "no such fault"),
-        ("postgres", "exec:", "no such fault"),
-        ("memory", "kill", "need a server started here"),
+        ("postgres", "flood", "unknown fault"),
+        ("postgres", "exec:", "unknown fault"),
+        ("memory", "kill", "need a server that isocheck has started"),
         ("mariadb", "promote", "no standby"),
         ("postgres", "partition-halves", "no network"),
     ],

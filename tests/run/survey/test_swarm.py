@@ -238,7 +238,7 @@ def test_maintenance_beside_clients(tmp_path):
 
 def test_no_chores_no_maintenance():
     """A target whose adapter declares no chores says so."""
-    with pytest.raises(TargetError, match="etcd: its adapter declares no chores"):
+    with pytest.raises(TargetError, match="etcd: the adapter declares no maintenance chores"):
         Runner(Settings(target="etcd", faults=("maintenance",)))
 
 

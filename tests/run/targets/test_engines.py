@@ -54,7 +54,7 @@ def installed(name):
     if find_spec(package) is None:
         pytest.skip(f"{package} is not installed")
     if file and not os.path.exists(file):
-        pytest.skip(f"{file} is not there")
+        pytest.skip(f"{file} does not exist")
     return name
 
 

@@ -38,7 +38,7 @@ def test_an_adapter_in_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("text", "named", "message"),
     [
-        (MINE, "Min", "no such class (got 'Min'; the adapters there: Mine)"),
+        (MINE, "Min", "no such class (got 'Min', expected Mine)"),
         ("import nothing_of_this_name", "Mine", ":1: ModuleNotFoundError: No module named"),
         ("x = 1\nclass (", "Mine", ":2: SyntaxError: invalid syntax"),
         (None, "Mine", "no such file"),
@@ -97,7 +97,7 @@ def test_sqlalchemy_knows_levels_and_types(tmp_path):
     ("url", "message"),
     [
         ("nothing://x", "SQLAlchemy cannot use this URL"),
-        ("", "no URL"),
+        ("", "the URL is missing"),
         ("postgresql+psycopg_async://h/db", "asynchronous"),
     ],
 )

@@ -205,9 +205,9 @@ def test_a_port_where_no_such_server_is(monkeypatch, answering, kind, answer):
             redis, "Connection", lambda **more: plain(**{"socket_timeout": 0.3, **more})
         )
     target = target_named(f"{kind}://127.0.0.1:{answering(answer)}")
-    with pytest.raises(TargetError, match=r"no connection \(.*is it running\?"):
+    with pytest.raises(TargetError, match=r"cannot connect \(.*is it running\?"):
         target.start()
-    with pytest.raises(TargetError, match=r"no connection \(.*is it running\?"):
+    with pytest.raises(TargetError, match=r"cannot connect \(.*is it running\?"):
         target.clean()
 
 
@@ -224,7 +224,9 @@ def test_a_missing_driver_is_said_before_a_server_is_started(monkeypatch, kind, 
     """It was said after 32 s, as that the server does not answer."""
     monkeypatch.setitem(sys.modules, driver, None)
     target = target_named(kind)
-    with pytest.raises(TargetError, match=rf"no driver; pip install 'isolang\[{extra}\]'"):
+    with pytest.raises(
+        TargetError, match=rf"no driver is installed; pip install 'isolang\[{extra}\]'"
+    ):
         target.start()
     assert target.server is None
 
@@ -245,7 +247,7 @@ def test_a_socket_is_a_server_that_runs(kind):
     name = "host" if kind == "postgresql" else "unix_socket"
     target = target_named(f"{kind}:///0?{name}=/nowhere/here")
     assert target.shared
-    with pytest.raises(TargetError, match=r"no connection .*is it running\?"):
+    with pytest.raises(TargetError, match=r"cannot connect .*is it running\?"):
         target.start()
     assert target.server is None
 
@@ -254,7 +256,7 @@ def test_a_socket_is_a_server_that_runs(kind):
 def test_a_database_without_a_host_is_no_server_of_ours(url):
     """Who names a database means one that is there: it would be ignored without a word."""
     target = target_named(url)
-    with pytest.raises(TargetError, match=r"no host, .*hint: \w+://(me@)?localhost/"):
+    with pytest.raises(TargetError, match=r"the URL has no host, .*hint: \w+://(me@)?localhost/"):
         target.start()
     assert target.server is None
 
@@ -271,7 +273,7 @@ def test_every_target_says_what_its_levels_claim():
 
 def test_names_of_tables_are_names():
     """They stand in SQL as they are."""
-    with pytest.raises(TargetError, match="--table-prefix: expected letters"):
+    with pytest.raises(TargetError, match="--table-prefix: expected only letters"):
         target_named("sqlite", prefix="x; drop table a --")
 
 

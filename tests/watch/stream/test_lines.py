@@ -56,5 +56,5 @@ def test_a_line_that_is_too_long(monkeypatch):
     buffer.enter(0)
     buffer.add(b"{one}\n" + b"x" * 21)
     assert buffer.cut("log").data == b"{one}\n"
-    with pytest.raises(HistoryError, match=r"log: a line of more than .* from byte 6"):
+    with pytest.raises(HistoryError, match=r"log: a line has more than .* starting at byte 6"):
         buffer.cut("log")

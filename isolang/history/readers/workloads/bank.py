@@ -34,7 +34,7 @@ KEEP_THE_TOTAL: Final = (
 class Totals(Translation):
     """Translates reads of all balances to reads of their total."""
 
-    what = "a bank: transfers, and reads of all balances"
+    what = "a bank, with transfers and reads of all balances"
     initial = "a read of the total"
     levels = KEEP_THE_TOTAL
 
@@ -71,11 +71,11 @@ class Totals(Translation):
         if not d.answered:
             return None
         if not isinstance(d.value, Mapping):
-            what = f"a :read of a bank (got {shown(d.value)}, expected a map from account to"
+            what = f"not a :read of a bank (got {shown(d.value)}, expected a map from account to"
             raise self._ops.fail(d.line, f"{what} balance)")
         for account, balance in d.value.items():
             if balance is not None and (isinstance(balance, bool) or not isinstance(balance, int)):
-                what = f"the balance of account {shown(account)} (got {shown(balance)}, expected"
+                what = f"wrong balance of account {shown(account)} (got {shown(balance)}, expected"
                 raise self._ops.fail(d.line, f"{what} an integer)")
         return d.value
 
@@ -86,21 +86,23 @@ class Totals(Translation):
         usual: Mapping[Any, Counter[int]],
     ) -> None:
         self.notes.append(
-            "only the total of each read of all accounts is judged, which transfers keep: the "
-            "balances do not show which transfers a read saw"
+            "only the total of each read of all accounts is checked, which transfers "
+            "preserve; balances do not show which transfers a read saw"
         )
         for group, seen in usual.items():
             if len(seen) > 1:
                 (most, often), *_ = seen.most_common(1)
                 of = "" if group is None else f" of {shown(group)}"
                 self.notes.append(
-                    f"the total{of} is taken to be {most}, as {often} of {seen.total()} reads "
-                    "show; the file does not state it"
+                    f"the total{of} is taken to be {most}, as {often} of "
+                    f"{seen.total()} reads show; the file does not state the total"
                 )
         partial = sum(found is not None for found in balances.values()) - len(totals)
         if partial:
             reads = counted(partial, "read")
-            self.notes.append(f"{reads} without the balance of each account: no total to judge")
+            self.notes.append(
+                f"{reads} without the balance of each account, which have no total to check"
+            )
         negative = sum(
             any(b is not None and b < 0 for b in found.values())
             for found in balances.values()
@@ -108,4 +110,4 @@ class Totals(Translation):
         )
         if negative:
             reads = counted(negative, "read")
-            self.notes.append(f"{reads} of a negative balance, which is for the program to allow")
+            self.notes.append(f"{reads} of a negative balance, which the program may allow")

@@ -34,7 +34,7 @@ _FIRST, _NEVER = -1, c.UNKNOWN_END
 class Sums(Translation):
     """Orders the adds of each counter, and translates adds and reads."""
 
-    what = "a counter: equal adds, and reads of their sum"
+    what = "a counter, with equal adds and reads of their sum"
     initial = "a read of 0"
 
     def fill(self) -> None:
@@ -42,8 +42,8 @@ class Sums(Translation):
         done = self._ops.done
         if done and not self._ops.timed:
             msg = (
-                f"{self._ops.name}: a counter without any :invoke; when an add began and ended "
-                "determines the value that it made"
+                f"{self._ops.name}: a counter needs :invoke lines, because the begin and the end "
+                "of an add determine the value that it produced"
             )
             raise UnsupportedError(msg)
         self.split("counter")
@@ -61,7 +61,10 @@ class Sums(Translation):
         )
         if unused:
             adds = counted(unused, "add")
-            self.notes.append(f"{adds} of unknown outcome that no read needs: did not take effect")
+            self.notes.append(
+                f"{adds} of unknown outcome that no read needs, which are taken not to have taken "
+                "effect"
+            )
         for d in done:
             self.sink.begin(d)
             name = Keyword("counter") if d.group is None else d.group
@@ -72,13 +75,14 @@ class Sums(Translation):
             elif id(d) in seen or id(d) in thin:
                 self.sink.read(key, self.sink.value(d.value), d.line)
         self.notes.append(
-            "an add is a read of one value and a write of the next; which add made which value is "
-            "chosen to fit real time"
+            "each add becomes a read of one value and a write of the next; which add "
+            "produced which value is chosen to fit real time"
         )
         if self.levels:
             self.notes.append(
-                "no order of the adds fits real time; the counterexample is about one order; that "
-                "no other order fits rests on the reader's count, not on a proof"
+                "no order of the adds fits real time; the counterexample shows this for one "
+                "order, and for all other orders only the reader's count does, which is not a "
+                "proof"
             )
 
     def _step(self, adds: list[PairedOperation]) -> int:
@@ -89,10 +93,10 @@ class Sums(Translation):
                 continue
             expected = shown(step) if d.invoked != step else "an integer that is not 0"
             msg = (
-                f"{self._ops.name}: line {d.line}: a counter whose adds differ (got "
-                f"{shown(d.invoked)}, expected {expected}); its values do not show how many adds a "
-                "read follows; hint: the nearest model is a set (--from set): each add an element "
-                "of its own, and a read all of them"
+                f"{self._ops.name}: line {d.line}: the adds of a counter must be equal (got "
+                f"{shown(d.invoked)}, expected {expected}), because otherwise its values do not "
+                "show how many adds a read follows; hint: the nearest model is a set (--from "
+                "set): each add is an element, and a read returns all of them"
             )
             raise UnsupportedError(msg)
         return int(step)
@@ -111,7 +115,7 @@ class Sums(Translation):
             if d.function != "read" or not d.answered:
                 continue
             if type(d.value) is not int:
-                what = f"a :read of a counter (got {shown(d.value)}, expected an integer)"
+                what = f"not a :read of a counter (got {shown(d.value)}, expected an integer)"
                 raise self._ops.fail(d.line, what)
             follows, rest = divmod(d.value, step)
             if rest or not 0 <= follows <= len(adds):

@@ -46,7 +46,7 @@ def _rows(value: tuple[Any, Any]) -> list[str]:
 class InsertedRows(Translation):
     """Translates inserts and reads of rows to one transaction for each row."""
 
-    what = "rows inserted in order, and read from the last one on"
+    what = "rows that were inserted in order and read from the last one on"
     initial = "a read without the row"
 
     def fill(self) -> None:
@@ -59,7 +59,10 @@ class InsertedRows(Translation):
                 sizes.setdefault(len(d.value[1]), d.line)
         if len(sizes) > 1:
             (a, _), (b, line) = list(sizes.items())[:2]
-            msg = f"{self._ops.name}: line {line}: a read of {b} rows, while others are of {a}"
+            msg = (
+                f"{self._ops.name}: line {line}: the read returned {b} rows, but other reads "
+                f"returned {a}"
+            )
             raise UnsupportedError(msg)
         (size,) = sizes
         seen = {row for d in self._ops.done if _answered(d) for row in d.value[1]}
@@ -84,10 +87,10 @@ class InsertedRows(Translation):
                 self.sink.write(self.sink.key(name), self.sink.value(_THERE), d.line)
         if unknown:
             reads = counted(unknown, "read")
-            self.notes.append(f"{reads} without an answer, whose results are not known")
+            self.notes.append(f"{reads} without an answer, whose results are unknown")
         if partly:
             writes = counted(partly, "write")
-            self.notes.append(f"{writes} that may have inserted the first rows only")
+            self.notes.append(f"{writes} that may have inserted only the first rows")
 
     def _inserted(self, d: PairedOperation, size: int) -> list[str]:
         match d.invoked:
@@ -95,5 +98,8 @@ class InsertedRows(Translation):
                 return [row]
             case int() | str() if d.function == "write":
                 return [f"{d.invoked}_{number}" for number in range(size)]
-        what = f':{d.function} of {shown(d.invoked)} (expected :add [k "k_0"], or :write k)'
+        what = (
+            f"wrong operation (got :{d.function} of {shown(d.invoked)}, expected :add [k "
+            '"k_0"], or :write k)'
+        )
         raise self._ops.fail(d.line, what)

@@ -161,12 +161,16 @@ class _Pairing:
             if process is not None and not _is_number(process):
                 name = str(_word(process))
                 if not re.match(r"[^\W\d]", name):  # a client must not be taken for a nemesis
-                    what = f"a :process (got {shown(process)}, expected an integer of 64 bits, or"
+                    what = (
+                        f"wrong :process (got {shown(process)}, expected an integer of 64 bits or"
+                    )
                     raise self.fail(line, f"{what} a name)")
                 self.others[name] += 1
                 continue
             if process is None and processes:
-                raise self.fail(line, "an operation without :process, while others have one")
+                raise self.fail(
+                    line, "the operation has no :process, but other operations have one"
+                )
             event = _Event(
                 position=position,
                 line=line,
@@ -183,7 +187,7 @@ class _Pairing:
                 self.end(event, kind)
             else:
                 got = "none" if kind is None else shown(kind)
-                what = f"a :type (got {got}, expected :invoke, :ok, :fail or :info)"
+                what = f"wrong :type (got {got}, expected :invoke, :ok, :fail or :info)"
                 raise self.fail(line, what)
         self.unanswered = sum(map(len, self.open.values()))
         return Operations(
@@ -208,7 +212,7 @@ class _Pairing:
             now[0].session = self.session(object(), process)
         if not isinstance(event.function, str):
             got = shown(event.function)
-            raise self.fail(event.line, f"an :f that is not a name (got {got})")
+            raise self.fail(event.line, f"wrong :f (got {got}, expected a name)")
         alone = process is None or process in self.overlapping
         done = PairedOperation(
             function=event.function,
@@ -243,7 +247,7 @@ class _Pairing:
         if event.function is not None and done.function != event.function:
             raise self.fail(
                 event.line,
-                f"the completion of another operation (got :f {event.function}, expected "
+                f"the completion belongs to another operation (got :f {event.function}, expected "
                 f":{done.function}, invoked in line {done.line})",
             )
         done.status = _TYPES[kind]
@@ -268,27 +272,29 @@ class _Pairing:
         found = exact if len(exact) == 1 else alike
         if len(found) != 1:
             lines = " and ".join(str(d.line) for d in (found or now)[:2])
-            what = f"several open operations, those of lines {lines}"
-            raise self.fail(event.line, f"{what}, and this completion could be either's")
+            what = f"several operations are open, those of lines {lines}"
+            raise self.fail(
+                event.line, f"{what}, and this completion could belong to either of them"
+            )
         return found[0]
 
     def ignored(self) -> tuple[str, ...]:
         found: list[str] = []
         if self.others:
             who = ", ".join(f":{name}" for name in list(self.others)[:8])
-            found.append(f"{counted(self.others.total(), 'operation')} of no client ({who})")
+            found.append(f"{counted(self.others.total(), 'operation')} that no client sent ({who})")
         if self.strays:
-            found.append(Caveat(f"{counted(self.strays, 'completion')} without invocation"))
+            found.append(Caveat(f"{counted(self.strays, 'completion')} without an invocation"))
         return tuple(found)
 
     def notes(self) -> tuple[str, ...]:
         found: list[str] = []
         if self.unanswered:
             unanswered = counted(self.unanswered, "invocation")
-            found.append(f"{unanswered} without completion: indeterminate")
+            found.append(f"{unanswered} without a completion, so the outcome is unknown")
         if self.resumed:
             times = counted(self.resumed, "time")
-            found.append(f"{times} a process went on after :info: as a new session")
+            found.append(f"{times} a process went on after :info, as a new session")
         if self.overlapping:
             several = counted(len(self.overlapping), "process", "processes")
             each = "each is a session of its own"
@@ -370,8 +376,8 @@ def split_groups(ops: Operations, done: Sequence[PairedOperation]) -> None:
             continue
         pair = d.value
         if not (isinstance(pair, tuple) and len(pair) == 2 and pair[0] == d.group):
-            what = f"a value without its key (got {shown(pair)}, expected [{d.group} …]"
-            raise ops.fail(d.line, f"{what}, as the operations before)")
+            what = f"the value has no key (got {shown(pair)}, expected [{d.group} …]"
+            raise ops.fail(d.line, f"{what}, as in the operations before)")
         d.value = pair[1]
 
 
@@ -415,5 +421,5 @@ class Translation:
             return False
         split_groups(self._ops, done)
         if what:
-            self.notes.append(f"operations on independent keys [k …]: one {what} for each k")
+            self.notes.append(f"operations on independent keys [k …], with one {what} for each k")
         return True

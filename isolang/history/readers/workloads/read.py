@@ -49,7 +49,7 @@ def read(files: Files, *, timeout: float, model: str = "") -> Reading:
         initial=found.initial,
         session="one :process"
         if ops.processes
-        else "each operation is its own: there is no :process",
+        else "each operation is a session of its own, because there is no :process",
         real_time=time_of_events(timed=ops.timed, by_index=ops.by_index),
         ignored=(*ops.ignored, *skipped),
         notes=(found.what, *ops.notes, *found.notes),
@@ -72,8 +72,8 @@ def _kind(ops: Operations, model: str) -> tuple[str, list[str]]:
     if kind is None:
         names = ", ".join(f":{name}" for name in list(functions)[:8])
         msg = (
-            f"{ops.name}: operations of an unknown workload (got :f {names}, expected "
-            ":transfer and :read, :add and :read, or :write and :read)"
+            f"{ops.name}: unknown workload (got :f {names}, expected :transfer and :read, "
+            ":add and :read, or :write and :read)"
         )
         raise UnsupportedError(msg)
     others = {f: n for f, n in functions.items() if f not in _KNOWN[kind]}
@@ -82,7 +82,7 @@ def _kind(ops: Operations, model: str) -> tuple[str, list[str]]:
     ops.done[:] = [d for d in ops.done if d.function in _KNOWN[kind]]  # type: ignore[index]
     named = ", ".join(f":{name}" for name in list(others)[:8])
     return kind, [
-        Caveat(f"{counted(sum(others.values()), 'operation')} of another kind (:f {named})")
+        Caveat(f"{counted(sum(others.values()), 'operation')} of an unknown kind (:f {named})")
     ]
 
 

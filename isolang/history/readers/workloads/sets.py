@@ -29,7 +29,7 @@ _TWICE: Final = Keyword("in-twice")
 class Members(Translation):
     """Translates adds and reads of sets, where each element that was added or read is a key."""
 
-    what = "a set: each element is its own key, like an inserted row"
+    what = "a set, whose elements are separate keys, like inserted rows"
     initial = "a read without the element"
 
     def __init__(self, ops: Operations, sink: Sink) -> None:
@@ -75,17 +75,19 @@ class Members(Translation):
                 self.sink.read(key, value, d.line)
         if self._unknown:
             reads = counted(self._unknown, "read")
-            self.notes.append(f"{reads} without an answer, whose results are not known")
+            self.notes.append(f"{reads} without an answer, whose results are unknown")
         if self._twice:
             times = counted(self._twice, "time")
             self.notes.append(
-                f"{times} a read shows an element twice that was added several times: as once"
+                f"{times} a read returned an element twice that was added several times, which "
+                "counts as once"
             )
 
     def _element(self, d: PairedOperation, element: Any) -> Any:
         if element is None or isinstance(element, dict | Elements):
-            what = f"a wrong element (got {shown(element)}, expected a number or a text)"
-            raise self._ops.fail(d.line, f":{d.function} of {what}")
+            what = f"wrong element of :{d.function}"
+            got = shown(element)
+            raise self._ops.fail(d.line, f"{what} (got {got}, expected a number or a string)")
         return atom(element)
 
     def _shown(self, d: PairedOperation) -> Collection[Any] | None:
@@ -95,7 +97,7 @@ class Members(Translation):
             return None
         shows = d.value.elements if isinstance(d.value, Elements) else d.value
         if not isinstance(shows, tuple):
-            what = f"a :read of a set (got {shown(d.value)}, expected a collection)"
+            what = f"not a :read of a set (got {shown(d.value)}, expected a collection)"
             raise self._ops.fail(d.line, what)
         if self._pairs is not None and not all(isinstance(e, tuple) for e in shows):
             what = f"elements are pairs, as {shown(self._pairs)}, and a read shows others (got"
