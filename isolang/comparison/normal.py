@@ -127,7 +127,9 @@ def normal(spec: Spec) -> Normal:
     """
     checks = tuple(check for check in spec.checks if not check.flag)
     if not checks:
-        raise SpecError(f"{spec.source}: there is no check, so every history would pass")
+        raise SpecError(
+            f"{spec.source}: the specification has no check, so every history satisfies it"
+        )
     if _by_dependencies(spec.exists):
         axioms = tuple(Axiom(check=check) for check in checks)
         return Normal(spec=spec, axioms=axioms, exists=spec.exists)

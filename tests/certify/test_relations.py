@@ -51,8 +51,8 @@ def test_a_witness_holds() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"ar": {-1: ()}}, "ar is no total order"),
-        ({"ar": {-1: ((3, 0), (0, 1), (1, 3))}}, "ar is no total order"),
+        ({"ar": {-1: ()}}, "ar is not a total order"),
+        ({"ar": {-1: ((3, 0), (0, 1), (1, 3))}}, "ar is not a total order"),
         ({"ar": {-1: ((3, 1), (1, 0), (0, 2))}}, "containing"),
         ({"vis": {-1: ()}}, "containing"),
         ({"vis": {-1: ((7, 0),)}}, "not a pair of its elements"),

@@ -108,10 +108,10 @@ def test_what_another_package_installed_is_there(folder):
     [
         (None, "not a plugin (expected a Python file, FILE.py)"),
         ("x = 1\n", "adds no encoding and no solver; hint: `ENCODINGS"),
-        ("1 / 0\n", "cannot be run as a plugin (ZeroDivisionError: division by zero)"),
+        ("1 / 0\n", "cannot load the plugin (ZeroDivisionError: division by zero)"),
         (
             "from isolang.encodings.registry import ENCODINGS\nENCODINGS['monosat'] = 1\n",
-            "monosat is the name of another one (in encodings)",
+            "another entry of encodings already has the name monosat",
         ),
         (
             "from isolang.solvers.registry import SOLVERS\nSOLVERS['mine'] = 1\n",

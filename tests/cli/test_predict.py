@@ -100,7 +100,7 @@ def test_saved_certificates_are_verified_again(folder, capfd):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["skew.edn", "--at", "strong-si"], "strong-SI: it compares times"),
+        (["skew.edn", "--at", "strong-si"], "strong-SI: the level compares times"),
         (
             ["skew.edn", "--at", "pl-2l"],
             "no search for PL-2L against SER: they compare `statement`",

@@ -154,7 +154,7 @@ def test_explain_of_what_is_wrong(capfd, folder):
     assert run.code == 2
     assert "a.iso:1:11: the check has no name" in run.err
     (folder / "b.iso").write_text("let a = so\n")
-    assert "there is no check" in run_here(capfd, "spec", "explain", "b.iso").err
+    assert "the specification has no check" in run_here(capfd, "spec", "explain", "b.iso").err
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.iso")), ids=lambda path: path.stem)

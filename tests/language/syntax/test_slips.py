@@ -18,10 +18,10 @@ A = 'include "adya.iso"\n'
 
 # text, line, column, part of the first line, part of the hint
 SYNTAX = [
-    ("acyclic so ; rt & so as X\n", 1, 17, "`;` and `&` mixed", "(a ; b) & c"),
-    ("acyclic so & rt ; so as X\n", 1, 17, "`&` and `;` mixed", "(a & b) ; c"),
-    ("acyclic so \\ rt \\ so as X\n", 1, 17, "`\\` twice", "(a \\ b) \\ c"),
-    ("acyclic so ; (rt & so) \\ id as X\n", 1, 24, "`;` and `\\` mixed", "(a ; b) \\ c"),
+    ("acyclic so ; rt & so as X\n", 1, 17, "`;` and `&` are mixed", "(a ; b) & c"),
+    ("acyclic so & rt ; so as X\n", 1, 17, "`&` and `;` are mixed", "(a & b) ; c"),
+    ("acyclic so \\ rt \\ so as X\n", 1, 17, "`\\` is used twice", "(a \\ b) \\ c"),
+    ("acyclic so ; (rt & so) \\ id as X\n", 1, 24, "`;` and `\\` are mixed", "(a ; b) \\ c"),
     ("acyclic so | rt\nacyclic so as Y\n", 1, 16, "the check has no name", "as NAME"),
     ("acyclic so | rt\n", 1, 16, "got the end of the text, expected `as NAME`", "as NAME"),
     ("require so in rt", 1, 17, "the check has no name", "require EXPRESSION in"),
@@ -67,7 +67,7 @@ SYNTAX = [
         "union is `|`",
     ),
     ("acyclic [label audit] ; so as X\n", 1, 16, "the name needs quotes", '`label "audit"`'),
-    ("acyclic so is X\n", 1, 12, "`is` before the name", "`as NAME`"),
+    ("acyclic so is X\n", 1, 12, "`is` cannot stand before the name", "`as NAME`"),
     ("acyclic so or rt as X\n", 1, 12, "`or` is not an operator", "union is `|`"),
     ("acyclic so, rt as X\n", 1, 11, "`,` is not an operator", "union is `|`, as in `so | wr`"),
     ("acyclic (so, rt) as X\n", 1, 12, "`,` is not an operator", "union is `|`"),
@@ -88,7 +88,7 @@ SYNTAX = [
     ("foo\nbar\n", 1, 1, "unknown word", "acyclic so as c"),
     ("let order = so\n", 1, 5, "`order` is a keyword", "my-order"),
     ("acyclic so as show\n", 1, 15, "`show` is a keyword", "my-show"),
-    ("let rec f = so\n", 1, 9, "recursion", "`^+`"),
+    ("let rec f = so\n", 1, 9, "definitions cannot be recursive", "`^+`"),
     (
         "acyclic so | for y: rt as X\n",
         1,
@@ -237,7 +237,7 @@ def test_any_tokens_are_a_specification_or_an_error_with_a_place(
             at = f"<text>:{error.line}:{error.column}: "
             if at not in str(error).split("\n", 1)[0]:
                 raise AssertionError(f"no place in {error}") from error
-        elif "there is no check" not in str(error):
+        elif "the specification has no check" not in str(error):
             raise AssertionError(f"no place in {error}") from error
 
 
