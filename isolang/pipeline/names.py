@@ -79,8 +79,8 @@ def _levels_not_named(history: History, spec: Spec) -> list[str]:
     levels = _listed(sorted(other.values()))
     them = "it is" if requesting == 1 else "they are"
     return [
-        f"{counted(requesting, 'transaction')} requested {levels}, which the spec does not mention: "
-        f"{them} checked only against what the spec requires of all transactions"
+        f"{counted(requesting, 'transaction')} requested {levels}, which the spec does not "
+        f"mention: {them} checked only against what the spec requires of all transactions"
     ]
 
 
