@@ -113,7 +113,10 @@ def test_a_command_that_does_not_connect():
         (("postgres",), "nothing would check or keep the recording"),
         (("mysql://localhost/db", "--spec", "ser"), "not a PostgreSQL URL"),
         (("postgres:///db", "--spec", "ser"), "wrong number of hosts (expected one)"),
-        (("postgres://nobody@127.0.0.1:1/x", "--spec", "ser", "--", "true"), "cannot be reached"),
+        (
+            ("postgres://nobody@127.0.0.1:1/x", "--spec", "ser", "--", "true"),
+            "cannot connect to the database",
+        ),
         (("postgres", "--spec", "ser", "--listen", "x"), "not an address"),
         (("postgres", "--spec", "ser", "--allow-unseen", "x", "--", "true"), "unknown kind"),
         (("postgres", "--spec", "nosuch", "--", "true"), "nosuch"),
