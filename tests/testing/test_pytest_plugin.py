@@ -206,7 +206,9 @@ def test_it(isolation, key):
 """
     done = run(LOST_UPDATE + body)
     done.assert_outcomes(passed=2)
-    done.stdout.fnmatch_lines(["isolation: 2 tests, 4 transactions, 0 unseen", "  1 test passed, but no session *"])
+    done.stdout.fnmatch_lines(
+        ["isolation: 2 tests, 4 transactions, 0 unseen", "  1 test passed, but no session *"]
+    )
 
 
 def test_evidence_of_an_earlier_run_is_replaced(run, pytester):

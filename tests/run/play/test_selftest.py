@@ -405,6 +405,6 @@ class SaysTexts(Right):
 def test_texts_for_numbers_are_named(monkeypatch):
     """The self-test says what came in place of what."""
     monkeypatch.setattr("isolang.run.play.selftest._VISIBLE", 0.05)
-    found = checked(SaysTexts)["a client reads what it wrote"]
+    found = checked(SaysTexts)["a client reads its own writes"]
     assert found.outcome == "failed"
     assert "expected an integer (got '100000" in found.why
