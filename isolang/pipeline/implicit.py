@@ -63,6 +63,10 @@ _REFUTED_ALONE = 8
 # If no order fits, and orders contradicted at most this many predicate reads, only the set-reads of
 # these predicate reads are written out at first.
 _FEW = 16
+# If the first order contradicts at most _FEW predicate reads, and at most one of this many, their
+# set-reads become operations before the search for a serial order. That search costs more, and it
+# fails if a predicate read missed a row.
+_PART = 100
 # If an order contradicts more than a quarter of the predicate reads, the recording determines
 # little of the order. Then all set-reads are written out if there are at most this many of them for
 # each operation.
@@ -105,6 +109,7 @@ class Implicit:
         self._contradicted = self._missed
         self._times = np.zeros(len(self._whole.columns.statement_start), np.int32)
         self._rounds = 0
+        self._searched = False  # whether a serial order was looked for
         self._solved = 0
         self._all: float | None = None
         if run.pair.is_engine:
@@ -134,8 +139,11 @@ class Implicit:
             omitted = run.problem.native.omitted
             missed, returned, sources = columns.replay(commits, seen, omitted)
             if len(missed) or len(returned):
-                if not self._rounds and (serial := self._serial(witness, commits)) is not None:
-                    return serial
+                contradicted = len(np.unique(np.concatenate((missed, returned))[:, 0]))
+                if not self._searched and (self._rounds or contradicted > self._few()):
+                    self._searched = True
+                    if (serial := self._serial(witness, commits)) is not None:
+                        return serial
                 self._contradicted = missed
                 run.likely_order = commits.tolist()
                 self._write_out(missed, returned)
@@ -148,6 +156,10 @@ class Implicit:
         run.likely_order = commits.tolist()
         self._write_out_contradicted()
         return None
+
+    def _few(self) -> int:
+        """Return how many predicate reads a first order that is nearly right may contradict."""
+        return min(_FEW, len(self._whole.columns.statement_start) // _PART)
 
     def _serial(self, witness: Witness, near: NDArray[np.int32]) -> Witness | None:
         """Return a witness that is one serial order near another order; ``None`` if none is found.

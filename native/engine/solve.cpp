@@ -5,11 +5,13 @@
 #include <chrono>
 #include <limits>
 #include <optional>
+#include <stdexcept>
 
 #include "core/index.hpp"
 #include "core/prefetch.hpp"
 #include "engine/hard/portfolio.hpp"
 #include "engine/presolve/presolve.hpp"
+#include "engine/presolve/reads_apart.hpp"
 #include "engine/presolve/stronger_checks.hpp"
 #include "engine/search/initial_linearization.hpp"
 
@@ -53,6 +55,7 @@ constexpr int kPresolves = 64, kTimedPresolves = 8, kTimedTurns = 2;
 // If the order of the history is assumed, a large history consists of many small clusters, and a
 // search without this order would not succeed.
 constexpr int kLongPresolves = 16;
+constexpr int kRoundsApart = 16;  // in which predicate reads are set apart
 constexpr std::int64_t kPresolveConflictsEach = 10;  // for each transaction
 // Limits of a search before pruning has ended. It may take kConflicts conflicts, and one more for
 // every kConflictEvery transactions; kDecisionsEach decisions for each transaction; and kVisitsEach
@@ -378,11 +381,13 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
     attempt.emplace(problem, checks, assumed, options, budget, solution);
   };
   const bool forced = options.strategy != "auto" && options.strategy != "cdcl";
-  const auto stronger_has_model = [&](const std::vector<Automaton>& checks) {
+  const auto search_stronger = [&](const std::vector<Automaton>& checks) {
     const Presolve presolve(problem, checks, Presolve::Orders::of_the_history);
     begin(presolved, presolve.automata(), presolve.given());
-    return presolved->search(kPresolveConflicts) == Cdcl::Result::satisfiable;
+    return presolved->search(kPresolveConflicts);
   };
+  std::optional<ReadsApart> apart =
+      options.presolve && !forced ? ReadsApart::of(problem, automata) : std::nullopt;
   // Most databases run transactions in an order that their times show, whatever level they promise.
   // ablation: no-order-of-times
   if (options.presolve && !forced && has_short_sessions(problem))
@@ -394,10 +399,42 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
         presolved.reset();
       }
     }
+  bool stronger_refuted = false;
   if (options.presolve && !forced)
     for (const auto& checks : {as_one_total_order(problem, automata),
                                as_one_cycle(problem, automata), as_one_state(automata)})
-      if (checks && stronger_has_model(*checks)) return solution;
+      if (checks) {
+        const Cdcl::Result result = search_stronger(*checks);
+        if (result == Cdcl::Result::satisfiable) return solution;
+        stronger_refuted |= result == Cdcl::Result::unsatisfiable;
+      }
+  // ablation: no-reads-apart
+  for (int i = 0; stronger_refuted && apart && i < kRoundsApart; ++i) {
+    begin(presolved, apart->automata(), apart->given());
+    presolved->note("rounds_apart", i + 1);
+    const Cdcl::Result result = presolved->search(kPresolveConflicts);
+    if (result == Cdcl::Result::satisfiable) return solution;
+    if (result == Cdcl::Result::gave_up) break;
+    auto steps = presolved->refutation();
+    const auto verdict = apart->judge(steps);
+    if (verdict == ReadsApart::Verdict::refuted) {
+      solution.refutation = std::move(steps);
+      return solution;
+    }
+    if (verdict == ReadsApart::Verdict::open) break;
+  }
+  const bool all_apart = apart && apart->set_all_apart();
+  const auto begin_plain = [&] {
+    if (all_apart)
+      begin(plain, apart->automata(), apart->given());
+    else
+      begin(plain, automata, {});
+  };
+  const auto refute = [&] {
+    solution.refutation = plain->refutation();
+    if (all_apart && apart->judge(solution.refutation) != ReadsApart::Verdict::refuted)
+      throw std::logic_error("a cycle of a stronger check violates no requested check");
+  };
   // SOUND BECAUSE every walk of the checks is also a walk of the graph in which statements that
   // were sent together are one: what leads to each of them leads to all of them, and what leads
   // away from each leads away from all.
@@ -411,12 +448,12 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
   // one pass decides the checks without them.
   if (options.presolve && !forced && problem.has_time) {
     if (!Presolve(problem, automata, Presolve::Orders::of_the_history).any()) {
-      begin(plain, automata, {});
+      begin_plain();
       switch (plain->begin()) {
         case Cdcl::Result::satisfiable:
           return solution;
         case Cdcl::Result::unsatisfiable:
-          solution.refutation = plain->refutation();
+          refute();
           return solution;
         case Cdcl::Result::gave_up:
           break;
@@ -457,17 +494,17 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
         return solution;
       }
       if (i > 0 || presolve.of_the_history()) continue;
-      begin(plain, automata, {});
+      begin_plain();
       if (!plain->prune()) break;
     }
   }
   presolved.reset();
-  if (!plain) begin(plain, automata, {});
+  if (!plain) begin_plain();
   Outcome outcome = plain->decide();
   if (!outcome.refuted) {
     solution.model = std::move(outcome.model);
   } else if (outcome.by == 0) {
-    solution.refutation = plain->refutation();
+    refute();
   } else {
     ProofStep step{ProofStep::Kind::exhaustion};
     step.states = outcome.states;

@@ -193,7 +193,10 @@ Places statements_of(const Problem& p, bool writes, bool together) {
 }
 
 EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const AssumedOrders& assumed)
-    : problem(p), automata(of_the_history(std::move(a))), transactions_(transactions_of(p)) {
+    : problem(p),
+      automata(of_the_history(std::move(a))),
+      transactions_(transactions_of(p)),
+      apart_reads_(assumed.apart) {
   if (std::ranges::any_of(automata, &Automaton::of_one_key)) accesses_ = accesses_of(p);
   if (std::ranges::any_of(automata, &Automaton::by_statement))
     statements_ = statements_of(p, std::ranges::any_of(automata, &Automaton::by_operation), assumed.together);

@@ -49,6 +49,8 @@ struct AssumedOrders {
   std::int32_t window = 0;  // 0 if no order is assumed
   Times times{};            // per transaction, the times of an assumed real time
   bool together = false;    // reads for which reads_together() is true are one statement
+  // Per read, 1 if its pairs are kApartPairs; empty if there is none. Only for checks without names.
+  std::vector<std::uint8_t> apart{};
 };
 
 // The places of a check, which its walks visit.
@@ -150,6 +152,7 @@ class EventGraph {
   Growing<Edge> edges;
   // Return the kinds of pairs that a read, a key or a writer belongs to.
   Pairs pairs_of_read(std::int32_t read) const {
+    if (!apart_reads_.empty() && apart_reads_[idx(read)] != 0) return kApartPairs;
     const Pairs items = pairs_of_key(problem.read_key[read]);
     return !problem.read_predicate.empty() && problem.read_predicate[read] != 0 ? items << 1 : items;
   }
@@ -298,6 +301,7 @@ class EventGraph {
   std::vector<Step> wr_, ww_, rw_, back_;
   // True if a read that was sent after the answer to the writer's COMMIT adds no wr edge.
   bool times_say_wr_ = false;
+  std::vector<std::uint8_t> apart_reads_;  // see AssumedOrders::apart
   std::shared_ptr<const Kinds> kinds_;     // null if only items and predicates are distinguished
   std::vector<std::uint8_t> writer_kind_;  // the kind of each writer's key, if there are kinds
   std::vector<std::int32_t> transaction_;      // of each node, or -1

@@ -15,6 +15,9 @@ namespace isolang {
 // matching row. For a test of names, the bits are the kinds of transactions that pass it.
 using Pairs = std::uint64_t;
 inline constexpr Pairs kAllPairs = ~Pairs{0}, kItemPairs = 0x5555555555555555, kPredicatePairs = ~kItemPairs;
+// The pairs of the reads that are apart (AssumedOrders::apart). The bit is the last one of
+// kPredicatePairs, which has no other meaning without names.
+inline constexpr Pairs kApartPairs = Pairs{1} << 63;
 
 // A name in quotes: a class of keys, or the transactions that have a label or a level.
 struct NameClass {
