@@ -177,7 +177,7 @@ def test_a_truncated_file_is_an_error(tmp_path):
         (b'[[{"events": []}]]\n', "dbcop-json cannot be followed"),
         (
             b"{:type :invoke, :f :txn,\n :process 0, :value [[:w 1 1]]}\n",
-            "one operation map per line|truncating",
+            "one map a line|truncated",
         ),
     ],
 )
