@@ -136,7 +136,7 @@ def test_the_certificate_has_it(tmp_path: Path) -> None:
 
 def test_both_at_once_are_refused() -> None:
     """Either the user says what was there, or the reads."""
-    with pytest.raises(OptionError, match="got both, expected one"):
+    with pytest.raises(OptionError, match="got both options, expected one"):
         ReadOptions(initial_value=("1",), unwritten_initial=True)
 
 
@@ -146,7 +146,7 @@ def test_both_at_once_are_refused() -> None:
         (("z=1",), "no such key"),
         (("x=[1 2]",), "x is a register"),
         (("l=1",), "l is a list"),
-        (("1", "2"), "2 values of all keys"),
+        (("1", "2"), "2 values for all keys"),
         (("1 2",), "not a value"),
     ],
 )

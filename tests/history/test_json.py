@@ -92,7 +92,10 @@ NO_JSON = [
     (*but("dbcop-json", b'"events":', b'"events"'), "line 1: expected ':' after the name of a"),
     (*but("workload", b',"value"', b' "value"'), "line 1: expected JSON: Expecting ','"),
     (*but("workload", b"},", b"}"), "line 2: expected ',' or ']' (got '{' at column 1)"),
-    (*but("workload", b"[1]", b"[NaN]"), "line 2: not read (got NaN, expected a JSON number"),
+    (
+        *but("workload", b"[1]", b"[NaN]"),
+        "line 2: cannot read the JSON (got NaN, expected a JSON number)",
+    ),
 ]
 
 

@@ -68,7 +68,10 @@ def test_a_missing_local_file_means_the_librarys_with_a_note() -> None:
 
 
 def test_unknown_names_list_near_ones() -> None:
-    with pytest.raises(SpecError, match="snapshot-isolatin: no file and no level of the library"):
+    with pytest.raises(
+        SpecError,
+        match="snapshot-isolatin: neither a file nor a level of the library has this name",
+    ):
         load_spec("snapshot-isolatin")
     with pytest.raises(SpecError, match="did you mean `snapshot-isolation`"):
         load_spec("snapshot-isolatin")
@@ -220,7 +223,7 @@ def test_wrong_keys_of_definitions_with_parameters() -> None:
     for text, message in (
         ("empty for x: f[x](so) as c", "`f` has no key"),
         ("empty g[x](so) as c", "unknown key variable `x`"),
-        ("empty for x: g[x] as c", "`g` without its arguments"),
+        ("empty for x: g[x] as c", "`g` needs arguments"),
     ):
         with pytest.raises(SpecError, match=message):
             load_spec(f"{start}{text}\n")

@@ -35,7 +35,7 @@ def test_names_are_parsed_shown_and_laid_out() -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("label", "`label` without a name"),
+        ("label", "`label` needs a name"),
         ('so "a"', "`so` takes no name"),
         ('[lable "a"]', "unknown name `lable`"),
         ('label ""', "has an empty name"),

@@ -117,7 +117,7 @@ def name_values(
     if keys and not renumber:
         at = int(np.flatnonzero(wrong)[0])
         what = next(what for mask, what in problems if mask[at])
-        problem = f"{what}; renumbering (renumber=True, --renumber) may", at
+        problem = f"{what}; renumbering (renumber=True, --renumber) may help", at
     elif keys and len(history.columns.statement_txn):
         at = int(np.flatnonzero(wrong)[0])
         what = next(what for mask, what in problems if mask[at])
