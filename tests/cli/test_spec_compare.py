@@ -231,7 +231,7 @@ def test_a_history_that_names_levels_is_told_what_judges_by_them(folder, capfd):
     run = run_here(capfd, "check", "--spec", "mixed-levels", "h.edn")
     assert run.code == 0
     said = " ".join(run.out.split())
-    assert '1 transaction requested "rc", which the spec does not name' in said
+    assert '1 transaction requested "rc", which the spec does not mention' in said
 
 
 def test_the_lattice_is_printed(folder, capfd, monkeypatch):

@@ -173,7 +173,7 @@ def test_every_choice_is_explained(tmp_path):
     assert "fastest" in check(history, spec).choice
     verdict = check(history, spec, solver="z3")
     assert (verdict.solver, verdict.encoding, verdict.prune) == ("z3", "integer_order", "fixpoint")
-    assert "suits z3 best" in verdict.choice
+    assert "works best with z3" in verdict.choice
     verdict = check(history, spec, encoding="monosat", solver="sat:glucose4", prune="none")
     assert (verdict.solver, verdict.certified, verdict.choice) == ("sat:glucose4", True, "")
 
