@@ -112,7 +112,7 @@ def test_the_action_judges_and_keeps_the_evidence(tmp_path, spec, code):
 @pytest.mark.parametrize(
     ("wrong", "code", "said"),
     [
-        ({"history": "gone.edn"}, 2, "cannot be read"),
+        ({"history": "gone.edn"}, 2, "cannot read the file"),
         ({"spec": "sii"}, 2, "did you mean"),
         ({"options": "--timeot 60"}, 2, "--timeot"),
         ({"options": "--timeout 0.0001"}, 3, "timeout"),

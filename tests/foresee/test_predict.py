@@ -143,7 +143,7 @@ def test_a_run_of_one_session_is_never_green() -> None:
     ])  # fmt: skip
     found = predict(run, "si")
     assert found.outcome == "gave up"
-    assert "all 2 transactions are of one session" in found.gave_up[0]
+    assert "all 2 transactions belong to one session" in found.gave_up[0]
 
 
 def test_a_read_only_stranger_shows_that_two_others_overlapped() -> None:
@@ -284,12 +284,12 @@ def test_levels_that_are_not_monotone_are_refused_by_name(text: str, part: str) 
     spec = isolang.load_spec(f'spec strange "a level"\ninclude "adya.iso"\n{text}\n')
     with pytest.raises(SpecError) as error:
         predict(SKEW, spec)
-    assert str(error.value).startswith(f"strange: not monotone: {part}")
+    assert str(error.value).startswith(f"strange: the level is not monotone: {part}")
 
 
 def test_levels_that_compare_times_are_refused() -> None:
     """A predicted history has no times."""
-    with pytest.raises(SpecError, match=r"strong-SI: it compares times \(`rt`\)"):
+    with pytest.raises(SpecError, match=r"strong-SI: the level compares times \(`rt`\)"):
         predict(SKEW, "strong-si")
 
 

@@ -283,7 +283,7 @@ def test_the_levels_of_a_truth():
     [
         ({"rule": "snapshoot"}, "did you mean 'snapshot'"),
         ({"bugs": ("lost",)}, "unknown bug"),
-        ({"bugs": ("long fork", "long fork")}, "twice"),
+        ({"bugs": ("long fork", "long fork")}, r"only once \(got long fork, long fork\)"),
         ({"key_distribution": "zipf"}, "unknown key distribution"),
         ({"read_share": 1.5}, "between 0 and 1"),
         ({"read_share": 0.2, "read_modify_write": 1.0}, "fewer reads"),

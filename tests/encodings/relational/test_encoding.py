@@ -230,7 +230,7 @@ def test_the_cost_is_said_and_bounded() -> None:
     many = [Transaction([("w", "x", i)], session=i) for i in range(700)]
     verdict = check(ToolHistory.from_transactions(many), relational(load("si-vis")))
     assert verdict.outcome == "unknown"
-    assert "is too much (700 transactions make more than" in verdict.reason
+    assert "is too much work (700 transactions make more than" in verdict.reason
 
 
 def test_the_deadline_holds_while_encoding() -> None:
