@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -256,14 +258,24 @@ def interrupted_after(seconds: float | None) -> Iterator[None]:
     """Interrupt Python code in the ``with`` block by ``TimeoutError`` after the given seconds.
 
     This function is for code that does not check a deadline itself. It works only in the main
-    thread, and only if the platform has alarms. Otherwise the block runs without a limit.
+    thread, and only if the platform has alarms. Otherwise the block runs without a limit. An import
+    of a module ends before it is interrupted.
     """
     usable = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
     if seconds is None or not usable:
         yield
         return
 
-    def ring(number: int, frame: object) -> None:
+    outermost = sys._getframe(2)  # the frame of the ``with`` statement
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        # While Python imports a module, it takes an OSError, and so a TimeoutError, as the absence
+        # of a file, and remembers that the module does not exist.
+        while frame is not None and frame is not outermost:
+            if frame.f_code.co_filename.startswith("<frozen importlib"):
+                signal.setitimer(signal.ITIMER_REAL, 0.001)
+                return
+            frame = frame.f_back
         raise TimeoutError
 
     before = signal.signal(signal.SIGALRM, ring)

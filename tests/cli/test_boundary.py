@@ -237,6 +237,26 @@ def test_an_interruption_leaves_no_alarm():
     assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
 
 
+def test_an_import_ends_before_it_is_interrupted(tmp_path, monkeypatch):
+    """Else Python takes the interruption for the absence of a file, and never finds the module."""
+    (tmp_path / "slow_to_import.py").write_text(
+        "import time\n"
+        "try:\n    time.sleep(0.1)\n    WHOLE = True\n"
+        "except OSError:\n    WHOLE = False\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def import_slowly():
+        with interrupted_after(0.01):
+            import slow_to_import  # noqa: F401
+
+            time.sleep(10)
+
+    with pytest.raises(TimeoutError):
+        import_slowly()
+    assert sys.modules.pop("slow_to_import").WHOLE
+
+
 # --- streams and temporary files ---
 
 COMMAND = f"{sys.executable} -P -m isolang.cli.main"

@@ -93,7 +93,10 @@ def test_every_verdict_is_saved_with_its_proof(folder, capfd):
         (["w(x, 99999999999999999)", *LEVELS], "too large (got 99999999999999999, expected"),
         (["r(x) " * 101, *LEVELS], "too many steps (expected at most 100)"),
         (["||".join(["r(x)"] * 13), *LEVELS], "too many transactions (got 13, expected at most"),
-        (["w(x, " + "(" * 99 + "1" + ")" * 99 + ")", *LEVELS], "parentheses are nested too deeply (expected at most 30)"),
+        (
+            ["w(x, " + "(" * 99 + "1" + ")" * 99 + ")", *LEVELS],
+            "parentheses are nested too deeply (expected at most 30)",
+        ),
         (["r(x) w(x,1) || r(x) w(x,2)", *LEVELS, "--most", "3"], "expected at most 3"),
     ],
 )
