@@ -123,12 +123,12 @@ std::vector<ReadCheck> read_checks(const History& history, const std::vector<Che
     moments |= compares || times_of_statements;
   }
   if (moments && !history.has_time && !history.has_operation_times())
-    throw NotCertified{"not certified: the spec speaks of times, but the history has none"};
+    throw NotCertified{"not certified: the level refers to times, but the history has none"};
   if (groups && !history.has_groups())
-    throw NotCertified{"not certified: the spec uses group-rt, but the history has no groups"};
+    throw NotCertified{"not certified: the level uses group-rt, but the history has no groups"};
   if (!times && !(moments && !history.has_operation_times())) return checks;
   if (!history.has_time)
-    throw NotCertified{"not certified: the spec uses rt, but the history has no times"};
+    throw NotCertified{"not certified: the level uses rt, but the history has no times"};
   for (std::size_t t = 0; t < history.txn_status.size(); ++t)
     if (history.txn_status[t] == static_cast<std::uint8_t>(Status::committed) &&
         history.txn_end[t] < history.txn_begin[t])

@@ -47,7 +47,7 @@ std::span<const ListReads::Element> ListReads::show(std::int64_t op) {
   const std::size_t common = std::min(known, list.size());
   if (!std::equal(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(common),
                   h_.list_values.begin() + shown.begin))
-    bad_list(op, "it and another list read are no prefixes of each other");
+    bad_list(op, "neither it nor another list read is a prefix of the other");
   if (list.size() <= known) return {};
   shown.begin = h_.list_start[h_.op_value[op]];
   for (const std::int32_t value : list.subspan(known)) {

@@ -116,7 +116,7 @@ class Checker {
       // If the specification does not judge reads, only a contradiction in vo, which every ww contains, is a violation.
       const std::int64_t other = other_op == kUnused ? op : other_op;
       if (!evidence_.contradicts_order(op, other))
-        throw Rejected{"anomaly: the spec judges no reads, and vo is an order"};
+        throw Rejected{"anomaly: the level ignores reads, and vo is an order"};
       readers.push_back(evidence_.txn_of(other));
     } else if (kind == static_cast<std::int64_t>(Kind::incompatible_order) && other_op != kUnused) {
       if (!evidence_.incompatible(op, other_op))
@@ -125,7 +125,7 @@ class Checker {
     } else if (kind == static_cast<std::int64_t>(Kind::two_values) && other_op != kUnused &&
                evidence_.is_read(other_op)) {
       if (!evidence_.disagree(op, other_op))
-        throw Rejected{"anomaly: the two reads give one version no two values"};
+        throw Rejected{"anomaly: the two reads do not give one version two values"};
       readers.push_back(other_txn);
     } else if (!evidence_.has_anomaly(op, kind)) {
       throw Rejected{"anomaly: operation " + str(op) + " shows none of kind " + str(kind)};
@@ -143,7 +143,7 @@ class Checker {
   std::vector<Lit> choice(std::int64_t op) {
     const std::vector<std::int32_t> from = candidates(op);
     if (from.empty() && !judges_reads_)
-      throw Rejected{"choice: the spec judges no reads, so one may have no source"};
+      throw Rejected{"choice: the level ignores reads, so a read may have no source"};
     std::vector<Lit> clause;
     for (const std::int32_t u : from) clause.push_back(source(op, u));
     clause.push_back(included(evidence_.txn_of(op)) ^ 1);
@@ -153,7 +153,7 @@ class Checker {
   std::vector<Lit> cycle(const Step& step) {
     const auto found = checks_.find(step.check);
     if (found == checks_.end()) throw Rejected{"cycle: the spec has no check " + step.check};
-    if (step.edges.empty()) throw Rejected{"cycle: no edges"};
+    if (step.edges.empty()) throw Rejected{"cycle: it has no edges"};
     std::vector<Lit> clause;
     for (std::size_t i = 0; i < step.edges.size(); ++i) {
       const Edge& edge = step.edges[i];
@@ -330,7 +330,7 @@ class Checker {
         break;
       default:
         const std::optional<bool> given = evidence_.given(relation, e.a, e.b);
-        if (!given) throw Rejected{"edge: no such relation"};
+        if (!given) throw Rejected{"edge: unknown relation"};
         fact = *given;
     }
     if (!fact || (part && !evidence_.share_key(e.a, e.b, *part, [](std::int32_t) { return true; })))
@@ -357,10 +357,10 @@ class Checker {
     for (const Edge& e : edges) {
       if (e.key == kUnused) continue;
       // mutant: checker-several-keys
-      if (key != kUnused && e.key != key) throw Rejected{"cycle: its edges are of several keys"};
+      if (key != kUnused && e.key != key) throw Rejected{"cycle: its edges have several keys"};
       key = e.key;
     }
-    if (key == kUnused) throw Rejected{"cycle: no edge says of which key it is"};
+    if (key == kUnused) throw Rejected{"cycle: no edge states its key"};
     return key;
   }
 

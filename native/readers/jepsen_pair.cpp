@@ -205,7 +205,7 @@ class Pairing {
       return;
     }
     if (op.process_kind == Process::missing && any_process_)
-      fail_line(name_, op.line, "an operation without :process, while others have one (got none, expected a number)");
+      fail_line(name_, op.line, "an operation has no :process, but other operations do (got none, expected a number)");
     const auto process = static_cast<std::size_t>(processes_.intern_integer(op.process));
     if (process >= open_.size()) {
       open_.resize(process + 1);
@@ -247,11 +247,11 @@ class Pairing {
   // state; without an :init, the initial state is unknown.
   void become_initial(const Operation& op) const {
     if (op.type != Type::ok)
-      fail_line(name_, op.line, "an :init whose outcome is not :ok (expected the state that was there at first)");
+      fail_line(name_, op.line, "the outcome of an :init is not :ok (expected the state at the beginning)");
     const std::size_t before =
         f_ == nullptr ? 0 : static_cast<std::size_t>(f_->begun) - f_->carried_number.size();
     if (before + transactions_.size() > 1)
-      fail_line(name_, op.line, "an :init after or beside other transactions (expected it before all of them)");
+      fail_line(name_, op.line, "an :init after, or concurrent with, other transactions (expected it before all of them)");
   }
 
   std::int64_t begin(std::size_t process) {
@@ -414,7 +414,7 @@ class Pairing {
         fail_line(name_, said.line, "a version of operation " + std::to_string(i + 1) +
                                         ", which is about a list, a set of values or a predicate (expected nil)");
       if (version != kNil && in_.ordered_line > 0 && h_.versions.kind(version) != AtomKind::integer)
-        fail_line(name_, said.line, "a version that is no integer of 64 bits, where versions are ordered (line " +
+        fail_line(name_, said.line, "a version that is not a 64-bit integer, although versions are ordered (line " +
                                         std::to_string(in_.ordered_line) + ")");
       if (version != kNil) h_.set_version(next, version);
       next = predicate ? h_.statement_end[scan++] : next + 1;

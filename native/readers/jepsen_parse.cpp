@@ -193,7 +193,7 @@ class Parser {
     const std::size_t digit = text.find_first_not_of("\"-+");
     if (digit != std::string_view::npos && text[digit] >= '0' && text[digit] <= '9') {
       forms_.back_to(start);
-      forms_.expected("an integer of 64 bits as :process, or a name that is no number");
+      forms_.expected("a 64-bit integer as :process, or a name that is not a number");
     }
     op.process_kind = Process::other;
     if (out_.others.size() < kMaxOthers) {
@@ -524,7 +524,7 @@ class Parser {
     op.initial = op.transactional = true;
     if (op.value_kind == Value::missing) return;
     if (map_.p == nullptr)
-      fail_line(name_, op.line, "an :init whose :value is no map (expected the rows that are there at first, {key row …})");
+      fail_line(name_, op.line, "the :value of an :init is not a map (expected the rows at the beginning, {key row …})");
     const auto after = forms_.mark();
     forms_.back_to(map_);
     forms_.next();

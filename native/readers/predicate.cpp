@@ -205,10 +205,10 @@ struct Parser {
     if (head == "like" || head == "ilike" || head == "similar" || head == "regex")
       wrong("a predicate on patterns, which a collation decides (got " + in_quotes(form) + "); hint: " + kHint);
     if (head == "limit" || head == "top" || head == "offset" || head == "order-by")
-      wrong("a read of some of the rows that match, which says nothing of those that it did not return (got " +
+      wrong("a read of only some of the rows that match, which tells nothing about the rows that it did not return (got " +
             in_quotes(form) + "); hint: record the rows as item reads");
     if (head == "count" || head == "sum" || head == "min" || head == "max" || head == "avg" || head == "exists")
-      wrong("an aggregate, which no row by itself decides (got " + in_quotes(form) + "); hint: " + kHint);
+      wrong("an aggregate, which does not depend on each row separately (got " + in_quotes(form) + "); hint: " + kHint);
     wrong("an unknown predicate (got " + in_quotes(form) +
           ", expected :=, :!=, :<, :<=, :>, :>=, :between, :in, :null, :mod, :and, :or or :not)");
   }
@@ -268,13 +268,13 @@ void settle(Node& n) {
     comparable(n.cells.back());
     const bool order = n.test != Test::equal && n.test != Test::unequal;
     if (order && n.cells.back().kind == Cell::Kind::text)
-      wrong("an order of values that are no numbers, which a collation decides (got " +
+      wrong("an order of values that are not numbers, which depends on the collation (got " +
             in_quotes(constant) + ", expected a number)");
   }
   if (n.test == Test::mod && (!n.cells[0].whole || n.cells[0].integer < 1))
-    wrong("a modulus that is no positive integer of 64 bits (got " + in_quotes(n.constants[0]) + ")");
+    wrong("a modulus that is not a positive 64-bit integer (got " + in_quotes(n.constants[0]) + ")");
   if (n.test == Test::mod && n.cells[1].kind != Cell::Kind::null && !n.cells[1].whole)
-    wrong("a remainder that is no integer of 64 bits (got " + in_quotes(n.constants[1]) + ")");
+    wrong("a remainder that is not a 64-bit integer (got " + in_quotes(n.constants[1]) + ")");
 }
 
 }  // namespace
@@ -292,7 +292,7 @@ Predicate parse_predicate(std::string_view form) {
       } else if (name == "where") {
         p.where = Parser::parse(parts[i + 1]);
       } else if (name == "limit" || name == "order-by" || name == "offset" || name == "group-by") {
-        wrong("a read of some of the rows that match, which says nothing of those that it did not return (got " +
+        wrong("a read of only some of the rows that match, which tells nothing about the rows that it did not return (got " +
               in_quotes(form) + "); hint: record the rows as item reads");
       } else {
         wrong("not a predicate read (got " + in_quotes(form) + ", expected {:table T :where P})");
@@ -398,7 +398,7 @@ Judged compared(const Node& n, const Row& row, const Cell& key, std::string& why
     return open(e.what());
   }
   if (n.test == Test::mod) {
-    if (!cell.whole) return open("a remainder of what is no integer of 64 bits (got ", in_quotes(cell.text), ")");
+    if (!cell.whole) return open("a remainder of a value that is not a 64-bit integer (got ", in_quotes(cell.text), ")");
     const __int128 by = n.cells[0].integer;
     return known(of((cell.integer % by + by) % by == constant.integer));
   }
@@ -406,7 +406,7 @@ Judged compared(const Node& n, const Row& row, const Cell& key, std::string& why
   if (n.test == Test::equal || n.test == Test::unequal) {
     if (!numbers) return known(of((cell.kind == constant.kind && cell.text == constant.text) == (n.test == Test::equal)));
   } else if (!numbers) {
-    return open("an order of values that are no numbers, which a collation decides (got ", in_quotes(cell.text),
+    return open("an order of values that are not numbers, which depends on the collation (got ", in_quotes(cell.text),
                 " in column ", in_quotes(n.column), ")");
   }
   const std::optional<int> c = compare(cell, constant);

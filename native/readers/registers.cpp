@@ -327,7 +327,7 @@ class Texts {
         if (!of.appends) continue;
         if (h_.values.kind(write.text) != AtomKind::string || h_.values.text(write.text).empty())
           unsupported_line(name_, write.line,
-                           "a :put or :append of no text, on a key with :append (expected a string "
+                           "a :put or :append of a value that is not a string, on a key with :append (expected a string "
                            "that is not empty)");
         of.parts[std::string(h_.values.text(write.text))].push_back(w);
       }
@@ -335,7 +335,7 @@ class Texts {
       for (const auto& [text, writes] : of.parts) {
         if (last != nullptr && text.starts_with(*last))
           unsupported_line(name_, of.writes[writes.front()].line,
-                           "a text that begins with another one of its key, " + quoted(*last) +
+                           "a string that begins with another string of its key, " + quoted(*last) +
                                " (expected texts that can be told apart where they are joined)");
         last = &text;
       }
@@ -457,8 +457,8 @@ class Texts {
     }
     if (open)
       unsupported_line(name_, of.writes[version.makers.front()].line,
-                       "a text that several operations wrote, and it stays open whose a :get shows "
-                       "(got " + quoted(version.part->first) + ", expected each to have its own)");
+                       "several operations wrote the same string, so a :get of it has several possible sources "
+                       "(got " + quoted(version.part->first) + ", expected a string for each)");
   }
 
  public:
@@ -639,7 +639,7 @@ class Pairing {
     if (status == Status::indeterminate) session->second = -1;  // the transaction may take effect later
     if (!known) {
       if (type == Type::ok)
-        fail_line(name_, event.line, "an :ok whose operation is not known (got no :value)");
+        fail_line(name_, event.line, "an :ok without a known operation (got no :value)");
       ++unknown_;
       return;
     }

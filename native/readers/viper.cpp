@@ -184,7 +184,7 @@ class Viper {
     const char c = json_->peek();
     if (json_->null() || (c == '"' && json_->name("nil"))) return;
     if (c == '"')
-      bad(mark, "a range of texts, whose order a collation decides", "numbers, \"nil\" or null as its bounds");
+      bad(mark, "a range of strings, whose order depends on the collation", "numbers, \"nil\" or null as its bounds");
     if (c != '-' && (c < '0' || c > '9')) bad(mark, "not a bound of a range", "a number, \"nil\" or null");
     json_->atom(bounds_, bound_numbers_);  // checks that the bound is a number
     range += std::string(" [:") + test + " :key " + std::string(json_->since(mark)) + "]";

@@ -107,7 +107,7 @@ def test_the_last_step_must_be_empty():
         (("rw", 0, 1, 0, 0, 1), "no candidate"),
         (("rw", 0, 0, 0, 0, 3), "identity"),
         (("rw", 0, 1, 0, 2, 3), "not a read of that key by"),
-        (("co", 0, 1, -1, -1, -1), "no such relation"),
+        (("co", 0, 1, -1, -1, -1), "unknown relation"),
     ],
 )
 def test_an_edge_that_is_not_there(edge, said):

@@ -314,9 +314,9 @@ def test_equal_values_are_one_atom(spellings: list[str]) -> None:
             "[{:type :ok :process 0 :value []}] {",
             "line 1: expected the end of the file after the enclosing",
         ),
-        ("{:type :ok :process 1.0}", "line 1: expected an integer of 64 bits as :process"),
-        ('{"type":"ok","process":"3"}', "line 1: expected an integer of 64 bits as :process"),
-        ("{:type :ok :process 9223372036854775808}", "line 1: expected an integer of 64 bits"),
+        ("{:type :ok :process 1.0}", "line 1: expected a 64-bit integer as :process"),
+        ('{"type":"ok","process":"3"}', "line 1: expected a 64-bit integer as :process"),
+        ("{:type :ok :process 9223372036854775808}", "line 1: expected a 64-bit integer"),
         ("5", "line 1: expected an operation map {…} (got '5' at column 1)"),
         (
             "{:type}",
@@ -355,7 +355,7 @@ def test_equal_values_are_one_atom(spellings: list[str]) -> None:
         ("{:type :ok :value [[:r 1]] :process 3}", "line 1: a read without a value in an :ok"),
         (
             "{:type :ok :value [[:w 1 2]] :process 3}\n{:type :ok :value [[:w 1 3]]}",
-            "line 2: an operation without :process, while others have one",
+            "line 2: an operation has no :process, but other operations do",
         ),
     ],
 )
@@ -508,17 +508,23 @@ def test_init_is_the_initial_transaction() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{:type :info, :process 0, :f :init, :value {:x 1}}", "line 1: an :init whose outcome"),
-        ("{:type :ok, :process 0, :f :init, :value [:x 1]}", "line 1: an :init whose :value is no"),
+        (
+            "{:type :info, :process 0, :f :init, :value {:x 1}}",
+            "line 1: the outcome of an :init is not :ok",
+        ),
+        (
+            "{:type :ok, :process 0, :f :init, :value [:x 1]}",
+            "line 1: the :value of an :init is not a",
+        ),
         (
             "{:type :ok, :process 0, :f :txn, :value []}\n"
             "{:type :ok, :process 0, :f :init, :value {}}",
-            "line 2: an :init after or beside other transactions",
+            "line 2: an :init after, or concurrent with, other transactions",
         ),
         (
             "{:type :ok, :process 0, :f :init, :value {}}\n"
             "{:type :ok, :process 0, :f :init, :value {}}",
-            "line 2: an :init after or beside other transactions",
+            "line 2: an :init after, or concurrent with, other transactions",
         ),
     ],
 )

@@ -132,7 +132,7 @@ def test_independent_keys() -> None:
     with pytest.raises(ReadError, match=r"line 2: an operation that names a key, while those"):
         read("0 invoke cas [1 2]\n1 invoke cas [1 2 3]")
     for broken in ("[1 2 3 4]", "[1]"):
-        with pytest.raises(ReadError, match="an :ok whose operation is not known"):
+        with pytest.raises(ReadError, match="an :ok without a known operation"):
             read(f"0 invoke cas {broken}\n0 ok cas {broken}")
     with pytest.raises(ReadError, match=r"line 2: an operation without a key, while those before"):
         read("0 invoke write [1 2]\n1 invoke write 3")
@@ -209,12 +209,12 @@ def test_a_text_that_was_written_twice() -> None:
     ("text", "message"),
     [
         ('0 invoke append "a" | :key 1\n1 invoke append "ab" | :key 1', "begins with another"),
-        ("0 invoke append 3 | :key 1", "of no text"),
+        ("0 invoke append 3 | :key 1", "of a value that is not a string"),
         ("0 invoke add 3", "the operation :f 'add' is none of a register"),
         (
             '0 invoke append "a" | :key 1\n1 invoke append "a" | :key 1\n'
             '2 invoke get nil | :key 1\n2 ok get "a" | :key 1',
-            "it stays open whose",
+            "several operations wrote the same string",
         ),
     ],
 )

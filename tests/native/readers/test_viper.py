@@ -185,7 +185,7 @@ def test_rows_that_were_there_at_first() -> None:
 @pytest.mark.parametrize(
     ("mop", "message"),
     [
-        ('["range", "a", 5, [], []]', ", operation 1: a range of texts, whose order a collation"),
+        ('["range", "a", 5, [], []]', ", operation 1: a range of strings, whose order depends on"),
         ('["range", {}, 5, [], []]', ", operation 1: not a bound of a range (got '{}'"),
         ('["range", 1, 2, [], 3]', ", operation 1: not a range (got '3'"),
         ('["range", 1, 1e999, [], []]', ", operation 1: a number that predicates cannot"),
