@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def version() -> str:
-    """Return the version of the installed package; if it is not installed, an empty text."""
+    """Return the version of the installed package; if it is not installed, an empty string."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:

@@ -356,7 +356,7 @@ class HistoryText:
         return "-" if not self.facts.has_time or abs(time) >= _NO_TIME else str(time - self._first)
 
     def _operation(self, op: int) -> str:
-        """Return an operation as text; return an empty text if the kernel does not need it."""
+        """Return an operation as text; return an empty string if the kernel does not need it."""
         facts = self.facts
         kind, key = facts.kind[op], facts.key[op] + 1
         writes = kind in (WRITE, APPEND)

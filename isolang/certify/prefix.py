@@ -55,7 +55,7 @@ NameOf: TypeAlias = tuple[str, tuple[str, ...], bool]
 
 
 def _letter(e: Core) -> str:
-    """Return the letter of a relation or a test; for any other expression, an empty text."""
+    """Return the letter of a relation or a test; for any other expression, an empty string."""
     name, known = (
         (e.arg, (*TESTS, *NAMED))
         if isinstance(e, Lift)
@@ -107,7 +107,7 @@ def plain(expr: Core) -> Core:
     Raises:
         NotCertifiedError: if a ``for`` requires two relations to have the same key.
     """
-    expr = _plain(expr)
+    expr = _without_key_variables(expr)
     split = any(isinstance(e, Rel) and _whole(e.name)[0] in parts for e in walk(expr)
                 for parts in PARTS.values())  # fmt: skip
     return _in_parts(expr) if split else expr
@@ -124,23 +124,23 @@ def _in_parts(expr: Core) -> Core:
     return expr
 
 
-def _plain(expr: Core) -> Core:
+def _without_key_variables(expr: Core) -> Core:
     if isinstance(expr, ForKey):
         return _over_keys(expr.key, expr.body)
     if isinstance(expr, Lift) and isinstance(expr.arg, ForKey):
         return _over_keys(expr.arg.key, Lift(expr.arg.body))
     if isinstance(expr, Lift) and isinstance(expr.arg, Union):
-        return Union(tuple(_plain(Lift(part)) for part in expr.arg.parts))
+        return Union(tuple(_without_key_variables(Lift(part)) for part in expr.arg.parts))
     if isinstance(expr, Union):
-        return Union(tuple(_plain(part) for part in expr.parts))
+        return Union(tuple(_without_key_variables(part) for part in expr.parts))
     if isinstance(expr, Seq):
-        return Seq(tuple(_plain(part) for part in expr.parts))
+        return Seq(tuple(_without_key_variables(part) for part in expr.parts))
     if isinstance(expr, Plus):
-        return Plus(_plain(expr.arg))
+        return Plus(_without_key_variables(expr.arg))
     if isinstance(expr, Star):
-        return Star(_plain(expr.arg))
+        return Star(_without_key_variables(expr.arg))
     if isinstance(expr, Opt):
-        return Opt(_plain(expr.arg))
+        return Opt(_without_key_variables(expr.arg))
     return expr
 
 
@@ -150,7 +150,7 @@ def _over_keys(key: str, body: Core) -> Core:
     if isinstance(body, Rel) and body.key == key and _whole(body.name)[0] in _KEYED:
         return Rel(body.name)
     if isinstance(body, Lift) and isinstance(body.arg, Rel) and body.arg.key == key:
-        return Lift(Rel(body.arg.name))  # [W] is the union of the [W[x]]
+        return Lift(Rel(body.arg.name))  # `[W]` is the union of `[W[x]]` over all keys x
     if isinstance(body, Seq) and (found := _filtered(body.parts, key)) is not None:
         return found
     if isinstance(body, Seq):  # for x: (a ; b)  =  a ; (for x: b), if x does not occur in a
@@ -160,13 +160,13 @@ def _over_keys(key: str, body: Core) -> Core:
             inner = _filtered(body.parts[first:last], key)
             if inner is not None:
                 before, after = body.parts[:first], body.parts[last:]
-                return _plain(Seq((*before, inner, *after)))
+                return _without_key_variables(Seq((*before, inner, *after)))
         elif speaking:
             parts = list(body.parts)
             parts[speaking[0]] = _over_keys(key, parts[speaking[0]])
-            return _plain(Seq(tuple(parts)))
+            return _without_key_variables(Seq(tuple(parts)))
     if not _speaks_of(body, key):
-        return _plain(body)
+        return _without_key_variables(body)
     raise NotCertifiedError(
         f"not certified: 'for {key}:' restricts relations to one key, which "
         "no event graph can express"

@@ -50,8 +50,8 @@ def check_relations(
     """
     if len(included) > LARGEST:
         raise NotCertifiedError(
-            f"not certified: {len(included)} transactions (chosen relations are checked up to "
-            f"{LARGEST})"
+            f"not certified: the history has {len(included)} transactions, and this checker checks "
+            f"chosen relations for at most {LARGEST}"
         )
     if history.columns.implicit:
         raise NotCertifiedError("not certified: relations do not cover implicit set-reads")

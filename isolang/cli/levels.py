@@ -235,12 +235,12 @@ def _by_workers(tasks: Sequence[_Task], url: str, bar: Bar) -> Iterator[_Answer]
     with Workers(url) as workers:
         bar.phase(workers.phrase())
         folder = os.getcwd()
-        for answer in workers.in_order(_apart, ((folder, task) for task in tasks)):
+        for answer in workers.in_order(_answer_of_child, ((folder, task) for task in tasks)):
             yield answer
             bar.phase(workers.phrase())
 
 
-def _apart(folder: str, task: _Task) -> _Answer:
+def _answer_of_child(folder: str, task: _Task) -> _Answer:
     """Return the answer of a child process, with this worker's share of memory and threads."""
     from isolang.errors import WorkerError
     from isolang.jobs.workers import apart, folder_here, shared, side_by_side

@@ -88,7 +88,7 @@ def warn_unsaved(report: Report) -> None:
 def was_printed(show: Callable[[], object]) -> bool:
     """Call a function that prints, and return whether the output could be written.
 
-    An error is reported on stderr, because the exit code must still contain the verdict.
+    An error is reported on stderr, because the exit code must still convey the verdict.
 
     Raises:
         BrokenPipeError: if the reader closed the pipe.

@@ -243,9 +243,16 @@ def _proved_place(place: PlaceReport) -> str:
     if place.equal:
         first, *others = place.equal
         return f"{name} is {first}" + (f" (also called {', '.join(others)})" if others else "")
-    above = ", ".join(one.name for one in place.above) or "nothing"
-    below = ", ".join(one.name for one in place.below) or "nothing"
-    return f"{name} is weaker than {above}, and stronger than {below}"
+    above = ", ".join(one.name for one in place.above)
+    below = ", ".join(one.name for one in place.below)
+    if above and below:
+        return f"{name} is weaker than {above}, and stronger than {below}"
+    none = "no level of the library is" + (" known to be" if place.bounded or place.unknown else "")
+    if above:
+        return f"{name} is weaker than {above}, and {none} weaker than {name}"
+    if below:
+        return f"{name} is stronger than {below}, and {none} stronger than {name}"
+    return f"{none} stronger or weaker than {name}"
 
 
 def place_lines(found: Placement) -> Iterator[str]:

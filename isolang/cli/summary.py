@@ -367,7 +367,7 @@ def _add(text: bytes, source: str, found: _Found) -> bool:
         found.runs.append(run)
         found.reports[source, run.history, run.level] = report
     elif probe.verdict and isinstance(probe.history, dict) and isinstance(probe.spec, dict):
-        found.certified.append(_of_certificate(probe, source))
+        found.certified.append(_verdict_of_certificate(probe, source))
     elif len(probe.cells):
         from isolang.run.survey.survey import Survey
 
@@ -379,7 +379,7 @@ def _add(text: bytes, source: str, found: _Found) -> bool:
     return True
 
 
-def _of_certificate(probe: _Probe, source: str) -> RunVerdict:
+def _verdict_of_certificate(probe: _Probe, source: str) -> RunVerdict:
     """Return the verdict that a certificate claims, which is not checked here."""
     history = str(probe.history.get("name", ""))
     return msgspec.convert(

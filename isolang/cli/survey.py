@@ -133,7 +133,8 @@ def run_swarm(
     """Play a swarm of rounds, print each with its verdict, and return the exit code.
 
     Args:
-        settings: the settings that all rounds have in common, and the time of the whole swarm.
+        settings: the settings that all rounds have in common, and how long the whole swarm may
+            take.
         output: the form of the output.
         line: the status line.
         judge: prints the report of a run, and returns its exit code.

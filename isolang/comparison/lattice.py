@@ -286,7 +286,9 @@ def place(
     apart_above = {n: (stronger[n], converse(one, library[n])) for n in above}
     apart_below = {n: (weaker[n], converse(library[n], one)) for n in below}
     for n, (_, implication) in (*apart_above.items(), *apart_below.items()):
-        if implication.searched:  # one direction has a proof, and the other only a searched size
+        if (
+            implication.searched
+        ):  # one direction is proved; the other was only searched, up to a size
             bounded[n] = ("equal", implication.searched)
     if any(relation == "equal" for relation, _ in bounded.values()):
         bounded = {n: found for n, found in bounded.items() if found[0] == "equal"}

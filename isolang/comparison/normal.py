@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from isolang.errors import SpecError
 from isolang.language.classify.event_graph import NotAnEventGraph
 from isolang.language.classify.expression import NotRegularError, language_of, plain
-from isolang.language.classify.observed import NotObservedError, rewrite
+from isolang.language.classify.observed import NotThisFormError, rewrite
 from isolang.language.classify.regular import Dfa, TooLargeError, included, plus
 from isolang.language.classify.return_paths import classify_return_paths
 from isolang.language.classify.theorems import event_graph_form
@@ -70,9 +70,9 @@ class Normal(Struct, frozen=True, kw_only=True, dict=True):
     theorem: str = ""
 
     @property
-    def by_dependencies(self) -> bool:
+    def chooses_only_dependencies(self) -> bool:
         """Return whether a witness chooses only sources and version orders."""
-        return _by_dependencies(self.exists)
+        return _chooses_only_dependencies(self.exists)
 
     @cached_property
     def ranked(self) -> frozenset[str]:
@@ -81,7 +81,7 @@ class Normal(Struct, frozen=True, kw_only=True, dict=True):
         One check forbids every cycle of these relations. The set is empty if the module finds no
         such check.
         """
-        if not self.by_dependencies:
+        if not self.chooses_only_dependencies:
             return frozenset()
         for check in self.checks:
             if not check.negated and check.kind in ("acyclic", "irreflexive"):
@@ -130,7 +130,7 @@ def normal(spec: Spec) -> Normal:
         raise SpecError(
             f"{spec.source}: the specification has no check, so every history satisfies it"
         )
-    if _by_dependencies(spec.exists):
+    if _chooses_only_dependencies(spec.exists):
         axioms = tuple(Axiom(check=check) for check in checks)
         return Normal(spec=spec, axioms=axioms, exists=spec.exists)
     judged = replace(spec, checks=checks)
@@ -139,7 +139,7 @@ def normal(spec: Spec) -> Normal:
         return Normal(
             spec=spec, axioms=axioms, exists=theorem.spec.exists, theorem=theorem.sentence
         )
-    with suppress(NotAnEventGraph, NotObservedError):
+    with suppress(NotAnEventGraph, NotThisFormError):
         classify_return_paths(judged)  # raises an error unless the conditions of `rewrite` are met
         return _observed(spec, judged)
     axioms = tuple(Axiom(check=check) for check in checks)
@@ -179,7 +179,7 @@ def _observed(spec: Spec, judged: Spec) -> Normal:
     )
 
 
-def _by_dependencies(exists: Iterable[Exists]) -> bool:
+def _chooses_only_dependencies(exists: Iterable[Exists]) -> bool:
     return all(e == CANONICAL_EXISTS.get(e.name) for e in exists)
 
 

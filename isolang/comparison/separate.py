@@ -249,4 +249,4 @@ class Separator:
                 through = circuit.both(x, found[n - 1])
                 grown.append(circuit.any_of((through, found[n])) if n < len(found) else through)
             found = grown
-        return [circuit.named(x) for x in found]
+        return [circuit.alias_of(x) for x in found]

@@ -47,7 +47,7 @@ class Small(Struct, frozen=True, kw_only=True):
         timed: whether the history states times of transactions.
         groups: for each group of sessions, its transactions; empty if sessions have no groups.
         labels: for each transaction, its labels; empty if no transaction has labels.
-        levels: for each transaction, the level that it requested, or an empty text.
+        levels: for each transaction, the level that it requested, or an empty string.
         key_names: for each key, the name that it must have; an empty name means that any name is
             possible.
     """

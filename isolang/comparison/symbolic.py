@@ -178,7 +178,7 @@ class SymbolicInterpretation(Interpretation[int]):
             for x in self.keys
             for a, b in pairs
         ]
-        return self.circuit.named(self.circuit.any_of(written))
+        return self.circuit.alias_of(self.circuit.any_of(written))
 
     @cached_property
     def extras(self) -> list[int]:

@@ -243,7 +243,7 @@ def _step(stronger: Normal, axiom: Axiom, *, one_at_a_time: bool = False) -> Pro
             return ProofStep(check=shown, by=(_shown(check),))
         if _is_part(axiom.check, check):
             return ProofStep(check=shown, by=(_shown(check),), part=True)
-    if not stronger.by_dependencies:
+    if not stronger.chooses_only_dependencies:
         return None
     if any(speaks_of_statements(check.expr) for check in stronger.checks):
         if (step := _step_between_operations(stronger, axiom)) is not None:
@@ -621,7 +621,7 @@ def implied_checks(level: Normal) -> Iterator[tuple[Check, tuple[str, ...]]]:
     yields checks only if the specification itself is stated by dependencies, because otherwise the
     checks of its normal form are not those of its text.
     """
-    if level.theorem or not level.by_dependencies:
+    if level.theorem or not level.chooses_only_dependencies:
         return
     for axiom in level.axioms:
         rest = tuple(one for one in level.axioms if one is not axiom)
@@ -643,7 +643,7 @@ def settled_by_version_orders(level: Normal) -> Iterator[Check]:
     whose cycles are forbidden by checks that do not mention version orders. Then no step of a walk
     leads back in the linear extension, and therefore no walk is closed.
     """
-    if not level.by_dependencies or level.theorem:
+    if not level.chooses_only_dependencies or level.theorem:
         return
     implied = [check for check, _ in implied_checks(level)]
     checks = [check for check in level.checks if check not in implied]

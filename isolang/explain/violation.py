@@ -309,7 +309,7 @@ class Violation(Struct, frozen=True, kw_only=True):
             ``label``, ``session``, ``status``, ``operations`` (as text), ``where``, ``file``,
             ``unit`` and ``position``. Its edges have the attributes ``relation``, ``key``,
             ``reason``, ``where``, ``assumed``, ``because`` (numbers of lemmas) and ``step`` (the
-            step in the argument). All attributes are texts, numbers or truth values, which every
+            step in the argument). All attributes are strings, numbers or truth values, which every
             format of networkx can store. If the violation has no cycle, the graph has no edges.
         """
         import networkx as nx

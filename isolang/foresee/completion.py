@@ -182,7 +182,7 @@ class _Literals:
 
     def fixed(self) -> Iterator[int]:
         """Yield literals that together fix the sessions and operations that the question states."""
-        named = self.circuit.named
+        named = self.circuit.alias_of
         for x, is_list in enumerate(self.question.lists):
             if self.of.scope.lists:
                 yield self.of.are_lists[x] if is_list else -self.of.are_lists[x]
@@ -219,7 +219,7 @@ class _Literals:
                 if j < len(own):
                     yield self.of.source[t, x, j, _number(own[j])]
                 elif (x, j) in self.slots[t - 1]:
-                    yield -self.circuit.named(self.of.happening[t, x, j])
+                    yield -self.circuit.alias_of(self.of.happening[t, x, j])
 
     def _program_order(self, t: int) -> Iterator[int]:
         if not self.of.scope.operations:

@@ -69,7 +69,9 @@ def build(
 
 def _ordered(versions: object, name: str) -> bool:
     if versions not in (None, "ordered"):
-        msg = f'{name}: versions= (got {shown(versions)}, expected "ordered" or None)'
+        msg = (
+            f'{name}: wrong value of versions= (got {shown(versions)}, expected "ordered" or None)'
+        )
         raise HistoryError(msg)
     return versions == "ordered"
 

@@ -99,7 +99,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return str(session + 1)
 
     def session_of(self, txn: int) -> str:
-        """Return the name of a transaction's session; for T0, an empty text."""
+        """Return the name of a transaction's session; for T0, an empty string."""
         if self._is_initial(txn):
             return ""
         return self.session_name(int(self.columns.txn_session[txn]))
@@ -158,7 +158,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return f"{name} transaction {position}"
 
     def key(self, key: int) -> str:
-        """Return a key as text, such as ``user/7``; most strings have no quotes."""
+        """Return a key as text, such as ``user/7``; most strings are not quoted."""
         return key_name(*self.columns.key(key))
 
     def value(self, atom: int) -> str:

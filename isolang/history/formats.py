@@ -58,7 +58,7 @@ FORMATS: Final = {
         ),
         Format(
             name="workload",
-            title="Jepsen's bank, set, counter, comments and sequential",
+            title="Jepsen's bank, set, counter, comments and sequential workloads",
             reader="workloads.read:read",
         ),
         Format(name="dbcop", title="dbcop bincode", reader="dbcop:read_bincode"),

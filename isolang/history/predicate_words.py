@@ -12,7 +12,7 @@ _SIGNS: Final = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=
 
 
 def condition_in_words(predicate: str) -> str:
-    """Return the condition of a predicate in words; an empty text if it is true of all rows.
+    """Return the condition of a predicate in words; an empty string if it is true of all rows.
 
     >>> condition_in_words("{:where [:and [:>= :value 3] [:<= :value 9]]}")
     'value between 3 and 9'

@@ -278,7 +278,7 @@ _ROW: Final = re.compile(r"[^\W\d][\w.]*/[\w./@-]+")  # a table, a slash and a p
 def key_name(kind: int, payload: Any) -> str:
     """Return a key as text for messages.
 
-    A string has no quotes if it is an identifier, or a row such as ``user/7``.
+    A string is not quoted if it is an identifier, or names a row, such as ``user/7``.
     """
     named = kind == STRING and (payload.isidentifier() or _ROW.fullmatch(payload))
     return str(payload) if named else show(kind, payload)

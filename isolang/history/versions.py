@@ -42,6 +42,6 @@ def version_notes(columns: Columns) -> tuple[str, ...]:
     if by_value:
         notes.append(
             f"{counted(by_value, 'read')} of versions that no write states, or that several "
-            "writes of unknown outcome state: the values identify the write"
+            "writes of unknown outcome state; for these, isocheck finds the write by its value"
         )
     return tuple(notes)

@@ -86,7 +86,7 @@ def _short(message: str) -> str:
 
 
 def word_at(text: str, line: int, column: int) -> str:
-    """Return the name at a place of a text, or an empty text if the place is not in a name."""
+    """Return the name at a place of a text, or an empty string if the place is not in a name."""
     lines = text.splitlines()
     if not 1 <= line <= len(lines):
         return ""

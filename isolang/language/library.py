@@ -130,16 +130,16 @@ def list_library() -> tuple[LibraryEntry, ...]:
 @cache
 def list_profiles() -> tuple[LibraryEntry, ...]:
     """Return the profiles of databases and their mechanisms, sorted by name."""
-    return _of_folder(DATABASES)
+    return _entries_of_folder(DATABASES)
 
 
 @cache
 def list_mixed() -> tuple[LibraryEntry, ...]:
     """Return the levels that check each transaction by its requested level, sorted by name."""
-    return _of_folder(MIXED)
+    return _entries_of_folder(MIXED)
 
 
-def _of_folder(folder: Path) -> tuple[LibraryEntry, ...]:
+def _entries_of_folder(folder: Path) -> tuple[LibraryEntry, ...]:
     entries = []
     for path in sorted(folder.glob("*.iso")):
         text = _read(path)

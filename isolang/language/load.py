@@ -211,7 +211,7 @@ def _locate(argument: str | os.PathLike[str]) -> tuple[SourceText, Path | None, 
                 )
             return found, None, notes
     if isinstance(argument, str) and not argument.strip():
-        raise SpecError("no specification was given (got an empty text)")
+        raise SpecError("no specification was given (got an empty string)")
     path = Path(argument)
     if is_there(path):
         return read_source(path), path, []

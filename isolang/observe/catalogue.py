@@ -154,7 +154,9 @@ class Table(Struct, kw_only=True):
         """Return the SQL expression for all columns that a history contains."""
         return whole_row(f"{alias}.{self.quoted[one]}" for one in self.columns)
 
-    def written(self, alias: str, how: str, *, old: bool, same_key: bool = False) -> str:
+    def returned_versions_sql(
+        self, alias: str, how: str, *, old: bool, same_key: bool = False
+    ) -> str:
         """Return the SQL expression with which a write returns its transaction and both versions.
 
         SOUND BECAUSE: at REPEATABLE READ and above, an UPDATE replaces the version in its snapshot,

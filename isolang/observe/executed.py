@@ -52,7 +52,7 @@ def predicate_of(
     found: int,
     partial: str,
     *,
-    committed: bool,
+    read_committed: bool,
 ) -> tuple[str, Predicate, tuple[str, bool] | None]:
     """Return the predicate of a predicate read; if there is none, return the reason.
 
@@ -61,12 +61,12 @@ def predicate_of(
         table: the table of the statement's condition.
         found: the number of rows that the condition found.
         partial: why the condition alone does not determine which rows are found; empty if it does.
-        committed: whether the transaction is at READ COMMITTED.
+        read_committed: whether the transaction is at READ COMMITTED.
 
     Returns:
-        The kind of what is unseen, empty if nothing is; the predicate, empty if there is none or if
-        nothing is lost without it; and the column by which LIMIT chose the rows and whether the
-        order descends, ``None`` if no LIMIT did.
+        A tuple: the unseen kind (empty if nothing is unseen); the predicate (empty if there is none
+        or if nothing is lost without it); and the column by which LIMIT chose the rows, with
+        whether the order descends (``None`` without such a LIMIT).
     """
     statement = done.statement
     made, condition = statement.plan, statement.condition
@@ -87,7 +87,7 @@ def predicate_of(
     if kind is not None:
         return kind, "", None
     pinned = set(table.key) <= condition.equal.keys()
-    if committed and (writes or made.locks) and not pinned:
+    if read_committed and (writes or made.locks) and not pinned:
         return RECHECKED, "", None
     used = condition.columns | ({order[0]} if order else set())
     return *_predicate(condition, table, used, done), order
@@ -119,7 +119,7 @@ def _predicate(
     used: Collection[str],
     done: ExecutedStatement,
 ) -> tuple[str, Predicate]:
-    """Return the kind of what is unseen (empty if nothing is), and the predicate."""
+    """Return the unseen kind (empty if nothing is unseen), and the predicate."""
     if not table.rows_known and not (used and set(used) <= set(table.key)):
         return LARGE_TABLES, ""
     try:

@@ -208,7 +208,7 @@ class StatementOperations:
         predicate: Predicate = ""
         if made.kind == "update":
             kind, predicate, _ = predicate_of(
-                self._done, table, len(writes), made.partial, committed=self._is_committed()
+                self._done, table, len(writes), made.partial, read_committed=self._is_committed()
             )
         if kind:
             self._note(kind)
@@ -230,7 +230,7 @@ class StatementOperations:
         if self._is_large(rows):
             return
         kind, predicate, order = predicate_of(
-            self._done, table, len(rows), partial, committed=self._is_committed()
+            self._done, table, len(rows), partial, read_committed=self._is_committed()
         )
         if predicate:
             self._scan(table, rows, predicate, order)

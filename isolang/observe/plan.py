@@ -171,7 +171,7 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
 
 
 class RefusedError(Exception):
-    """Raised if a statement must remain unchanged; the message is the kind of what is unseen."""
+    """Raised if a statement must remain unchanged; the message is the unseen kind."""
 
 
 def plan(part: Sequence[Token], aggregates: Collection[str]) -> StatementPlan:
@@ -379,7 +379,7 @@ def _truncated(reader: Reader) -> Iterator[str]:
 
 
 class _From(Struct):
-    """The tables of a FROM, the kinds of what is not seen, and whether joins decide about rows."""
+    """The tables of a FROM, the unseen kinds, and whether joins decide about rows."""
 
     tables: list[tuple[str, str]] = field(default_factory=list)
     unseen: list[str] = field(default_factory=list)
@@ -751,7 +751,7 @@ def _claimed(
     """Recognise ``WHERE id = (SELECT id FROM … FOR UPDATE SKIP LOCKED)``, which job queues use.
 
     Returns:
-        The column, and the condition in the subquery; for other conditions, an empty text and
+        The column, and the condition in the subquery; for other conditions, an empty string and
         ``where``. The subquery must read the same table by the same alias, both as in ``written``,
         and must be the only subquery of the statement.
     """

@@ -284,7 +284,7 @@ class Rewriter:
     def _edited(
         self, part: Sequence[Token], planned: StatementPlan
     ) -> tuple[tuple[ReportedTable, ...], str, tuple[str, ...]]:
-        """Return the reported tables, the text to add, and the kinds of what cannot be seen."""
+        """Return the reported tables, the text to add, and the unseen kinds."""
         unseen = [*planned.unseen]
         if planned.names & self._database.functions:
             unseen.append(CALLED)
@@ -330,7 +330,7 @@ class Rewriter:
             return f", {rows} AS {name} "
         same_key = planned.kind == "update" and keeps_key(planned, table)
         old = self._database.modern
-        reported = table.written(one.alias, one.how, old=old, same_key=same_key)
+        reported = table.returned_versions_sql(one.alias, one.how, old=old, same_key=same_key)
         return f"{' RETURNING ' if planned.silent else ', '}{reported}::text AS {name}"
 
 

@@ -248,7 +248,7 @@ class Session:
     def broken(self) -> None:
         """Note that further messages on the connection cannot be understood."""
         self.unclear(BROKEN)
-        self._finish("info", "the connection broke the protocol")
+        self._finish("info", "a message on the connection violated the protocol")
 
     def partly(self, done: ExecutedStatement) -> None:
         """Note that the application has received a part of the rows of a SELECT.

@@ -223,7 +223,8 @@ class Unseen(Counter[str]):
         """Create the counts.
 
         Args:
-            caller: a function that returns the ``file:line`` of the application, or an empty text.
+            caller: a function that returns the ``file:line`` of the application, or an empty
+                string.
         """
         super().__init__()
         self.examples: dict[str, str] = {}

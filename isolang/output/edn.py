@@ -1,4 +1,4 @@
-"""Converts values of JSON to EDN, in which the keys of maps become keywords."""
+"""Converts JSON values to EDN; map keys become keywords."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _KEYWORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*\Z")
 
 
 def to_edn(value: Any) -> str:
-    """Return a value of JSON as EDN.
+    """Return a JSON value as EDN.
 
     Keys that are names become keywords, in which ``-`` replaces underscores and spaces. Other keys
     remain strings.

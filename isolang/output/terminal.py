@@ -83,7 +83,7 @@ def _write(stream: IO[str], lines: Iterable[str]) -> None:
 
 
 def print_data(text: str) -> None:
-    """Print a text for programs, such as JSON or the content of a file, on the standard output."""
+    """Print text for programs, such as JSON or the content of a file, on the standard output."""
     sys.stdout.write(text)
     sys.stdout.flush()
 

@@ -265,9 +265,9 @@ def _outcome_of(run: PairRun, *, proof: bool) -> tuple[Outcome, str]:
 def _smallest(
     history: History, route: Route, pairs: Sequence[Pair], *, seconds: float | None, seed: int
 ) -> History:
-    """Return the smallest part found of a history on which pairs still disagree.
+    """Shrink a history while the pairs still disagree on it, and return the result.
 
-    First sessions are removed, then transactions, then operations.
+    The search removes sessions first, then transactions, then operations.
     """
     deadline, work = Deadline(seconds), Work(_SHRINK)
 

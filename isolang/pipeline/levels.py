@@ -193,10 +193,10 @@ def levels_of(
 
     while undecided := frozenset(name for name in IMPLIES if name not in found):
 
-        def decides(name: str, undecided: frozenset[str] = undecided) -> int:
+        def decided_at_least(name: str, undecided: frozenset[str] = undecided) -> int:
             return min(len(below[name] & undecided), len(above[name] & undecided))
 
-        name = max((n for n in IMPLIES if n in undecided), key=decides)
+        name = max((n for n in IMPLIES if n in undecided), key=decided_at_least)
         # A search with session order finds a violation faster, and often the proof does not need
         # session order.
         name = next(n for n in (name.removesuffix(NO_SESSION), name) if n in undecided)

@@ -92,7 +92,7 @@ def minimise(
 def anomaly_of(part: History, route: Route, *, seed: int = 0) -> str:
     """Return the name of the anomaly in a part, which may differ from that of the whole history.
 
-    If the part cannot be shown to be invalid within a limit of work, return an empty text.
+    If the part cannot be shown to be invalid within a limit of work, return an empty string.
 
     Args:
         part: a result of ``minimise``.

@@ -213,7 +213,7 @@ class PairRun:
         if not engine.HARD[0] <= load <= engine.HARD[1]:
             return ""
         return (
-            f"; the history lies in the hard region (rho = {load:.2f}, which compares what its "
+            f"; the history is in the hard region (rho = {load:.2f}, which compares what its "
             "reads demand with what its concurrency leaves open; docs/hard-region.md)"
         )
 

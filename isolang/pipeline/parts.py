@@ -184,7 +184,8 @@ def _judges_more(history: History, problem: Problem, spec: Spec, flag: Check) ->
     if uses_groups(met) and not history.columns.has_groups:
         return not uses_groups(spec)
     if uses_reads_from(met) and not uses_reads_from(spec):
-        # These anomalies do not include reads by unread indeterminate transactions.
+        # `problem.anomalies` omits reads by indeterminate transactions from which no transaction
+        # read.
         indeterminate = (history.columns.txn_status == INDETERMINATE).any()
         return bool(indeterminate or problem.anomalies(limit=1))
     return False

@@ -213,7 +213,7 @@ def explore(program: Program, *, most: int = MOST) -> list[tuple[ExecutedTransac
             # depends on the value itself.
             if not any(map(_unknown, traces)):
                 found[tuple(trace.done() for trace in traces)] = None
-    return sorted(found, key=_order)
+    return sorted(found, key=_sort_key)
 
 
 def _unknown(trace: _Trace) -> bool:
@@ -264,7 +264,7 @@ def _writes(steps: Sequence[Step]) -> Iterator[tuple[str, int]]:
     yield from counts.items()
 
 
-def _order(outcome: Sequence[ExecutedTransaction]) -> tuple[object, ...]:
+def _sort_key(outcome: Sequence[ExecutedTransaction]) -> tuple[object, ...]:
     reads = tuple(op.value for one in outcome for op in one.operations if op.kind == "r")
     every = tuple((op.kind, op.key, op.value) for one in outcome for op in one.operations)
     return reads, every, tuple(one.aborted for one in outcome)

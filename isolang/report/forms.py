@@ -36,7 +36,7 @@ def graph_of(verdict: Verdict) -> MultiDiGraph[int]:
 
 
 def dot(verdict: Verdict) -> str:
-    """Return the graph of a violation as a text for Graphviz."""
+    """Return the graph of a violation in the language of Graphviz."""
     graph = graph_of(verdict)
     lines = ["digraph violation {", '  node [shape=box, fontname="sans-serif"];']
     for number, node in graph.nodes(data=True):
@@ -405,14 +405,14 @@ def _quoted(text: str) -> str:
 
 
 def _entities(text: str) -> str:
-    """Return a text for a label in Mermaid, with special characters as entities."""
+    """Escape text for a label in Mermaid: write special characters as entities."""
     return "".join(
         c if c.isalnum() or c in " .,-_" else f"#{ord(c)};" for c in _visible_lines(cut(text))
     )
 
 
 def _xml_text(text: str) -> str:
-    """Return a text for XML, with invisible characters escaped, because XML forbids most."""
+    """Escape invisible characters in text for XML, which forbids most of them."""
     return re.sub("[\ufffe\uffff]", lambda found: f"\\u{ord(found[0]):04x}", _visible_lines(text))
 
 

@@ -38,7 +38,10 @@ _ROW, _CHARACTER, _GAP, _BOX = 74, 8.2, 34, 30
 
 
 def svg(found: Lattice) -> str:
-    """Return the lattice as SVG, with the strongest levels at the top and histories at edges."""
+    """Return the lattice as SVG, with the strongest levels at the top.
+
+    The title of each edge is the history that separates its two levels, if one was found.
+    """
     rows, ways = layers([same[0] for same in found.order.classes], found.order.edges)
 
     def wide(node: Node) -> float:
@@ -82,7 +85,7 @@ def svg(found: Lattice) -> str:
 
 
 def dot(found: Lattice) -> str:
-    """Return the lattice as a text for Graphviz."""
+    """Return the lattice in the language of Graphviz."""
     lines = ["digraph levels {", "  node [shape=box, style=rounded];"]
     lines += [f'  "{same[0]}" [tooltip="{" = ".join(same)}"];' for same in found.order.classes]
     lines += [

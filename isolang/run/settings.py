@@ -121,7 +121,7 @@ class Settings(CheckedOptions, frozen=True, kw_only=True):
     level_mix: Annotated[
         str,
         About(
-            "Run each transaction at one of several levels, with these shares: "
+            "Run transactions at several levels, in the given shares, such as "
             "serializable:0.5,read committed:0.5.",
             "MIX",
             DATABASE,
@@ -153,7 +153,7 @@ class Settings(CheckedOptions, frozen=True, kw_only=True):
         Access,
         About(
             "How statements find rows: by the index on the key, by a scan, or each read by "
-            "another method.",
+            "a different method.",
             "",
             DATABASE,
         ),

@@ -171,7 +171,7 @@ class Offering(Protocol):
 
     Attributes:
         lock: with ``row locks``: how the next ``read`` locks its row until the transaction ends:
-            ``update`` or ``share``; ``read`` then sets it to an empty text.
+            ``update`` or ``share``; ``read`` then sets it to an empty string.
     """
 
     lock: Lock

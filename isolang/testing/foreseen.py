@@ -377,7 +377,7 @@ class _Player:
         between: Sequence[int],
     ) -> list[str]:
         """Run and record the schedule, and return messages about calls that waited or failed."""
-        from isolang.testing.paced import Paced, PacedCall
+        from isolang.testing.paced import PacedCall, PacedDrivers
 
         def started(i: int) -> PacedCall:
             call = made[i]
@@ -387,7 +387,7 @@ class _Player:
         events: list[str] = []
         with self._stage.watching(folder) as recording:
             self.server = recording.server_name()
-            with Paced():
+            with PacedDrivers():
                 stranger = started(t)
                 for _ in range(split):
                     if not stranger.step():

@@ -91,7 +91,7 @@ class PacedCall:
             return self._changed.wait_for(lambda: self._ended, seconds)
 
 
-class Paced:
+class PacedDrivers:
     """A context manager that makes the drivers wait before each statement of a paced call.
 
     It must be entered after the watches, because their own statements must not wait.
@@ -100,7 +100,7 @@ class Paced:
     def __init__(self) -> None:
         self._hooks = Hooks()
 
-    def __enter__(self) -> Paced:
+    def __enter__(self) -> PacedDrivers:
         import psycopg
 
         for prefix, enter, end in (

@@ -179,11 +179,12 @@ class Watch:
         return self._rounds.run(ended=ended)
 
     def _stayed(self) -> int:
-        """Return how many transactions the last cut left in the window.
+        """Return how many new transactions the next round waits for.
 
-        A round begins after that many new ones, so that the work of all rounds is proportional to
-        the log, however many transactions an open one holds. But no round waits for a window of
-        more than ``most`` transactions, which could not put back any cut.
+        It waits for as many as the last cut left in the window. The work of all rounds then stays
+        proportional to the log, even if an open transaction keeps many others in the window. The
+        number is capped, because a window of more than ``most`` transactions could not put back a
+        cut.
         """
         stayed = len(self._window.kept) - self._new
         return min(stayed, max(0, self._most - stayed))

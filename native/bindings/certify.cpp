@@ -120,7 +120,7 @@ class StepReader {
     if (!PyUnicode_Check(object.ptr())) malformed(number_);
     try {
       return text_of(object);
-    } catch (nb::python_error&) {  // the text has half of a surrogate pair
+    } catch (nb::python_error&) {  // the text contains an unpaired surrogate
       malformed(number_);
     }
   }

@@ -25,7 +25,7 @@ std::optional<std::string_view> text_of(PyObject* o) {
   if (!PyUnicode_CheckExact(o)) return std::nullopt;
   Py_ssize_t size = 0;
   const char* const text = PyUnicode_AsUTF8AndSize(o, &size);
-  if (text == nullptr) {  // the text has half of a surrogate pair
+  if (text == nullptr) {  // the text contains an unpaired surrogate
     PyErr_Clear();
     return std::nullopt;
   }

@@ -290,14 +290,16 @@ Positions of_return_paths(Positions p) {
     std::erase_if(follow, [&](int f) { return p.label[f] == static_cast<int>(Relation::init); });
   constexpr int writes = static_cast<int>(Relation::writes),
                 reads = static_cast<int>(Relation::reads);
-  const auto after_letter = [&](int q) {  // the test that a transaction always passes if this letter ends there
+  // Returns which of `[W]` and `[R]` a transaction always satisfies if an edge of this letter enters it.
+  const auto after_letter = [&](int q) {
     const int relation = p.label[q];
     if (relation == kNoRelation || relation == static_cast<int>(Relation::ww) ||
         relation == writes || overwrites(relation))
       return writes;
     return relation == reads || reads_from(relation) ? reads : kNoRelation;
   };
-  const auto before_letter = [&](int f) {  // the test that a transaction always passes if this letter begins there
+  // Returns which of `[W]` and `[R]` a transaction always satisfies if an edge of this letter leaves it.
+  const auto before_letter = [&](int f) {
     const int relation = p.label[f];
     if (reads_from(relation) || relation == static_cast<int>(Relation::ww)) return writes;
     return overwrites(relation) ? reads : kNoRelation;

@@ -108,7 +108,7 @@ std::int32_t ListReads::candidate(std::int32_t t, std::int64_t op) const {
 void ListReads::check_orders(const Choice& choice) const {
   for (std::size_t key = 0; key < shown_.size(); ++key) {
     std::int64_t at = 0;
-    std::int32_t before = n_;  // T0 at the beginning of a list is in no version order
+    std::int32_t before = n_;  // a list may begin with elements of T0, which version orders omit
     for (const Element& e : shown_[key].elements) {
       if (e.writer != before) contains(choice, static_cast<std::int32_t>(key), at++, e.writer);
       before = e.writer;

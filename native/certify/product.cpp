@@ -402,8 +402,8 @@ class Product {
     });
   }
 
-  // Returns whether the pairs (i, i+1) of a sequence reach, through further steps, all nodes that its pairs (i, j)
-  // reach.
+  // Returns whether silent steps lead from the end of the step back to its start, so that steps (i, i+1) also cover
+  // each step (i, j) with j > i+1.
   bool repeats(const Step& s) const { return m_.silently(s.second, s.first); }
   // Returns whether steps of the version order lead from the result of one anti-dependency to all nodes that later
   // anti-dependencies of the same read reach.

@@ -36,10 +36,10 @@ void verify_implicit_witness(const History& history, const std::vector<CheckText
                              std::span<const std::int32_t> commits,
                              std::span<const std::int64_t> seen, Budget& budget);
 
-// Returns whether some transaction may have missed a write of a transaction that it read from before: `wr ; rw`, with
-// the reads in that order, where at least one of the reads is an implicit set-read. With the order of snapshots, a
-// predicate read must see each transaction that was read from before or that an earlier predicate read saw, and no
-// transaction whose write an earlier read missed.
+// Returns whether some transaction may have missed a write of a transaction from which it had already read: `wr ; rw`,
+// with the reads in that order, where at least one of the reads is an implicit set-read. If snapshots are ordered, a
+// predicate read must see each transaction from which an earlier read read, or that an earlier predicate read saw, and
+// no transaction whose write an earlier read missed.
 bool misses_what_was_read(const History& history, const Choice& choice, const Snapshots& snapshots);
 
 // Returns an acyclic check of whole transactions that forbids all that this check forbids, and more if the check has

@@ -96,7 +96,7 @@ std::size_t first_to_answer(std::span<const std::function<bool()>> ways,
       }
       lock.lock();
       // mutant: stopped-way-fails, failed-way-ignored
-      if (failure && !stop[way]) fail(failure);  // otherwise, the procedure was stopped
+      if (failure && !stop[way]) fail(failure);  // failures of stopped procedures are ignored
       if (!answers || way >= first) continue;
       first = way;
       for (std::size_t later = way + 1; later < ways.size(); ++later) stop[later] = true;

@@ -76,8 +76,8 @@ struct Problem {
   std::vector<std::int64_t> write_answer;                            // parallel to writer_txn
   std::vector<std::int64_t> slack;  // [sessions], see History::slack; may be empty
 
-  // Writers, grouped by key; the first writer of each key is T0. They contain only transactions
-  // that are in or optional.
+  // Writers, grouped by key; the first writer of each key is T0. Only transactions whose
+  // inclusion is `in` or `optional` occur here.
   std::vector<std::int32_t> key_start;  // [keys+1] into writer_*
   std::vector<std::int32_t> writer_txn;
   // Atom of the *last* write (for appends: of the last element).

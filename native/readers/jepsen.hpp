@@ -83,7 +83,8 @@ struct Operations {
 struct Following {
   std::int32_t file = 0;
   std::int64_t carried_bytes = 0;  // length of the maps in front
-  // For each map in front: the file and byte where it was read, its moment, and the number of its transaction.
+  // For each map in front: the file and byte where it was read, its moment (its byte position in all files together),
+  // and the number of its transaction.
   std::vector<std::int64_t> carried_file, carried_offset, carried_moment, carried_number;
   // Counts before the block itself: the lines and bytes of its file, the bytes of all files, and the transactions that
   // have begun.

@@ -63,8 +63,8 @@ struct Replay {
   std::vector<std::int32_t> source;  // the sources of the given rows; -1 for those of `returned`
 };
 // Replays a history. The writes of `commits` take effect in this order, and each predicate read sees the first `seen`
-// of them, or is skipped if its `seen` is -1. `rows` are returned rows, as ascending operations; none of them comes
-// after a write of its key by the same transaction.
+// of them, or is skipped if its `seen` is -1. `rows` are the returned rows, as operation numbers in ascending
+// order; none of them comes after a write of its key by the same transaction.
 Replay replay(const History& history, std::span<const std::int32_t> commits, std::span<const std::int64_t> seen,
               std::span<const std::int64_t> rows);
 

@@ -67,7 +67,7 @@ struct Options {
   double hot_keys = 0.2;    // for hotspot keys: this share of the keys …
   double hot_share = 0.8;   // … gets this share of the operations
   std::int64_t values = 0;  // the number of values of each key; 0: each write of a key writes a unique number, from 1
-  double value_theta = 0;   // if values > 0: the written values are zipfian over 1 … values
+  double value_theta = 0;   // if values > 0: written values are drawn from a Zipf distribution over 1 … `values`
   double read_modify_write =
       0;               // the share of writes before which the same transaction reads the key
   bool mini = false;   // one or two keys, each of which is read and then perhaps written

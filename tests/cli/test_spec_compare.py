@@ -10,6 +10,8 @@ from support.cli import run_here
 from support.paths import ROOT
 
 from isolang.api import check, load_history
+from isolang.cli.spec_compare import ProofReport
+from isolang.cli.spec_place import Neighbour, PlaceReport, place_line
 from isolang.comparison.lattice import library_levels
 
 
@@ -176,6 +178,34 @@ def test_the_place_of_another_level_has_what_tells_it_from_its_neighbours(
     assert found["below"][0]["witness"]["allowed_by"] == "pl-cs"
 
 
+@pytest.mark.parametrize(
+    ("above", "below", "unknown", "said"),
+    [
+        ("", "b", "", "mine is stronger than b, and no level of the library is stronger than mine"),
+        ("a", "", "", "mine is weaker than a, and no level of the library is weaker than mine"),
+        ("", "", "", "no level of the library is stronger or weaker than mine"),
+        ("", "", "c", "no level of the library is known to be stronger or weaker than mine"),
+    ],
+)
+def test_a_place_at_an_end_of_the_lattice_is_a_sentence(above, below, unknown, said):
+    proof = ProofReport(stronger="", weaker="", argument=(), one_at_a_time=False)
+    nearest = {
+        "above": tuple(Neighbour(name=one, proof=proof, witness=None) for one in above),
+        "below": tuple(Neighbour(name=one, proof=proof, witness=None) for one in below),
+    }
+    place = PlaceReport(
+        name="mine",
+        equal=(),
+        bounded=(),
+        one_at_a_time=False,
+        unknown=tuple(unknown),
+        lacking=(),
+        seconds=0,
+        **nearest,
+    )
+    assert place_line(place) == said
+
+
 def test_a_place_uses_what_is_known_up_to_a_size(folder, capfd, monkeypatch):
     """That a level has no lost step is no proof, but all small histories say that it is PL-2."""
     compare_only_with(monkeypatch, "ser", "pl-3", "pl-2", "pl-1")
@@ -185,8 +215,10 @@ def test_a_place_uses_what_is_known_up_to_a_size(folder, capfd, monkeypatch):
     arguments = ("mine.iso", "--transactions", "2", "--keys", "2")
     run = run_here(capfd, "spec", "place", *arguments)
     assert run.code == 3
-    said = "stronger than pl-2; on histories of up to 2 transactions it is equal to "
-    assert said in run.out.splitlines()[0]
+    assert run.out.splitlines()[0] == (
+        "mine is stronger than pl-2, and no level of the library is known to be stronger than "
+        "mine; on histories of up to 2 transactions it is equal to pl-2"
+    )
     found = valid("spec-place", run_here(capfd, "spec", "place", "-o", "json", *arguments).out)
     assert {"name": "pl-2", "relation": "equal", "up_to": 2} in found["bounded"]
     assert found["unknown"] == []

@@ -188,7 +188,7 @@ class Circuit:
         else:
             todo.append((gate, tuple(-a for a in inputs)))
 
-    def named(self, literal: int) -> int:
+    def alias_of(self, literal: int) -> int:
         """Return a new variable that is true iff ``literal`` is true, for use in assumptions."""
         same = self.new()
         self.state((-same, literal))

@@ -85,7 +85,7 @@ class RelationalEncoding:
             if not check.flag:
                 checker.state(check)
         self.flags = {
-            check.name: circuit.named(checker.met(check))
+            check.name: circuit.alias_of(checker.met(check))
             for check in requested
             if check.flag and checks is None
         }

@@ -98,7 +98,9 @@ def file_sessions(columns: Columns, files: Files) -> tuple[str, ...]:
     """
     import numpy as np
 
-    newest = np.maximum.accumulate(columns.txn_session)  # numbered in order of appearance
+    newest = np.maximum.accumulate(
+        columns.txn_session
+    )  # sessions are numbered in order of appearance
     first = np.flatnonzero(np.diff(newest, prepend=-1))
     return tuple(Path(plain_name(files[int(f)][0])).stem for f in columns.txn_file[first])
 

@@ -33,7 +33,7 @@ def read(files: Files, *, failed_cas: str = "auto", timeout: float) -> Reading:
     return Reading(
         columns=columns,
         position_unit="line",
-        initial="a read of nil, of the empty text, or of a free lock",
+        initial="a read of nil, of an empty string, or of a free lock",
         session="one :process",
         real_time=time_of_events(timed=columns.has_time, by_index=report["order"] == "index"),
         ignored=_ignored(report),

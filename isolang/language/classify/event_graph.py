@@ -222,7 +222,7 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
             )
             raise refuse(reason, check.expr, "`?` and `^*` add the identity; the closure is `^+`")
         if language.empty:
-            raise refuse("the expression is empty", check.expr)
+            raise refuse("the expression relates no pair in any history", check.expr)
         if not without(language, steps_of(language)).empty:
             reason = f"`{check.kind}` applies to a relation that contains a part of the identity"
             raise refuse(

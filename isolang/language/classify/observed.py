@@ -38,7 +38,7 @@ from isolang.language.vocabulary import BUILTIN_ORDERS, FROM_T0, NAMED, OVERWRIT
 _BASE = frozenset((*FROM_T0, *BUILTIN_ORDERS, "wr", *TESTS, *NAMED))
 
 
-class NotObservedError(Exception):
+class NotThisFormError(Exception):
     """The error that the axioms of a specification do not have the form of this module."""
 
     def __init__(self, check: str, reason: str) -> None:
@@ -77,18 +77,18 @@ def rewrite(spec: Spec) -> Observed:
     """Rewrite the axioms of a specification on one order as checks over dependencies.
 
     Raises:
-        NotObservedError: if a part of the specification does not have the form of this module. The
+        NotThisFormError: if a part of the specification does not have the form of this module. The
             error names the first such part.
     """
     order, vis = _declared(spec)
     contained = [part for part in _parts(order.containing) if part != Rel("vo")]
     if len(contained) == len(_parts(order.containing)):
-        raise NotObservedError("", f"`{order.name}` need not contain `vo`")
+        raise NotThisFormError("", f"`{order.name}` need not contain `vo`")
     rules = _Rules(vis, order.name)
     observing: list[tuple[str, Core | None]] = []
     for check in spec.checks:
         if check.kind != "require" or check.flag or check.negated or check.bound is None:
-            raise NotObservedError(check.name, "it is not a plain `require … in …`")
+            raise NotThisFormError(check.name, "it is not a plain `require … in …`")
         if check.bound == Rel(order.name):
             found = _observed(check.expr)
             if found is not None:
@@ -107,7 +107,10 @@ def rewrite(spec: Spec) -> Observed:
     )
     for part in (*contained, *(w.phi for w in back if w.phi is not None)):
         if not names(plain(part)) <= _BASE | ({"ww"} if rules.total else set()) | {"id"}:
-            raise NotObservedError("", f"an axiom uses `{order.name}` or something else")
+            raise NotThisFormError(
+                "",
+                f"an axiom uses `{order.name}`, or another relation that this form does not allow",
+            )
     return Observed(order=order.name, acyclic=Union((*contained, Rel("ww"))), return_paths=back)
 
 
@@ -121,11 +124,11 @@ def _declared(spec: Spec) -> tuple[Exists, Exists | None]:
     relations = [e for e in others if e.kind == "relation" and e.over == Rel("T")]
     used = frozenset().union(*(names(c.expr) for c in spec.checks), frozenset())
     if len(orders) != 1 or len(relations) > 1 or len(orders) + len(relations) != len(others):
-        raise NotObservedError("", "its axioms are not about one order of the transactions")
+        raise NotThisFormError("", "its axioms are not about one order of the transactions")
     if orders[0].within is not None or (OVERWRITING | {"ww"}) & used:
-        raise NotObservedError("", "its order is not free")
+        raise NotThisFormError("", "its order is not free")
     if relations and relations[0].within != Rel(orders[0].name):
-        raise NotObservedError("", f"`{relations[0].name}` is not within `{orders[0].name}`")
+        raise NotThisFormError("", f"`{relations[0].name}` is not within `{orders[0].name}`")
     return orders[0], relations[0] if relations else None
 
 
@@ -147,18 +150,18 @@ class _Rules(Struct):
     def add(self, check: Check) -> None:
         """Add a check of the form ``… in vis`` as a rule."""
         if self.vis is None:
-            raise NotObservedError(check.name, f"its right side is not `{self.order}`")
+            raise NotThisFormError(check.name, f"its right side is not `{self.order}`")
         vis = Rel(self.name)
         if check.bound == Union((vis, Inverse(vis))) and _is_conflict(check.expr):
             self.total = True
             return
         if check.bound != vis:
-            raise NotObservedError(check.name, f"its right side is not `{self.name}`")
+            raise NotThisFormError(check.name, f"its right side is not `{self.name}`")
         parts = check.expr.parts if isinstance(check.expr, Seq) else (check.expr,)
         places = [i for i, part in enumerate(parts) if part == vis]
         rest = [part for part in parts if part != vis]
         if any(self.name in names(part) for part in rest):
-            raise NotObservedError(check.name, f"`{self.name}` is inside an operator")
+            raise NotThisFormError(check.name, f"`{self.name}` is inside an operator")
         match len(places):
             case 0:
                 self.base.append(check.expr)
@@ -171,7 +174,7 @@ class _Rules(Struct):
             case 2 if places == [0, len(parts) - 1]:
                 self.middle.append(Seq(tuple(rest)) if rest else Rel("id"))
             case _:
-                raise NotObservedError(check.name, f"no rule that makes `{self.name}` regular")
+                raise NotThisFormError(check.name, f"no rule that makes `{self.name}` regular")
 
     def least(self) -> Core | None:
         """Return the least visibility relation that meets the rules, as a regular expression.
@@ -186,7 +189,7 @@ class _Rules(Struct):
             # of the order, which is the direction of `ww`.
             base.append(Rel("ww"))
         if not base:
-            raise NotObservedError("", f"`{self.name}` may be empty")
+            raise NotThisFormError("", f"`{self.name}` may be empty")
         parts: list[Core] = [Union(tuple(base))]
         if self.left:
             parts.insert(0, Star(Union(tuple(self.left))))

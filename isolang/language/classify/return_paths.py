@@ -33,7 +33,7 @@ from isolang.language.classify.expression import (
     plain,
     speaks_of_statements,
 )
-from isolang.language.classify.observed import NotObservedError, rewrite
+from isolang.language.classify.observed import NotThisFormError, rewrite
 from isolang.language.classify.regular import (
     Dfa,
     Nfa,
@@ -151,7 +151,7 @@ def _automata(spec: Spec) -> tuple[Automaton, ...]:
     else:
         try:
             observed = rewrite(spec)
-        except NotObservedError as error:
+        except NotThisFormError as error:
             raise _NotHornError(error.reason, error.check) from None
         compiler.acyclic(observed.order, observed.acyclic)
         for way in observed.return_paths:

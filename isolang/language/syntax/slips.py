@@ -244,7 +244,7 @@ def _missing_name(place: StopPoint) -> _Diagnosis | None:
     if "as" in accepts and item in TESTS and place.got.text in ("is", "named", "called"):
         return f"`{place.got.text}` cannot stand before the name of a check", "write `as NAME`"
     if place.last == "as" and place.got.type == "STRING":
-        return "a check's name has no quotes", 'write `as NAME "text"`; the text is optional'
+        return "a check's name is not quoted", 'write `as NAME "text"`; the text is optional'
     return None
 
 
@@ -302,11 +302,16 @@ def _quotes(place: StopPoint) -> _Diagnosis | None:
     if place.last == "include" and got.type != "STRING":
         return "`include` needs a file name in quotes", 'write `include "adya.iso"`'
     if place.last == "spec" and got.type == "STRING":
-        return "a specification's name has no quotes", 'write `spec NAME "title"`'
+        return "a specification's name is not quoted", 'write `spec NAME "title"`'
     if place.last in ("label", "level") and got.type == "NAME":
         return "the name needs quotes", f'write `{place.last} "{got.text}"`'
     in_header = len(place.before) == 2 and place.before[0] == "spec"
-    if in_header and got.type == "NAME" and not place.on_new_line and not _close(got.text, ITEM):
+    if (
+        in_header
+        and got.type == "NAME"
+        and not place.on_new_line
+        and not _closest_word(got.text, ITEM)
+    ):
         name = place.before[1]
         hint = f'write `spec {name}-{got.text}`, or `spec {name} "{got.text} …"`'
         return "a name is one word, and a title is in double quotes", hint
@@ -349,7 +354,7 @@ def _misspelt(place: StopPoint) -> _Diagnosis | None:
     if got.text.lower() in ("and", "or", "union", "inter", "intersect"):
         return f"`{got.text}` is not an operator", "union is `|`, intersection `&`, composition `;`"
     words = {terminal for terminal in got.accepts if terminal.isalpha() and terminal.islower()}
-    if close := _close(got.text, words):
+    if close := _closest_word(got.text, words):
         return "unknown word", f"did you mean `{close}`?"
     if "|" in got.accepts:
         what = "an operator is missing between two expressions"
@@ -365,7 +370,7 @@ def _misspelt(place: StopPoint) -> _Diagnosis | None:
     return None
 
 
-def _close(word: str, words: frozenset[str] | set[str]) -> str:
+def _closest_word(word: str, words: frozenset[str] | set[str]) -> str:
     return next(iter(difflib.get_close_matches(word.lower(), sorted(words), 1, 0.7)), "")
 
 

@@ -55,11 +55,11 @@ class Hooks:
         original = getattr(owner, name)
 
         @wraps(original)
-        def replaced(*args: Any, **options: Any) -> Any:
+        def replacement(*args: Any, **options: Any) -> Any:
             note(*args, **options)
             return original(*args, **options)
 
-        self._replace(owner, name, replaced)
+        self._replace(owner, name, replacement)
 
     def _replace(self, owner: type, name: str, by: Any) -> None:
         self._replaced.append((owner, name, vars(owner).get(name)))

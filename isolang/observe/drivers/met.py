@@ -115,7 +115,7 @@ class ConditionRecorder:
             table,
             found,
             plan.partial if partial is None else partial,
-            committed=(yield from self._committed(one, sent, plan)),
+            read_committed=(yield from self._committed(one, sent, plan)),
         )
         if not (kind or predicate):
             return

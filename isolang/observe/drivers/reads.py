@@ -18,7 +18,7 @@ from isolang.observe.drivers.hooks import Steps
 from isolang.observe.drivers.library import Sent
 from isolang.observe.drivers.met import ConditionRecorder
 from isolang.observe.drivers.observed import WrittenVersions
-from isolang.observe.drivers.statements import Body, Planner, Statement
+from isolang.observe.drivers.statements import FromClause, Planner, Statement
 from isolang.observe.drivers.transactions import OpenTransaction
 from isolang.observe.executed import joined_by_key
 from isolang.observe.plan import JOINS
@@ -41,7 +41,7 @@ class Matched(Struct):
     """The rows of a SELECT that a query of the watch found.
 
     Attributes:
-        tables: for each table of each body, the versions of its rows.
+        tables: for each table of each FROM clause, the versions of its rows.
         size: the number of rows in the query's result.
         lacks: whether an outer join did not find a row.
     """
@@ -93,26 +93,26 @@ class ReadRecorder:
             tables: the tables of the statement; ``None`` for a table whose rows cannot be
                 identified.
         """
-        bodies = statement.bodies(tables)
-        if any(body.calls & self._database.changing for body in bodies):
+        clauses = statement.from_clauses(tables)
+        if any(clause.calls & self._database.changing for clause in clauses):
             # A query of the watch would call the function again.
             self._unseen.note(SHAPES, sent.text)
-            bodies = []
-        if not bodies:
+            clauses = []
+        if not clauses:
             return (yield sent.send)
-        return (yield from self._select(one, sent, statement, tables, bodies))
+        return (yield from self._select(one, sent, statement, tables, clauses))
 
     def _matching(
-        self, one: OpenTransaction, sent: Sent, bodies: Sequence[Body], *, row: bool = False
+        self, one: OpenTransaction, sent: Sent, clauses: Sequence[FromClause], *, row: bool = False
     ) -> Steps:
         """Return the rows that match the condition of a SELECT, found by queries of the watch."""
         found = Matched()
-        for body in bodies:
-            answer = yield from sent.ask(rows.matching(body, row=row))
+        for clause in clauses:
+            answer = yield from sent.ask(rows.matching(clause, row=row))
             one.number = rows.transaction_of(answer) or one.number
-            found.tables += rows.versions(answer, [table for _, table in body.tables], row=row)
+            found.tables += rows.versions(answer, [table for _, table in clause.tables], row=row)
             found.size += len(answer)
-            found.lacks = found.lacks or rows.lacks(answer, body, row=row)
+            found.lacks = found.lacks or rows.lacks(answer, clause, row=row)
         return found
 
     def _select(
@@ -121,7 +121,7 @@ class ReadRecorder:
         sent: Sent,
         statement: Statement,
         tables: Sequence[Table | None],
-        bodies: Sequence[Body],
+        clauses: Sequence[FromClause],
     ) -> Steps:
         plan = statement.plan
         # A volatile function may return another result, or change something, when it is called
@@ -134,7 +134,7 @@ class ReadRecorder:
         for attempt in range(1, _ATTEMPTS + 1):
             before = Matched()
             if not locks:
-                before = yield from self._matching(one, sent, bodies)
+                before = yield from self._matching(one, sent, clauses)
             result = yield sent.send
             count = sent.count(result)
             names, returned = sent.output_rows(result, len(statement.output()))
@@ -142,13 +142,13 @@ class ReadRecorder:
             first = sent.first_only and not sums and not single
             query = None
             if returned and alone and not sums and (limited or first or plan.lock):
-                query = rows.returned_keys(statement, bodies[0].tables[0][1], returned, names)
+                query = rows.returned_keys(statement, clauses[0].tables[0][1], returned, names)
             if query is None:
-                after = yield from self._matching(one, sent, bodies, row=True)
+                after = yield from self._matching(one, sent, clauses, row=True)
             else:
                 answer = yield from sent.ask(query)
                 one.number = rows.transaction_of(answer) or one.number
-                after = Matched(rows.versions(answer, [bodies[0].tables[0][1]]), len(answer))
+                after = Matched(rows.versions(answer, [clauses[0].tables[0][1]]), len(answer))
             if locks:
                 # SOUND BECAUSE: the returned rows are locked, so they do not change. If their keys
                 # are unknown: they still match, and if the number of matching rows is the same,
@@ -171,7 +171,7 @@ class ReadRecorder:
                 self._unseen.note(LIMITED, sent.text)
             found = count or 0
         else:
-            every_table = [table for body in bodies for _, table in body.tables]
+            every_table = [table for clause in clauses for _, table in clause.tables]
             found = 0
             for table, earlier, later in zip(every_table, before.tables, after.tables, strict=True):
                 found = max(found, self._read(one, sent.text, table, earlier, later))
@@ -187,7 +187,7 @@ class ReadRecorder:
         if alone:
             met = after.first if complete else None
             yield from self._conditions.note(
-                one, sent, statement, bodies[0].tables[0][1], found, met, covers=len(read)
+                one, sent, statement, clauses[0].tables[0][1], found, met, covers=len(read)
             )
         else:
             yield from self._joined(one, sent, statement, tables, after, count, complete=complete)

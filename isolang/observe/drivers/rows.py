@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from isolang.observe.catalogue import Table, described, exact_json, key_text
 from isolang.observe.drivers.changes import LONGEST, SeenRow, value_text
-from isolang.observe.drivers.statements import Body, Statement
+from isolang.observe.drivers.statements import FromClause, Statement
 from isolang.observe.lexer import raw
 from isolang.observe.unseen import KEY_TYPE, PARTITIONED, UNKNOWN_TABLES
 
@@ -100,15 +100,15 @@ def _key(table: Table) -> list[str]:
     return [table.quoted[one] for one in table.key]
 
 
-def matching(body: Body, *, row: bool = False) -> str:
+def matching(clause: FromClause, *, row: bool = False) -> str:
     """Return the query for the rows of the tables of a SELECT that match its condition.
 
     Args:
-        body: the FROM and WHERE of the SELECT.
+        clause: the FROM and WHERE of the SELECT.
         row: whether to select the other columns too, as in :func:`selected`.
     """
-    tables = [(source.alias, table) for source, table in body.tables]
-    return f"SELECT {selected(tables, row=row)} {body.text}"
+    tables = [(source.alias, table) for source, table in clause.tables]
+    return f"SELECT {selected(tables, row=row)} {clause.text}"
 
 
 def versions(
@@ -136,10 +136,10 @@ def versions(
     return found
 
 
-def lacks(rows: Sequence[Sequence[Any]], body: Body, *, row: bool) -> bool:
+def lacks(rows: Sequence[Sequence[Any]], clause: FromClause, *, row: bool) -> bool:
     """Return whether a result of :func:`matching` lacks a row of one of the tables."""
     at = 1
-    for _, table in body.tables:
+    for _, table in clause.tables:
         if any(one[at] is None for one in rows):
             return True
         at += _width(table, row=row, old=False)

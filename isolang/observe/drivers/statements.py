@@ -51,7 +51,7 @@ class Statement(Struct, frozen=True, kw_only=True):
         grouped = self._find("group") < len(self.part)
         return named and listed[:4] == ["count", "(", "*", ")"] and not grouped
 
-    def bodies(self, tables: Sequence[Table | None]) -> list[Body]:
+    def from_clauses(self, tables: Sequence[Table | None]) -> list[FromClause]:
         """Return each FROM of a SELECT, with the tables whose rows can be identified.
 
         Args:
@@ -63,15 +63,17 @@ class Statement(Struct, frozen=True, kw_only=True):
             if table is not None
         ]
         if self.plan.body[1]:
-            return [self._body(self.plan.body, known)] if known else []
-        return [self._body(source.text, [(source, table)]) for source, table in known]
+            return [self._from_clause(self.plan.body, known)] if known else []
+        return [self._from_clause(source.text, [(source, table)]) for source, table in known]
 
-    def _body(self, place: tuple[int, int], tables: Sequence[tuple[StatementTable, Table]]) -> Body:
+    def _from_clause(
+        self, place: tuple[int, int], tables: Sequence[tuple[StatementTable, Table]]
+    ) -> FromClause:
         called = pairwise(self.part[slice(*place)])
         names = frozenset(
             raw(a.text) for a, b in called if b.text == "(" and a.kind in ("word", "quoted")
         )
-        return Body(text=self.between(*place), tables=tables, calls=names)
+        return FromClause(text=self.between(*place), tables=tables, calls=names)
 
     def _find(self, word: str) -> int:
         depth = 0
@@ -94,7 +96,7 @@ class Statement(Struct, frozen=True, kw_only=True):
             yield begin, end
 
 
-class Body(Struct, frozen=True, kw_only=True):
+class FromClause(Struct, frozen=True, kw_only=True):
     """A FROM with its WHERE, whose rows the watch can query.
 
     Attributes:

@@ -162,7 +162,10 @@ class Asyncpg:
         return (yield from self._watch.many(sent, send(each), hidden))
 
     def _hidden_many(self, sent: Sequence[_Sent], selected: str) -> Steps:
-        """Return the rows of each statement, which has a RETURNING clause for the watch only."""
+        """Run each statement with an added RETURNING clause, and return its rows.
+
+        Only the watch sees these rows.
+        """
         first = sent[0]
         query = with_returning(first.text, selected)
         statement = yield partial(first._done, partial(first.connection.prepare, query))

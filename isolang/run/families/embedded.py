@@ -1,4 +1,4 @@
-"""Provides base classes for embedded engines, with a text for each key in a temporary folder."""
+"""Provides base classes for embedded engines that store strings by key in a temporary folder."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ class EmbeddedTarget(BaseTarget):
         return f"{self.distribution} {version(self.distribution)}"
 
     def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
-        """Create a database that stores an empty text for each key."""
+        """Create a database that stores an empty string for each key."""
         self.lists = frozenset(lists)
         self.folder = tempfile.mkdtemp(prefix="isocheck-")
         self.create(os.path.join(self.folder, "data"), [*registers, *lists])
 
     def create(self, path: str, keys: Sequence[str]) -> None:
-        """Create a database at this path, in which each key has an empty text."""
+        """Create a database at this path, in which each key has an empty string."""
         raise NotImplementedError
 
     def remove(self) -> None:

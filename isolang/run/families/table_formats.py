@@ -28,7 +28,7 @@ class TableTarget(EmbeddedTarget):
         return arrow.table({"k": list(texts), "v": list(texts.values())})
 
     def create(self, path: str, keys: Sequence[str]) -> None:
-        """Create a table in which each key has an empty text."""
+        """Create a table in which each key has an empty string."""
         self.path = path
         self.make(self.rows(dict.fromkeys(keys, "")))
 

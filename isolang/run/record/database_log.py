@@ -42,7 +42,7 @@ class Installed(Struct, frozen=True, kw_only=True):
         transaction: the database's number for the transaction that wrote the version.
         key: the key of the version, as the history names it.
         value: the value that was written; ``DELETED`` if the row was deleted.
-        row: all columns of the row as a text for reports; empty if the value says enough.
+        row: all columns of the row as text for reports; empty if the value says enough.
     """
 
     transaction: int

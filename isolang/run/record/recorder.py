@@ -71,7 +71,7 @@ class Recorder:
         ended: a function that is called when a transaction has ended, with its session, outcome and
             operations; ``None`` to call no function.
         label: a function that returns the label of a transaction that begins without one, or an
-            empty text; ``None`` for no label.
+            empty string; ``None`` for no label.
         client: a function that returns the number of the client that begins a transaction, or 0;
             transactions of different clients get different sessions. ``None`` for no clients.
 

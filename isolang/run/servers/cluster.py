@@ -29,7 +29,7 @@ class Cluster:
         self.network: Network | None = None
         self._next = count()
 
-    def turn(self) -> Server:
+    def next_node(self) -> Server:
         """Return the next node in turn, so that clients are spread over all nodes."""
         return self.nodes[next(self._next) % len(self.nodes)]
 

@@ -51,7 +51,7 @@ class Etcd(KeyValueTarget):
             return EtcdClient(self, etcd.Gateway(a.host, a.port or 2379))
         node, where = self.server, self.where[0]
         if self.cluster is not None and not direct:
-            node = self.cluster.turn()
+            node = self.cluster.next_node()
             where = self.where[self.cluster.nodes.index(node)]
         return EtcdClient(self, etcd.Gateway(*(where if direct else node.reach(where))))
 

@@ -1,4 +1,4 @@
-"""Adapts Firebird as an embedded database in this process, with an installed library."""
+"""Adapts Firebird, which runs embedded in this process and uses an installed library."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ class MariaDB(Served, SqlTarget):
     def _connect(self, database: str, *, direct: bool) -> Any:
         if self.server is not None:
             turns = self.cluster is not None and not direct
-            node = self.cluster.turn() if turns and self.cluster is not None else self.server
+            node = self.cluster.next_node() if turns and self.cluster is not None else self.server
             socket = servers.socket_of(node)
             return self.connect_to(socket if direct else node.reach(socket), database)
         a = self.place(direct=direct)

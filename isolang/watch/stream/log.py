@@ -294,7 +294,7 @@ class _Again(Tail):
         if number is None:
             self.ended = True
             return False
-        self._go_on(self._segments[number], number, self._log._open(number))
+        self._enter_segment(self._segments[number], number, self._log._open(number))
         return True
 
     def _check_growth(self, file: IO[bytes]) -> None:

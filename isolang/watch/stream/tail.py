@@ -327,7 +327,7 @@ class Tail:
             info = os.stat(path) if pipe or compressed else os.fstat(file.fileno())
             segment.device, segment.inode = info.st_dev, info.st_ino
         number = self._number_of(segment)
-        self._go_on(self._segments[number], number, file, pipe=pipe, compressed=compressed)
+        self._enter_segment(self._segments[number], number, file, pipe=pipe, compressed=compressed)
 
     def _number_of(self, segment: Segment) -> int:
         """Return the number of a segment; add the segment if no earlier watch has opened it."""
@@ -338,7 +338,7 @@ class Tail:
         self._segments.append(segment)
         return len(self._segments) - 1
 
-    def _go_on(
+    def _enter_segment(
         self,
         segment: Segment,
         number: int,

@@ -119,8 +119,9 @@ class Pruner {
     return gained_ == 0;
   }  // otherwise settled reads may lack edges to settled writers
 
-  // A known return path of a direct check from a writer of the key to a read, which implies that no
-  // source of the read precedes the writer. The closing edge does not have its source yet.
+  // A known return path, of a check that is decided directly, from a writer of the key to a read. It
+  // implies that no source of the read precedes the writer. The source end of `closing` is filled in
+  // later.
   struct ReturnPath {
     std::int32_t writer;
     Edge closing, back;
