@@ -97,7 +97,7 @@ def taken_from(names: Callable[[], Sequence[str]]) -> Callable[[str], str]:
             return text
         nearest = near(text, known)
         hint = f" (did you mean {nearest}?)" if nearest else ""
-        raise typer.BadParameter(f"got {text!r}, expected {_listed(known)}{hint}")
+        raise typer.BadParameter(f"got {text!r}, expected {_or_list(known)}{hint}")
 
     return parse
 
@@ -134,7 +134,7 @@ def duration(text: str | float) -> float:
     return value
 
 
-def _listed(names: Sequence[str]) -> str:
+def _or_list(names: Sequence[str]) -> str:
     *first, last = names
     return f"{', '.join(first)} or {last}" if first else last
 

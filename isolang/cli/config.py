@@ -105,10 +105,10 @@ def _values(
         several = [value] if isinstance(value, str) else value
         if not isinstance(several, list) or not all(isinstance(one, str) for one in several):
             raise Mistake(f"{where}: expected {expected} (got {value!r})")
-        yield name, [_located(one, file.parent, key) for one in several]
+        yield name, [_relative_path(one, file.parent, key) for one in several]
 
 
-def _located(text: str, folder: Path, key: str) -> str:
+def _relative_path(text: str, folder: Path, key: str) -> str:
     """Make a path in the file relative to the current folder; return a level's name unchanged."""
     is_path = key == "include" or text.endswith(".iso") or "/" in text
     return os.path.relpath(folder / text) if is_path else text

@@ -68,7 +68,7 @@ def generate(
     if ALIASES.get(to, to) not in WITH_REAL_TIME:
         dropped.add("real-time")
     history: SimulatedHistory | History
-    history = _played(workload, options) if workload else simulate(options)
+    history = _played_history(workload, options) if workload else simulate(options)
     where = sys.stdout.buffer if target == "-" else target
     report = write_history(history, where, format=to, drop=dropped)
     notes = list(history.notes)
@@ -90,7 +90,7 @@ def generate(
 _WITH_WORKLOAD = frozenset({"rule", "sessions", "transactions", "operations", "keys", "seed"})
 
 
-def _played(workload: str, options: Workload) -> History:
+def _played_history(workload: str, options: Workload) -> History:
     """Play a workload of ``isocheck run`` on a database in memory, and return the history.
 
     For options that the user did not set, the workload uses its own defaults.

@@ -192,7 +192,9 @@ def levels(
     ]
     codes: set[int] = set()
     with Bar(len(histories), options.timeout) as bar:
-        for answer in _by_workers(tasks, workers, bar) if workers else _here(tasks, bar):
+        for answer in (
+            _answers_by_workers(tasks, workers, bar) if workers else _answers_here(tasks, bar)
+        ):
             bar.pause()
             warn(*answer.warnings)
             if output.form == "json":
@@ -225,11 +227,11 @@ class _Answer(Struct, frozen=True, kw_only=True):
     code: int
 
 
-def _here(tasks: Sequence[_Task], bar: Bar) -> Iterator[_Answer]:
+def _answers_here(tasks: Sequence[_Task], bar: Bar) -> Iterator[_Answer]:
     return (answered(task, bar.phase) for task in tasks)
 
 
-def _by_workers(tasks: Sequence[_Task], url: str, bar: Bar) -> Iterator[_Answer]:
+def _answers_by_workers(tasks: Sequence[_Task], url: str, bar: Bar) -> Iterator[_Answer]:
     from isolang.jobs.workers import Workers
 
     with Workers(url) as workers:
@@ -307,7 +309,7 @@ def _judge(
         warnings.append(f"note: {loaded.name}: {_OF_EACH}")
     options = task.options
     found = levels_of(loaded, options, progress=phase)
-    return found, _own(found, task.spec, task.include, options, phase) if task.spec else None
+    return found, _own_report(found, task.spec, task.include, options, phase) if task.spec else None
 
 
 def _least_errors(
@@ -387,7 +389,7 @@ def _draw(found: Levels, plot: str) -> None:
     save_picture(lattice(found), plot)
 
 
-def _own(
+def _own_report(
     found: Levels,
     name: str,
     include: Sequence[str],
@@ -449,14 +451,16 @@ def _text(history: str, found: Levels) -> Iterator[str]:
     yield ""
     if len(found.worth_listing()) < len(found.levels):
         yield "  with session order, and without"
-        yield from (f"  {line}".rstrip() for line in _drawn(found, ""))
+        yield from (f"  {line}".rstrip() for line in _lattice_lines(found, ""))
     else:
         yield "  with session order".ljust(_WIDTH + 2) + "without"
-        for with_order, without in zip(_drawn(found, ""), _drawn(found, "-nosession"), strict=True):
+        for with_order, without in zip(
+            _lattice_lines(found, ""), _lattice_lines(found, "-nosession"), strict=True
+        ):
             yield f"  {with_order.ljust(_WIDTH)}{without}".rstrip()
     yield ""
-    yield "  session guarantees   " + _marked(found, _GUARANTEES)
-    yield "  Adya, no sessions    " + _marked(found, _PORTABLE)
+    yield "  session guarantees   " + _names_with_marks(found, _GUARANTEES)
+    yield "  Adya, no sessions    " + _names_with_marks(found, _PORTABLE)
     yield ""
     for name in found.strongest():
         yield f"  strongest satisfied  {name}: {titles[name]}"
@@ -479,22 +483,22 @@ def _text(history: str, found: Levels) -> Iterator[str]:
         yield from textwrap.wrap(
             note, 79, initial_indent="  note                 ", subsequent_indent=" " * 23
         )
-    checked = sum(not level.follows_from for level in _judged(found))
+    checked = sum(not level.follows_from for level in _judged_levels(found))
     yield (
         f"  checked              {checked} levels; the others follow from them; "
         f"{found.seconds:.2f} s"
     )
 
 
-def _judged(found: Levels) -> Iterator[LevelStanding]:
+def _judged_levels(found: Levels) -> Iterator[LevelStanding]:
     return (level for level in found.levels.values() if level.standing != "no times")
 
 
-def _marked(found: Levels, names: tuple[str, ...]) -> str:
+def _names_with_marks(found: Levels, names: tuple[str, ...]) -> str:
     return "   ".join(f"{_MARKS[found.levels[name].standing]} {name}" for name in names)
 
 
-def _drawn(found: Levels, family: str) -> Iterator[str]:
+def _lattice_lines(found: Levels, family: str) -> Iterator[str]:
     """Yield the lines of the drawn lattice of levels.
 
     Args:

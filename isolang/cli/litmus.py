@@ -495,7 +495,7 @@ def _table(
     yield ""
     for row in rows:
         bad = [c.forbidden_by or "" for c, one in zip(cases, row, strict=True) if one.violations]
-        yield f"  {row[0].level}: {_between(bad)}"
+        yield f"  {row[0].level}: {_boundary_sentence(bad)}"
     if skipped:
         pairs = ", ".join(f"{a} from {b}" for a, b in skipped)
         yield f"  no sequential interleaving separates these pairs: {pairs}"
@@ -518,7 +518,7 @@ def _cell(found: LitmusResult) -> str:
     return f"- {_count(found)}"
 
 
-def _between(refuted: Sequence[str]) -> str:
+def _boundary_sentence(refuted: Sequence[str]) -> str:
     """Return a sentence with the strongest levels that no result refutes and the weakest refuted.
 
     Args:

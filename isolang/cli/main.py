@@ -33,13 +33,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     command: Any = typer.main.get_command(isocheck)
     if f"_{PROGRAM.upper()}_COMPLETE" in os.environ:
         command(prog_name=PROGRAM)
-    code = _guarded(command, list(sys.argv[1:] if argv is None else argv))
+    code = _run_guarded(command, list(sys.argv[1:] if argv is None else argv))
     if code == EXIT_INTERRUPTED:
         warn(f"{PROGRAM}: interrupted")
     return code
 
 
-def _guarded(command: Any, arguments: list[str]) -> int:
+def _run_guarded(command: Any, arguments: list[str]) -> int:
     context: Any = None
     try:
         context = command.make_context(PROGRAM, arguments, default_map=_defaults(arguments))

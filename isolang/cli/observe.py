@@ -162,7 +162,7 @@ def observe(
         observer.start()
         code = None
         try:
-            with _live(observer, path, () if versions else specs):
+            with _live_check(observer, path, () if versions else specs):
                 code = _wait(observer, where, command or (), host, env)
         finally:
             unseen = observer.stop()
@@ -177,8 +177,10 @@ def observe(
             )  # fmt: skip
             made: list[Report] = []
             run_job(job, made.append, lambda _: None)
-            counted = [_counted(one, unseen, accepted, seen, code) for one in made]
-            reports = [_located(one, observer, command or (), env, into) for one in counted]
+            counted = [_report_with_unseen(one, unseen, accepted, seen, code) for one in made]
+            reports = [
+                _report_without_path(one, observer, command or (), env, into) for one in counted
+            ]
         _print(reports, seen, output.form, observer, path if into else None)
     if code:
         warn(f"the command ended with exit code {code}")
@@ -232,7 +234,7 @@ def _server(target: str, *, versions: bool) -> Iterator[ServerAddress]:
 
 
 @contextmanager
-def _live(observer: Observer, path: Path, specs: Sequence[str]) -> Iterator[None]:
+def _live_check(observer: Observer, path: Path, specs: Sequence[str]) -> Iterator[None]:
     """Check the growing history while the block runs, and print a violation as soon as possible.
 
     Only the first specification is checked.
@@ -318,7 +320,7 @@ def _not_seen(unseen: Unseen, accepted: Collection[str]) -> tuple[NotSeen, ...]:
     )  # fmt: skip
 
 
-def _counted(
+def _report_with_unseen(
     report: Report,
     unseen: Unseen,
     accepted: Collection[str],
@@ -350,7 +352,7 @@ def _counted(
     )
 
 
-def _located(
+def _report_without_path(
     report: ObserveReport, observer: Observer, command: Sequence[str], env: str, into: str | None
 ) -> ObserveReport:
     """Return the report without the path of a history that is not kept.

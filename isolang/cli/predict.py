@@ -219,7 +219,7 @@ def predict(
         bar.phase("predict")
         found = predicted(history, weaker, stronger, most=int(most), work=int(work))
     with TemporaryDirectory(prefix="isocheck-") as folder:
-        played = _played(found, play, setup, database, Path(folder)) if play else None
+        played = _played_predictions(found, play, setup, database, Path(folder)) if play else None
         if save:
             _save(found, played, Path(save))
         if output == "json":
@@ -231,7 +231,7 @@ def predict(
     return EXIT_UNKNOWN if found.gave_up else EXIT_VALID
 
 
-def _played(
+def _played_predictions(
     found: Predictions, play: str, setup: str, database: str, folder: Path
 ) -> Foreseen | None:
     """Play the predictions; ``None`` if there are none."""

@@ -324,7 +324,7 @@ def _print_form(report: RunReport, judged: Judged, form: str, *, short: bool) ->
     elif form == "quiet":
         Remarks().warn_about(report, caveats=True)
     else:
-        _print_whole(_as_it_counts(report), judged, form)
+        _print_whole(_without_meaningless_verdict(report), judged, form)
 
 
 def _judge_watched(recorded: Run, found: LiveVerdict, form: str, *, short: bool) -> int:
@@ -392,12 +392,12 @@ def _print_watched(
     elif form == "json":
         print_data(json_text(report.brief() if short else report))
     elif form == "brief":
-        print_lines(escaped(brief(_as_it_counts(report))))
+        print_lines(escaped(brief(_without_meaningless_verdict(report))))
     else:
         Remarks().warn_about(report, caveats=True)
 
 
-def _as_it_counts(report: RunReport) -> RunReport:
+def _without_meaningless_verdict(report: RunReport) -> RunReport:
     """Return the report; if its valid verdict is meaningless, replace the verdict by unknown."""
     if not (report.grave and report.verdict == "valid"):
         return report
@@ -472,7 +472,7 @@ def _print(report: RunReport, judged: Judged) -> None:
     sys.stdout.flush()
 
 
-def _in_forms(settings: Settings) -> str:
+def _forms_remark(settings: Settings) -> str:
     """Return a remark if the statements that were sent had several forms."""
     several = [
         f"each {what} in one of several forms: --{option} any"
@@ -495,7 +495,7 @@ def _summary_lines(report: RunReport, ran: Run, smallest: str = "") -> Iterator[
     if report.doubts or report.lost:
         yield ""
     if report.statements:
-        yield f"  What was sent{_in_forms(ran.settings)}:"
+        yield f"  What was sent{_forms_remark(ran.settings)}:"
         yield ""
         for name, statements in report.statements.items():
             yield f"  {escaped(name)}"

@@ -100,7 +100,7 @@ def solvers(
     if output.plot:
         require_plottable(output.plot)
     route = load_route(spec, include)
-    pairs, missing = _chosen(only, prune or ["fixpoint"], route)
+    pairs, missing = _chosen_pairs(only, prune or ["fixpoint"], route)
     if not pairs and not missing:
         raise Mistake(f"--only {' '.join(only)}: no pair has this name for {spec}")
     rows: list[ContestRow] = []
@@ -121,7 +121,7 @@ def solvers(
                         reading=reading,
                     )
                     bar.phase(str(pair))
-                    of_history.append(_within(deadline, children, entry, repeat))
+                    of_history.append(_median_run(deadline, children, entry, repeat))
                     bar.step()
                     bar.pause()
                     shown.add(of_history[-1], ran=True)
@@ -184,7 +184,7 @@ def disagreements(rows: Sequence[ContestRow]) -> list[str]:
     return messages
 
 
-def _chosen(
+def _chosen_pairs(
     only: Sequence[str], prune: Sequence[str], route: Route
 ) -> tuple[list[Pair], list[tuple[str, str, str]]]:
     """Return the pairs to run, and the pairs that cannot run because a solver is not installed.
@@ -223,7 +223,9 @@ def _chosen(
     return pairs, missing
 
 
-def _within(deadline: Deadline, children: Children, entry: ContestEntry, repeat: int) -> ContestRow:
+def _median_run(
+    deadline: Deadline, children: Children, entry: ContestEntry, repeat: int
+) -> ContestRow:
     """Run a pair several times, and return the run with the median time.
 
     If the limit for all runs is reached, the pair runs fewer times. If it does not run at all, the

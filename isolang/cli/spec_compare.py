@@ -226,7 +226,7 @@ def proof_report(stronger: str, weaker: str, proof: ImplicationProof) -> ProofRe
 def witness_report(allowed_by: str, forbidden_by: str, witness: SeparatingHistory) -> WitnessReport:
     """Return the report about a history that separates two specifications."""
     small = witness.small
-    history, why_not = _written(witness)
+    history, why_not = _edn_or_reason(witness)
     return WitnessReport(
         allowed_by=allowed_by,
         forbidden_by=forbidden_by,
@@ -242,7 +242,7 @@ def witness_report(allowed_by: str, forbidden_by: str, witness: SeparatingHistor
     )
 
 
-def _written(witness: SeparatingHistory) -> tuple[str | None, str]:
+def _edn_or_reason(witness: SeparatingHistory) -> tuple[str | None, str]:
     """Return a separating history as EDN, and an empty string.
 
     If EDN cannot express the history, return ``None`` and the reason.
@@ -260,7 +260,7 @@ def _save(witness: SeparatingHistory, folder: Path) -> None:
 
     stem = witness.history.name
     save_page(page(witness.violation, name=stem), folder / f"{stem}.html")
-    text, why_not = _written(witness)
+    text, why_not = _edn_or_reason(witness)
     if text is None:
         warn(f"note: {stem}.edn is not written: {why_not}")
     else:
@@ -352,7 +352,7 @@ def _explain(witness: SeparatingHistory) -> None:
     render_violation(
         report_of(witness.history.name, verdict.spec.name, verdict), console(sys.stdout)
     )
-    text, why_not = _written(witness)
+    text, why_not = _edn_or_reason(witness)
     if text is None:
         print_lines(f"  not shown as EDN: {escaped(why_not)}")
     else:

@@ -206,7 +206,7 @@ def _as_text(
     )
     if way is not None:
         yield from _field("engine", ENGINES[way.kind])
-    yield from _field("chosen", _chosen(spec) or "nothing")
+    yield from _field("chosen", _choice_phrase(spec) or "nothing")
     uses = {
         "reads": mentions.uses_reads_from(spec),
         "the version order": mentions.uses_version_order(spec),
@@ -226,7 +226,7 @@ def _as_text(
         yield ""
         for i, automaton in enumerate(graphs):
             yield from _field("decided" if not i else "", _question(automaton))
-            for line in _drawn(automaton):
+            for line in _transition_lines(automaton):
                 yield from _field("", line)
     if way is None:
         yield ""
@@ -267,7 +267,7 @@ def _listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
-def _chosen(spec: Spec) -> str:
+def _choice_phrase(spec: Spec) -> str:
     parts = []
     for exists in spec.exists:
         name = exists.name + (f"[{exists.key}]" if exists.key else "")
@@ -291,7 +291,7 @@ def _check(one: _Judged) -> Iterator[str]:
             yield " " * 9 + line
         return
     yield from _field("", "an event graph: " + ", ".join(_conditions(one.automaton)))
-    for line in _drawn(one.automaton):
+    for line in _transition_lines(one.automaton):
         yield from _field("", line)
 
 
@@ -338,7 +338,7 @@ def _question(automaton: Automaton) -> str:
     return f"{automaton.check}: no cycle"
 
 
-def _drawn(automaton: Automaton) -> Iterator[str]:
+def _transition_lines(automaton: Automaton) -> Iterator[str]:
     """Yield the transitions of an automaton as text, one line for each pair of states."""
     from isolang.language.vocabulary import TESTS
 

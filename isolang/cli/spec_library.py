@@ -117,11 +117,11 @@ def show_level(
         print_data(json_text(_shown(spec)))
         return EXIT_VALID
     warn(*(f"note: {note}" for note in spec.notes))
-    print_lines(_expanded(spec) if expand else spec.texts[spec.source].rstrip("\n"))
+    print_lines(_expanded_text(spec) if expand else spec.texts[spec.source].rstrip("\n"))
     return EXIT_VALID
 
 
-def _expanded(spec: Spec) -> str:
+def _expanded_text(spec: Spec) -> str:
     from isolang.language.meaning.show import show_check, show_exists
 
     parts = []

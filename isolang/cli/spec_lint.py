@@ -130,7 +130,7 @@ def _lint(name: str, include: Sequence[str], seconds: float | None) -> tuple[Lin
         found = [LintFinding("error", e.file, e.line, e.column, str(e)) for e in errors]
         return Linted(name, tuple(found), (), ""), all(not error.line for error in errors)
     spec = load_spec(name, include_path=include)
-    texts = [*_unchecked(spec), *_routed(spec), *polarity_warnings(spec)]
+    texts = [*_unchecked(spec), *_compile_warnings(spec), *polarity_warnings(spec)]
     texts += [*_implied(spec), *_settled(spec)]
     more, unsure, searched = _searched(spec, seconds, reported="\n".join(texts))
     broken = [*broken_examples(spec)]
@@ -189,7 +189,7 @@ def _settled(spec: Spec) -> Iterator[str]:
         yield message_at(check.pos, spec.texts, what, hint=hint)
 
 
-def _routed(spec: Spec) -> Sequence[str]:
+def _compile_warnings(spec: Spec) -> Sequence[str]:
     """Return the warnings about a specification, including those from its compilation."""
     from isolang.language.classify.event_graph import NotAnEventGraph
     from isolang.language.classify.route import route

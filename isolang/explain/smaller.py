@@ -114,7 +114,9 @@ class Finder:
     def simplest(self, steps: Sequence[Step]) -> Sequence[Step]:
         """Return the simplest refutation that is found; it is at least as simple as ``steps``."""
         best = steps
-        attempts: tuple[Callable[[Sequence[Step]], Sequence[Step] | None], ...] = (self._short,)
+        attempts: tuple[Callable[[Sequence[Step]], Sequence[Step] | None], ...] = (
+            self._short_refutation,
+        )
         if edges_in(steps) <= LARGEST:
             # Small parts come first, because a search in the whole history may take long.
             attempts += (self.without_rw, self._minimal, self._relaxed_steps)
@@ -232,7 +234,7 @@ class Finder:
 
     # --- attempts ---
 
-    def _short(self, steps: Sequence[Step], relaxed: str = "") -> Sequence[Step] | None:
+    def _short_refutation(self, steps: Sequence[Step], relaxed: str = "") -> Sequence[Step] | None:
         """Return a refutation of the few transactions on a short cycle of known edges.
 
         Args:
@@ -248,7 +250,7 @@ class Finder:
         plan = self._relaxed_plan(relaxed) if relaxed else self._plan
         relations = frozenset(r for a in plan.automata for r in a.relations) | {"rw"}
         if self._known is None:
-            among = self._around(steps)
+            among = self._range_around(steps)
             self._known = KnownGraph(self._problem, effort=_VISITED, among=among)
         best: Sequence[Step] | None = None
         current = cost(steps)
@@ -269,7 +271,7 @@ class Finder:
                 best, least = found, cost(found)[4]
         return best
 
-    def _around(self, steps: Sequence[Step]) -> tuple[int, int]:
+    def _range_around(self, steps: Sequence[Step]) -> tuple[int, int]:
         """Return the start and the end of a range of transactions around a refutation's middle."""
         n = self._problem.native.n
         middle = sorted(transactions_of(steps, self._problem.history)) or [0]
@@ -304,7 +306,7 @@ class Finder:
             whole = self._relaxed_whole(relation)
             if self._outcomes[relation] == "valid":
                 continue
-            found = self._short(best or steps, relation) or whole
+            found = self._short_refutation(best or steps, relation) or whole
             if found is None:
                 found = self.parts.minimal(best or steps, self._relaxed_plan(relation).automata)
             if found is not None:

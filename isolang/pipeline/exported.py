@@ -92,7 +92,7 @@ def exported(part: History, route: Route, *, seed: int = 0) -> ExportedPart:
     for drop in _DROPS:
         for history, reading in _ways(part):
             try:
-                found = _written(history, reading, drop, route, seed)
+                found = _exported_part(history, reading, drop, route, seed)
             except HistoryError as error:
                 refusal = refusal or error
                 continue
@@ -124,7 +124,7 @@ def _ways(part: History) -> list[tuple[History, ReadOptions]]:
     return [(part, ReadOptions()), (as_read, ReadOptions(unwritten_initial=True))]
 
 
-def _written(
+def _exported_part(
     history: History, reading: ReadOptions, drop: tuple[str, ...], route: Route, seed: int
 ) -> ExportedPart:
     """Return a history as a text, with the anomaly that it has when it is read.

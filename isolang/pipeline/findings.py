@@ -90,10 +90,12 @@ def findings_of(
     """
     deadline = Deadline(options.timeout)
     found = _Collector(history, options, progress, deadline).all()
-    return replace(found, behind=_behind(history, options, progress, deadline, found))
+    return replace(
+        found, behind=_findings_behind_thin_air(history, options, progress, deadline, found)
+    )
 
 
-def _behind(
+def _findings_behind_thin_air(
     history: History,
     options: Options,
     progress: Callable[[str], object],

@@ -121,7 +121,7 @@ def _meets_other_checks(
             world = check_remaining_checks(history, route.spec, parts, proof)
             members = [t for t in bits(world.transactions) if t != world.t0]
         else:
-            proof = _made(history, parts, found.witness)
+            proof = _constructed_relations(history, parts, found.witness)
             if proof is None:
                 return None
             check_relations(history, route.spec, proof.included, proof.chosen)
@@ -138,7 +138,9 @@ def _mention(checks: Sequence[Check], chosen: frozenset[str]) -> bool:
     return any(chosen & names(e) for e in parts)
 
 
-def _made(history: History, parts: SpecSplit, proof: Witness | Relations) -> Relations | None:
+def _constructed_relations(
+    history: History, parts: SpecSplit, proof: Witness | Relations
+) -> Relations | None:
     """Return the order and the visibility that a theorem constructs from version orders.
 
     Return ``None`` if no theorem applies, or if the history has too many transactions.

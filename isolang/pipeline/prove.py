@@ -43,7 +43,7 @@ def prove(run: PairRun, answer: Answer) -> Witness | Relations | Refutation | Un
     assert isinstance(answer.result, Unproved)
     run.progress("prove")
     if isinstance(run.route, Relational):
-        until = _until(run)
+        until = _stop_time(run)
         model = _native_model(run, answer, until)
         if model is not None:
             return model
@@ -113,7 +113,7 @@ def _native_model(run: PairRun, answer: Answer, until: float | None) -> Relation
     return None if solution.values is None else decode_relations(formula, solution.values)
 
 
-def _until(run: PairRun) -> float | None:
+def _stop_time(run: PairRun) -> float | None:
     """Return when to stop, as a time of ``time.perf_counter``; ``None`` for no limit."""
     try:
         remaining = run.deadline.remaining()

@@ -86,7 +86,10 @@ def test_other_formats_leave_them_out_if_they_may(tmp_path):
         (":value [[:r :x [1]]], :versions [1]", "is about a list"),
         (":value [[:r-in :x [1]]], :versions [1]", "set of values"),
         (":value [[:w :x 1]], :versions 7", "expected the versions"),
-        (':value [[:w :x 1]], :versions ["a"]}\n{:versions :ordered', "where versions are ordered"),
+        (
+            ':value [[:w :x 1]], :versions ["a"]}\n{:versions :ordered',
+            "although versions are ordered",
+        ),
         (":value [[:w :x 1]], :versions :ordered", "a map of its own"),
         (":value [[:w :x 1]], :versions [1", "expected a value"),
     ],
