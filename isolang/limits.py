@@ -47,7 +47,7 @@ class Deadline:
 
         Args:
             timeout: the seconds for all phases together; ``None`` for no limit.
-            already: by phase, the seconds that were spent before, for example for reading the
+            already: the seconds that each phase has already taken, for example for reading the
                 history. These seconds count toward the timeout.
         """
         self._spent = dict(already or {})

@@ -98,7 +98,7 @@ def _neighbours(facts: Facts, ops: list[int]) -> list[tuple[int, int]]:
             groups["own", facts.txn_of[op]].append(op)
         elif facts.source[op] == FROM_INITIAL:
             groups["initial", 0].append(op)
-    # It is enough to compare neighbours: if they never differ, all operations of a group are equal.
+    # Comparing neighbours suffices: if they never differ, all operations of a group are equal.
     pairs = [pair for group in groups.values() for pair in pairwise(group)]
     initial = groups.get(("initial", 0), [])[:1]
     writes = [op for op in ops if not _reads(facts, op)]

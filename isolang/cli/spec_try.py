@@ -86,7 +86,7 @@ def _tried(
     from isolang.language.classify.route import route
     from isolang.language.load import find_errors, load_spec
 
-    # This must be a Path, because a plain name would be looked up in the library.
+    # The path must be passed as a Path, because a string would be looked up in the library.
     errors = find_errors(path, include_path=include)
     for error in errors:
         yield f"error: {escaped(str(error), lines=True)}"

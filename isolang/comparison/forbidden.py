@@ -11,7 +11,7 @@ from isolang.comparison.separate import Bounds
 from isolang.language.load import load_spec
 from isolang.language.meaning.core import Check, Spec
 
-# This specification allows every history, because `so` is always acyclic.
+# A specification that allows every history, because `so` is always acyclic.
 _ANYTHING = 'spec anything "anything"\n\ninclude "adya.iso"\n\nacyclic so as anything\n'
 
 

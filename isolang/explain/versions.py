@@ -41,7 +41,7 @@ class RefutedVersion(Struct, frozen=True, kw_only=True):
         clause: the clause of the cycle.
         kind: ``old`` if the read missed a later version by seeing this one; ``new`` if the reader
             comes before the writer.
-        overwritten_by: of an old version, the writer of the later one; else -1.
+        overwritten_by: the writer of the later version if ``kind`` is ``old``; else -1.
         path: the relations of the other edges of the cycle.
     """
 
@@ -111,7 +111,7 @@ class Versions(Struct, frozen=True, kw_only=True):
     Attributes:
         op: the read.
         argument: the argument, which ends in the read without a source.
-        refuted: its candidates.
+        refuted: the candidates of the read.
         lemmas: the lemmas of the argument by their literals.
     """
 

@@ -448,7 +448,7 @@ def _sorted(
     where the order leaves a choice.
 
     Raises:
-        UnsupportedError: these relations have a cycle.
+        UnsupportedError: the relations that the order must follow have a cycle.
     """
     columns, t0 = history.columns, history.t0
     follows: dict[int, set[int]] = {txn: set() for txn in included}

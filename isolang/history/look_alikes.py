@@ -22,10 +22,10 @@ class LookAlike(Struct, frozen=True, kw_only=True):
     """A transaction that looks like an initial one, but is not declared as such.
 
     Attributes:
-        number: its number for ``--initial``.
-        name: its name in messages.
-        where: its place in the input.
-        keys: how many keys it writes.
+        number: the number with which ``--initial`` declares the transaction.
+        name: the name of the transaction in messages.
+        where: the place of the transaction in the input.
+        keys: how many keys the transaction writes.
     """
 
     number: int

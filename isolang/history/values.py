@@ -38,7 +38,7 @@ A read with this result constrains nothing."""
 
 
 class Keyword(Struct, frozen=True):
-    """A keyword of EDN; for example, ``Keyword("x")`` is ``:x``."""
+    """An EDN keyword; for example, ``Keyword("x")`` is ``:x``."""
 
     name: str
 
@@ -56,7 +56,7 @@ Value: TypeAlias = (
     bool | int | float | str | Decimal | UUID | bytes | dt.date | dt.time | tuple[Any, ...]
     | Keyword | Literal | dict[str, Any] | None
 )  # fmt: skip
-"""A key or a value, which has a type that databases return, or is a keyword or a form of EDN.
+"""A key or a value, which has a type that databases return, or is an EDN keyword or form.
 
 A datetime is also a date. A dictionary is a row, with values by the names of columns.
 """

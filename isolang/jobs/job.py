@@ -93,7 +93,7 @@ class Job(Struct, frozen=True, kw_only=True):
 
 def run_job(job: Job, emit: Emit, progress: Progress) -> None:
     """Read the history once, check it against each specification, and emit the reports in order."""
-    # These large modules are imported before the time is measured.
+    # The modules below are large, and are imported before the time is measured.
     import numpy as np  # noqa: F401
 
     from isolang import _native, api, pipeline  # noqa: F401

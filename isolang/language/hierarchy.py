@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-# These implications hold with and without sessions: SSER => SER => SI => PSI => CC => RA => RC, and
-# SI => PC => CC (A. Cerone, G. Bernardi, A. Gotsman, CONCUR 2015; R. Biswas, C. Enea, OOPSLA 2019;
-# A. Adya, 1999).
+# The following implications hold with and without sessions:
+# SSER => SER => SI => PSI => CC => RA => RC, and SI => PC => CC (A. Cerone, G. Bernardi, A.
+# Gotsman, CONCUR 2015; R. Biswas, C. Enea, OOPSLA 2019; A. Adya, 1999).
 _CHAIN: Mapping[str, tuple[str, ...]] = {
     "sser": ("ser", "strong-si"),
     "strong-si": ("si",),

@@ -3,7 +3,7 @@
 A name in the library is one of three things: a file in ``isolang/specs``; an alias, which is a row
 of ``aliases.toml`` in that folder; or a level's name with the suffix ``-nosession``, whose text
 ``_without_sessions`` derives from the text of the level. Other modules see no difference between
-these, because each name has a text.
+the three, because each name has a text.
 """
 
 from __future__ import annotations

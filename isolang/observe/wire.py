@@ -36,7 +36,8 @@ class MessageBuffer:
     """The bytes of one direction that are not forwarded yet, because a message is incomplete.
 
     Attributes:
-        rest: these bytes, without the last bytes of a message that is known to be incomplete.
+        rest: the bytes that are not forwarded yet, without the last bytes of a message that is
+            known to be incomplete.
     """
 
     def __init__(self) -> None:

@@ -37,7 +37,7 @@ _DROPS: Final = (
 
 
 class ExportedPart(Struct, frozen=True, kw_only=True):
-    """A part of a history as a text in EDN.
+    """A part of a history, written as EDN.
 
     Attributes:
         text: the text. If it must be read with options, a comment in its first line says so.
@@ -77,7 +77,7 @@ class ExportedPart(Struct, frozen=True, kw_only=True):
 
 
 def exported(part: History, route: Route, *, seed: int = 0) -> ExportedPart:
-    """Return a part of a history as a text that has the same violation when it is read.
+    """Write a part of a history as text that has the same violation when it is read.
 
     Args:
         part: a result of ``minimise``.
@@ -127,7 +127,7 @@ def _ways(part: History) -> list[tuple[History, ReadOptions]]:
 def _exported_part(
     history: History, reading: ReadOptions, drop: tuple[str, ...], route: Route, seed: int
 ) -> ExportedPart:
-    """Return a history as a text, with the anomaly that it has when it is read.
+    """Write a history as text, and return it with the anomaly that it has when it is read.
 
     Raises:
         HistoryError: the history cannot be written.

@@ -54,7 +54,7 @@ _ROUNDS = 40
 # All set-reads are also written out if the rounds together have solved more operations than there
 # are set-reads. With this many set-reads or more, writing all out costs more than many rounds.
 _COUNTED = 4_000_000
-# This number in place of a key means every row that a predicate read returned.
+# In place of a key, -1 means every row that a predicate read returned.
 _EVERY_KEY = -1
 # The number of set-reads is estimated from this many predicate reads.
 _SAMPLE = 100

@@ -393,7 +393,7 @@ def _operation(columns: Columns, op: int) -> str:
 
 
 def _visible_lines(text: str) -> str:
-    """Return a text with invisible characters escaped, except line breaks."""
+    """Return text with invisible characters escaped, except line breaks."""
     return "\n".join(map(visible, text.split("\n")))
 
 

@@ -314,5 +314,5 @@ _HIDDEN: Final = re.compile(
 
 
 def visible(text: str) -> str:
-    """Return a text with escapes for invisible characters and for characters that reorder text."""
+    """Return text with escapes for invisible characters and for characters that reorder text."""
     return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

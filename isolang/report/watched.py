@@ -131,7 +131,7 @@ def _short(value: float) -> str:
 
 
 def _clock(seconds: float) -> str:
-    """Return a duration in seconds as a text such as ``1:15``.
+    """Return a duration in seconds as text, such as ``1:15``.
 
     >>> _clock(75), _clock(7322), _clock(2)
     ('1:15', '2:02:02', '2 s')

@@ -255,7 +255,8 @@ class BaseClient:
     def close(self) -> None:
         """Do nothing, because there is nothing to close."""
 
-    # These methods are never called: isocheck skips workloads that need what the target ``lacks``.
+    # The methods below are never called: isocheck skips workloads that need what the target
+    # ``lacks``.
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
         """Raise an error, because the database cannot read ranges of keys."""

@@ -201,8 +201,8 @@ def _gated(connection: Any, original: Any, *args: Any, **options: Any) -> Steps:
     Args:
         connection: the connection of psycopg; ``None`` if the driver sends BEGIN as a statement.
         original: the method to call.
-        args: its arguments.
-        options: its arguments by name.
+        args: the positional arguments of the method.
+        options: the keyword arguments of the method.
     """
     call = getattr(_HERE, "call", None)
     if call is None or call.inside:

@@ -11,8 +11,8 @@ class CountingBounds {
  public:
   explicit CountingBounds(std::size_t versions);
 
-  // These functions add facts about the versions, and must be called in this order. Versions between which some read
-  // may choose form one group.
+  // The functions below add facts about the versions, and must be called in the order in which they are declared.
+  // Versions between which some read may choose form one group.
   void together(std::size_t version, std::size_t other);
   void group();
   void there_at_first(std::size_t version) { ++groups_[group_[version]].at_first; }
@@ -45,7 +45,7 @@ class CountingBounds {
                                                  First first) const {
     std::vector<std::vector<Threshold>> result(events);
     for (const Cut& cut : cuts_) {
-      long known[2] = {0, 0}, all[2] = {0, 0};  // numbers of versions that go, that come
+      long known[2] = {0, 0}, all[2] = {0, 0};  // how many versions go, and how many come
       for (const Change& c : groups_[cut.group].changes) {
         if (c.event == cut.event) continue;
         ++all[c.by > 0];

@@ -61,7 +61,7 @@ class Evidence {
     return false;
   }
   const History& history() const { return h_; }
-  // These functions compare the times of statements of external reads and of COMMITs.
+  // The next three functions compare the times of statements of external reads and of COMMITs.
   bool committed_before(std::int64_t t, std::int64_t op);
   bool answered_before(std::int64_t op, std::int64_t later);
   bool committed_after(std::int64_t op, std::int64_t t);

@@ -65,7 +65,7 @@ class Product {
   std::vector<Sent> asked_;  // statements by the time when they were sent
   std::vector<std::int64_t> sent_start_;  // for each key, the start of its writers
   // For each step between transactions that access one key: the transactions where the step may end, and their chain.
-  // They are sorted by key, for so by session, and then by the time that the relation compares.
+  // The heads are sorted by key (for so, by session), and then by the time that the relation compares.
   struct Head {
     std::int32_t key, session;
     std::int64_t time;

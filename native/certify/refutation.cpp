@@ -248,7 +248,7 @@ class Checker {
 
   // --- edges ---
 
-  // These functions classify the edges of a check by statement.
+  // The functions below classify the edges of a check by statement.
   static bool leads_to_statement(const Edge& e) {
     return e.relation == static_cast<int>(Relation::wr) ||
            e.relation == static_cast<int>(Relation::committed_before) || is_between(e);

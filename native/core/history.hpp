@@ -266,8 +266,8 @@ struct History {
   void end_statement() { statement_end.back() = operations(); }
   void drop_statement();  // removes the last predicate read and keeps its operations
   void renumber_predicates();  // rebuilds the look-up table after the columns were filled directly
-  // These three set the times of an existing operation, predicate read or transaction. All other
-  // times stay unknown.
+  // The next three functions set the times of an existing operation, predicate read or transaction.
+  // All other times stay unknown.
   void set_operation_times(std::int64_t op, std::int64_t begin, std::int64_t end);
   void set_statement_times(std::size_t s, std::int64_t begin, std::int64_t end);
   void set_commit_times(std::int32_t txn, std::int64_t begin, std::int64_t end);

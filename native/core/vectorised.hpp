@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>  // and with it the macros of the C library
 
-// This is off where the C library does not support that choice (an indirect function), and under
+// The second version is left out where the C library does not support that choice (an indirect function), and under
 // sanitizers, because their run-time library is not loaded yet when the choice is made.
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GLIBC__) && !defined(__AVX2__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(__clang__)

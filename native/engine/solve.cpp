@@ -68,8 +68,8 @@ constexpr std::int64_t kDecisionsOfTry = 20;  // for each transaction, with assu
 constexpr double kOpenCandidates = 2, kUnpruned = 0.2, kUnprunedFirst = 0.1, kPruned = 0.75,
                  kPrunedFirst = 0.43;
 // Limits of a search if predicate reads are deferred, because such a search has many easy choices.
-// They limit the decisions in any history and for each transaction, the visits for each node, and
-// the variables for each transaction.
+// The constants limit the decisions for each transaction and in any history, the visits for each
+// node, and the variables for each transaction.
 constexpr std::int64_t kDeferredDecisionsEach = 100, kDeferredDecisions = 500'000,
                        kDeferredVisitsEach = 100;
 constexpr double kDeferred = 16;

@@ -1,6 +1,6 @@
 // Groups the writers by key and value, so that the candidates of a read are a range.
 //
-// This handles one key at a time: a counting sort brings the writers and the reads of the key together, and a small
+// One key is handled at a time: a counting sort brings the writers and the reads of the key together, and a small
 // hash table of its values stays in the cache. The time is linear in the number of operations.
 #include <algorithm>
 #include <limits>

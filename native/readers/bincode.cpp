@@ -86,7 +86,7 @@ Reading read_bincode(std::string_view data, const std::string& name, Budget& bud
   History& h = out.history;
   for (const char* field :
        {"params.id", "params.n_node", "params.n_variable", "params.n_transaction", "params.n_event"})
-    // These are u64, and are kept as text because they are not used for computing.
+    // The fields are u64, and are kept as text because nothing is computed from them.
     out.remarks.emplace_back(field, std::to_string(in.number(field)));
   for (const char* field : {"info", "start", "end"}) out.remarks.emplace_back(field, in.text(field));
 

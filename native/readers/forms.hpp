@@ -94,7 +94,7 @@ class Forms {
   void text_of_form(std::string& out) { canonical(out, 0); }
   // Reads the integer here, if there is one that fits 64 bits. Returns whether it did.
   bool integer(std::int64_t& n);
-  // These functions do the same for unsigned numbers and for the words of JSON.
+  // natural(), flag() and null() do the same for unsigned numbers and for the JSON words true, false and null.
   bool natural(std::uint64_t& n) {
     const auto [stop, error] = std::from_chars(p_, end_, n);
     if (error != std::errc{} || (*p_ == '0' && stop - p_ > 1) || (stop < end_ && in_token(*stop))) return false;

@@ -63,7 +63,7 @@ struct Options {
   double read_share = 0.5;
   std::int64_t keys = 100;
   KeyDistribution key_distribution = KeyDistribution::uniform;
-  double theta = 0.99;      // for zipfian keys
+  double theta = 0.99;      // the exponent of the Zipf distribution of keys
   double hot_keys = 0.2;    // for hotspot keys: this share of the keys …
   double hot_share = 0.8;   // … gets this share of the operations
   std::int64_t values = 0;  // the number of values of each key; 0: each write of a key writes a unique number, from 1

@@ -88,7 +88,7 @@ class LastValues {
   // the bytes are not valid.
   std::string replace(std::string_view change);
 
-  // numbers() is an upper bound of the numbers of keys. entries() returns the entries of some of the keys as bytes that
+  // Each key has a number less than numbers(). entries() returns the entries of some of the keys as bytes that
   // `replace` takes, including removed keys if they are kept.
   std::int64_t numbers() const { return static_cast<std::int64_t>(items_.size()); }
   std::string entries(std::int64_t first, std::int64_t count) const;

@@ -196,7 +196,7 @@ LooseKeys::Reads LooseKeys::unexplained(const History& window, const LastValues&
     }
   }
   if (ops.empty()) return found;
-  // The keys that one of these reads is of, with the values that the window writes to them, in order.
+  // Each write of the window to a key that one of `ops` reads, as the key and the value, in order.
   std::vector<std::pair<std::int32_t, std::int32_t>> wrote;
   std::vector<char> read(idx(window.n_keys()), 0);
   for (const std::int64_t op : ops) read[idx(window.op_key[idx(op)])] = 1;

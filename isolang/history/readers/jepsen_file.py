@@ -97,7 +97,7 @@ class _File:
         return self.block_at(self.places[number])
 
     def history(self) -> list[str]:
-        """Return the operations of the history, each as a text in EDN."""
+        """Return the operations of the history, each written as EDN."""
         number, seen = self.root, set[int]()
         while number and number not in seen:
             seen.add(number)

@@ -175,7 +175,7 @@ def _check_initial_rows(part: Outline, declarable: NDArray[np.bool_]) -> None:
     as its deletion.
 
     Raises:
-        HistoryError: it cannot declare a row.
+        HistoryError: the format cannot declare one of these rows.
     """
     import numpy as np
 

@@ -97,12 +97,12 @@ class Statement(Struct, frozen=True, kw_only=True):
 
 
 class FromClause(Struct, frozen=True, kw_only=True):
-    """A FROM with its WHERE, whose rows the watch can query.
+    """A FROM clause with its WHERE clause, whose rows the watch can query.
 
     Attributes:
-        text: the text.
-        tables: those of the tables whose rows can be identified.
-        calls: the names of the functions that are called.
+        text: the SQL text of the FROM and the WHERE.
+        tables: the tables whose rows can be identified.
+        calls: the names of the functions that the text calls.
     """
 
     text: str

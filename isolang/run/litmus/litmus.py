@@ -165,7 +165,8 @@ def _range(history: History, op: Op) -> tuple[int, int]:
     """Return the bounds of the values that a query asks for.
 
     Raises:
-        HistoryError: its predicate is another one, or its rows hold more than a number.
+        HistoryError: the predicate is not a range of values, or a row has a value that is not an
+            integer.
     """
     with suppress(ValueError, TypeError):
         low, high = bounds_of(op[1])

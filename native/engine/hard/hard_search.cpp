@@ -22,7 +22,8 @@ constexpr std::int64_t kFirstCells =
     1'000'000;  // cells of states in the first turn, because many contradictions show within a few
 constexpr std::int64_t kCells = 8'000'000;
 constexpr double kHighLoad = 1.0;               // from this load on, states get longer turns
-// These turns are longer because the layers of an over-constrained history are narrow.
+// Cells of states in a longer turn. Such a turn is longer because the layers of an over-constrained
+// history are narrow.
 constexpr std::int64_t kMaxLayerCells = 30'000'000;
 // Annealing that runs alone gives up after this many coolings.
 constexpr std::int32_t kCoolings = 2;

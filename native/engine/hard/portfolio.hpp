@@ -16,7 +16,7 @@
 //
 // Clauses are kept for the proof, and searches that can refute keep their states, so both grow.
 // CDCL has half of the memory that the searches may take, and the other searches share the rest.
-// When the searches that can refute have given up, the others continue for a while, and then
+// When the searches that can refute have given up, the other searches continue for a while. Then
 // OutOfMemory is thrown.
 #pragma once
 #include <cstddef>

@@ -25,8 +25,8 @@ class Relaxation {
 
   Relaxation(const std::vector<std::int32_t>& start, std::size_t facts, std::size_t counters = 0)
       : at_first(facts, 0), start_(start), counters_(counters) {}
-  // These functions describe the steps one by one, chain by chain. A step requires that one of some
-  // facts holds (want), makes a fact hold (give), requires earlier steps (need) and counts
+  // The functions below describe the steps one by one, chain by chain. A step requires that one of
+  // some facts holds (want), makes a fact hold (give), requires earlier steps (need) and counts
   // (at_least), and raises counters (count).
   void want(std::span<const std::int32_t> some);
   void give(std::int32_t fact) { gives_.push_back(fact); }

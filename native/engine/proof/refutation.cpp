@@ -367,7 +367,7 @@ void Refuter::cycle(const std::vector<Edge>& edges) {
       out.op = p_.read_op[graph_.read_at(e.to)];
     if (relation == Relation::committed_after || relation == Relation::own_commit)
       out.op = p_.read_op[graph_.read_at(start)];
-    // This is a move inside the transaction.
+    // A `late` edge from a transaction to itself is a move inside the transaction.
     if (e.relation == Relation::late && out.from == to) continue;
     if (e.a >= 0) out.key = pruner_.key_of(e.a);
     if (e.read >= 0) out.op = p_.read_op[e.read];

@@ -453,7 +453,7 @@ bool Pruner::prune_direct(std::int32_t txn) {
         return source[r] >= 0 && r != other && (m.back.wr || p.reads_first(other, r));
       };
       const auto written = writers_by_txn_.of(p.writer_txn[seen]);
-      // This is the case, for example, for a transaction that fills a table.
+      // The writer may write many more keys than the reader reads, for example if it fills a table.
       if (written.size() > kWritesPerRead * reads_of(txn).size()) {
         for (const std::int32_t r : reads_of(txn)) {
           const std::int32_t b = write_of(p.writer_txn[seen], p.read_key[r]);
