@@ -193,7 +193,7 @@ OF_TRANSACTIONS = [
 @pytest.mark.parametrize("path", OF_TRANSACTIONS)
 def test_edn(path: str) -> None:
     if path == EDN_DAMAGED:
-        with pytest.raises(HistoryError, match="line 587: a value without its key"):
+        with pytest.raises(HistoryError, match="line 587: the value has no key"):
             load_history(CORPORA / path)
         return
     history = load_history(CORPORA / path)

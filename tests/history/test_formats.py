@@ -866,7 +866,7 @@ def test_corpora():
     loaded = 0
     for path, form, *_ in corpora():
         if path == "edn/jepsen/set_full.edn":
-            with pytest.raises(HistoryError, match="line 587: a value without its key"):
+            with pytest.raises(HistoryError, match="line 587: the value has no key"):
                 load_history(CORPORA / path)
             continue
         h = load_history(CORPORA / path)

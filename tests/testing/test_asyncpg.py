@@ -362,7 +362,7 @@ def test_asyncpg_is_as_it_was_afterwards(url, recorder):
 
 def test_a_database_that_is_not_there(recorder):
     """The message says what was tried."""
-    with pytest.raises(IsolangError, match="watch_asyncpg: the database cannot be reached"):
+    with pytest.raises(IsolangError, match="watch_asyncpg: cannot connect to the database"):
         DriverWatch("host=/nowhere", recorder, Asyncpg()).__enter__()
 
 

@@ -352,7 +352,7 @@ def test_parameters_of_the_application(url, recorder):
 
 def test_a_database_that_is_not_there(recorder):
     """The message says what was tried."""
-    with pytest.raises(IsolangError, match="watch_psycopg: the database cannot be reached"):
+    with pytest.raises(IsolangError, match="watch_psycopg: cannot connect to the database"):
         DriverWatch("host=/nowhere", recorder, Psycopg()).__enter__()
 
 

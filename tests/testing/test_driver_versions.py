@@ -337,7 +337,7 @@ def test_a_second_watch_reads_no_second_log(url, isolation):
         IsolangError, match="watch_psycopg: only one server's log of versions can be read"
     ):
         isolation.watch_psycopg(url.replace("/postgres?", "/other?"), versions=True)
-    with pytest.raises(IsolangError, match="watch_psycopg: the database is watched already"):
+    with pytest.raises(IsolangError, match="watch_psycopg: this database is already being watched"):
         isolation.watch_psycopg(url, versions=True)
 
 

@@ -122,7 +122,7 @@ def test_a_recorded_run_is_played(folder, url, capfd, play, level):
     if play == "played_bank.py":
         # Service.pay is a method, which nothing but the class of the module has
         assert "NOT CONFIRMED at" in run.out
-        assert "does not give the arguments of Service.pay" in run.out
+        assert "the arguments in the label 'Service.pay(30)' do not fit Service.pay" in run.out
         return
     assert run.code == 1, run.err
     assert f"CONFIRMED on PostgreSQL 18.6 at {level}: write skew, certified\n" in run.out
@@ -222,7 +222,7 @@ def test_who_has_no_call_is_named(folder, url, capfd):
         capfd, "predict", path, "--at", "si", "--database", url, "--play", "played_bank.py"
     )
     assert run.code == 1
-    assert "NOT CONFIRMED at repeatable read: T3 has no function: the label" in run.out
+    assert "NOT CONFIRMED at repeatable read: no function is known for T3: the label" in run.out
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_labels_name_calls(labels, expected):
         ("played_bank.py:nothing", "setup", "no such object"),
         ("played_bank.py", "prepare", "no function prepares the database"),
         ("json.py", "setup", "another module has this name"),
-        ("broken.py", "setup", "cannot be imported (ZeroDivisionError"),
+        ("broken.py", "setup", "cannot import the file (ZeroDivisionError"),
     ],
 )
 def test_mistakes_about_the_application(tmp_path, monkeypatch, text, setup, message):

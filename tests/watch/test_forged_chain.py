@@ -124,7 +124,7 @@ def test_a_folder_without_a_chain_says_so(tmp_path, capfd, monkeypatch):
     (tmp_path / "log.edn").write_text(STALE)
     (tmp_path / "empty").mkdir()
     found = run_here(capfd, "verify", "empty", "log.edn")
-    assert (found.code, "empty: no chain of a watch" in found.err) == (2, True)
+    assert (found.code, "empty: the folder contains no chain of a watch" in found.err) == (2, True)
     chain_of(tmp_path, STALE, "ser")
     found = run_here(capfd, "verify", "state", "log.edn", "--html", "page.html")
     assert (found.code, "of a certificate" in found.err) == (2, True)

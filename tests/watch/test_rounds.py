@@ -119,7 +119,7 @@ def test_an_undecided_window_with_a_stale_list_ends_once(tmp_path, table, monkey
         list(watch.feed(batch))
     assert ("check", "undecided") in table.used
     assert (watch.report.outcome, watch.report.parts) == ("suspected", 3)
-    assert "3 parts would have to be judged again" in watch.report.note
+    assert "3 parts would have to be checked again" in watch.report.note
     assert (tmp_path / "state" / NAME).read_text().count('"entry":"end"') == 1
 
 

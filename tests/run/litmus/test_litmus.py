@@ -190,7 +190,7 @@ def test_only_ranges_of_values_become_queries_of_a_script():
     [
         ("serializable", set()),
         ("snapshot", {"G2-item", "G2"}),
-        ("read committed", {"PMP", "P4", "G-single", "G-single by a predicate", "G2-item", "G2"}),
+        ("read committed", {"PMP", "P4", "G-single", "G-single, by a predicate", "G2-item", "G2"}),
     ],
 )
 def test_the_phenomena_of_hermitage(level, occur):
