@@ -106,7 +106,7 @@ def test_a_torn_copy_is_found(bug, outcome, tmp_path):
     settings = Settings(
         target=f"{PLANTED}://{bug}" if bug else PLANTED, workload="rmw", folder=str(tmp_path),
         faults=("maintenance",), fault_every=0.03, seconds=20, trusted=True,
-        transactions=40000 if bug else 5000,
+        transactions=40000 if bug else 20000,
     )  # fmt: skip
     recorded = run(settings)
     judged = judge(recorded, target_named(settings.target), levels=False, smallest=False)
