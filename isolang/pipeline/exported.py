@@ -66,7 +66,9 @@ class ExportedPart(Struct, frozen=True, kw_only=True):
             with replacing(Path(path)) as file:
                 file.write(self.text)
         except OSError as error:
-            raise HistoryError(f"{path}: cannot be written: {error.strerror or error}") from None
+            raise HistoryError(
+                f"{path}: cannot write the file: {error.strerror or error}"
+            ) from None
 
     def described(self) -> str:
         """Return its size, and what a reader has to know."""

@@ -228,7 +228,9 @@ def test_a_value_that_a_predicate_cannot_judge_is_named() -> None:
     """The message has the place, and is no traceback."""
     scan = ("scan", ("<", "value", 5), {"x": 1})
     made = History.from_transactions([Transaction([scan, ("w", "y", 1)])])
-    with pytest.raises(HistoryError, match="transaction 1: an order of values that are not numbers"):
+    with pytest.raises(
+        HistoryError, match="transaction 1: an order of values that are not numbers"
+    ):
         with_initial(made, ('y="a"',))
 
 

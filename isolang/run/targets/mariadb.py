@@ -24,14 +24,21 @@ _COPY: Final = "isocheck_copy"  # the database into which a dump is restored
 _RENEWED: Final = 0.15  # seconds between updates of InnoDB's table of transactions
 
 
-class MariaDBClient(SqlClient):
-    """A connection to a MariaDB or MySQL server."""
-
-    queried_at = 0.0
+class MySQLClient(SqlClient):
+    """A connection to a server that speaks MySQL's protocol, whatever engine stores the tables."""
 
     def _begin(self, level: str) -> None:
         self.execute(f"SET TRANSACTION ISOLATION LEVEL {level.upper()}", ())
         self.execute("START TRANSACTION", ())
+
+    def usable(self) -> bool:
+        return bool(self.raw.open)
+
+
+class MariaDBClient(MySQLClient):
+    """A connection to a MariaDB or MySQL server whose tables InnoDB stores."""
+
+    queried_at = 0.0
 
     def waits(self) -> bool | None:
         # InnoDB updates this table only if no query has read it for a tenth of a second.
@@ -45,9 +52,6 @@ class MariaDBClient(SqlClient):
         found = self.target.admin().execute(sql, (self.raw.thread_id(),)).fetchone()[0]
         self.target.admin().raw.rollback()
         return bool(found)
-
-    def usable(self) -> bool:
-        return bool(self.raw.open)
 
 
 class MariaDB(Served, SqlTarget):
@@ -85,7 +89,7 @@ class MariaDB(Served, SqlTarget):
     )
     mixes = ""
     driver: ClassVar = DRIVER
-    client: ClassVar = MariaDBClient
+    client: ClassVar[type[MySQLClient]] = MariaDBClient
     settings: ClassVar[Mapping[str, str]] = {}
     runs_as: ClassVar = "mysql"
     spoken_by: ClassVar = ("pymysql", "mariadb")

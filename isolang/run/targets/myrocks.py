@@ -6,20 +6,13 @@ from typing import ClassVar, Final
 
 from msgspec.structs import replace
 
-from isolang.run.adapter import BaseClient
 from isolang.run.target import Level
-from isolang.run.targets.mariadb import MariaDB, MariaDBClient
+from isolang.run.targets.mariadb import MariaDB, MySQLClient
 
 _SOURCE: Final = (
     "https://mariadb.com/docs/server/server-usage/storage-engines/myrocks/"
     "myrocks-transactional-isolation"
 )
-
-
-class MyRocksClient(MariaDBClient):
-    """A connection to a MariaDB server that has the engine."""
-
-    waits = BaseClient.waits
 
 
 class MyRocks(MariaDB):
@@ -46,7 +39,7 @@ class MyRocks(MariaDB):
     chores: ClassVar = {
         name: MariaDB.chores[name] for name in ("ANALYZE", "OPTIMIZE", "CREATE INDEX")
     }
-    client: ClassVar = MyRocksClient
+    client: ClassVar = MySQLClient
     settings: ClassVar = {
         "plugin-load-add": "ha_rocksdb",
         "loose-rocksdb-lock-wait-timeout": "3",

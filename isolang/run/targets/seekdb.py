@@ -6,12 +6,12 @@ import shutil
 import tempfile
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from isolang.run.adapter import BaseClient, package
+from isolang.run.adapter import package
 from isolang.run.drivers.mariadb import DRIVER
 from isolang.run.sql import Dialect, SqlTarget
 from isolang.run.sql.statements import ON_DUPLICATE_KEY
 from isolang.run.target import Level, TargetError
-from isolang.run.targets.mariadb import MariaDBClient
+from isolang.run.targets.mariadb import MySQLClient
 
 if TYPE_CHECKING:
     from isolang.run.address import Address
@@ -20,12 +20,6 @@ _DATABASE: Final = "isocheck"
 _LONGEST: Final = 3_000_000  # microseconds that a statement may take, waiting included
 _SOURCE: Final = "https://www.oceanbase.ai/docs/set-transaction"
 _SUPPORTED: Final = "seekdb supports the Read Committed and Repeatable Read isolation levels."
-
-
-class SeekDBClient(MariaDBClient):
-    """A connection to the seekdb process."""
-
-    waits = BaseClient.waits
 
 
 class SeekDB(SqlTarget):
@@ -53,7 +47,7 @@ class SeekDB(SqlTarget):
         key="VARCHAR(64) COLLATE utf8mb4_bin", upsert=ON_DUPLICATE_KEY,
     )  # fmt: skip
     driver: ClassVar = DRIVER
-    client: ClassVar = SeekDBClient
+    client: ClassVar = MySQLClient
 
     def __init__(self, address: Address, prefix: str) -> None:
         super().__init__(address, prefix)
