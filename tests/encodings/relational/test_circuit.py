@@ -61,7 +61,7 @@ def test_named_literals_are_exact() -> None:
     circuit = Circuit()
     a, b, c = (circuit.new() for _ in range(3))
     gate = circuit.any_of([circuit.both(a, b), -c])
-    name = circuit.named(gate)
+    name = circuit.alias_of(gate)
     solver = solver_of(circuit)
     for values in product((0, 1), repeat=3):
         fixed = [v if x else -v for v, x in zip((a, b, c), values, strict=True)]
