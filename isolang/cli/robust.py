@@ -228,7 +228,7 @@ def robust(
     if write:
         _write(write, run, source)
     if whole_rows:
-        found = found.whole_rows()
+        found = found.with_whole_rows()
     sessions, level = not no_sessions, _level(at)
     levels = dict.fromkeys(found.programs, level)
     steps = int(work)

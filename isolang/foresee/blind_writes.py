@@ -11,14 +11,14 @@ from typing import Literal, TypeAlias
 
 from isolang.foresee.run import INITIAL, Arrangement, bits
 
-Direct: TypeAlias = Literal["rc", "ra", "cc", "si", "snapshots", "statements"]
+OverlookRule: TypeAlias = Literal["rc", "ra", "cc", "si", "snapshots", "statements"]
 """The rules that determine which transactions a stranger overlooks."""
 
 
 class BlindWrites:
     """The blind writes of an arrangement of transactions at one level."""
 
-    def __init__(self, order: Arrangement, level: Direct) -> None:
+    def __init__(self, order: Arrangement, level: OverlookRule) -> None:
         """Find the keys whose versions may come in another order.
 
         Args:
@@ -27,9 +27,11 @@ class BlindWrites:
         """
         self._order, self._level = order, level
         self._reading: dict[int, dict[int, int]] = {}
-        self._open = {key: order.writers[key] for key in order.blind if not self._chained(key)}
+        self._open = {
+            key: order.writers[key] for key in order.blind if not self._has_fixed_order(key)
+        }
 
-    def _chained(self, key: int) -> bool:
+    def _has_fixed_order(self, key: int) -> bool:
         """Return whether each writer of a key depends on the previous one."""
         last = -1
         for i in bits(self._order.writers[key]):
@@ -38,7 +40,7 @@ class BlindWrites:
             last = i
         return True
 
-    def matter(self, stranger: int, members: int) -> bool:
+    def allows_other_orders(self, stranger: int, members: int) -> bool:
         """Return whether the level allows other version orders for K and the stranger.
 
         The version order of a key is fixed if each writer depends on the previous writer. The
@@ -59,15 +61,15 @@ class BlindWrites:
                 last = i
         return False
 
-    def can_matter(self, stranger: int) -> bool:
-        """Return whether :meth:`matter` can hold for a stranger and any set K."""
+    def may_allow_other_orders(self, stranger: int) -> bool:
+        """Return whether :meth:`allows_other_orders` can hold for a stranger and any set K."""
         if self._open:
             return True
         blind = self._order.blind
         writes = self._order.programs[stranger].writes if self._level == "si" else ()
         return any(blind.get(key, 0) & ~(1 << stranger) for key in writes)
 
-    def possible(self, stranger: int, members: int, sources: tuple[int, ...]) -> bool:
+    def may_close_cycle(self, stranger: int, members: int, sources: tuple[int, ...]) -> bool:
         """Return whether T may read from these sources and close a cycle.
 
         This is only a necessary condition, which is fast to check. A history that violates ser also
@@ -104,7 +106,7 @@ class BlindWrites:
                 before |= self._order.ancestors[i]
         if self._level == "rc":
             before = 0  # at rc, only the sources of earlier reads of T matter
-        if self._level == "si" and self._follows_a_newer(stranger, members, sources):
+        if self._level == "si" and self._is_forbidden_by_si(stranger, members, sources):
             return False
         for key, source in zip(reads, sources, strict=True):
             other = order.writers.get(key, 0) & before & ~(1 << source if source >= 0 else 0)
@@ -115,7 +117,7 @@ class BlindWrites:
         return True
 
     @cached_property
-    def _certain(self) -> tuple[list[int], list[int]]:
+    def _certain_edges(self) -> tuple[list[int], list[int]]:
         """The pairs of (so | wr | ww) and of rw that every version order has, by transaction."""
         order, follow, overwritten = self._order, list(self._order.depends), [0] * len(self._order)
         for i, program in enumerate(order.programs):
@@ -130,14 +132,14 @@ class BlindWrites:
                 overwritten[i] |= later & ~(1 << i)
         return follow, overwritten
 
-    def _follows_a_newer(self, stranger: int, members: int, sources: tuple[int, ...]) -> bool:
+    def _is_forbidden_by_si(self, stranger: int, members: int, sources: tuple[int, ...]) -> bool:
         """Return whether si forbids the sources, because a cycle has no two adjacent rw.
 
         T depends on the sources of its reads and on its session. The cycle begins with a version
         that certainly overwrites what T read, and follows ``(so | wr | ww) ; rw?`` from there.
         """
         order, program = self._order, self._order.programs[stranger]
-        follow, overwritten = self._certain
+        follow, overwritten = self._certain_edges
         before, missed = order.earlier[stranger], 0
         for where, source in zip(program.reads, sources, strict=True):
             key = program.steps[where].key

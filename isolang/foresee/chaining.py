@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from isolang.foresee.schedules import (
     Assignment,
-    Chained,
+    ChainedTransaction,
     KeyValue,
     Link,
     SearchBudget,
@@ -15,7 +15,7 @@ from isolang.foresee.templates import TemplateStatement
 from isolang.foresee.within import SplitTransaction
 
 
-class Chaining:
+class ChainBuilder:
     """The transactions that may run within a given T1, each with values for some parameters."""
 
     def __init__(self, split: SplitTransaction, names: Sequence[str], work: SearchBudget) -> None:
@@ -36,9 +36,9 @@ class Chaining:
             if (value := first.values[name]) not in known:
                 known.append(value)
 
-    def accesses(
+    def instances_on_same_row(
         self, branch: int, own: TemplateStatement, other: TemplateStatement, values: Assignment
-    ) -> Iterator[Chained]:
+    ) -> Iterator[ChainedTransaction]:
         """Yield the instances of a branch in which its statement accesses the same row as another.
 
         Args:
@@ -60,12 +60,12 @@ class Chaining:
                     return
             elif (key,) != value:
                 return
-        for every in self.extended(branch, fixed, own):
-            found = Chained(branch=branch, values=tuple(sorted(every.items())))
-            if self._split.allowed(found):
+        for every in self.extended_assignments(branch, fixed, own):
+            found = ChainedTransaction(branch=branch, values=tuple(sorted(every.items())))
+            if self._split.allows(found):
                 yield found
 
-    def extended(
+    def extended_assignments(
         self, branch: int, fixed: Assignment, statement: TemplateStatement
     ) -> Iterator[Assignment]:
         """Yield all ways to extend an assignment to all parameters of a statement.
@@ -105,7 +105,9 @@ class Chaining:
             ):
                 yield values
 
-    def next(self, at: Chained) -> Iterator[tuple[Chained, Link, Chained]]:
+    def following_transactions(
+        self, at: ChainedTransaction
+    ) -> Iterator[tuple[ChainedTransaction, Link, ChainedTransaction]]:
         """Yield each conflict that leads from a transaction to a next transaction.
 
         Each result is the transaction with the values that its conflicting statement needs, the
@@ -113,21 +115,23 @@ class Chaining:
         """
         branch = self._split.templates.branches[at.branch]
         for earlier in branch.statements:
-            for values in self.extended(at.branch, dict(at.values), earlier):
-                outgoing = Chained(branch=at.branch, values=tuple(sorted(values.items())))
-                if not self._split.allowed(outgoing):
+            for values in self.extended_assignments(at.branch, dict(at.values), earlier):
+                outgoing = ChainedTransaction(
+                    branch=at.branch, values=tuple(sorted(values.items()))
+                )
+                if not self._split.allows(outgoing):
                     continue
                 for number, other in enumerate(self._split.templates.branches):
                     for later in other.statements:
-                        if later.relation != earlier.relation or not self._split.conflict(
+                        if later.relation != earlier.relation or not self._split.conflict_on_row(
                             earlier, later
                         ):
                             continue
                         link = Link(kind="conflict", earlier=earlier, later=later)
-                        for found in self.accesses(number, later, earlier, values):
-                            yield outgoing, link, _canonical(found)
+                        for found in self.instances_on_same_row(number, later, earlier, values):
+                            yield outgoing, link, _with_renumbered_values(found)
 
-    def merged(self, one: Chained, end: Chained) -> Chained | None:
+    def merge(self, one: ChainedTransaction, end: ChainedTransaction) -> ChainedTransaction | None:
         """Merge the values of a chain's last transaction with the values that close the cycle.
 
         Return ``None`` if the values contradict each other, or if the transaction with these values
@@ -158,11 +162,11 @@ class Chaining:
         branch = self._split.templates.branches[one.branch]
         if any(a in values and values[a] == values.get(b) for a, b in branch.different):
             return None
-        found = Chained(branch=one.branch, values=tuple(sorted(values.items())))
-        return found if self._split.allowed(found) else None
+        found = ChainedTransaction(branch=one.branch, values=tuple(sorted(values.items())))
+        return found if self._split.allows(found) else None
 
 
-def _canonical(one: Chained) -> Chained:
+def _with_renumbered_values(one: ChainedTransaction) -> ChainedTransaction:
     """Return the transaction with its own values renumbered to -1, -2, and so on."""
     names: dict[KeyValue, int] = {}
     values = tuple(
@@ -171,4 +175,4 @@ def _canonical(one: Chained) -> Chained:
         else (name, value)
         for name, value in one.values
     )
-    return Chained(branch=one.branch, values=values)
+    return ChainedTransaction(branch=one.branch, values=values)

@@ -131,7 +131,7 @@ class Completions:
         """True if a level depends on the groups of sessions."""
         return self._scope.groups
 
-    def known(self, question: OpenReads) -> bool:
+    def is_answered(self, question: OpenReads) -> bool:
         """Return whether the question was answered before, so that its answer costs nothing."""
         return question in self._known
 
@@ -153,8 +153,8 @@ class Completions:
             n, keys, reads, lists = size
             scope = replace(self._scope, transactions=n, keys=keys, reads=reads, lists=lists)
             separator = self._separators[size] = Separator(self._against, scope, renumber=False)
-        literals = _Literals(question, separator)
-        model = separator.model(self._at, Effort(_CONFLICTS), list(literals.fixed()))
+        literals = _QuestionEncoder(question, separator)
+        model = separator.model(self._at, Effort(_CONFLICTS), list(literals.literals()))
         return None if model is None else literals.completion(model)
 
 
@@ -162,7 +162,7 @@ def _matching(patterns: Sequence[str], name: str) -> frozenset[str]:
     return frozenset(pattern for pattern in patterns if selects(pattern, name))
 
 
-class _Literals:
+class _QuestionEncoder:
     """Translates a question to literals of a symbolic history, and a model of it to an answer."""
 
     def __init__(self, question: OpenReads, separator: Separator) -> None:
@@ -180,7 +180,7 @@ class _Literals:
                     seen[key] = seen.get(key, 0) + 1
             self.slots.append(slots)
 
-    def fixed(self) -> Iterator[int]:
+    def literals(self) -> Iterator[int]:
         """Yield literals that together fix the sessions and operations that the question states."""
         named = self.circuit.alias_of
         for x, is_list in enumerate(self.question.lists):
@@ -201,11 +201,11 @@ class _Literals:
                         yield happens
             sources = self.question.sources[t - 1]
             if sources is not None:
-                yield from self._fixed_sources(t, sources)
-            yield from self._program_order(t)
-        yield from self._names()
+                yield from self._source_literals(t, sources)
+            yield from self._order_literals(t)
+        yield from self._name_literals()
 
-    def _fixed_sources(self, t: int, sources: Sequence[int]) -> Iterator[int]:
+    def _source_literals(self, t: int, sources: Sequence[int]) -> Iterator[int]:
         """Yield literals that give a transaction's reads their recorded sources."""
         seen: dict[int, list[int]] = {}
         for (x, _), source in zip(self.slots[t - 1], sources, strict=True):
@@ -221,7 +221,7 @@ class _Literals:
                 elif (x, j) in self.slots[t - 1]:
                     yield -self.circuit.alias_of(self.of.happening[t, x, j])
 
-    def _program_order(self, t: int) -> Iterator[int]:
+    def _order_literals(self, t: int) -> Iterator[int]:
         if not self.of.scope.operations:
             return
         events = []
@@ -234,7 +234,7 @@ class _Literals:
         for a, b in combinations(events, 2):
             yield self.of.order[a, b]
 
-    def _names(self) -> Iterator[int]:
+    def _name_literals(self) -> Iterator[int]:
         question, of = self.question, self.of
         for (word, t, name), literal in of.bears.items():
             matched = of.matching[word, name]
@@ -272,7 +272,7 @@ class _Literals:
                     writes = ("w", x) in self.question.steps[other - 1]
                     if writes and other != source and value(shown.get((other, source), -1), model):
                         before[t].add(other)
-        order = _line(before)
+        order = _reading_order(before)
         if order is None:
             return None
         return Completion(
@@ -295,7 +295,7 @@ def _member(number: int) -> int:
     return INITIAL if number == T0 else number - 1
 
 
-def _line(before: Mapping[int, set[int]]) -> list[int] | None:
+def _reading_order(before: Mapping[int, set[int]]) -> list[int] | None:
     """Return the transactions in an order in which each follows those before it; else ``None``."""
     found: list[int] = []
     while len(found) < len(before):

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from isolang.foresee.completion import Completion, Completions, OpenReads, Step
-from isolang.foresee.run import INITIAL, Access, Arrangement, Executed, PassedRun, bits
+from isolang.foresee.run import INITIAL, Access, Arrangement, ExecutedProgram, PassedRun, bits
 from isolang.foresee.stranger import Candidate
 from isolang.history import columns as c
 
@@ -112,7 +112,7 @@ class CoreQuestions:
         self, core: Core, stranger: int | None, answer: Completion
     ) -> tuple[Candidate, Sequence[int]]:
         """Return the candidate of an answer, with the run's numbers of its transactions."""
-        proposed = self._rearranged if stranger is None else self._with_stranger
+        proposed = self._rearranged_candidate if stranger is None else self._candidate_with_stranger
         return proposed(core, answer)
 
     def _open_reads(self, core: Core, answer: Completion) -> Iterator[dict[int, int]]:
@@ -125,7 +125,9 @@ class CoreQuestions:
                 reads.sort(key=lambda at: number[steps[at].key])
             yield dict(zip(reads, sources, strict=True))
 
-    def _with_stranger(self, core: Core, answer: Completion) -> tuple[Candidate, Sequence[int]]:
+    def _candidate_with_stranger(
+        self, core: Core, answer: Completion
+    ) -> tuple[Candidate, Sequence[int]]:
         order, stranger = self._order, core.members[-1]
         program = order.programs[stranger]
         (*_, opened) = self._open_reads(core, answer)
@@ -143,7 +145,9 @@ class CoreQuestions:
         candidate = _candidate(order, stranger, sources, core.members[:-1], members)
         return candidate, range(len(order))
 
-    def _rearranged(self, core: Core, answer: Completion) -> tuple[Candidate, Sequence[int]]:
+    def _rearranged_candidate(
+        self, core: Core, answer: Completion
+    ) -> tuple[Candidate, Sequence[int]]:
         order = self._order
         inside = sum(1 << i for i in core.members)
         first, who = core.context, list[int]()
@@ -175,7 +179,7 @@ class CoreQuestions:
                         else place[core.members[member]]
                     )
                 steps.append(replace(step, source=source))
-            programs.append(Executed.of(steps))
+            programs.append(ExecutedProgram.of(steps))
             last |= dict.fromkeys(program.writes, n)
             if not inside >> i & 1:
                 newest |= dict.fromkeys(program.writes, n)

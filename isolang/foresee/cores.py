@@ -21,14 +21,16 @@ from isolang.foresee.run import PassedRun, bits
 from isolang.foresee.stranger import Candidate
 from isolang.limits import Work
 
-MOST: Final = 4
+MOST_MEMBERS: Final = 4
 """The largest number of transactions in a core, including the stranger."""
 
-_CORE: Final = 10  # the units of work that one core costs, plus one unit for each ``_PER``
-_PER: Final = 100  # transactions of the run
-_QUESTION: Final = 500  # the units that a new question costs
+_CORE_COST: Final = (
+    10  # the units of work that one core costs, plus one unit for each ``_RUN_PER_UNIT``
+)
+_RUN_PER_UNIT: Final = 100  # transactions of the run
+_QUESTION_COST: Final = 500  # the units that a new question costs
 
-Take = Callable[[Candidate, Sequence[int]], bool]
+CandidateTest = Callable[[Candidate, Sequence[int]], bool]
 """A function that considers a candidate and the run's numbers of its transactions, and returns
 whether it is a prediction."""
 
@@ -84,7 +86,9 @@ class Cores:
             found = self._neighbors[txn, near] = tuple(dict.fromkeys((*close, *session)))
         return found
 
-    def _grown(self, cores: Sequence[int], allowed: int, near: int, work: Work) -> Iterator[int]:
+    def _sets_grown_by_one(
+        self, cores: Sequence[int], allowed: int, near: int, work: Work
+    ) -> Iterator[int]:
         """Yield the connected sets that consist of a given set and one more transaction."""
         seen = set[int]()
         for core in cores:
@@ -95,11 +99,11 @@ class Cores:
                         continue
                     if not work.left:
                         return
-                    work.spend(_CORE + len(self.order) // _PER)
+                    work.spend(_CORE_COST + len(self.order) // _RUN_PER_UNIT)
                     seen.add(grown)
                     yield grown
 
-    def search(self, take: Take, work: Work, *, one_stranger: bool, near: int) -> bool:
+    def search(self, take: CandidateTest, work: Work, *, one_stranger: bool, near: int) -> bool:
         """Pass candidates to a function, those of smaller cores first.
 
         Args:
@@ -120,19 +124,19 @@ class Cores:
         )
         level: dict[int, list[int]] = {i: [1 << i] for i in everyone}
         done: dict[int, set[int]] = {i: set() for i in everyone}
-        for _ in range(1, MOST):
+        for _ in range(1, MOST_MEMBERS):
             following: dict[int, list[int]] = {}
             for first, cores in level.items():
                 # With one stranger, the first member is the stranger; otherwise, it has the
                 # smallest number.
                 allowed = ~self.order.descendants[first] if one_stranger else -(2 << first)
                 own, found = following.setdefault(first, []), done[first]
-                for core in self._grown(cores, allowed, near, work):
+                for core in self._sets_grown_by_one(cores, allowed, near, work):
                     if any(core & other == other for other in found):
                         continue
                     own.append(core)
                     stranger = first if one_stranger else None
-                    if self._attempt(core, stranger, take, work):
+                    if self._try_core(core, stranger, take, work):
                         found.add(core)
                         own.pop()
                 if not work.left:
@@ -140,13 +144,15 @@ class Cores:
             level = following
         return self.complete
 
-    def _attempt(self, members: int, stranger: int | None, take: Take, work: Work) -> bool:
-        core = self._core(members, stranger)
+    def _try_core(
+        self, members: int, stranger: int | None, take: CandidateTest, work: Work
+    ) -> bool:
+        core = self._core_of(members, stranger)
         if core is None:
             return False
         question = self._questions.question(core, stranger)
-        if not self._completions.known(question):
-            work.spend(_QUESTION)
+        if not self._completions.is_answered(question):
+            work.spend(_QUESTION_COST)
         try:
             answer = self._completions.answer(question)
         except TimeoutError:
@@ -158,7 +164,7 @@ class Cores:
 
     # --- one core ---
 
-    def _core(self, members: int, stranger: int | None) -> Core | None:
+    def _core_of(self, members: int, stranger: int | None) -> Core | None:
         """Return a core; ``None`` if no keys are shared, or if the context cannot run before it."""
         order = self.order
         every = tuple(i for i in bits(members) if i != stranger)
@@ -178,7 +184,7 @@ class Cores:
         if keys is None:
             return None
         core = Core(every, keys, context)
-        if context and not self._convex(core, members, stranger):
+        if context and not self._can_run_after_context(core, members, stranger):
             return None
         return core
 
@@ -209,7 +215,7 @@ class Cores:
             return None
         return tuple(shared)
 
-    def _convex(self, core: Core, members: int, stranger: int | None) -> bool:
+    def _can_run_after_context(self, core: Core, members: int, stranger: int | None) -> bool:
         """Return whether the context can run before the core, and create its initial versions.
 
         Between two members of a session, other transactions of the session may run if the core does

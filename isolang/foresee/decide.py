@@ -148,7 +148,7 @@ def mends(
                     read=one.text,
                     update=f"u{one.text.removeprefix('r')}",
                 )
-    search = _Mends(templates, levels, reads, sessions=sessions, budget=SearchBudget(work))
+    search = _MendSearch(templates, levels, reads, sessions=sessions, budget=SearchBudget(work))
     place = {one: number for number, one in enumerate(reads)}
     for size in range(1, most + 1):
         search.extend(frozenset(), size)
@@ -159,7 +159,7 @@ def mends(
     return ()
 
 
-class _Mends:
+class _MendSearch:
     """The search for sets of reads whose promotion makes templates robust."""
 
     def __init__(
@@ -189,7 +189,7 @@ class _Mends:
             if candidate is None:
                 self.found.add(some)
             return
-        for one in _breaking(candidate):
+        for one in _reads_to_promote(candidate):
             if one in self._reads and one not in some:
                 self.extend(some | {one}, more - 1)
 
@@ -206,7 +206,7 @@ class _Mends:
         return self._candidates[some]
 
 
-def _breaking(candidate: SplitSchedule) -> Iterator[_Read]:
+def _reads_to_promote(candidate: SplitSchedule) -> Iterator[_Read]:
     """Yield the reads of a candidate on relations that two of its transactions access."""
     every = [one.branch for one in (candidate.split, *candidate.chain)]
     accessing = Counter(

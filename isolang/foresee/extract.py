@@ -32,7 +32,7 @@ from isolang.errors import UnsupportedError
 from isolang.foresee.foreign_keys import ForeignKeys, KeyColumn, domains, require_tables
 from isolang.foresee.run import program_of
 from isolang.foresee.templates import (
-    ALL,
+    ALL_COLUMNS,
     Branch,
     Kind,
     Templates,
@@ -108,7 +108,7 @@ def extract(
     >>> print(*shown(found.templates))
     program P(acc1, acc2) r(acc[acc1]) w(acc[acc1], 0) r(acc[acc2])
     """
-    words = _Words(domains(same_keys, catalogue))
+    words = _TemplateNames(domains(same_keys, catalogue))
     found: dict[tuple[str, tuple[TemplateStatement, ...]], int] = {}
     callers: dict[tuple[str, tuple[TemplateStatement, ...]], list[str]] = {}
     ignored = 0
@@ -149,7 +149,9 @@ def extract(
                 parameters=tuple(dict.fromkeys(used)),
                 different=frozenset(),
                 statements=tuple(
-                    _numbered(statements, callers[name, statements], numbers.setdefault(name, {}))
+                    _with_step_numbers(
+                        statements, callers[name, statements], numbers.setdefault(name, {})
+                    )
                 ),
             )
         )
@@ -163,7 +165,7 @@ def extract(
     )
 
 
-def _numbered(
+def _with_step_numbers(
     statements: Sequence[TemplateStatement],
     callers: Sequence[str],
     numbers: dict[tuple[str, ...], int],
@@ -195,18 +197,18 @@ def shown(templates: Templates) -> Iterator[str]:
     for branch in templates.branches:
         numbers[branch.program] = number = numbers.get(branch.program, 0) + 1
         name = branch.program if not branch.way else f"{branch.program}-s{number}"
-        steps = " ".join(_step(one) for one in branch.statements)
+        steps = " ".join(_step_text(one) for one in branch.statements)
         yield f"program {name}({', '.join(branch.parameters)}) {steps}"
 
 
-def _step(one: TemplateStatement) -> str:
+def _step_text(one: TemplateStatement) -> str:
     keys = f"[{', '.join('*' if key is None else str(key) for key in one.keys)}]"
     row = f"{one.relation}{keys if one.keys else ''}"
     value = ", 0" if one.kind in ("write", "update") else ""
     return f"{_LETTERS.get(one.kind, one.kind)}({row}{value})"
 
 
-class _Words:
+class _TemplateNames:
     """Chooses the names of relations and parameters in the extracted templates.
 
     Args:
@@ -266,7 +268,7 @@ class _Words:
                     for key in self._keys(table, values)
                 )
             relation = self.word(table)
-            all_columns, nothing = frozenset([ALL]), frozenset[str]()
+            all_columns, nothing = frozenset([ALL_COLUMNS]), frozenset[str]()
             letter = _LETTERS.get(kind, kind)
             places.append(number)
             found.append(

@@ -55,16 +55,17 @@ class ForeignKeys(Struct, frozen=True, kw_only=True):
     columns: Mapping[str, tuple[str, ...]]
     refers: tuple[tuple[KeyColumn, KeyColumn], ...]
 
-    def named(self, one: KeyColumn) -> str:
+    def column_name(self, one: KeyColumn) -> str:
         """Return a column as text: ``savings.customer``."""
         return f"{one[0]}.{self.columns[one[0]][one[1]]}"
 
     def sentences(self, tables: Collection[str]) -> list[str]:
         """Return what a run of these tables takes from the catalogue, as sentences."""
         return [
-            f"{self.named(own)} is {self.named(other)}, by a foreign key of the database"
-            for own, other in self.refers
-            if own[0] in tables
+            f"{self.column_name(column)} is {self.column_name(referred)}, by a foreign key of the "
+            "database"
+            for column, referred in self.refers
+            if column[0] in tables
         ]
 
 

@@ -39,17 +39,17 @@ def require_monotone(spec: Spec) -> None:
     """
     for check in spec.checks:
         if check.negated:
-            raise _refused(spec, f"`{check.name}` is negated by `not`")
+            raise _rejection(spec, f"`{check.name}` is negated by `not`")
         if check.flag:
-            raise _refused(spec, f"`{check.name}` is a flag")
-        if check.bound is not None and not _of_pairs(check.bound):
-            raise _refused(spec, f"the bound of `{check.name}` runs through other transactions")
+            raise _rejection(spec, f"`{check.name}` is a flag")
+        if check.bound is not None and not _depends_on_pair_only(check.bound):
+            raise _rejection(spec, f"the bound of `{check.name}` runs through other transactions")
         if any(_differences(check.expr)):
-            raise _refused(spec, f"`{check.name}` contains a difference")
+            raise _rejection(spec, f"`{check.name}` contains a difference")
     for exists in spec.exists:
         for part in (exists.over, exists.containing, exists.within):
             if part is not None and any(_differences(part)):
-                raise _refused(spec, f"`exists {exists.name}` contains a difference")
+                raise _rejection(spec, f"`exists {exists.name}` contains a difference")
 
 
 def require_no_times(spec: Spec) -> None:
@@ -67,7 +67,7 @@ def require_no_times(spec: Spec) -> None:
         )
 
 
-def _refused(spec: Spec, what: str) -> SpecError:
+def _rejection(spec: Spec, what: str) -> SpecError:
     return SpecError(
         f"{spec.name}: the level is not monotone: {what} (expected checks "
         "without `not`, flags and differences, so that each part of a "
@@ -75,10 +75,10 @@ def _refused(spec: Spec, what: str) -> SpecError:
     )
 
 
-def _of_pairs(e: Core) -> bool:
+def _depends_on_pair_only(e: Core) -> bool:
     """Return whether pairs of an expression do not depend on other transactions."""
     if isinstance(e, Union | Inter | Inverse | Opt | Lift):
-        return all(map(_of_pairs, children(e)))
+        return all(map(_depends_on_pair_only, children(e)))
     return isinstance(e, Rel | Named)
 
 

@@ -23,15 +23,15 @@ from msgspec.structs import replace
 
 from isolang.api import check
 from isolang.errors import HistoryError, UnsupportedError
-from isolang.foresee.blind_writes import Direct
+from isolang.foresee.blind_writes import OverlookRule
 from isolang.foresee.completion import Completions
-from isolang.foresee.cores import MOST, Cores
+from isolang.foresee.cores import MOST_MEMBERS, Cores
 from isolang.foresee.monotone import require_monotone, require_no_times
 from isolang.foresee.predicted import (
     Prediction,
     Predictions,
     Rule,
-    Timed,
+    ScheduledRule,
     changed_reads,
     history_of,
 )
@@ -39,13 +39,19 @@ from isolang.foresee.reorderings import Reorderings
 from isolang.foresee.run import (
     INITIAL,
     Arrangement,
-    Executed,
+    ExecutedProgram,
     PassedRun,
     bits,
     run_of,
     table_and_row,
 )
-from isolang.foresee.stranger import DIRECT, SCHEDULED, Candidate, Look, Strangers
+from isolang.foresee.stranger import (
+    RULE_OF_LEVEL,
+    SCHEDULED_RULES,
+    Candidate,
+    PathBounds,
+    Strangers,
+)
 from isolang.language.classify.route import route
 from isolang.language.load import load_spec
 from isolang.limits import Work
@@ -60,13 +66,17 @@ if TYPE_CHECKING:
 WORK: Final = 2_000_000
 """The budget of a search, in steps from one transaction to another."""
 
-_CHECK: Final = 1_000  # the units that a verdict on a few transactions costs
-_SMALL: Final = 100  # a history with at most this number of transactions is judged as a whole
-_TRIES: Final = 8  # the number of rejected candidates after which a kind is given up
-_FIRST: Final = Look(near=3, most=200, nodes=40, window=300)
-_ANY_ORDER: Final = Look(ordered=False)
+_CHECK_COST: Final = 1_000  # the units that a verdict on a few transactions costs
+_SMALL_HISTORY: Final = (
+    100  # a history with at most this number of transactions is judged as a whole
+)
+_MOST_REJECTED: Final = 8  # the number of rejected candidates after which a kind is given up
+_NEAR_RECORDED: Final = PathBounds(near=3, most=200, nodes=40, window=300)
+_ANY_ORDER: Final = PathBounds(ordered=False)
 _COMBINATIONS: Final = 256  # the largest number of combinations of one transaction's sources
-_NEAR: Final = 4  # the number of conflicting transactions on each side that are tried first
+_NEAR_CONFLICTS: Final = (
+    4  # the number of conflicting transactions on each side that are tried first
+)
 
 Kind: TypeAlias = tuple[Rule, str, str, str, str, bool]
 """The kind of a prediction: its rule, programs and table.
@@ -134,12 +144,14 @@ class _Levels:
 
     def __init__(self, at: Spec, against: Spec) -> None:
         self.names = (at.name.lower(), against.name.lower())
-        self._serial = _same(against, load_spec("ser"))
-        rules = (rule for name, rule in DIRECT.items() if _same(at, load_spec(name)))
-        self.direct: Direct | None = next(rules, None) if self._serial else None
+        self._serial = _have_same_axioms(against, load_spec("ser"))
+        rules = (
+            rule for name, rule in RULE_OF_LEVEL.items() if _have_same_axioms(at, load_spec(name))
+        )
+        self.direct: OverlookRule | None = next(rules, None) if self._serial else None
         for spec in (at, against):
             require_monotone(spec)
-            if self.direct not in SCHEDULED or spec is against:
+            if self.direct not in SCHEDULED_RULES or spec is against:
                 require_no_times(spec)
         self.at, self.against = route(at), route(against)
         self._completions = None if self.direct else Completions(at, against)
@@ -183,18 +195,18 @@ class _Levels:
         return None
 
 
-def _same(one: Spec, other: Spec) -> bool:
+def _have_same_axioms(one: Spec, other: Spec) -> bool:
     """Return whether two specifications have the same axioms, whatever their names."""
     return (one.checks, one.exists) == (other.checks, other.exists)
 
 
-def _cycle(kind: Kind) -> tuple[str, ...]:
+def _programs_on_cycle(kind: Kind) -> tuple[str, ...]:
     """Return the programs on the cycle of a kind, regardless of where the cycle begins."""
     _, stranger, _, overlooked, closes, several = kind
     return tuple(sorted((stranger, overlooked, closes) if several else (stranger, overlooked)))
 
 
-class _Found:
+class _FoundKind:
     """A kind of prediction, its first example, and how often it occurred."""
 
     def __init__(self, candidate: Candidate, who: Sequence[int]) -> None:
@@ -204,7 +216,7 @@ class _Found:
 class _Search:
     """The search in one run: what it has found, and where it gave up."""
 
-    timed: Timed | None = None
+    timed: ScheduledRule | None = None
     bound = ""
 
     def __init__(
@@ -215,8 +227,10 @@ class _Search:
         programs: Mapping[int, str],
     ) -> None:
         self.run, self.levels, self.work = run, levels, work
-        self.what = [programs.get(number) or run.what(i) for i, number in enumerate(run.numbers)]
-        self.found: dict[Kind, _Found] = {}
+        self.what = [
+            programs.get(number) or run.program_name(i) for i, number in enumerate(run.numbers)
+        ]
+        self.found: dict[Kind, _FoundKind] = {}
         self.rejected: Counter[Kind] = Counter()
         self._shown: set[tuple[str, ...]] = set()
         self.gave_up: list[str] = [
@@ -231,7 +245,7 @@ class _Search:
         """Search by rule B2, without cycles of programs that one stranger already closes."""
         raise NotImplementedError
 
-    def take(
+    def consider(
         self, rule: Rule, candidate: Candidate | None, who: Sequence[int], whole: bool = False
     ) -> bool:
         """Consider a candidate, and return whether it is a prediction."""
@@ -241,15 +255,15 @@ class _Search:
         if kind in self.found:
             self.found[kind].count += 1
             return True
-        if self.rejected[kind] >= _TRIES and not whole:
+        if self.rejected[kind] >= _MOST_REJECTED and not whole:
             return False
-        self.work.spend(_CHECK)
-        small = candidate.members.bit_count() <= _SMALL
+        self.work.spend(_CHECK_COST)
+        small = candidate.members.bit_count() <= _SMALL_HISTORY
         least = 0 if whole or small else candidate.path[0]
         if self.levels.separates(
             history_of(self.run, candidate, who, least=least, timed=self.timed)
         ):
-            self.found[kind] = _Found(candidate, who)
+            self.found[kind] = _FoundKind(candidate, who)
             return True
         self.rejected[kind] += 1
         return False
@@ -266,7 +280,7 @@ class _Search:
 
     def predictions(self, most: int) -> Predictions:
         """Return the predictions of the first kinds, certified on the whole histories."""
-        ranked = sorted(self.found.items(), key=lambda item: self._rank(*item))
+        ranked = sorted(self.found.items(), key=lambda item: self._sort_key(*item))
         certified: list[Prediction] = []
         looked = 0
         for kind, found in ranked:
@@ -294,14 +308,14 @@ class _Search:
             gave_up=tuple(dict.fromkeys(self.gave_up)),
         )
 
-    def _rank(self, kind: Kind, found: _Found) -> tuple[object, ...]:
+    def _sort_key(self, kind: Kind, found: _FoundKind) -> tuple[object, ...]:
         """Return a sort key by which kinds that need the fewest changes come first."""
         changed = len(changed_reads(self.run, found.candidate, found.who))
         return kind[0] != "one stranger", len(found.candidate.path), changed, -found.count, kind
 
-    def _certified(self, kind: Kind, found: _Found, number: int) -> Prediction | None:
+    def _certified(self, kind: Kind, found: _FoundKind, number: int) -> Prediction | None:
         run, candidate, who = self.run, found.candidate, found.who
-        edn, history = _written(
+        edn, history = _written_and_read(
             history_of(run, candidate, who, timed=self.timed), f"prediction-{number}.edn"
         )
         verdicts = self.levels.certified(history)
@@ -331,7 +345,7 @@ class _DirectSearch(_Search):
         self,
         run: PassedRun,
         levels: _Levels,
-        level: Direct,
+        level: OverlookRule,
         work: Work,
         programs: Mapping[int, str],
     ) -> None:
@@ -346,52 +360,58 @@ class _DirectSearch(_Search):
         """Search with one stranger, first near what was recorded, and then everywhere."""
         everywhere = range(len(self.run.order))
         on = Strangers(self.run.order, self.level)
-        complete = self._all(everywhere, lambda t: self._near(on, t, _FIRST))
+        complete = self._attempt_all(
+            everywhere, lambda t: self._search_paths(on, t, _NEAR_RECORDED)
+        )
         if not self.found and not complete:
-            complete = self._all(everywhere, lambda t: self._near(on, t, Look()))
-        if not self.found and self.level not in SCHEDULED:
-            complete &= self._all(
-                everywhere, lambda t: self._any_sources("one stranger", on, t, everywhere)
+            complete = self._attempt_all(
+                everywhere, lambda t: self._search_paths(on, t, PathBounds())
+            )
+        if not self.found and self.level not in SCHEDULED_RULES:
+            complete &= self._attempt_all(
+                everywhere, lambda t: self._try_all_sources("one stranger", on, t, everywhere)
             )
         if not complete:
             self.gave_up.append(
                 "one stranger: the search did not try every transaction, version and path"
             )
 
-    def _all(self, transactions: Sequence[int], attempt: Callable[[int], bool]) -> bool:
+    def _attempt_all(self, transactions: Sequence[int], attempt: Callable[[int], bool]) -> bool:
         """Make an attempt for each transaction, and return whether all were complete."""
         complete = True
         for t in transactions:
             complete &= attempt(t)
         return complete
 
-    def _near(self, on: Strangers, stranger: int, look: Look) -> bool:
+    def _search_paths(self, on: Strangers, stranger: int, look: PathBounds) -> bool:
         who = range(len(on.order))
 
         def take(at: int, path: tuple[int, ...]) -> bool:
-            return self.take("one stranger", on.candidate(stranger, at, path), who)
+            return self.consider("one stranger", on.candidate(stranger, at, path), who)
 
-        return on.offer(stranger, self.work, take, look)
+        return on.search(stranger, self.work, take, look)
 
     # --- any sources: version orders other than the recorded one ---
 
-    def _any_sources(self, rule: Rule, on: Strangers, stranger: int, who: Sequence[int]) -> bool:
+    def _try_all_sources(
+        self, rule: Rule, on: Strangers, stranger: int, who: Sequence[int]
+    ) -> bool:
         """Try all sources of a stranger in each part of the run; return whether all were tried.
 
         This matters only if some versions overwrite others that nobody read, because a level may
         then order them in another way.
         """
-        if not on.blind.can_matter(stranger):
+        if not on.blind.may_allow_other_orders(stranger):
             return True
         program, tried, complete = on.order.programs[stranger], set[int](), True
 
         def take(at: int, path: tuple[int, ...]) -> bool:
             nonlocal complete
-            members = on.closed(stranger, path)
+            members = on.smallest_part(stranger, path)
             if members in tried:
                 return False
             tried.add(members)
-            if not on.blind.matter(stranger, members):
+            if not on.blind.allows_other_orders(stranger, members):
                 return False
             versions = [
                 (INITIAL, *bits(on.order.writers.get(program.steps[i].key, 0) & members))
@@ -401,19 +421,19 @@ class _DirectSearch(_Search):
                 complete = False
                 return False
             for sources in product(*versions):
-                if not on.blind.possible(stranger, members, sources):
+                if not on.blind.may_close_cycle(stranger, members, sources):
                     continue
-                if self.work.left < _CHECK:
+                if self.work.left < _CHECK_COST:
                     complete = False
                     return True
                 candidate = Candidate(
                     on.order, stranger, sources, path[0], path, members, 0, at
                 )  # fmt: skip
-                if self.take(rule, candidate, who, whole=True):
+                if self.consider(rule, candidate, who, whole=True):
                     return True
             return False
 
-        offered = on.offer(stranger, self.work, take, _ANY_ORDER)
+        offered = on.search(stranger, self.work, take, _ANY_ORDER)
         return offered and complete
 
     # --- same statements ---
@@ -423,17 +443,17 @@ class _DirectSearch(_Search):
 
         Cycles of programs that one stranger closes are not shown again.
         """
-        self._shown = {_cycle(kind) for kind in self.found}
+        self._shown = {_programs_on_cycle(kind) for kind in self.found}
         orders = Reorderings(self.run.order, self.level)
-        complete = orders.offer(self._rearranged, self.work, ordered=True)
-        if not self.found and self.level not in SCHEDULED and self.run.order.blind:
-            complete &= orders.offer(self._rearranged_any_sources, self.work, ordered=False)
+        complete = orders.search(self._try_chain, self.work, ordered=True)
+        if not self.found and self.level not in SCHEDULED_RULES and self.run.order.blind:
+            complete &= orders.search(self._try_chain_with_all_sources, self.work, ordered=False)
         if not complete:
             self.gave_up.append(
                 "same statements: the search did not try every order of transactions"
             )
 
-    def _rearranged(self, t: int, at: int, chain: tuple[int, ...]) -> bool | None:
+    def _try_chain(self, t: int, at: int, chain: tuple[int, ...]) -> bool | None:
         """Try one chain; return whether its continuations were tried, or ``None`` to try them."""
         order = self.run.order
         rule: Rule = "same statements"
@@ -448,37 +468,37 @@ class _DirectSearch(_Search):
             self.what[chain[-1]],
             len(chain) > 1,
         )
-        if _cycle(kind) in self._shown:
+        if _programs_on_cycle(kind) in self._shown:
             return True
         if kind in self.found:
             self.found[kind].count += 1
             return True
-        if self.rejected[kind] >= _TRIES:
+        if self.rejected[kind] >= _MOST_REJECTED:
             return None
-        placed = _placed(order, chain, t)
+        placed = _place_chain(order, chain, t)
         if placed is None:
             return None
         before, core = placed
         self.work.spend(len(core))
-        if self._on_core(t, at, chain, core, 0) is None:
+        if self._candidate_of_chain(t, at, chain, core, 0) is None:
             return None
         # In the whole history, the transactions of the same sessions run first.
         who = (*bits(before), *core)
         self.work.spend(len(who))
-        candidate = self._on_core(t, at, chain, who, len(who) - len(core))
-        return True if self.take(rule, candidate, who) else None
+        candidate = self._candidate_of_chain(t, at, chain, who, len(who) - len(core))
+        return True if self.consider(rule, candidate, who) else None
 
-    def _on_core(
+    def _candidate_of_chain(
         self, t: int, at: int, chain: tuple[int, ...], who: Sequence[int], skip: int
     ) -> Candidate | None:
         place = {i: n + skip for n, i in enumerate(who[skip:])}
-        on = Strangers(_serial(self.run.order, who), self.level)
+        on = Strangers(_arrange_serially(self.run.order, who), self.level)
         path = tuple(place[i] for i in chain)
-        return on.within(place[t], at, path, (1 << place[t]) - 1)
+        return on.candidate_within(place[t], at, path, (1 << place[t]) - 1)
 
-    def _rearranged_any_sources(self, t: int, at: int, chain: tuple[int, ...]) -> bool | None:
+    def _try_chain_with_all_sources(self, t: int, at: int, chain: tuple[int, ...]) -> bool | None:
         """Try one chain with all sources of the stranger, for levels that leave orders open."""
-        placed = _placed(self.run.order, chain, t)
+        placed = _place_chain(self.run.order, chain, t)
         if placed is None:
             return None
         before, core = placed
@@ -487,14 +507,14 @@ class _DirectSearch(_Search):
             return None
         self._tried.add(who)
         self.work.spend(len(who))
-        on = Strangers(_serial(self.run.order, who), self.level)
-        complete = self._any_sources("same statements", on, len(who) - 1, who)
+        on = Strangers(_arrange_serially(self.run.order, who), self.level)
+        complete = self._try_all_sources("same statements", on, len(who) - 1, who)
         return True if self.found else None if complete else False
 
     def _may_have_blind_writes(self, who: Sequence[int]) -> bool:
         """Return whether versions may be ordered differently if transactions run in this order.
 
-        The last transaction is the stranger. See :meth:`BlindWrites.matter`.
+        The last transaction is the stranger. See :meth:`BlindWrites.allows_other_orders`.
         """
         order, stranger = self.run.order, who[-1]
         members = sum(1 << i for i in who[:-1])
@@ -514,7 +534,7 @@ class _DirectSearch(_Search):
 class _CoreSearch(_Search):
     """A search that asks a solver what a few transactions can read."""
 
-    bound = f"cores of up to {MOST} transactions"
+    bound = f"cores of up to {MOST_MEMBERS} transactions"
 
     def __init__(
         self,
@@ -535,15 +555,15 @@ class _CoreSearch(_Search):
 
     def same_statements(self) -> None:
         """Search the cores in which every transaction may read other versions."""
-        self._shown = {_cycle(kind) for kind in self.found}
+        self._shown = {_programs_on_cycle(kind) for kind in self.found}
         self._search("same statements", self.work)
 
     def _search(self, rule: Rule, work: Work) -> None:
         before = len(self.found)
         complete = False
-        for near in (_NEAR, 0):
+        for near in (_NEAR_CONFLICTS, 0):
             complete = self._cores.search(
-                lambda candidate, who: self._take(rule, candidate, who, work),
+                lambda candidate, who: self._consider(rule, candidate, who, work),
                 work,
                 one_stranger=rule == "one stranger",
                 near=near,
@@ -552,31 +572,31 @@ class _CoreSearch(_Search):
                 break
         if not complete:
             self.gave_up.append(
-                f"{rule}: the search did not try every core of up to {MOST} transactions"
+                f"{rule}: the search did not try every core of up to {MOST_MEMBERS} transactions"
             )
 
-    def _take(self, rule: Rule, candidate: Candidate, who: Sequence[int], work: Work) -> bool:
+    def _consider(self, rule: Rule, candidate: Candidate, who: Sequence[int], work: Work) -> bool:
         """Consider a candidate, and return whether it is a prediction."""
         kind = self.kind(rule, candidate, who)
-        if _cycle(kind) in self._shown:
+        if _programs_on_cycle(kind) in self._shown:
             return True
         if kind in self.found:
             one = (who[candidate.stranger], candidate.at, who[candidate.path[0]])
             self.found[kind].count += one not in self._seen
             self._seen.add(one)
             return True
-        if self.rejected[kind] >= _TRIES:
+        if self.rejected[kind] >= _MOST_REJECTED:
             return False
-        work.spend(_CHECK + len(who))
+        work.spend(_CHECK_COST + len(who))
         if self.levels.separates(history_of(self.run, candidate, who)):
-            self.found[kind] = _Found(candidate, who)
+            self.found[kind] = _FoundKind(candidate, who)
             self._seen.add((who[candidate.stranger], candidate.at, who[candidate.path[0]]))
             return True
         self.rejected[kind] += 1
         return False
 
 
-def _written(history: History, name: str) -> tuple[bytes, History]:
+def _written_and_read(history: History, name: str) -> tuple[bytes, History]:
     """Return a history as the bytes of a file, and as read from these bytes.
 
     Certificates for the history that was read are also certificates for the file.
@@ -597,7 +617,9 @@ def _written(history: History, name: str) -> tuple[bytes, History]:
 # --- arrangements ---
 
 
-def _placed(order: Arrangement, chain: Sequence[int], t: int) -> tuple[int, tuple[int, ...]] | None:
+def _place_chain(
+    order: Arrangement, chain: Sequence[int], t: int
+) -> tuple[int, tuple[int, ...]] | None:
     """Return the transactions before a chain, and the chain with the stranger; else ``None``.
 
     The chain keeps its order. The predecessors of its transactions in their sessions come first.
@@ -624,7 +646,7 @@ def _placed(order: Arrangement, chain: Sequence[int], t: int) -> tuple[int, tupl
     return before, tuple(core)
 
 
-def _serial(order: Arrangement, who: Sequence[int]) -> Arrangement:
+def _arrange_serially(order: Arrangement, who: Sequence[int]) -> Arrangement:
     """Return some transactions as if they had run in this order, one after the other."""
     last: dict[int, int] = {}
     programs = []
@@ -633,6 +655,6 @@ def _serial(order: Arrangement, who: Sequence[int]) -> Arrangement:
             step if step.source is None else replace(step, source=last.get(step.key, INITIAL))
             for step in order.programs[i].steps
         ]  # fmt: skip
-        programs.append(Executed.of(steps))
+        programs.append(ExecutedProgram.of(steps))
         last |= dict.fromkeys(order.programs[i].writes, n)
     return Arrangement(programs, [order.sessions[i] for i in who])

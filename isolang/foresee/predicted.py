@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from isolang.foresee.run import INITIAL, Arrangement, PassedRun, bits
-from isolang.foresee.stranger import Candidate, first_part
+from isolang.foresee.stranger import Candidate, steps_before_overlooked
 from isolang.history import History, Transaction
 from isolang.history import columns as c
 from isolang.history.values import UNKNOWN
@@ -125,7 +125,7 @@ class Predictions(Struct, frozen=True, kw_only=True, eq=False):
         return "gave up" if self.gave_up else "nothing found"
 
 
-Timed: TypeAlias = Literal["snapshots", "statements"]
+ScheduledRule: TypeAlias = Literal["snapshots", "statements"]
 """The rules of docs/foresee.md under which predicted histories have times, from a schedule."""
 
 
@@ -135,7 +135,7 @@ def history_of(
     who: Sequence[int],
     *,
     least: int = 0,
-    timed: Timed | None = None,
+    timed: ScheduledRule | None = None,
 ) -> History:
     """Return a candidate as a history in which different versions have different values.
 
@@ -149,7 +149,7 @@ def history_of(
             ``None``.
     """
     inside = candidate.members & -(1 << least) | 1 << candidate.stranger
-    writer = _Writer(run, candidate.order, who, inside)
+    writer = _TransactionWriter(run, candidate.order, who, inside)
     out = {}
     for i in bits(inside):
         program = candidate.order.programs[i]
@@ -162,7 +162,7 @@ def history_of(
     return History.from_transactions(out.values(), name=f"{run.history.name} (predicted)")
 
 
-def schedule(candidate: Candidate, timed: Timed) -> tuple[list[int], int, list[int]]:
+def schedule(candidate: Candidate, timed: ScheduledRule) -> tuple[list[int], int, list[int]]:
     """Return the schedule in which a database can execute a candidate.
 
     All transactions except the stranger run one after the other, without overlapping each other.
@@ -172,19 +172,19 @@ def schedule(candidate: Candidate, timed: Timed) -> tuple[list[int], int, list[i
         then executes; and the transactions that run before the stranger executes its other steps.
     """
     program = candidate.order.programs[candidate.stranger]
-    steps = first_part(program, candidate.at, timed)
+    steps = steps_before_overlooked(program, candidate.at, timed)
     before = list(bits(candidate.members & ~candidate.missed))
     return before, steps, list(bits(candidate.members & candidate.missed))
 
 
 def _scheduled(
-    candidate: Candidate, transactions: dict[int, Transaction], timed: Timed
+    candidate: Candidate, transactions: dict[int, Transaction], timed: ScheduledRule
 ) -> dict[int, Transaction]:
     """Return the transactions with the times at which :func:`schedule` runs them."""
     before, steps, between = schedule(candidate, timed)
     clock = count(1)
     found = {
-        i: _at_times(
+        i: _with_times(
             transactions[i], [next(clock) for _ in range(2 * len(transactions[i].ops) + 3)]
         )
         for i in before
@@ -196,13 +196,13 @@ def _scheduled(
     for i in between:
         if i in transactions:
             many = 2 * len(transactions[i].ops) + 3
-            found[i] = _at_times(transactions[i], [next(clock) for _ in range(many)])
+            found[i] = _with_times(transactions[i], [next(clock) for _ in range(many)])
     moments += [next(clock) for _ in range(2 * (ops - steps) + 2)]
-    found[t] = _at_times(transactions[t], moments)
+    found[t] = _with_times(transactions[t], moments)
     return {i: found[i] for i in sorted(found)}
 
 
-def _at_times(transaction: Transaction, moments: list[int]) -> Transaction:
+def _with_times(transaction: Transaction, moments: list[int]) -> Transaction:
     begin, *operations, commit, end = moments
     return replace(
         transaction,
@@ -213,7 +213,7 @@ def _at_times(transaction: Transaction, moments: list[int]) -> Transaction:
     )
 
 
-class _Writer:
+class _TransactionWriter:
     """Creates the transactions of a predicted history, and names the versions that they write."""
 
     def __init__(self, run: PassedRun, order: Arrangement, who: Sequence[int], inside: int) -> None:
@@ -299,12 +299,12 @@ def changed_reads(run: PassedRun, candidate: Candidate, who: Sequence[int]) -> l
                         transaction=run.name(who[i]),
                         operation=run.history.describe_op(step.op),
                         caller=run.history.remark(step.op).caller,
-                        recorded=_version(run, step.source),
-                        predicted=_version(run, now),
+                        recorded=_version_name(run, step.source),
+                        predicted=_version_name(run, now),
                     )
                 )
     return found
 
 
-def _version(run: PassedRun, source: int) -> str:
+def _version_name(run: PassedRun, source: int) -> str:
     return "T0" if source == INITIAL else run.name(source)

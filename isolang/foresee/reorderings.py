@@ -14,21 +14,21 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from isolang.foresee.blind_writes import Direct
+from isolang.foresee.blind_writes import OverlookRule
 from isolang.foresee.run import Arrangement, bits
 from isolang.limits import Work
 
-MOST: Final = 3
+MOST_IN_CHAIN: Final = 3
 """The largest number of transactions in a chain; with the stranger, there are four."""
 
-# The units of work for one more transaction in a chain, plus one unit for each ``_PER``.
-_LINK: Final = 4
-_PER: Final = 400  # transactions of the run, because sets are then longer
+# The units of work for one more transaction in a chain, plus one unit for each ``_RUN_PER_UNIT``.
+_LINK_COST: Final = 4
+_RUN_PER_UNIT: Final = 400  # transactions of the run, because sets are then longer
 
 # The rules by which T never reads from a transaction that it overlooks.
-_ALWAYS: Final = ("ra", "cc", "si", "snapshots")
+_NEVER_READ_OVERLOOKED: Final = ("ra", "cc", "si", "snapshots")
 
-Attempt: TypeAlias = Callable[[int, int, tuple[int, ...]], bool | None]
+ChainAttempt: TypeAlias = Callable[[int, int, tuple[int, ...]], bool | None]
 """A function that tries a chain. It gets T, the index of the read of T that overlooks X, and the
 chain. It returns whether the continuations were tried, or ``None`` if they must be tried."""
 
@@ -66,7 +66,7 @@ class _Start(Struct, frozen=True):
     at: int
     versions: int
     kept: int
-    attempt: Attempt
+    attempt: ChainAttempt
     work: Work
     ordered: bool
 
@@ -74,7 +74,7 @@ class _Start(Struct, frozen=True):
 class Reorderings:
     """Finds the chains of a run at one level."""
 
-    def __init__(self, order: Arrangement, level: Direct) -> None:
+    def __init__(self, order: Arrangement, level: OverlookRule) -> None:
         """Compute the relations on which all chains depend, whatever their order.
 
         Args:
@@ -96,7 +96,7 @@ class Reorderings:
                 self._written[i] |= writers.get(program.steps[at].key, 0)
         self._session = [order.earlier[i] | order.later[i] for i in range(len(order))]
 
-    def offer(self, attempt: Attempt, work: Work, *, ordered: bool) -> bool:
+    def search(self, attempt: ChainAttempt, work: Work, *, ordered: bool) -> bool:
         """Pass chains to a function, each before its continuations.
 
         Args:
@@ -112,34 +112,34 @@ class Reorderings:
         order = self.order
         complete = True
         for t, program in enumerate(order.programs):
-            kept = self._kept(t) if ordered else 0
+            kept = self._must_see(t) if ordered else 0
             for at, where in enumerate(program.reads):
                 versions = order.writers.get(program.steps[where].key, 0)
                 start = _Start(t, at, versions, kept, attempt, work, ordered)
                 for x in bits(versions & ~order.later[t] & ~(1 << t) & ~kept):
                     if not work.left:
                         return False
-                    complete &= self._extended(start, _Chain((x,), 1 << x, 0, 0))
+                    complete &= self._try_with_continuations(start, _Chain((x,), 1 << x, 0, 0))
         return complete
 
-    def _kept(self, stranger: int) -> int:
+    def _must_see(self, stranger: int) -> int:
         """Return what T must not overlook: its session, and at some levels its keys' writers."""
         kept = self.order.earlier[stranger] if self.level != "rc" else 0
         if self.level in ("si", "snapshots"):
             kept |= self._writing[stranger]
         return kept
 
-    def _extended(self, start: _Start, chain: _Chain) -> bool:
+    def _try_with_continuations(self, start: _Start, chain: _Chain) -> bool:
         """Try a chain and its continuations; return whether all of them were tried."""
         order, work, t = self.order, start.work, start.stranger
         if not work.left:
             return False
-        work.spend(_LINK + len(order) // _PER)
+        work.spend(_LINK_COST + len(order) // _RUN_PER_UNIT)
         if self._may_close(start, chain):
             tried = start.attempt(t, start.at, chain.members)
             if tried is not None:
                 return tried
-        if len(chain.members) == MOST:
+        if len(chain.members) == MOST_IN_CHAIN:
             return True
         complete, last = True, chain.members[-1]
         follow = self._reading[last] | self._written[last] | self._writing[last] | order.later[last]
@@ -157,7 +157,7 @@ class Reorderings:
             if start.ordered and missed & start.kept:
                 continue
             longer = _Chain((*chain.members, i), missed, reached, passed)
-            complete &= self._extended(start, longer)
+            complete &= self._try_with_continuations(start, longer)
         return complete
 
     def _overlooked(self, start: _Start, chain: _Chain, i: int) -> tuple[int, int]:
@@ -179,7 +179,7 @@ class Reorderings:
         """Return whether T may depend on the last transaction of a chain, or follow it."""
         t, last = start.stranger, 1 << chain.members[-1]
         closing = self._reading[t] | self._writing[t]
-        overlooked = start.ordered and chain.missed & last and self.level in _ALWAYS
+        overlooked = start.ordered and chain.missed & last and self.level in _NEVER_READ_OVERLOOKED
         if not overlooked:
             closing |= self._written[t] | self._session[t]
         return bool(closing & last)

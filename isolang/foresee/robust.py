@@ -32,10 +32,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from isolang.foresee.chaining import Chaining
+from isolang.foresee.chaining import ChainBuilder
 from isolang.foresee.schedules import (
     Assignment,
-    Chained,
+    ChainedTransaction,
     Instance,
     KeyValue,
     Level,
@@ -43,7 +43,7 @@ from isolang.foresee.schedules import (
     SearchBudget,
     SplitSchedule,
 )
-from isolang.foresee.templates import Branch, Templates, TemplateStatement, meet
+from isolang.foresee.templates import Branch, Templates, TemplateStatement, have_common_column
 from isolang.foresee.within import SplitTransaction, SsiRules
 
 
@@ -128,7 +128,7 @@ def _patterns(
             if templates.types[branch.program, other] == kind and value not in known:
                 known.append(value)
         for value in (fresh, *known):
-            if all(values.get(other) != value for other in _opponents(branch, name)):
+            if all(values.get(other) != value for other in _different_parameters(branch, name)):
                 values[name] = value
                 yield from extend(values, rest[1:], fresh + (value == fresh))
                 del values[name]
@@ -136,7 +136,7 @@ def _patterns(
     yield from extend({}, names, 0)
 
 
-def _opponents(branch: Branch, name: str) -> Iterator[str]:
+def _different_parameters(branch: Branch, name: str) -> Iterator[str]:
     """Yield the parameters that the program declares to be different from a parameter."""
     for one, other in branch.different:
         if name in (one, other):
@@ -153,14 +153,14 @@ def _splits(
     """Yield each choice of T1 from a branch, with b1 and the statement that closes the cycle."""
     at_mvrc = levels[branch.program] == "mvrc"
     for after, b1 in enumerate(branch.statements):
-        if not any(meet(b1.reads, one.writes) for one in accesses[b1.relation]):
+        if not any(have_common_column(b1.reads, one.writes) for one in accesses[b1.relation]):
             continue
         for closing, a1 in enumerate(branch.statements):
             work.step()
             again = a1.kind == "insert" and a1.relation in templates.deleted
             if not any(
-                meet(one.reads, a1.writes)
-                or ((at_mvrc or again) and meet(one.writes, a1.writes | a1.reads))
+                have_common_column(one.reads, a1.writes)
+                or ((at_mvrc or again) and have_common_column(one.writes, a1.writes | a1.reads))
                 for one in accesses[a1.relation]
             ):
                 continue
@@ -199,17 +199,17 @@ class _SplitSearch:
         """
         self._split, self._work = split, work
         self._ssi = SsiRules(split, levels)
-        self._chaining = Chaining(split, names, work)
+        self._chaining = ChainBuilder(split, names, work)
 
     # --- candidates ---
 
     def pairs(self) -> Iterator[SplitSchedule]:
         """Yield the candidates in which only one transaction, T2, runs within T1."""
-        for start, missed in self._starts:
-            for end in self._ends.get(start.branch, ()):
+        for start, missed in self._choices_of_t2:
+            for end in self._choices_of_tm.get(start.branch, ()):
                 self._work.step()
-                merged = self._chaining.merged(start, end)
-                if merged is not None and self._ssi.fits([merged]):
+                merged = self._chaining.merge(start, end)
+                if merged is not None and self._ssi.allows_commit([merged]):
                     yield self._candidate([merged], missed, ())
 
     def chains(self, *, sessions: bool) -> list[Iterator[SplitSchedule]]:
@@ -221,18 +221,20 @@ class _SplitSearch:
         own search. In a common search, paths from different T2 could meet at a transaction that is
         allowed after only one of them.
         """
-        if not self._starts or not self._ends:
+        if not self._choices_of_t2 or not self._choices_of_tm:
             return []
         if self._split.level == "ssi":
-            return [self._chains([start], sessions=sessions) for start in self._starts]
-        return [self._chains(self._starts, sessions=sessions)]
+            return [self._chains([start], sessions=sessions) for start in self._choices_of_t2]
+        return [self._chains(self._choices_of_t2, sessions=sessions)]
 
     def _chains(
-        self, starts: list[tuple[Chained, TemplateStatement]], *, sessions: bool
+        self, starts: list[tuple[ChainedTransaction, TemplateStatement]], *, sessions: bool
     ) -> Iterator[SplitSchedule]:
-        parents: dict[Chained, tuple[Chained, Chained, Link] | None] = {}
-        missed: dict[Chained, TemplateStatement] = {}
-        todo: deque[Chained] = deque()
+        parents: dict[
+            ChainedTransaction, tuple[ChainedTransaction, ChainedTransaction, Link] | None
+        ] = {}
+        missed: dict[ChainedTransaction, TemplateStatement] = {}
+        todo: deque[ChainedTransaction] = deque()
         for start, statement in starts:
             if start not in parents:
                 parents[start], missed[start] = None, statement
@@ -241,27 +243,31 @@ class _SplitSearch:
             at = todo.popleft()
             if sessions and parents[at] is not None:
                 continue  # with sessions, every end may follow T2, so three transactions suffice
-            for outgoing, link, incoming in self._chaining.next(at):
-                if incoming in parents or not self._ssi.passes(outgoing, first=parents[at] is None):
+            for outgoing, link, incoming in self._chaining.following_transactions(at):
+                if incoming in parents or not self._ssi.must_be_continued(
+                    outgoing, first=parents[at] is None
+                ):
                     continue
                 parents[incoming] = (at, outgoing, link)
-                yield from self._closed(incoming, parents, missed)
+                yield from self._schedules_ending_with(incoming, parents, missed)
                 todo.append(incoming)
         if sessions:
             for start, statement in starts:
-                for ends in self._ends.values():
+                for ends in self._choices_of_tm.values():
                     for end in ends:
                         self._work.step()
-                        if self._split.inserted_twice(start, end):
+                        if self._split.insert_same_row(start, end):
                             continue
-                        if self._ssi.fits([start, end]):
+                        if self._ssi.allows_commit([start, end]):
                             yield self._candidate([start, end], statement, (Link(kind="session"),))
 
-    def _closed(
+    def _schedules_ending_with(
         self,
-        last: Chained,
-        parents: dict[Chained, tuple[Chained, Chained, Link] | None],
-        missed: dict[Chained, TemplateStatement],
+        last: ChainedTransaction,
+        parents: dict[
+            ChainedTransaction, tuple[ChainedTransaction, ChainedTransaction, Link] | None
+        ],
+        missed: dict[ChainedTransaction, TemplateStatement],
     ) -> Iterator[SplitSchedule]:
         """Yield the split schedules whose last transaction Tm is ``last``.
 
@@ -274,8 +280,8 @@ class _SplitSearch:
                 path from T2; ``None`` for T2.
             missed: for each choice of T2, the statement whose write b1 does not see.
         """
-        for end in self._ends.get(last.branch, ()):
-            merged = self._chaining.merged(last, end)
+        for end in self._choices_of_tm.get(last.branch, ()):
+            merged = self._chaining.merge(last, end)
             if merged is None:
                 continue
             chain, links, at = [merged], list[Link](), last
@@ -283,11 +289,11 @@ class _SplitSearch:
                 at, outgoing, link = parent
                 chain.insert(0, outgoing)
                 links.insert(0, link)
-            if self._ssi.fits(chain):
+            if self._ssi.allows_commit(chain):
                 yield self._candidate(chain, missed[at], tuple(links))
 
     def _candidate(
-        self, chain: list[Chained], missed: TemplateStatement, links: tuple[Link, ...]
+        self, chain: list[ChainedTransaction], missed: TemplateStatement, links: tuple[Link, ...]
     ) -> SplitSchedule:
         return SplitSchedule(
             split=self._split.instance,
@@ -303,30 +309,36 @@ class _SplitSearch:
     # --- what may run within T1 ---
 
     @cached_property
-    def _starts(self) -> list[tuple[Chained, TemplateStatement]]:
+    def _choices_of_t2(self) -> list[tuple[ChainedTransaction, TemplateStatement]]:
         """All choices of T2: transactions that write what b1 reads, with that statement."""
         split = self._split
         return [
             (found, a2)
             for number, branch in enumerate(split.templates.branches)
             for a2 in branch.statements
-            if meet(split.b1.reads, a2.writes)
-            if a2.keyed or not split.blocks(a2, split.b1)
-            for found in self._chaining.accesses(number, a2, split.b1, split.instance.values)
+            if have_common_column(split.b1.reads, a2.writes)
+            if a2.keyed or not split.prevents_by_condition(a2, split.b1)
+            for found in self._chaining.instances_on_same_row(
+                number, a2, split.b1, split.instance.values
+            )
         ]
 
     @cached_property
-    def _ends(self) -> dict[int, list[Chained]]:
+    def _choices_of_tm(self) -> dict[int, list[ChainedTransaction]]:
         """All choices of Tm by branch: transactions whose conflict closes the cycle."""
         split, a1 = self._split, self._split.a1
-        ends: dict[int, list[Chained]] = {}
+        ends: dict[int, list[ChainedTransaction]] = {}
         for number, branch in enumerate(split.templates.branches):
             found = dict.fromkeys(
                 one
                 for bm in branch.statements
-                if split.closes(bm)
-                if bm.keyed or meet(bm.reads, a1.writes) or not split.blocks(bm, a1)
-                for one in self._chaining.accesses(number, bm, a1, split.instance.values)
+                if split.can_reach_a1(bm)
+                if bm.keyed
+                or have_common_column(bm.reads, a1.writes)
+                or not split.prevents_by_condition(bm, a1)
+                for one in self._chaining.instances_on_same_row(
+                    number, bm, a1, split.instance.values
+                )
             )
             if found:
                 ends[number] = list(found)

@@ -55,7 +55,7 @@ class Access(Struct, frozen=True):
     sent: SentStatement | None = None
 
 
-class Executed(Struct, frozen=True):
+class ExecutedProgram(Struct, frozen=True):
     """The operations that a transaction executed in a run.
 
     Attributes:
@@ -69,7 +69,7 @@ class Executed(Struct, frozen=True):
     writes: frozenset[int]
 
     @classmethod
-    def of(cls, steps: Sequence[Access]) -> Executed:
+    def of(cls, steps: Sequence[Access]) -> ExecutedProgram:
         """Return a transaction's operations, together with its external reads and written keys."""
         return cls(
             tuple(steps),
@@ -132,7 +132,7 @@ class Arrangement:
         overwritten: the transactions that overwrite what the transaction read (rw).
     """
 
-    def __init__(self, programs: Sequence[Executed], sessions: Sequence[int]) -> None:
+    def __init__(self, programs: Sequence[ExecutedProgram], sessions: Sequence[int]) -> None:
         """Compute the relations.
 
         Args:
@@ -172,10 +172,11 @@ class Arrangement:
         for i in range(n):
             self.depends[i] |= self.later[i]
         self.direct = [
-            self.depends[i] | self._later(program.writes, i) for i, program in enumerate(programs)
+            self.depends[i] | self._later_writers(program.writes, i)
+            for i, program in enumerate(programs)
         ]
         self.overwritten = [
-            self._overwriting(program) & ~(1 << i) for i, program in enumerate(programs)
+            self._overwriting_writers(program) & ~(1 << i) for i, program in enumerate(programs)
         ]
 
     def _seen(self, step: Access, reader: int) -> int:
@@ -190,13 +191,13 @@ class Arrangement:
             return self.writers.get(step.key, 0) & (2 << step.source) - 1 & ~(1 << reader)
         return 1 << step.source & ~(1 << reader)
 
-    def _later(self, keys: frozenset[int], i: int) -> int:
+    def _later_writers(self, keys: frozenset[int], i: int) -> int:
         found = 0
         for key in keys:
             found |= self.writers[key]
         return found & -(2 << i)
 
-    def _overwriting(self, program: Executed) -> int:
+    def _overwriting_writers(self, program: ExecutedProgram) -> int:
         found = 0
         for at in program.reads:
             step = program.steps[at]
@@ -261,7 +262,7 @@ class PassedRun(Struct, frozen=True, eq=False):
         """Return the name of a transaction in the history, for messages."""
         return self.history.name_of(self.numbers[txn])
 
-    def what(self, txn: int) -> str:
+    def program_name(self, txn: int) -> str:
         """Return a name for the program of which a transaction is an instance.
 
         The name consists of the transaction's labels, in which a call such as ``pay(1, 30)`` is
@@ -366,7 +367,7 @@ def run_of(verdict: Valid, *, serial: bool) -> PassedRun:
     steps = {txn: tuple(steps_of(txn)) for txn in included}
     versions = {key: ordered[starts[key] : starts[key + 1]] for key in range(len(starts) - 1)}
     place = {(key, txn): at for key, txns in versions.items() for at, txn in enumerate(txns)}
-    sorted_ = _sorted(history, included, steps, versions, place, serial=serial)
+    sorted_ = _dependency_order(history, included, steps, versions, place, serial=serial)
     new = {txn: number for number, txn in enumerate(sorted_)}
     t0 = history.t0
 
@@ -376,7 +377,7 @@ def run_of(verdict: Valid, *, serial: bool) -> PassedRun:
         return replace(step, source=INITIAL if step.source == t0 else new[step.source])
 
     order = Arrangement(
-        [Executed.of([renumbered(s) for s in steps[txn]]) for txn in sorted_],
+        [ExecutedProgram.of([renumbered(s) for s in steps[txn]]) for txn in sorted_],
         [sessions[txn] for txn in sorted_],
     )
     numbers = tuple(sorted_)
@@ -388,10 +389,10 @@ def run_of(verdict: Valid, *, serial: bool) -> PassedRun:
                 gone |= descendants[i]
     if not gone:
         return PassedRun(history, order, numbers, {})
-    return _without(PassedRun(history, order, numbers, {}), gone)
+    return _without_transactions(PassedRun(history, order, numbers, {}), gone)
 
 
-def _without(run: PassedRun, gone: int) -> PassedRun:
+def _without_transactions(run: PassedRun, gone: int) -> PassedRun:
     """Return the run without the transactions in ``gone``, on which no others may depend."""
     kept = [i for i in range(len(run.order)) if not gone >> i & 1]
     new = {i: at for at, i in enumerate(kept)} | {INITIAL: INITIAL}
@@ -402,7 +403,7 @@ def _without(run: PassedRun, gone: int) -> PassedRun:
         return replace(step, source=new[step.source])
 
     order = Arrangement(
-        [Executed.of([renumbered(s) for s in run.order.programs[i].steps]) for i in kept],
+        [ExecutedProgram.of([renumbered(s) for s in run.order.programs[i].steps]) for i in kept],
         [run.order.sessions[i] for i in kept],
     )
     why = {"read by a predicate, or depend on one that did": gone.bit_count()}
@@ -433,7 +434,7 @@ def _with_predicates(history: History) -> frozenset[int]:
     return frozenset(found)
 
 
-def _sorted(
+def _dependency_order(
     history: History,
     included: Sequence[int],
     steps: Mapping[int, Sequence[Access]],

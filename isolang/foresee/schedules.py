@@ -66,7 +66,7 @@ class SplitSchedule(Struct, frozen=True, kw_only=True):
     links: tuple[Link, ...]
 
 
-class Chained(Struct, frozen=True, kw_only=True):
+class ChainedTransaction(Struct, frozen=True, kw_only=True):
     """A transaction in a chain: a branch, with the parameter values that its conflicts need."""
 
     branch: int

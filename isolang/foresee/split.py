@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from msgspec import Struct
 
 from isolang.foresee.schedules import Instance, KeyValue, Level, Link, SplitSchedule
-from isolang.foresee.templates import ALL, Templates, TemplateStatement
+from isolang.foresee.templates import ALL_COLUMNS, Templates, TemplateStatement
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -41,7 +41,7 @@ _REQUESTED: Final[Mapping[Level, str]] = {"mvrc": "pl-2", "si": "si", "ssi": "se
 _MOST_CHOICES: Final = 64
 
 
-class Ran(Struct, frozen=True, kw_only=True):
+class RanStatement(Struct, frozen=True, kw_only=True):
     """A statement that was executed in a counterexample.
 
     Attributes:
@@ -76,7 +76,7 @@ class Counterexample(Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
     programs: tuple[str, ...]
     sessions: tuple[int, ...]
-    ran: tuple[Ran, ...]
+    ran: tuple[RanStatement, ...]
     history: History
     edn: bytes
     allowed: Valid
@@ -101,17 +101,17 @@ def counterexample(
         The counterexample. If the schedule cannot be executed, or if not all checkers accept both
         proofs, ``None``.
     """
-    empty = _Machine(templates, levels, candidate, [])
+    empty = _SimulatedDatabase(templates, levels, candidate, [])
     at = MIXED if empty.mixed else SPECIFICATIONS[levels[empty.programs[0]]]
     choices = empty.choices()
     for picked in itertools.islice(itertools.product(*choices), _MOST_CHOICES):
-        machine = _Machine(templates, levels, candidate, list(picked))
+        machine = _SimulatedDatabase(templates, levels, candidate, list(picked))
         if machine.run() and (found := _certified(machine, at, against)) is not None:
             return found
     return None
 
 
-def _certified(machine: _Machine, at: str, against: str) -> Counterexample | None:
+def _certified(machine: _SimulatedDatabase, at: str, against: str) -> Counterexample | None:
     from isolang.api import check, load_history
     from isolang.history.writers import write_history
     from isolang.verdict import Invalid, Valid
@@ -129,7 +129,7 @@ def _certified(machine: _Machine, at: str, against: str) -> Counterexample | Non
         allowed = check(history, at)
         if not isinstance(allowed, Valid):
             return None
-        accepted = _accepted(allowed), _accepted(forbidden)
+        accepted = _acceptance_sentence(allowed), _acceptance_sentence(forbidden)
         if not all(accepted):
             return None
         return Counterexample(
@@ -147,7 +147,7 @@ def _certified(machine: _Machine, at: str, against: str) -> Counterexample | Non
     return None
 
 
-def _accepted(verdict: Valid | Invalid) -> str:
+def _acceptance_sentence(verdict: Valid | Invalid) -> str:
     """Return a sentence that says which checkers accept the proof of a verdict.
 
     Return an empty string if a checker rejects the proof or cannot decide it.
@@ -162,7 +162,7 @@ def _accepted(verdict: Valid | Invalid) -> str:
         return ""
 
 
-class _Machine:
+class _SimulatedDatabase:
     """A simulated database that executes the statements of a split schedule in order."""
 
     def __init__(
@@ -175,7 +175,7 @@ class _Machine:
         self._templates, self._levels, self._candidate = templates, levels, candidate
         self._found = found  # the rows that the conditions of writing statements select, in order
         self._instances = [candidate.split, *candidate.chain]
-        self._values = concrete(templates, candidate)
+        self._values = readable_values(templates, candidate)
         self._columns = _columns_of(templates)
         self._all_rows = self._named_rows()
         self.programs = tuple(one.branch.program for one in self._instances)
@@ -185,7 +185,7 @@ class _Machine:
         )
         self.sessions = self._numbered_sessions()
         self.mixed = len({levels[program] for program in self.programs}) > 1
-        self.ran: list[Ran] = []
+        self.ran: list[RanStatement] = []
         self.shares_rows = False
         # For each transaction: its operations, and the version and the times of each operation.
         count = len(self._instances)
@@ -295,7 +295,7 @@ class _Machine:
         columns = _columns_text(own.writes or own.reads)
         word = {"read": "r", "write": "w", "update": "u"}.get(own.kind, own.kind)
         text = f"{word}({own.relation}{arguments}{columns})"
-        self.ran.append(Ran(transaction=number + 1, statement=own, text=text))
+        self.ran.append(RanStatement(transaction=number + 1, statement=own, text=text))
         rows = [row for row in self._all_rows[own.relation] if _matches(row, keys)]
         if own.keyed:
             if own.kind == "insert":
@@ -306,17 +306,17 @@ class _Machine:
         for row in rows:
             self._read(number, row, own, sees)
         if not own.writes:
-            self._stamp(number, start)
+            self._time_operations(number, start)
             return True
         if not own.keyed:
             rows = list(self._found.pop(0))
             if not all(self._set_presence(number, row, True, sees) for row in rows):
                 return False
         done = all(self._write(number, row, own) for row in rows)
-        self._stamp(number, start)
+        self._time_operations(number, start)
         return done
 
-    def _stamp(self, number: int, start: int) -> None:
+    def _time_operations(self, number: int, start: int) -> None:
         missing = len(self._ops[number]) - len(self._times[number])
         self._times[number] += [(start, start + 1)] * missing
 
@@ -334,7 +334,7 @@ class _Machine:
         return self._before.setdefault(row, expected) == expected
 
     def _read(self, number: int, row: Row, own: TemplateStatement, sees: int) -> None:
-        for column in self._touched(own.relation, own.reads):
+        for column in self._columns_accessed(own.relation, own.reads):
             item = (row, column)
             value: int | None
             if item in self._own[number]:
@@ -347,7 +347,7 @@ class _Machine:
             self._versions[number].append(version)
 
     def _write(self, number: int, row: Row, own: TemplateStatement) -> bool:
-        columns = self._touched(own.relation, own.writes)
+        columns = self._columns_accessed(own.relation, own.writes)
         for other in range(len(self._instances)):
             if other == number:
                 continue
@@ -372,8 +372,8 @@ class _Machine:
             self._exists[number][row] = own.kind == "insert"
         return True
 
-    def _touched(self, relation: str, columns: frozenset[str]) -> list[str]:
-        if ALL in columns:
+    def _columns_accessed(self, relation: str, columns: frozenset[str]) -> list[str]:
+        if ALL_COLUMNS in columns:
             return self._columns[relation]
         return sorted(columns)
 
@@ -426,14 +426,14 @@ class _Machine:
                     times=self._times[one],
                     label=self.programs[one],
                     level=_REQUESTED[self._level(one)] if self.mixed else None,
-                    versions=self._stated(one) if versions else None,
+                    versions=self._stated_versions(one) if versions else None,
                 )
                 for one in order
             ],
             versions="ordered" if versions else None,
         )
 
-    def _stated(self, one: int) -> list[int | None]:
+    def _stated_versions(self, one: int) -> list[int | None]:
         """Return the stated version of each operation: the number of the commit that created it.
 
         A version that its own transaction overwrites has no number.
@@ -462,11 +462,13 @@ def _columns_of(templates: Templates) -> dict[str, list[str]]:
     for branch in templates.branches:
         for own in branch.statements:
             found.setdefault(own.relation, set()).update(own.reads | own.writes)
-    return {relation: sorted(columns - {ALL}) or [""] for relation, columns in found.items()}
+    return {
+        relation: sorted(columns - {ALL_COLUMNS}) or [""] for relation, columns in found.items()
+    }
 
 
 def _columns_text(columns: frozenset[str]) -> str:
-    if ALL in columns:
+    if ALL_COLUMNS in columns:
         return ""
     return f".{next(iter(columns))}" if len(columns) == 1 else f".({', '.join(sorted(columns))})"
 
@@ -477,7 +479,7 @@ def _item_text(item: tuple[Row, str]) -> str:
     return f"{relation}{arguments}{f'.{column}' if column else ''}"
 
 
-def concrete(templates: Templates, candidate: SplitSchedule) -> list[dict[str, str]]:
+def readable_values(templates: Templates, candidate: SplitSchedule) -> list[dict[str, str]]:
     """Return the parameter values of each transaction in a candidate, as readable texts.
 
     Values that may be different get different texts.
@@ -490,7 +492,9 @@ def concrete(templates: Templates, candidate: SplitSchedule) -> list[dict[str, s
     found: list[dict[str, str]] = []
     for place, instance in enumerate((candidate.split, *candidate.chain)):
         own: dict[KeyValue, str] = {}
-        values = _taken(instance, candidate.links[place - 2], found[-1]) if place > 1 else {}
+        values = (
+            _values_taken_over(instance, candidate.links[place - 2], found[-1]) if place > 1 else {}
+        )
         for parameter, value in instance.values.items():
             if parameter in values and _is_own(value):
                 own[value] = values[parameter]
@@ -516,7 +520,7 @@ def _is_own(value: KeyValue) -> bool:
     return isinstance(value, int) and value < 0
 
 
-def _taken(instance: Instance, link: Link, previous: dict[str, str]) -> dict[str, str]:
+def _values_taken_over(instance: Instance, link: Link, previous: dict[str, str]) -> dict[str, str]:
     """Return the values that a transaction takes over from the previous transaction in the chain.
 
     Args:

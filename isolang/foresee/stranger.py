@@ -37,11 +37,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from isolang.foresee.blind_writes import BlindWrites, Direct
-from isolang.foresee.run import INITIAL, Arrangement, Executed, bits
+from isolang.foresee.blind_writes import BlindWrites, OverlookRule
+from isolang.foresee.run import INITIAL, Arrangement, ExecutedProgram, bits
 from isolang.limits import Work
 
-DIRECT: Final[Mapping[str, Direct]] = {
+RULE_OF_LEVEL: Final[Mapping[str, OverlookRule]] = {
     "si": "si",
     "cc": "cc",
     "ra": "ra",
@@ -51,7 +51,7 @@ DIRECT: Final[Mapping[str, Direct]] = {
 }
 """The rule for each level to which one of the rules applies directly."""
 
-SCHEDULED: Final[frozenset[Direct]] = frozenset(("snapshots", "statements"))
+SCHEDULED_RULES: Final[frozenset[OverlookRule]] = frozenset(("snapshots", "statements"))
 """The rules whose candidates are schedules, in which each operation has a time."""
 
 _WHOLE_SNAPSHOT: Final = ("si", "snapshots")
@@ -91,7 +91,7 @@ class Candidate(Struct, frozen=True, eq=False):
         )
 
 
-def first_part(program: Executed, at: int, level: Direct) -> int:
+def steps_before_overlooked(program: ExecutedProgram, at: int, level: OverlookRule) -> int:
     """Return how many steps a stranger executes before the overlooked transactions run.
 
     These steps are whole statements: the first statement, which takes the snapshot, or all
@@ -100,12 +100,12 @@ def first_part(program: Executed, at: int, level: Direct) -> int:
     Args:
         program: what the stranger executed.
         at: the index of the read that overlooks X, among its external reads.
-        level: the rule; one of ``SCHEDULED``.
+        level: the rule; one of ``SCHEDULED_RULES``.
     """
     return program.end_of_statement(0 if level == "snapshots" else program.reads[at])
 
 
-class Look(Struct, frozen=True, kw_only=True):
+class PathBounds(Struct, frozen=True, kw_only=True):
     """The bounds of a search for paths; 0 means no bound.
 
     Attributes:
@@ -127,7 +127,7 @@ class Look(Struct, frozen=True, kw_only=True):
 class Strangers:
     """Finds the candidates in an arrangement of transactions at one level."""
 
-    def __init__(self, order: Arrangement, level: Direct) -> None:
+    def __init__(self, order: Arrangement, level: OverlookRule) -> None:
         """Choose the transactions and the level.
 
         Args:
@@ -141,8 +141,12 @@ class Strangers:
         """The blind writes, by which other version orders are possible."""
         return BlindWrites(self.order, self.level)
 
-    def offer(
-        self, stranger: int, work: Work, take: Callable[[int, tuple[int, ...]], bool], look: Look
+    def search(
+        self,
+        stranger: int,
+        work: Work,
+        take: Callable[[int, tuple[int, ...]], bool],
+        look: PathBounds,
     ) -> bool:
         """Pass paths that may close a cycle through a stranger to a function.
 
@@ -175,7 +179,7 @@ class Strangers:
             versions = order.writers.get(step.key, 0) & allowed
             if self.level in _WHOLE_SNAPSHOT and look.ordered:
                 versions &= ~own  # SOUND BECAUSE T may not overlook an X that writes a key of T
-            nearest = list(_around(versions, step.source, look.near))
+            nearest = list(_nearest_writers(versions, step.source, look.near))
             complete &= not look.near or len(nearest) == versions.bit_count()
             for x in nearest:
                 if not ends >> x:  # no transaction from X on can close a cycle
@@ -237,7 +241,7 @@ class Strangers:
             at: the index, among the external reads of T, of the read that overlooks X.
             path: the numbers of the transactions from X to Y.
         """
-        least = self.closed(stranger, path)
+        least = self.smallest_part(stranger, path)
         read = [
             self.order.ancestors[source]
             for where in self.order.programs[stranger].reads
@@ -248,16 +252,16 @@ class Strangers:
         every = least
         for sources in read:
             every |= sources
-        found = self.within(stranger, at, path, every)
+        found = self.candidate_within(stranger, at, path, every)
         if found is not None or every == least:
             return found
-        found = self.within(stranger, at, path, least)
+        found = self.candidate_within(stranger, at, path, least)
         if found is not None:
             for sources in read:
-                found = self.within(stranger, at, path, found.members | sources) or found
+                found = self.candidate_within(stranger, at, path, found.members | sources) or found
         return found
 
-    def within(
+    def candidate_within(
         self, stranger: int, at: int, path: tuple[int, ...], members: int
     ) -> Candidate | None:
         """Return the candidate whose set K is ``members``; ``None`` if the level forbids it."""
@@ -271,10 +275,12 @@ class Strangers:
         for written in locked:
             kept |= order.writers[written]
         first = 0
-        if self.level in SCHEDULED:
-            first = first_part(program, at, self.level)
-            kept |= self._waiting(program, first)
-        missed = self._missed(x, order.writers[key] & members & -(1 << x), members, kept)
+        if self.level in SCHEDULED_RULES:
+            first = steps_before_overlooked(program, at, self.level)
+            kept |= self._waiting_for_stranger(program, first)
+        missed = self._overlooked_transactions(
+            x, order.writers[key] & members & -(1 << x), members, kept
+        )
         if missed & kept:
             return None
         sources = []
@@ -292,7 +298,7 @@ class Strangers:
             return None
         return Candidate(order, stranger, tuple(sources), x, path, members, missed, at)
 
-    def _waiting(self, program: Executed, first: int) -> int:
+    def _waiting_for_stranger(self, program: ExecutedProgram, first: int) -> int:
         """Return the transactions that would wait for T, or make T fail, after T's first steps."""
         order, found = self.order, 0
         alone, shared = program.locked_keys(first)
@@ -307,7 +313,7 @@ class Strangers:
                     found |= order.writers.get(key, 0)
         return found
 
-    def closed(self, stranger: int, path: tuple[int, ...]) -> int:
+    def smallest_part(self, stranger: int, path: tuple[int, ...]) -> int:
         """Return the smallest K for a path: all transactions on which it and T's session depend."""
         earlier = self.order.earlier[stranger]
         # SOUND BECAUSE the last transaction of a session depends on all earlier ones.
@@ -316,7 +322,7 @@ class Strangers:
             found |= self.order.ancestors[i]
         return found
 
-    def _missed(self, x: int, late: int, members: int, kept: int) -> int:
+    def _overlooked_transactions(self, x: int, late: int, members: int, kept: int) -> int:
         """Return all transactions that T overlooks if it overlooks the writers of a key from X on.
 
         If the set contains a transaction of ``kept``, the level forbids the candidate, and the set
@@ -360,7 +366,7 @@ class Strangers:
         return found
 
 
-def _around(versions: int, source: int, near: int) -> Iterator[int]:
+def _nearest_writers(versions: int, source: int, near: int) -> Iterator[int]:
     """Yield writers of a key alternately from both sides of a version, nearer writers first.
 
     Args:

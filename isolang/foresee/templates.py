@@ -38,7 +38,7 @@ from isolang.programs.syntax import (
 MOST_BRANCHES: Final = 64
 """The largest number of paths through one program."""
 
-ALL: Final = "*"
+ALL_COLUMNS: Final = "*"
 """The name that stands for all columns, for a statement that accesses the whole row."""
 
 Kind: TypeAlias = Literal["read", "write", "update", "insert", "delete"]
@@ -128,17 +128,17 @@ class Templates(Struct, frozen=True, kw_only=True):
         branches = tuple(one for one in self.branches if one.program in chosen)
         return templates_of_branches(branches, dropped=self.dropped)
 
-    def whole_rows(self) -> Templates:
+    def with_whole_rows(self) -> Templates:
         """Return templates in which each statement reads or writes all columns of its row."""
 
         def whole(one: TemplateStatement) -> TemplateStatement:
             return replace(
                 one,
-                reads=frozenset([ALL] if one.reads else []),
-                writes=frozenset([ALL] if one.writes else []),
+                reads=frozenset([ALL_COLUMNS] if one.reads else []),
+                writes=frozenset([ALL_COLUMNS] if one.writes else []),
             )
 
-        return self.changed(whole)
+        return self.with_statements(whole)
 
     def promoted(self, reads: Iterable[tuple[str, int]]) -> Templates:
         """Return templates in which some reads are replaced by updates that change no value.
@@ -174,7 +174,7 @@ class Templates(Struct, frozen=True, kw_only=True):
         """
         found: dict[object, Branch] = {}
         for branch in self.branches:
-            for part in _parts(branch):
+            for part in _reduced_parts(branch):
                 found.setdefault(self._shape(part), part)
         shorter = sum(len(one.statements) for one in found.values())
         if shorter >= sum(len(one.statements) for one in self.branches):
@@ -198,7 +198,9 @@ class Templates(Struct, frozen=True, kw_only=True):
         different = frozenset((numbers[a], numbers[b]) for a, b in branch.different)
         return branch.program, kinds, statements, different
 
-    def changed(self, change: Callable[[TemplateStatement], TemplateStatement]) -> Templates:
+    def with_statements(
+        self, change: Callable[[TemplateStatement], TemplateStatement]
+    ) -> Templates:
         """Return templates in which each statement is replaced by the result of a function."""
         branches = tuple(
             replace(branch, statements=tuple(map(change, branch.statements)))
@@ -207,7 +209,7 @@ class Templates(Struct, frozen=True, kw_only=True):
         return replace(self, branches=branches)
 
 
-def _parts(branch: Branch) -> Iterator[Branch]:
+def _reduced_parts(branch: Branch) -> Iterator[Branch]:
     """Yield the parts of a branch that :meth:`Templates.reduced` needs."""
     together = {name: frozenset([name]) for name in branch.parameters}
     for statement in branch.statements:
@@ -221,10 +223,10 @@ def _parts(branch: Branch) -> Iterator[Branch]:
         yield branch
         return
     for one, other in combinations(others, 2):
-        yield _part(branch, one | other | (first or frozenset()))
+        yield _statements_with_only(branch, one | other | (first or frozenset()))
 
 
-def _part(branch: Branch, names: frozenset[str]) -> Branch:
+def _statements_with_only(branch: Branch, names: frozenset[str]) -> Branch:
     """Return the statements of a branch that have no other parameters than these."""
     statements = tuple(
         one
@@ -240,7 +242,7 @@ def _part(branch: Branch, names: frozenset[str]) -> Branch:
     )
 
 
-def meet(one: frozenset[str], other: frozenset[str]) -> bool:
+def have_common_column(one: frozenset[str], other: frozenset[str]) -> bool:
     """Return whether two sets of columns have a column in common.
 
     >>> meet(frozenset("ab"), frozenset("b")), meet(frozenset([ALL]), frozenset("b"))
@@ -250,7 +252,7 @@ def meet(one: frozenset[str], other: frozenset[str]) -> bool:
     """
     if not one or not other:
         return False
-    return ALL in one or ALL in other or not one.isdisjoint(other)
+    return ALL_COLUMNS in one or ALL_COLUMNS in other or not one.isdisjoint(other)
 
 
 def templates(programs: Sequence[Program]) -> Templates:
@@ -275,7 +277,7 @@ def templates(programs: Sequence[Program]) -> Templates:
         for number, steps in enumerate(every, 1):
             name = program.name if len(every) == 1 else f"{program.name}.{number}"
             numbers = {id(step): n for n, step in enumerate(_all_steps(steps))}
-            ways = list(_ways(steps, name))
+            ways = list(_paths_through(steps, name))
             found: dict[tuple[TemplateStatement, ...], str] = {}
             for way, taken in ways:
                 statements = tuple(
@@ -369,7 +371,7 @@ def _all_steps(steps: Sequence[Step]) -> Iterator[Step]:
             yield step
 
 
-def _ways(
+def _paths_through(
     steps: Sequence[Step], name: str
 ) -> list[tuple[tuple[str, ...], tuple[Step, ...] | None]]:
     """Return all paths through some steps.
@@ -388,7 +390,7 @@ def _ways(
                     (step.text, step.then),
                     (f"not ({step.text})", step.otherwise),
                 )
-                for way, taken in _ways(inner, name)
+                for way, taken in _paths_through(inner, name)
             ]
         else:
             more = [((), (step,))]
@@ -416,7 +418,7 @@ def _statement(step: Step, number: int, parameters: Sequence[str]) -> TemplateSt
     assert not isinstance(step, If | AbortStep)
     assert step.row is not None  # the parser of templates sets it
     row, nothing = step.row, frozenset[str]()
-    columns = frozenset(row.columns or [ALL])
+    columns = frozenset(row.columns or [ALL_COLUMNS])
     kind: Kind
     match step:
         case ReadStep():
@@ -427,9 +429,9 @@ def _statement(step: Step, number: int, parameters: Sequence[str]) -> TemplateSt
             mentioned = frozenset(one for value in step.values for one in _columns(value))
             kind, reads, writes, word = "update", columns | mentioned, columns, "u"
         case InsertStep():
-            kind, reads, writes, word = "insert", nothing, frozenset([ALL]), "insert"
+            kind, reads, writes, word = "insert", nothing, frozenset([ALL_COLUMNS]), "insert"
         case DeleteStep():
-            kind, reads, writes, word = "delete", nothing, frozenset([ALL]), "delete"
+            kind, reads, writes, word = "delete", nothing, frozenset([ALL_COLUMNS]), "delete"
     return TemplateStatement(
         kind=kind,
         relation=row.relation,

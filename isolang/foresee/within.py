@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from isolang.foresee.schedules import Chained, Instance, KeyValue, Level, Row
-from isolang.foresee.templates import Templates, TemplateStatement, meet
+from isolang.foresee.schedules import ChainedTransaction, Instance, KeyValue, Level, Row
+from isolang.foresee.templates import Templates, TemplateStatement, have_common_column
 
 
 class SplitTransaction:
@@ -43,36 +43,36 @@ class SplitTransaction:
                 row = (one.relation, values_of(one, instance.values))
                 self._rows.setdefault(row, []).append((number, one))
 
-    def closes(self, bm: TemplateStatement) -> bool:
+    def can_reach_a1(self, bm: TemplateStatement) -> bool:
         """Return whether an edge may lead from a statement of Tm to a1."""
         a1 = self.a1
-        if meet(bm.reads, a1.writes):
+        if have_common_column(bm.reads, a1.writes):
             return True
         if self._closing <= self.after:
             return False
-        if self.level != "mvrc" and not self.inserts_again(a1):
+        if self.level != "mvrc" and not self.may_insert_again(a1):
             return False  # T1 neither sees nor overwrites writes after its snapshot
-        return self.conflict(bm, a1)
+        return self.conflict_on_row(bm, a1)
 
-    def inserts_again(self, own: TemplateStatement) -> bool:
+    def may_insert_again(self, own: TemplateStatement) -> bool:
         """Return whether a statement may insert a row that another transaction deleted.
 
         PostgreSQL allows this at every level, even if the row was deleted after the snapshot.
         """
         return own.kind == "insert" and own.relation in self.templates.deleted
 
-    def conflict(self, one: TemplateStatement, other: TemplateStatement) -> bool:
+    def conflict_on_row(self, one: TemplateStatement, other: TemplateStatement) -> bool:
         """Return whether two statements conflict if they access the same row."""
         if one.kind == other.kind == "insert" and one.relation not in self.templates.deleted:
             return False  # a row that is never deleted can be inserted only once
         return (
-            meet(one.writes, other.writes)
-            or meet(one.writes, other.reads)
-            or meet(one.reads, other.writes)
+            have_common_column(one.writes, other.writes)
+            or have_common_column(one.writes, other.reads)
+            or have_common_column(one.reads, other.writes)
         )
 
-    def shared(
-        self, chained: Chained
+    def pairs_on_same_row(
+        self, chained: ChainedTransaction
     ) -> Iterator[tuple[int, TemplateStatement, TemplateStatement]]:
         """Yield pairs of statements of T1 and of another transaction that access the same row.
 
@@ -86,11 +86,11 @@ class SplitTransaction:
                 for number, one in self._rows.get(row, ()):
                     yield number, one, own
 
-    def allowed(self, chained: Chained) -> bool:
+    def allows(self, chained: ChainedTransaction) -> bool:
         """Return whether a transaction may run within T1, although T1 writes rows."""
-        return not any(self.keeps(*shared) for shared in self.shared(chained))
+        return not any(self.prevents(*shared) for shared in self.pairs_on_same_row(chained))
 
-    def keeps(self, number: int, of_split: TemplateStatement, own: TemplateStatement) -> bool:
+    def prevents(self, number: int, of_split: TemplateStatement, own: TemplateStatement) -> bool:
         """Return whether a statement of T1 prevents another transaction's statement within T1.
 
         Args:
@@ -98,15 +98,15 @@ class SplitTransaction:
             of_split: the statement of T1.
             own: the statement of the other transaction, on the same row.
         """
-        if not meet(of_split.writes, own.writes):
+        if not have_common_column(of_split.writes, own.writes):
             return False
         if number <= self.after:
             return True  # T1 holds the row's lock
         if of_split.kind == "insert":  # the row must not exist when T1 inserts it
-            return not self.inserts_again(of_split)
+            return not self.may_insert_again(of_split)
         return self.level != "mvrc"  # T1 would find a version newer than its snapshot, and abort
 
-    def blocks(self, found: TemplateStatement, of_split: TemplateStatement) -> bool:
+    def prevents_by_condition(self, found: TemplateStatement, of_split: TemplateStatement) -> bool:
         """Return whether T1 prevents a statement with a condition from writing a row of T1.
 
         Args:
@@ -116,13 +116,13 @@ class SplitTransaction:
         if not of_split.keyed:
             return False
         row = (of_split.relation, values_of(of_split, self.instance.values))
-        return any(self.keeps(number, one, found) for number, one in self._rows[row])
+        return any(self.prevents(number, one, found) for number, one in self._rows[row])
 
-    def inserted_twice(self, one: Chained, other: Chained) -> bool:
+    def insert_same_row(self, one: ChainedTransaction, other: ChainedTransaction) -> bool:
         """Return whether two transactions insert the same row, which no transaction deletes."""
-        return not self._inserted(one).isdisjoint(self._inserted(other))
+        return not self._inserted_for_good(one).isdisjoint(self._inserted_for_good(other))
 
-    def _inserted(self, one: Chained) -> set[Row]:
+    def _inserted_for_good(self, one: ChainedTransaction) -> set[Row]:
         """Return the rows that a transaction inserts and no transaction deletes.
 
         Rows that contain own values of the transaction are left out, because no other transaction
@@ -143,7 +143,7 @@ class SsiRules:
     def __init__(self, split: SplitTransaction, levels: Mapping[str, Level]) -> None:
         self._split, self._levels = split, levels
 
-    def fits(self, chain: list[Chained]) -> bool:
+    def allows_commit(self, chain: list[ChainedTransaction]) -> bool:
         """Return whether SSI lets T1 commit after the transactions of a chain.
 
         SSI aborts T1 if a transaction T at SSI does not see a write of T1, and T1 does not see a
@@ -152,17 +152,19 @@ class SsiRules:
         if self._split.level != "ssi":
             return True
         # Tm reads a row that T1 writes, unless T1 inserts a row that Tm deleted.
-        overlooks = not any(map(self._split.inserts_again, self._split.instance.branch.statements))
+        overlooks = not any(
+            map(self._split.may_insert_again, self._split.instance.branch.statements)
+        )
         missed = False
         for place, one in enumerate(chain):
             if not self._is_ssi(one):
                 continue
-            missed = missed or place == 0 or self._is_missed(one)
-            if missed and ((overlooks and place == len(chain) - 1) or self._overlooks(one)):
+            missed = missed or place == 0 or self._is_overlooked_by_split(one)
+            if missed and ((overlooks and place == len(chain) - 1) or self._overlooks_split(one)):
                 return False
         return True
 
-    def passes(self, one: Chained, *, first: bool) -> bool:
+    def must_be_continued(self, one: ChainedTransaction, *, first: bool) -> bool:
         """Return whether a search at SSI needs to continue a path after a transaction.
 
         SOUND BECAUSE: consider a transaction between T2 and Tm. If it reads what T1 writes, either
@@ -171,26 +173,34 @@ class SsiRules:
         """
         if self._split.level != "ssi" or not self._is_ssi(one):
             return True
-        return not self._overlooks(one) and (first or not self._is_missed(one))
+        return not self._overlooks_split(one) and (first or not self._is_overlooked_by_split(one))
 
-    def _is_ssi(self, one: Chained) -> bool:
+    def _is_ssi(self, one: ChainedTransaction) -> bool:
         return self._levels[self._split.templates.branches[one.branch].program] == "ssi"
 
-    def _is_missed(self, one: Chained) -> bool:
+    def _is_overlooked_by_split(self, one: ChainedTransaction) -> bool:
         """Return whether T1 certainly reads a row that the transaction writes."""
-        return any(meet(of_split.reads, own.writes) for of_split, own in self._certain(one))
+        return any(
+            have_common_column(of_split.reads, own.writes)
+            for of_split, own in self._certain_pairs(one)
+        )
 
-    def _overlooks(self, one: Chained) -> bool:
+    def _overlooks_split(self, one: ChainedTransaction) -> bool:
         """Return whether the transaction certainly reads a row that T1 writes."""
-        return any(meet(of_split.writes, own.reads) for of_split, own in self._certain(one))
+        return any(
+            have_common_column(of_split.writes, own.reads)
+            for of_split, own in self._certain_pairs(one)
+        )
 
-    def _certain(self, one: Chained) -> Iterator[tuple[TemplateStatement, TemplateStatement]]:
+    def _certain_pairs(
+        self, one: ChainedTransaction
+    ) -> Iterator[tuple[TemplateStatement, TemplateStatement]]:
         """Yield pairs of statements of T1 and of a transaction that certainly access the same row.
 
         Relations with deletes are left out. Without them, two transactions that write the same row
         never run within each other, so no statement of a pair reads a write of its own transaction.
         """
-        for _, of_split, own in self._split.shared(one):
+        for _, of_split, own in self._split.pairs_on_same_row(one):
             if of_split.relation not in self._split.templates.deleted:
                 yield of_split, own
 

@@ -22,7 +22,7 @@ from msgspec import Struct
 from isolang.errors import IsolangError, none_of
 
 if TYPE_CHECKING:
-    from isolang.foresee.predicted import Prediction, Predictions, Timed
+    from isolang.foresee.predicted import Prediction, Predictions, ScheduledRule
     from isolang.history.history import History
     from isolang.testing.isolation import Isolation
     from isolang.verdict import Verdict
@@ -324,7 +324,9 @@ class _Player:
         from isolang.foresee.predicted import schedule
 
         one, candidate = self._prediction, self._prediction.candidate
-        timed: Timed = "snapshots" if self._stage.level == "repeatable read" else "statements"
+        timed: ScheduledRule = (
+            "snapshots" if self._stage.level == "repeatable read" else "statements"
+        )
         before, steps, between = schedule(candidate, timed)
         t = candidate.stranger
         try:

@@ -3,7 +3,7 @@
 import pytest
 
 from isolang.foresee.blind_writes import BlindWrites
-from isolang.foresee.run import INITIAL, Access, Arrangement, Executed
+from isolang.foresee.run import INITIAL, Access, Arrangement, ExecutedProgram
 from isolang.foresee.stranger import Strangers
 from isolang.history import columns as c
 
@@ -22,7 +22,7 @@ def write(key):
 
 def arranged(*transactions, sessions=None):
     """An arrangement of transactions."""
-    programs = [Executed.of(one) for one in transactions]
+    programs = [ExecutedProgram.of(one) for one in transactions]
     return Arrangement(programs, sessions or range(len(programs)))
 
 
@@ -33,22 +33,22 @@ BLIND = arranged([write(X)], [write(X)], [read(X, 1)])
 @pytest.mark.parametrize("level", ["rc", "ra", "cc", "si"])
 def test_keys_whose_order_is_open(level):
     """Two writers of a key have another order unless the second one depends on the first."""
-    assert not BlindWrites(UPDATES, level).can_matter(2)
+    assert not BlindWrites(UPDATES, level).may_allow_other_orders(2)
     blind = BlindWrites(BLIND, level)
-    assert blind.can_matter(2)
-    assert blind.matter(2, 0b111)
-    assert not blind.matter(2, 0b101)
+    assert blind.may_allow_other_orders(2)
+    assert blind.allows_other_orders(2, 0b111)
+    assert not blind.allows_other_orders(2, 0b101)
     session = arranged([write(X)], [write(X)], [read(X, 1)], sessions=[0, 0, 1])
-    assert not BlindWrites(session, level).can_matter(2)
+    assert not BlindWrites(session, level).may_allow_other_orders(2)
 
 
 @pytest.mark.parametrize("level", ["rc", "ra", "cc", "si"])
 def test_where_the_stranger_itself_comes(level):
     """Only at si it matters whether it is the last writer: it is, if all others read the key."""
     order = arranged([write(X)], [write(X)], sessions=[0, 0])
-    assert BlindWrites(order, level).matter(1, 0b11) == (level == "si")
+    assert BlindWrites(order, level).allows_other_orders(1, 0b11) == (level == "si")
     read_before = arranged([read(X, INITIAL), write(X)], [read(X, 0), write(X)])
-    assert not BlindWrites(read_before, level).matter(1, 0b11)
+    assert not BlindWrites(read_before, level).allows_other_orders(1, 0b11)
 
 
 def test_sources_that_close_no_cycle():
@@ -58,17 +58,18 @@ def test_sources_that_close_no_cycle():
         [read(X, 0), read(Y, 1)],
     )  # fmt: skip
     blind = BlindWrites(order, "rc")
-    assert not blind.possible(2, 0b111, (0, 1))  # as in the run
-    assert blind.possible(2, 0b111, (INITIAL, 1))
-    assert not BlindWrites(order, "ra").possible(2, 0b111, (0, INITIAL))  # it must see Y of 0
+    assert not blind.may_close_cycle(2, 0b111, (0, 1))  # as in the run
+    assert blind.may_close_cycle(2, 0b111, (INITIAL, 1))
+    must_see_y = BlindWrites(order, "ra")
+    assert not must_see_y.may_close_cycle(2, 0b111, (0, INITIAL))
 
 
 def test_a_lost_update():
     """At si, it may not overwrite a version that it overlooked, whichever order the two have."""
     sources = (INITIAL,)
     order = arranged([read(X, INITIAL), write(X)], [read(X, 0), write(X)])
-    assert not BlindWrites(order, "si").possible(1, 0b11, sources)
-    assert BlindWrites(order, "cc").possible(1, 0b11, sources)
+    assert not BlindWrites(order, "si").may_close_cycle(1, 0b11, sources)
+    assert BlindWrites(order, "cc").may_close_cycle(1, 0b11, sources)
 
 
 def test_strangers_share_the_relations_of_the_run():

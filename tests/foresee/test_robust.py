@@ -17,7 +17,7 @@ from isolang.foresee.decide import decide, lowest, mends
 from isolang.foresee.robust import candidates, robust
 from isolang.foresee.schedules import SearchBudget
 from isolang.foresee.split import counterexample
-from isolang.foresee.templates import ALL, templates, templates_of_branches
+from isolang.foresee.templates import ALL_COLUMNS, templates, templates_of_branches
 from isolang.programs.syntax import load_templates, parse_templates
 
 FOLDER = ROOT / "examples/programs/templates"
@@ -52,8 +52,8 @@ def separate(found):
 
 FORMS = {
     "columns": lambda found: found,
-    "rows": lambda found: found.whole_rows(),
-    "reads and writes of rows": lambda found: separate(found.whole_rows()),
+    "rows": lambda found: found.with_whole_rows(),
+    "reads and writes of rows": lambda found: separate(found.with_whole_rows()),
 }
 
 # By file, level, form and sessions: the largest robust sets, and where they are published.
@@ -304,8 +304,8 @@ def with_loops(rng: random.Random, found):
         every = [
             replace(
                 branch.statements[0], kind=kind, relation=relation, keys=(item,),
-                reads=frozenset([ALL] if kind != "write" else []),
-                writes=frozenset([ALL] if kind != "read" else []),
+                reads=frozenset([ALL_COLUMNS] if kind != "write" else []),
+                writes=frozenset([ALL_COLUMNS] if kind != "read" else []),
             )
             for item in items
             for kind in loop

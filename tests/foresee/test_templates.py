@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from isolang.foresee.templates import ALL, templates
+from isolang.foresee.templates import ALL_COLUMNS, templates
 from isolang.programs.syntax import ProgramError, parse_program, parse_templates
 
 
@@ -26,9 +26,9 @@ def test_what_each_step_reads_and_writes() -> None:
         ("read", "x", ("c",), ["m", "n"], []),
         ("write", "x", ("c",), [], ["m"]),
         ("update", "x", ("c",), ["k", "n"], ["n"]),
-        ("update", "z", (), [ALL], [ALL]),
-        ("insert", "y", ("c", 7), [], [ALL]),
-        ("delete", "y", ("c", None), [], [ALL]),
+        ("update", "z", (), [ALL_COLUMNS], [ALL]),
+        ("insert", "y", ("c", 7), [], [ALL_COLUMNS]),
+        ("delete", "y", ("c", None), [], [ALL_COLUMNS]),
     ]
     assert branch.parameters == ("c",)  # v names no row
 

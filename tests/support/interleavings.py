@@ -16,8 +16,8 @@ import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from isolang.foresee.split import concrete
-from isolang.foresee.templates import ALL, Branch, Templates
+from isolang.foresee.split import readable_values
+from isolang.foresee.templates import ALL_COLUMNS, Branch, Templates
 
 Item = tuple[str, tuple[int, ...], str]  # a relation, the keys of a row, a column
 
@@ -46,7 +46,7 @@ def columns_of(templates: Templates) -> dict[str, tuple[str, ...]]:
     for branch in templates.branches:
         for one in branch.statements:
             found.setdefault(one.relation, set()).update(one.reads | one.writes)
-    return {name: tuple(sorted(own - {ALL})) or ("",) for name, own in found.items()}
+    return {name: tuple(sorted(own - {ALL_COLUMNS})) or ("",) for name, own in found.items()}
 
 
 def instances(templates: Templates, levels: dict[str, str], values: int) -> list[Instance]:
@@ -73,7 +73,7 @@ def of_branch(templates, branch: Branch, given: dict, levels, universe) -> Itera
         rows = tuple((one.relation, row) for row in itertools.product(*keys))
 
         def items(names, rows, relation=one.relation):
-            every = columns[relation] if ALL in names else names
+            every = columns[relation] if ALL_COLUMNS in names else names
             return frozenset((*row, column) for row in rows for column in every)
 
         if one.keyed or not one.writes:
@@ -299,7 +299,7 @@ def replayed(found, levels, candidate, sessions: bool) -> bool:
     numbers: dict[str, int] = {"0": 0}
     given = [
         {name: numbers.setdefault(value, len(numbers)) for name, value in one.items()}
-        for one in concrete(found, candidate)
+        for one in readable_values(found, candidate)
     ]
     before: list[int | None] = [None, None]
     for number, link in enumerate(candidate.links, 2):

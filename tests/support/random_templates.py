@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from isolang.foresee.templates import (
-    ALL,
+    ALL_COLUMNS,
     Branch,
     Templates,
     TemplateStatement,
@@ -39,7 +39,7 @@ def random_templates(rng: random.Random, *, longest: int = 3, most: int = 3) -> 
             if kind == "update" and rich and rng.random() < 0.3:
                 reads = frozenset("ab")
             if kind in ("insert", "delete"):
-                writes = frozenset([ALL])
+                writes = frozenset([ALL_COLUMNS])
             statements.append(
                 TemplateStatement(
                     kind=kind,

@@ -50,7 +50,7 @@ def test_only_columns_of_primary_keys_count(database):
         (("savings", 1), ("customer", 0)),
     )
     assert found.columns["customer"] == ("id", "region")
-    assert found.named(("savings", 1)) == "savings.cust"
+    assert found.column_name(("savings", 1)) == "savings.cust"
 
 
 def test_equal_values_of_foreign_keys_are_one_parameter(database, tmp_path, capfd):
