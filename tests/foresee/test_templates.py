@@ -26,7 +26,7 @@ def test_what_each_step_reads_and_writes() -> None:
         ("read", "x", ("c",), ["m", "n"], []),
         ("write", "x", ("c",), [], ["m"]),
         ("update", "x", ("c",), ["k", "n"], ["n"]),
-        ("update", "z", (), [ALL_COLUMNS], [ALL]),
+        ("update", "z", (), [ALL_COLUMNS], [ALL_COLUMNS]),
         ("insert", "y", ("c", 7), [], [ALL_COLUMNS]),
         ("delete", "y", ("c", None), [], [ALL_COLUMNS]),
     ]
