@@ -30,7 +30,7 @@ _HINT: Final = "expected a value such as 0, or KEY=VALUE"
 
 
 def texts(initial: object) -> tuple[str, ...]:
-    """Return initial values as texts in the form that the command line takes.
+    """Return initial values in the form that ``--initial-value`` takes: ``V`` or ``KEY=V``.
 
     Args:
         initial: one value for all keys, a mapping from keys to values, a tuple of texts that
@@ -129,7 +129,7 @@ def _take_unwritten(history: History) -> str:
 
 
 def _declare(history: History, values: Sequence[str]) -> str:
-    """Declare the user's initial values as writes of T0, and return a sentence about them."""
+    """Set the initial values that the user declares, and return a sentence that describes them."""
     columns = history.columns
     declared_values = [parsed(text) for text in values]
     everywhere = [value for key, value in declared_values if key is None]
@@ -177,7 +177,10 @@ def _declare(history: History, values: Sequence[str]) -> str:
 
 
 def parsed(text: str) -> tuple[str | None, Any]:
-    """Return the key and the parsed value of a text ``KEY=V``; for ``V``, the key is ``None``."""
+    """Split a text ``KEY=V`` into the key and the parsed value.
+
+    For a text ``V``, the key is ``None``.
+    """
     from isolang.history.edn import forms
 
     where = f"--initial-value {text}"
@@ -224,7 +227,7 @@ def _set(columns: Columns, key: int, value: Any) -> None:
 
 
 def kinds_of_keys(columns: Columns) -> tuple[set[int], set[int]]:
-    """Return two sets of keys: those that operations use as lists, and those used as registers."""
+    """Return two sets of keys: the keys that are used as lists, and the keys used as registers."""
     import numpy as np
 
     kind, known = columns.op_kind, columns.op_value != c.UNKNOWN_VALUE

@@ -79,7 +79,7 @@ def _ordered(versions: object, name: str) -> bool:
 def _own_sessions(transactions: Sequence[Transaction], name: str) -> bool:
     """Return whether each transaction gets its own session, because no transaction names a session.
 
-    Declared initial transactions are not considered.
+    A declared initial transaction may have a session or not; it is ignored.
 
     Raises:
         HistoryError: only some of the transactions name a session.
@@ -106,7 +106,7 @@ class _Builder:
         self.name = name
         self.clock = Clock()
         self.sessions: dict[Any, int] = {}
-        self.scalar = 0  # the atom that T0 wrote to all keys that are not in by_key
+        self.scalar = 0  # the atom of the initial value of all keys that are not in by_key
         self.by_key: dict[tuple[int, Any], int] = {}
         self.initial_value = initial
         self.used: set[tuple[int, Any]] = set()
@@ -209,7 +209,7 @@ class _Builder:
             ) from None
 
     def scan(self, op: Sequence[Any], at: str, position: int, *, ok: bool) -> None:
-        """Add a predicate read; set-reads of the rows that it did not return are derived later."""
+        """Add a predicate read. The set-reads for rows that it did not return are derived later."""
         if len(op) != (4 if len(op) > 1 and op[1] is None else 3):
             raise HistoryError(f"{at}: not a predicate read (got {shown(op)}, {_SCAN})")
         rows, columns = op[2], self.columns

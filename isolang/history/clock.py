@@ -16,8 +16,8 @@ _INTEGER = "an integer"
 class Clock:
     """Converts the times of one history, which must all be of the same kind.
 
-    Integers are kept; they count nanoseconds, but any other unit works as well, because only the
-    order matters. Floats, which count seconds, and datetimes are converted to nanoseconds.
+    Integers are kept unchanged. They are meant to be nanoseconds, but any other unit works as well,
+    because only the order matters. Floats (in seconds) and datetimes are converted to nanoseconds.
     """
 
     def __init__(self) -> None:

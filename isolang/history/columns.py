@@ -26,7 +26,8 @@ NIL_ATOM: Final = 0
 UNKNOWN_VALUE: Final = -1
 
 NO_VERSION: Final = -1  # in op_version: the operation states no version
-# In statement_known: operations of the predicate read were left out, and its rows still match.
+# In statement_known: some operations of the predicate read were removed (by sub_history, for
+# example), and the remaining operations still state its rows correctly.
 PART: Final = 2
 
 # Values in the column op_source, for reads that name no operation as their source.
@@ -40,7 +41,9 @@ UNKNOWN_END: Final = 2**63 - 1
 
 
 def initial_alone(columns: Columns) -> NDArray[np.bool_]:
-    """Return, for each key, whether reads of nil cannot be reads of its initial state.
+    """Return, for each key, whether its initial value replaces nil.
+
+    If so, a read of nil is not a read of the initial state.
 
     The native column has no entries after the last key for which this is true.
     """

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from isolang.history.statements import Statements
 
 
-# A column of a row in a recording of an application, which makes the row's versions different.
+# The column that the recorder of an application adds to each row to make its versions distinct.
 _VERSION: Final = re.compile(r' ?"xmin" (?:"\d+\(\d+,\d+\)"|\d+)(?=[ }])')
 
 
 class DescribedColumns(Struct, frozen=True, kw_only=True):
     """The columns of a history, with names, places and texts of its transactions and operations.
 
-    The methods are for messages and small histories; code that must be fast does not call them.
+    The methods are meant for messages and small histories. Fast code reads the columns instead.
 
     Attributes:
         columns: the native columns, which ``native/core/history.hpp`` describes. Transactions have
@@ -76,7 +76,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return self._is_t0(txn) or int(self.columns.txn_status[txn]) == c.INITIAL
 
     def _numbers(self) -> Any:
-        """Return how much a name must contain, for each transaction.
+        """Return, for each transaction, how many details its name needs to be unique.
 
         Returns:
             0 if the number of the transaction is unique in the history, 1 if it is unique only in
@@ -105,7 +105,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return self.session_name(int(self.columns.txn_session[txn]))
 
     def group_of(self, txn: int) -> str:
-        """Return the group of a transaction as text; empty if the transaction has no group."""
+        """Return the group of a transaction as text; if it belongs to no group, an empty string."""
         if not self.columns.has_groups or self._is_t0(txn) or not self.columns.txn_group[txn]:
             return ""
         return show(*self.columns.group(int(self.columns.txn_group[txn])))
@@ -164,8 +164,8 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
     def value(self, atom: int) -> str:
         """Return the value with this atom number as text; ``?`` for an unknown result.
 
-        If the recording of an application gives each row the name of its version, the text omits
-        that column, unless the key has two values that differ in it alone.
+        If the recording of an application has a column that names the version of each row, the text
+        omits this column, unless the key has two values that differ only there.
         """
         text = _whole(self.columns, atom)
         if '"xmin" ' not in text or (short := _VERSION.sub("", text)) in (text, "{}"):
@@ -177,9 +177,9 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
     def op_value(self, op: int) -> str:
         """Return the value that an operation wrote or read as text, such as ``5`` or ``[1 2]``.
 
-        An unknown result is ``?``. If the recording of an application has the columns of the row,
-        the text shows these columns: ``{age: 4 → 5}``. Of a row that a predicate read missed, it is
-        ``not found``, whatever versions of the row would match.
+        An unknown result is ``?``. If the recording of an application lists the columns of the row,
+        the text shows them: ``{age: 4 → 5}``. If a predicate read did not return the row, the text
+        is ``not found``, no matter which versions of the row would match.
         """
         value = int(self.columns.op_value[_number(op)])
         if row := self.remark(op).row:
@@ -295,14 +295,17 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return s if s >= 0 and op < self.columns.statement_end[s] else -1
 
     def of_predicate(self, op: int) -> bool:
-        """Return whether an operation is a set-read of a predicate read."""
+        """Return whether an operation is one of the set-reads that make up a predicate read."""
         columns = self.columns
         if not len(columns.statement_start) or int(columns.op_kind[op]) not in c.SET_READS:
             return False
         return self.statement_of(op) >= 0
 
     def reads_first(self, op: int, later: int) -> bool:
-        """Return whether ``op`` precedes ``later``; false if one predicate read contains both."""
+        """Return whether ``op`` precedes ``later`` in program order.
+
+        Two set-reads of the same predicate read are simultaneous, so neither precedes the other.
+        """
         if not len(self.columns.statement_start) or (statement := self.statement_of(op)) < 0:
             return op < later
         return op < later and statement != self.statement_of(later)
@@ -328,12 +331,15 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
 
 
 def _whole(columns: Columns, atom: int) -> str:
-    """Return a value as text, with the name of the row's version."""
+    """Return a value as text, including the column that names the row's version."""
     return "?" if atom == c.UNKNOWN_VALUE else show(*columns.value(atom))
 
 
 def _alike(columns: Columns) -> frozenset[int]:
-    """Return the values that differ from another one of their key only in the row's version."""
+    """Return the values (as atoms) for which omitting the row's version would be ambiguous.
+
+    Each differs from another value of its key only in the row's version.
+    """
     import numpy as np
 
     pairs = set(enumerate(columns.initial_value.tolist()))

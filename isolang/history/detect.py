@@ -47,7 +47,7 @@ def detect(data: bytes) -> Guess:
     try:
         text = head.decode("utf-8")
     except UnicodeDecodeError as e:
-        if e.start < len(head) - 4:  # the bad bytes are not just a character cut at the end
+        if e.start < len(head) - 4:  # not just a character that the end of the head cut in two
             return Guess(looks_like=f"binary data that starts with {data[:16].hex(' ')}")
         text = head[: e.start].decode("utf-8")
     if "\0" in text:
@@ -171,9 +171,11 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]', re.DOTALL)
 
 
 def _of_clients(text: str) -> str:
-    """Return the text without the operations of processes with names, such as the nemesis.
+    """Return the text without the operations of named processes, such as the nemesis.
 
-    These operations may have any values, which do not show what the clients do.
+    Clients have numbers as names.
+
+    Their values can have any form and say nothing about the workload of the clients.
     """
     kept, depth, begin, end = [], 0, 0, 0
     for token in _TOKEN.finditer(text):
@@ -192,7 +194,7 @@ def _of_clients(text: str) -> str:
 
 
 def _are_single_operations(text: str) -> bool:
-    """Return whether the maps of clients are single operations on registers, not transactions."""
+    """Return whether the clients ran single operations on registers, not transactions."""
     clients = [part for part in text.split("{") if _CLIENT.search(part)]
     functions = {found[1] for part in clients if (found := _FUNCTION.search(part))}
     if not functions or not functions <= _OF_REGISTERS:
@@ -207,7 +209,7 @@ _TRANSACTION = re.compile(r"value\"?[\s:]+(?:\[\s*[^][{}()\s,]+[\s,]+)?[\[(]\s*[
 
 
 def _is_workload(text: str) -> bool:
-    """Return whether the operations of clients are those of a workload such as bank or set."""
+    """Return whether the clients ran a workload such as bank or set, not transactions."""
     clients = [part for part in text.split("{") if not _OTHERS.search(part)]
     functions = {found[1] for part in clients if (found := _FUNCTION.search(part))}
     if not functions or _TRANSACTION.search(text):
@@ -260,7 +262,7 @@ def _detect_json(body: str) -> Guess:
     looks = f"JSON that starts with {_clip(body)}"
     if re.match(r'[\[\s]*\{\s*"threadID"', body):
         return Guess(formats=("leopard",), looks_like="a Leopard trace")
-    if re.match(r"\[\s*\]\s*$", body):  # an empty history is the same in each of these formats
+    if re.match(r"\[\s*\]\s*$", body):  # an empty history looks the same in all JSON formats
         return Guess(formats=("jepsen-json",), looks_like="an empty JSON list")
     if re.match(r"\[\s*\[", body):
         return Guess(formats=("dbcop-json",), looks_like=looks)

@@ -1,8 +1,8 @@
 """Parses EDN and JSON to the same Python objects, for the readers in Python.
 
 Vectors and lists become tuples, sets become ``Elements``, maps become dictionaries, and keywords
-become ``Keyword``; tags (``#jepsen.history.Op{…}``, ``#inst "…"``) are dropped. Histories of
-transactions are read by the native reader instead, which does not make an object for each
+become ``Keyword``; tags (``#jepsen.history.Op{…}``, ``#inst "…"``) are dropped. This parser serves
+only small inputs: the native reader reads histories of transactions, without an object for each
 operation.
 """
 
@@ -43,7 +43,7 @@ class Elements(Struct, frozen=True):
 
 
 def forms(text: str, name: str) -> Iterator[tuple[int, Any]]:
-    """Yield each form of a text, after the number of its line.
+    """Yield each form of a text as a pair: its line number, and the form.
 
     If the text is a single vector or list, yield the forms inside this vector or list.
 

@@ -48,7 +48,7 @@ class FressianError(ValueError):
 
 
 class Items(str):
-    """The text of a list or a map, which also keeps the texts of its elements.
+    """The EDN text of a list or a map, with the texts of its elements as an attribute.
 
     Attributes:
         parts: the texts of the elements of a list, or of the keys and values of a map in turn.
@@ -67,7 +67,7 @@ class Items(str):
 
 
 class Raw(str):
-    """The text of a byte string, which also keeps the bytes.
+    """The EDN text of a byte string, with the bytes themselves as an attribute.
 
     Attributes:
         data: the bytes.
@@ -114,7 +114,8 @@ class Fressian:
             raise FressianError(msg) from None
         except FressianError:
             raise
-        except (ValueError, OverflowError) as error:  # from a text, a number or a character
+        # int(), float() or chr() rejected the decoded bytes
+        except (ValueError, OverflowError) as error:
             msg = f"{error} (before byte {self._at})"
             raise FressianError(msg) from None
 
@@ -233,7 +234,7 @@ class Fressian:
         return f"#{tag} [{' '.join(parts)}]" if tag.isidentifier() else f"[{' '.join(parts)}]"
 
     def _operation(self) -> str:
-        """Return an operation as a map, as in ``history.edn``, without an index or a time of -1."""
+        """Return an operation as a map, as in ``history.edn``, omitting an index or time of -1."""
         parts = [self._object(self._byte()) for _ in range(7)]
         fields = [
             f":{name} {value}"

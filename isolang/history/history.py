@@ -132,7 +132,7 @@ class History(DescribedColumns, frozen=True, kw_only=True):
     # --- predicate reads whose set-reads are implicit ---
 
     def with_set_reads(self, missed: NDArray[np.int32]) -> History:
-        """Return the history in which further implicit set-reads are operations.
+        """Return the history with some more of its implicit set-reads as operations.
 
         Operations are numbered as if all set-reads that became operations had been added at once.
 
@@ -154,7 +154,7 @@ class History(DescribedColumns, frozen=True, kw_only=True):
         return replace(self, columns=columns, set_reads=pairs, _lazy={"as read": as_read})
 
     def written_out(self) -> History:
-        """Return the history in which all set-reads of predicate reads are operations."""
+        """Return the history with all its implicit set-reads as operations."""
         if not self.columns.implicit:
             return self
         whole: History | None = self._lazy.get("written out")
@@ -262,7 +262,7 @@ class History(DescribedColumns, frozen=True, kw_only=True):
         return decode(*columns.version(int(columns.op_version[op])))
 
     def without_versions(self) -> History:
-        """Return the history as it would be if no operation stated a version."""
+        """Return a copy of the history without the versions that operations state."""
         if not self.columns.has_versions:
             return self
         from isolang.history.versions import version_notes

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def declare_initial(
     columns: Columns, txn: int, where: str, unit: str = "line", *, lowered: bool = True
 ) -> None:
-    """Make a transaction the initial transaction.
+    """Turn a transaction into the initial transaction T0.
 
     Its last writes become the initial values of their keys. Its operations stay in the columns, but
     it no longer counts as a transaction. If a read names one of its last writes as its source, T0

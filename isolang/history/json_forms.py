@@ -18,7 +18,7 @@ _TOKEN: Final = re.compile(r"[^\s,:()\[\]{}\"]{1,40}|.", re.DOTALL)
 
 
 def json_forms(text: str, name: str) -> Iterator[tuple[int, Any]]:
-    """Yield each value of a text, after the number of its line.
+    """Yield each value of a text as a pair: its line number, and the value.
 
     Args:
         text: a text in JSON, which has one value per line, or is one list of values.

@@ -55,7 +55,10 @@ def read_history(
 
 
 def _read(path_or_stream: str | Path | IO[bytes], options: ReadOptions, timeout: float) -> History:
-    """Read a history, applying only the options that the readers of the formats take."""
+    """Read a history, applying only the options that readers take, such as the format.
+
+    The caller applies the others.
+    """
     source = read_source(path_or_stream)
     name, files, ignored = _choose(source, options.format)
     more: dict[str, Any] = {}

@@ -11,9 +11,9 @@ from isolang.history import columns as c
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-# A look-alike writes at least this share of all keys, and at least this many times the number of
-# keys that the median transaction writes. The second pair is for converters that write only values
-# that are read.
+# A look-alike writes at least the first share of all keys, and at least the given multiple of the
+# number of keys that the median transaction writes. The second pair of thresholds suits converters
+# that write only the values that are read.
 _UNUSUAL = ((0.9, 3), (0.25, 20))
 _FEWEST_KEYS = 4  # in histories with fewer keys, every transaction would look like an initial one
 

@@ -76,7 +76,7 @@ def statement_of_each(history: History, txn: int) -> Statements:
 
 
 def _versions(history: History, txn: int) -> list[Value] | None:
-    """Return, for each operation of ``_op_objects``, the version that it states.
+    """Return the version that each operation of ``_op_objects`` states, in the same order.
 
     Return ``None`` if no operation of the transaction states a version.
     """
@@ -92,7 +92,7 @@ def _group(history: History, txn: int) -> Value:
 
 
 def _times(history: History, txn: int) -> list[tuple[int | None, int | None] | None] | None:
-    """Return, for each operation of ``_op_objects``, when it was sent and when it was answered.
+    """Return the times at which each operation of ``_op_objects`` was sent and answered.
 
     Times that are not known are ``None``. The times are those of the clock that measured the begins
     of transactions.
@@ -125,7 +125,10 @@ def _statements_of(history: DescribedColumns, txn: int) -> range:
 
 
 def _objects(history: DescribedColumns, txn: int) -> Iterator[tuple[bool, int]]:
-    """Yield, for each operation tuple, whether it is a predicate read, and its number."""
+    """Yield a pair for each operation tuple: whether it is a predicate read, and its number.
+
+    Predicate reads and operations of the columns are numbered separately.
+    """
     columns, ops = history.columns, history.operations_of(txn)
     at = ops.start
     for s in _statements_of(history, txn):

@@ -71,7 +71,10 @@ def _words(form: Any, *, whole: bool = False) -> str:
 
 
 def _between(join: str, parts: Sequence[Any]) -> str | None:
-    """Return the words for a conjunction that is a range; ``None`` if it is none."""
+    """Return ``c between 3 and 9`` for a conjunction of two bounds on one column.
+
+    For any other form, return ``None``.
+    """
     if join != "and" or len(parts) != 2:
         return None
     bounds = {part[0].name: part[1:] for part in parts if isinstance(part, tuple)}

@@ -61,7 +61,7 @@ def remarks_of(path: str) -> Mapping[int, Mapping[Named, Remark]]:
     """
     try:
         about = Path(path).stat()
-        regular = stat.S_ISREG(about.st_mode)  # a pipe has already been read
+        regular = stat.S_ISREG(about.st_mode)  # a pipe cannot be read a second time
         return _read(path, about.st_mtime_ns, about.st_size) if regular else {}
     except (OSError, ValueError):
         return {}
@@ -130,5 +130,5 @@ def _operations(text: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
 def _decoded(text: bytes) -> str:
     try:
         return json.decode(text, type=str)
-    except DecodeError:  # an escape that JSON does not have
+    except DecodeError:  # the string contains an escape that is not valid in JSON
         return ""

@@ -1,4 +1,4 @@
-"""Makes smaller histories that have only some operations of a history."""
+"""Makes sub-histories, which contain only some of the operations of a history."""
 
 from __future__ import annotations
 

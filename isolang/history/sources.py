@@ -21,7 +21,7 @@ _GZIP = b"\x1f\x8b"
 _XZ = b"\xfd7zXZ\x00"
 _BZIP2 = b"BZh"
 _ZSTD = b"\x28\xb5\x2f\xfd"
-_LARGE = 8 << 20  # from this many bytes on, mapping small pages takes longer than filling them
+_LARGE = 8 << 20  # from this size on, mapping 4-KiB pages takes longer than copying the data
 _SIDE_FILES = (".debug", ".error", ".wlog")  # files that Cobra's clients leave next to their logs
 
 
@@ -97,7 +97,7 @@ def _read_file(path: Path) -> bytes:
 
 
 def _contents(name: str, stream: Any) -> bytes:
-    """Return the contents of a stream; its first bytes show whether they must be decompressed."""
+    """Return the contents of a stream, decompressed if the first bytes show a known compression."""
     data = _all_of(stream)
     if data.startswith(_GZIP):
         return _decompress(name, "gzip", gzip.GzipFile(fileobj=io.BytesIO(data)).read)
@@ -118,7 +118,7 @@ def _all_of(stream: Any) -> bytes:
     """Read the rest of a stream in one piece, because joining pieces would copy them."""
     if isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO):
         remaining = os.fstat(stream.fileno()).st_size - stream.tell() if stream.seekable() else 0
-        if remaining >= _LARGE and stream.raw.tell() == stream.tell():  # nothing is buffered
+        if remaining >= _LARGE and stream.raw.tell() == stream.tell():  # the buffer is empty
             from isolang._native import read_in_large_pages
 
             data = read_in_large_pages(stream.fileno(), remaining)

@@ -1,4 +1,4 @@
-"""Reads from a recording which operations one statement executed, and which reads locked rows.
+"""Reads from a recording which statement executed each operation and which reads locked rows.
 
 A completion may have ``:statements ["1" "2 for update" "3" "3"]``, with one text for each
 operation: the position of its statement among all statements that the client sent in the
@@ -66,7 +66,8 @@ def statements_in(path: str) -> Mapping[int, Statements]:
     """
     try:
         about = Path(path).stat()
-        regular = stat.S_ISREG(about.st_mode) and about.st_size  # a pipe has already been read
+        # a pipe cannot be read a second time
+        regular = stat.S_ISREG(about.st_mode) and about.st_size
         return _read(path, about.st_mtime_ns, about.st_size) if regular else {}
     except OSError:
         return {}
@@ -90,7 +91,7 @@ def _read(path: str, changed: int, size: int) -> Mapping[int, Statements]:
 
 
 def _texts(line: bytes) -> Sequence[object] | None:
-    """Return the texts in the field of a line; ``None`` if the line has no such field."""
+    """Return the texts in the ``:statements`` field of a line; if there is none, ``None``."""
     at = next((m.end() for m in _TOKEN.finditer(line) if m[0] == _FIELD), None)
     if at is not None:
         end = _TEXTS.match(line, at)

@@ -22,15 +22,16 @@ class Spread(Struct, frozen=True, kw_only=True):
 
 
 class Possible(Struct, frozen=True, kw_only=True):
-    """The answer to the question if a history could violate a check.
+    """Whether a history could violate a check at all, and why.
 
     Attributes:
         check: the name of the check.
         text: the check, or an equivalent one over dependencies.
-        possible: whether some choice may violate it; false only if certainly none does.
-        why: why no choice violates it, or why nothing is known.
-        pairs: for each relation that a violation may use, the number of pairs of transactions
-            (without the initial one) that it can have; an upper bound if there are very many.
+        possible: whether some choice of sources and orders may violate the check; false only if
+            certainly no choice does.
+        why: the reason why no choice violates the check, or why isocheck cannot tell.
+        pairs: for each relation that a violation may use, how many pairs of transactions (other
+            than T0) it can have; an upper bound if there are very many pairs.
     """
 
     check: str
@@ -40,7 +41,7 @@ class Possible(Struct, frozen=True, kw_only=True):
     pairs: dict[str, int]
 
     def to_text(self) -> str:
-        """Return, as one line for people, whether the check could be violated."""
+        """Return one line of text that says whether the check could be violated, and why."""
         if not self.possible:
             return f"cannot be violated: {self.why}"
         counts = ", ".join(f"{relation} {_int(count)}" for relation, count in self.pairs.items())
@@ -59,7 +60,7 @@ class Stats(Struct, frozen=True, kw_only=True):
         initial: what a read of the initial state looks like.
         session: what a session is.
         real_time: where real time comes from.
-        ignored: what has no influence.
+        ignored: a phrase for each kind of input that has no influence on verdicts.
         notes: remarks on how the input was interpreted.
         transactions: the number of transactions.
         committed: the number of committed transactions.
@@ -80,8 +81,8 @@ class Stats(Struct, frozen=True, kw_only=True):
             value, or name T0 as their source.
         explicit_sources: the number of reads whose source the input names.
         missing_sources: the number of reads whose source the input names but does not contain.
-        operations_per_transaction: over all transactions.
-        keys_per_transaction: over all transactions.
+        operations_per_transaction: the spread of the number of operations, over all transactions.
+        keys_per_transaction: the spread of the number of keys, over all transactions.
         repeated_values: the number of (key, value) pairs that transactions, except aborted ones,
             write more than once.
         repeated_writes: the number of writes of these pairs.
@@ -90,7 +91,8 @@ class Stats(Struct, frozen=True, kw_only=True):
         write_only_share: the share of transactions that read nothing.
         time_span: from the first begin to the last end, in the input's unit; ``None`` without real
             time.
-        look_alikes: transactions that look like an initial one.
+        look_alikes: the transactions that look like initial transactions, but are not declared as
+            such.
         checks: which checks of the requested specification the history could violate.
     """
 
@@ -317,7 +319,7 @@ def _read_modify_writes(txn: Any, key: Any, working: Any, read: Any, n_keys: int
     reads, writes = working & read, working & ~read
     first_pairs, first = np.unique(pair[reads], return_index=True)
     first_read = number[reads][first]
-    # To find the last write of each pair, unique() takes the first one in the reversed array.
+    # unique() returns the first index of each pair; in the reversed array, this is its last write.
     last_pairs, last = np.unique(pair[writes][::-1], return_index=True)
     last_write = number[writes][::-1][last]
     _, at_read, at_write = np.intersect1d(

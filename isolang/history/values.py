@@ -78,7 +78,7 @@ def encode(value: object, where: str) -> tuple[int, Any]:
         HistoryError: an object of this type cannot be a key or a value, or the value is NaN, which
             is not equal to itself.
     """
-    if type(value) is int and -(2**63) <= value < 2**63:  # the most frequent case
+    if type(value) is int and -(2**63) <= value < 2**63:  # the most common case
         return INTEGER, value
     match value:
         case None:

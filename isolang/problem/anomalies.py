@@ -63,7 +63,7 @@ TITLES: Final = {
     AnomalyKind.CONTRADICTING_VERSIONS: "stated versions that contradict the answers",
 }
 
-_LONGEST = 60  # messages shorten lists that have more characters than this
+_LONGEST = 60  # messages shorten lists that are longer than this, in characters
 
 
 class Anomaly(Struct, frozen=True, kw_only=True):
@@ -147,7 +147,10 @@ def shown_order(history: History, op: int) -> list[int]:
 
 
 def _split_block(anomaly: Anomaly, history: History) -> tuple[int, int, int]:
-    """Return two appends from the two blocks of ``other_txn``, with the append between them."""
+    """Return three appends: one of each block of ``other_txn``, and one between the blocks.
+
+    Another transaction made the append between the blocks.
+    """
     order = shown_order(history, anomaly.op)
     first, last, *_ = (
         i for i, append in enumerate(order) if history.transaction_of(append) == anomaly.other_txn
@@ -177,7 +180,10 @@ def _is_list(history: History, op: int) -> bool:
 
 
 def _contradicted(anomaly: Anomaly) -> int:
-    """Return the operation that the read contradicts, which anomalies of this kind always have."""
+    """Return the operation that the read contradicts.
+
+    Only some split appends have none, so the caller must not pass them.
+    """
     assert anomaly.other_op is not None, f"a {anomaly.kind.title} without a second operation"
     return anomaly.other_op
 
@@ -196,7 +202,10 @@ def _verb(anomaly: Anomaly, history: History) -> str:
 
 
 def _object(anomaly: Anomaly, history: History) -> str:
-    """Return ``whose element 3`` if the contradicted operation is an append, and else ``which``."""
+    """Return the words before the contradicted operation: ``whose element 3``, or ``which``.
+
+    An append is introduced by its element.
+    """
     if _is_append(anomaly, history):
         return f"whose element {history.op_value(_contradicted(anomaly))}"
     return "which"
@@ -322,7 +331,7 @@ def _stated(history: History, op: int) -> str:
 
 
 def _contradicting(anomaly: Anomaly, history: History) -> str:
-    """Return a clause that says how stated versions contradict each other, or contradict values."""
+    """Return a clause that says how the stated versions contradict each other or the values."""
     if anomaly.other_op is None:
         return "a version that no transaction wrote"
     op, other, columns = anomaly.op, anomaly.other_op, history.columns

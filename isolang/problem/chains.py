@@ -50,7 +50,7 @@ class Chains(Struct, frozen=True, kw_only=True):
 
 
 def chains_allowed(automata: Sequence[Automaton]) -> bool:
-    """Return whether writers may be combined to chains with edges between tails and heads only.
+    """Return whether the automata allow chains, with edges only from tails to heads.
 
     There are three conditions. (1) ``ww ; rw`` closes a loop. Therefore no writer U can come
     between T and a writer S that reads from T (T ww U ww S, S rw U). (2) ``ww ; wr`` closes a loop.
@@ -70,7 +70,10 @@ def chains_allowed(automata: Sequence[Automaton]) -> bool:
 
 
 def _closes(a: Automaton, first: str, second: str) -> bool:
-    """Return whether a step of each relation, with moves inside transactions, can form a loop."""
+    """Return whether a step of ``first`` and a step of ``second`` can lead back to one state.
+
+    The automaton may move inside a transaction after each step.
+    """
     return any(
         q2 in reached_inside(a, r1) and q1 in reached_inside(a, r2)
         for q1, r1 in a.steps.get(first, ())
@@ -79,7 +82,12 @@ def _closes(a: Automaton, first: str, second: str) -> bool:
 
 
 def _repeats(a: Automaton, relation: str) -> bool:
-    """Return whether each step of a relation can be split into such a step and a ``ww`` step."""
+    """Return whether the automaton treats ``relation`` followed by ``ww`` like ``relation`` alone.
+
+    From every state, both lead to the same states.
+
+    The two steps together must have the same effect as the first one alone.
+    """
     steps = a.steps.get(relation, ())
     return all(
         any(
@@ -110,7 +118,8 @@ def combine(polygraph: Polygraph, *, allowed: bool) -> Chains:
     heads = np.flatnonzero((head == np.arange(count)) & (head != head[of_key]))
     initial_first = np.stack((head[of_key[heads]], heads), axis=1).astype(np.int32)
     open_pairs, settled = head[polygraph.open], head[polygraph.settled]
-    of_initial = among(open_pairs, initial).any(axis=1)  # T0's chain precedes all other chains
+    # settled, because T0's chain precedes all others
+    of_initial = among(open_pairs, initial).any(axis=1)
     # The pair of two chains that have one writer each does not change, unless one is T0's chain.
     several = head != tail
     several[head[initial]] = True
@@ -125,7 +134,7 @@ def combine(polygraph: Polygraph, *, allowed: bool) -> Chains:
 
 
 def _split(pairs: Ints, several: NDArray[np.bool_]) -> tuple[Ints, Ints]:
-    """Return the pairs with a writer that ``several`` marks, and then the remaining pairs."""
+    """Split pairs in two: those with a writer that ``several`` marks, and all other pairs."""
     marked = several[pairs].any(axis=1)
     return pairs[marked], pairs[~marked]
 
@@ -153,7 +162,8 @@ def _links(polygraph: Polygraph) -> Ints:
     seen = np.zeros(len(native.writer_txn), bool)
     for read in reads.tolist():
         before, after = int(polygraph.source[read]), int(own[read])
-        # Two writers cannot both follow one writer directly; the edges show this contradiction.
+        # Two writers cannot both follow the same writer directly. Keep both links out of the
+        # chains; the edges then lead to the contradiction.
         if follows[before] >= 0 or seen[after]:
             continue
         here = after
@@ -166,7 +176,7 @@ def _links(polygraph: Polygraph) -> Ints:
 
 
 def own_writers(polygraph: Polygraph) -> Ints:
-    """Return for each read the reader's own write of the same key, or -1 if it does not write it.
+    """Return for each read the reader's own write of the same key; if there is none, -1.
 
     Writes are given by their index in ``Problem.native.writer_*``.
     """

@@ -1,7 +1,7 @@
 """Builds event graphs with numpy: nodes, known edges, and the edges of a relation's pairs.
 
 ``native/engine/graph/event_graph.cpp`` is a second implementation of the same definition. Therefore
-an encoding without pruning shares only the problem itself with the engine.
+an encoding that does not prune shares only the problem with the engine.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ class EventGraph(Struct, frozen=True, kw_only=True):
         nodes: the number of nodes.
         facts: int32[m, 2]; the edges that are present under every choice.
         base: for each check, the number of its first node.
-        order_node: int32[writers]; for each writer, the node whose place in a topological order of
-            all edges is the place of the writer in the version order of its key.
+        order_node: int32[writers]; for each writer, the node that represents it in version orders:
+            a topological order of all edges puts the writers of a key in their version order.
         version_base: the number of the first version node; -1 if version nodes are not needed.
         uses_reads: whether some step is ``wr`` or ``rw``, or a part of one of them.
         uses_orders: whether some step is ``ww`` or ``rw``, or a part of ``rw``.
@@ -105,7 +105,7 @@ class EventGraph(Struct, frozen=True, kw_only=True):
         return u, v, other[origin]
 
     def _of_reads(self, relation: str, a: Ints, b: Ints, read: Ints) -> Edges:
-        """Return the edges for the pairs (a, b) of a relation that follow from the given reads.
+        """Return the edges for pairs (a, b) of a relation; pair i follows from ``read[i]``.
 
         A part of the relation, such as ``prw``, has edges only for predicate reads, or only for
         item reads.
@@ -141,7 +141,10 @@ class EventGraph(Struct, frozen=True, kw_only=True):
 
 
 def steps_of(automaton: Automaton, letter: str) -> Iterator[tuple[Step, Restriction | None]]:
-    """Yield the steps of a letter; each has its restriction to names, or ``None`` without names."""
+    """Yield each step of a letter with its restriction to names of keys or labels.
+
+    The restriction is ``None`` if the step has none.
+    """
     for own, steps in automaton.steps.items():
         if whole_letter(own) == letter:
             for step in steps:
@@ -149,7 +152,10 @@ def steps_of(automaton: Automaton, letter: str) -> Iterator[tuple[Step, Restrict
 
 
 def keys_of(problem: Problem, restriction: Restriction | None) -> NDArray[np.bool_]:
-    """Return a Boolean for each key: whether a restriction admits the key; ``None`` admits all."""
+    """Return a mask of the keys that a restriction such as ``["audit/*"]`` admits.
+
+    If there is no restriction (``None``), all keys are admitted.
+    """
     names = range(problem.native.keys)
     if restriction is None:
         return np.ones(len(names), bool)
@@ -223,7 +229,7 @@ def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventG
     everyone = np.arange(len(native.writer_txn), dtype=np.int32)
     later = everyone != first_writer
     for before, after in (
-        (first_writer[later], everyone[later]),  # `ww` contains `init` under every choice
+        (first_writer[later], everyone[later]),  # T0 precedes every writer of its keys
         (native.vo_before, native.vo_after),
     ):
         u, v, _ = graph.ww(before, after)
@@ -232,13 +238,13 @@ def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventG
 
 
 def _add_known(chunks: _Chunks, problem: Problem, automaton: Automaton, first: int) -> None:
-    """Add the edges of dependencies that are known, in the copy of an automaton.
+    """Add the edges of known dependencies to the part of the graph that belongs to one automaton.
 
     Args:
         chunks: the edges.
         problem: the problem.
         automaton: the automaton.
-        first: the first node of its copy.
+        first: the first node of this part of the graph.
     """
     native, states = problem.native, automaton.states
     n = native.n
@@ -313,7 +319,10 @@ def precedes(native: _native.Problem, answered: int, a: int, sent: int, b: int) 
 
 
 def before_commit(native: _native.Problem, name: str) -> list[tuple[int, int]]:
-    """Return the pairs of ``done``, ``late`` or ``locked`` among transactions not excluded."""
+    """Return the pairs of ``done``, ``late`` or ``locked``, which compare times of commits.
+
+    Pairs with excluded transactions are left out.
+    """
     sent = native.commit_begin.tolist()
     present = [t for t in range(native.n) if native.inclusion[t]] if sent else []
     if name == "locked":
@@ -344,7 +353,7 @@ def before_commit(native: _native.Problem, name: str) -> list[tuple[int, int]]:
 
 
 def between_accesses(native: _native.Problem, letter: str, keys: set[int]) -> list[tuple[int, int]]:
-    """Return the pairs that a letter such as ``rt[W,R]`` relates because of the given keys.
+    """Return the pairs of a letter such as ``rt[W,R]`` that access one of the given keys.
 
     Pairs with T0 are left out, because T0 is on no cycle.
     """
@@ -385,14 +394,20 @@ def _accesses(native: _native.Problem) -> tuple[dict[int, set[int]], dict[int, s
 
 
 def orders_versions(automaton: Automaton) -> bool:
-    """Return whether ``ww`` leads from state 0 to state 0, where nodes then order the versions."""
+    """Return whether ``ww`` leads from state 0 back to state 0.
+
+    The nodes of this state then order the versions, and the graph needs no version nodes.
+    """
     return any(
         q == 0 and 0 in reached_inside(automaton, r) for q, r in automaton.steps.get("ww", ())
     )
 
 
 def reached_inside(automaton: Automaton, state: int) -> set[int]:
-    """Return the states that moves inside one transaction lead to from a state, and that state."""
+    """Return the states that moves inside one transaction can reach from a state.
+
+    The state itself is included.
+    """
     found, todo = {state}, [state]
     while todo:
         here = todo.pop()
@@ -445,9 +460,9 @@ def _last_finished(problem: Problem, members: NDArray[np.int64]) -> NDArray[np.i
 def _immediate(
     chunks: _Chunks, problem: Problem, members: NDArray[np.int64], step: Step, states: int
 ) -> None:
-    """Add the edges of a ``so`` step, but only between neighbours in a session.
+    """Add the edges of a ``so`` step between neighbours of a session only.
 
-    They suffice because the automaton can repeat the step.
+    These edges suffice because the automaton can repeat the step.
     """
     q, r = step
     last = _last_finished(problem, members)
@@ -458,7 +473,7 @@ def _immediate(
 def _chain(
     chunks: _Chunks, problem: Problem, members: NDArray[np.int64], step: Step, states: int
 ) -> None:
-    """Add edges for a step of ``so`` that connect all pairs of a session, in linear number.
+    """Connect all pairs of a session for a ``so`` step, with a linear number of edges.
 
     The edges lead through a chain of new nodes, one for each member. Each node has an edge to its
     member, and each finished member has an edge to the node of the next member.
@@ -475,7 +490,7 @@ def _chain(
 def _end_times(
     chunks: _Chunks, problem: Problem, present: NDArray[np.int64], step: Step, states: int
 ) -> None:
-    """Add edges for a step of ``rt`` that connect all its pairs, in linear number.
+    """Connect all pairs of ``rt`` for an ``rt`` step, with a linear number of edges.
 
     The edges lead through a chain of new nodes, one for each time at which transactions end. Each
     transaction has an edge to the node of its own end, and an edge from the node of the last end
@@ -488,9 +503,10 @@ def _end_times(
     if len(native.slack) and len(set(session.tolist())) == 1:  # one session has only one clock
         ends = np.where(ends == UNKNOWN_END, ends, ends - native.slack[session[0]])
     times, place = np.unique(ends, return_inverse=True)
-    chain = chunks.fresh(len(times) + 1) + np.arange(len(times) + 1)  # T0 has the first node
+    chain = chunks.fresh(len(times) + 1) + np.arange(len(times) + 1)  # the first node is T0's
     chunks.add(chain[:-1], chain[1:])
     chunks.add([native.n * states + q], chain[:1])
     chunks.add(ended * states + q, chain[place + 1])
-    entry = np.searchsorted(times, native.begin[present], side="left")  # only strictly earlier ends
+    # ends strictly before the begin
+    entry = np.searchsorted(times, native.begin[present], side="left")
     chunks.add(chain[entry], present * states + r)

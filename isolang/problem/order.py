@@ -1,4 +1,4 @@
-"""Finds list anomalies that violate even specifications without ``rf``: no version order fits."""
+"""Finds list reads that no version order fits; they violate even specifications without ``rf``."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from isolang.problem.problem import Problem
 
 
 def find_order_contradiction(problem: Problem) -> Anomaly | None:
-    """Return the first anomaly that makes ``vo`` contradictory; then no ``ww`` can contain ``vo``.
+    """Return the first anomaly that makes ``vo``, the order that list reads show, contradictory.
 
-    Such an anomaly violates every specification that uses ``ww``, even a specification that has no
-    condition on reads (PL-1). Other list anomalies do not violate all of them, because ``ww`` does
-    not depend on the order of elements that one transaction appended. If a single list read shows
-    the contradiction, the result is a split append, even if the read has other anomalies.
+    No ``ww`` can then contain ``vo``. Therefore the anomaly violates every specification that uses
+    ``ww``, even one that has no condition on reads (PL-1). Other list anomalies do not violate all
+    of them, because ``ww`` does not depend on the order of elements that one transaction appended.
+    If a single list read shows the contradiction, the result is a split append, even if the read
+    has other anomalies.
     """
     history = problem.history
     keys = history.columns.op_key
-    longest: dict[int, tuple[int, list[int]]] = {}  # for each key, its longest list read and order
+    # for each key: its longest list read, and the order of its writers
+    longest: dict[int, tuple[int, list[int]]] = {}
     for op in _list_reads(problem.anomalies()):
         order = [history.transaction_of(append) for append in shown_order(history, op)]
         txn = history.transaction_of(op)

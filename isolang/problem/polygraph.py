@@ -71,7 +71,7 @@ class Polygraph(Struct, frozen=True, kw_only=True):
         return self.graph.problem
 
     def reduced(self, edges: Ints) -> Ints:
-        """Return the given edges without most of those that other edges imply by transitivity."""
+        """Return the edges without most of the redundant ones, which paths of other edges imply."""
         from isolang import _native
 
         return _native.reduced_edges(self.graph.nodes, edges)
@@ -154,7 +154,7 @@ def clauses_of(polygraph: Polygraph) -> int:
 
 
 def _only_candidates(problem: Problem, alive: NDArray[np.bool_]) -> Ints:
-    """Return for each read its candidate, if it has only one and its transaction is included.
+    """Return for each read its only candidate, if it has just one and the reader is included.
 
     The value is -1 for all other reads.
     """
@@ -193,7 +193,7 @@ def shown_orders(problem: Problem) -> Ints:
 
 
 def _latest_first(after: dict[int, set[int]]) -> list[int]:
-    """Return the writers that precede other writers; each comes after all writers it precedes."""
+    """Return the writers that precede others, in reverse topological order."""
     done: dict[int, None] = {}
     for start in after:
         stack = [start]
@@ -208,7 +208,7 @@ def _latest_first(after: dict[int, set[int]]) -> list[int]:
 
 
 def _of_settled_reads(graph: EventGraph, source: Ints, settled: Ints) -> list[Ints]:
-    """Return the edges that follow from reads with a settled source.
+    """Return the edges that follow from reads whose source is settled.
 
     These are their ``wr`` edges, and their ``rw`` edges to writers that certainly come later than
     the source.
@@ -299,7 +299,10 @@ def _read_of_candidates(problem: Problem) -> Ints:
 
 
 def _other_pairs(problem: Problem, settled: Ints, until: float | None) -> Ints:
-    """Return the pairs of writers of one key that are not in ``settled``, without pairs of T0."""
+    """Return the pairs of writers of one key whose order is open.
+
+    These are all pairs that are not settled and do not contain T0.
+    """
     native = problem.native
     count = len(native.writer_txn)
     known = distinct(settled.min(axis=1).astype(np.int64) * count + settled.max(axis=1))
@@ -348,7 +351,7 @@ def _fixpoint(graph: EventGraph, until: float | None) -> Polygraph:
 
 
 def _with_nodes_of(graph: EventGraph, nodes: int, version_base: int) -> EventGraph:
-    """Return the graph with the numbers that the engine gives auxiliary and version nodes."""
+    """Return the graph with the engine's numbering of auxiliary nodes and version nodes."""
     if graph.version_base < 0:
         return replace(graph, nodes=nodes)
     writers = len(graph.order_node)

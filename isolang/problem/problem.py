@@ -77,7 +77,7 @@ class Problem(Struct, frozen=True, kw_only=True):
         return fits_one_total_order(self.native, sessions=sessions, real_time=real_time)
 
     def ignored(self) -> tuple[str, ...]:
-        """Return phrases about parts of the history that constrain nothing, with their counts."""
+        """Return a phrase with a count for each kind of operation that constrains nothing."""
         phrases = []
         if count := self.native.ignored_failed_ops:
             one, many = "operation that failed", "operations that failed"

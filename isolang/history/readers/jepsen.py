@@ -70,7 +70,7 @@ def read(files: Files, *, timeout: float) -> Reading:
 
 
 def _ignored(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what the reader ignored."""
+    """Yield a phrase with a count for each kind of input that the reader ignored."""
     if report["nonclient"]:
         who = ", ".join(report["nonclient_processes"])
         yield f"{counted(report['nonclient'], 'operation')} that no client sent" + (
@@ -96,7 +96,7 @@ def _ignored(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _notes(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield remarks on what was read."""
+    """Yield remarks on how the reader interpreted the input, such as repeated indices."""
     yield from remarks(
         report,
         ("unfinished", "invocation", "without a completion, so the outcome is unknown"),
@@ -131,7 +131,7 @@ def _notes(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _real_time(report: Mapping[str, Any], *, timed: bool) -> str:
-    """Return where real time comes from."""
+    """Return a sentence that says where real time comes from, or why there is none."""
     if timed and report["by_time"]:
         return ":time, from :invoke to :ok or :fail, and :times of operations by its clock"
     own = timed and report["timed_operations"]
@@ -170,9 +170,9 @@ def _without_torn_line(data: bytes) -> bytes:
     transaction.
 
     SOUND BECAUSE: if a torn completion is dropped, its transaction is indeterminate, because its
-    invocation is still in the log. The transaction of a torn invocation has done nothing yet. But
-    if some completion of the log has no invocation, other transactions may have read from the
-    transaction that would be dropped.
+    invocation is still in the log. If an invocation is torn, its transaction has not sent anything
+    yet. But if some completion of the log has no invocation, other transactions may have read from
+    the transaction that would be dropped.
     """
     end = data.rfind(b"\n") + 1
     torn = data[end:].strip()
@@ -191,7 +191,7 @@ def _without_torn_line(data: bytes) -> bytes:
 
 
 def _invocations_and_completions(log: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the type and the process of each line that contains both."""
+    """Yield the type and the process of each line of the log that contains both."""
     for line in log.splitlines():
         kind, process = _TYPE.search(line), _PROCESS.search(line)
         if kind and process:

@@ -122,7 +122,7 @@ class _File:
         raise HistoryError(msg)
 
     def operations(self, number: int, depth: int) -> list[str]:
-        """Return the operations in a block and in the blocks that it refers to."""
+        """Return the operations in a block and in all blocks to which this block refers."""
         kind, contents = self.block(number)
         if kind in (_FRESSIAN, _STREAM):
             found = self.texts(contents)

@@ -1,9 +1,9 @@
 """Reads Leopard's traces, which have one JSON object for each operation, with two times.
 
 The times are those of the request and the answer. A key is a table, a primary key and a column. A
-``LOCKING_READ`` or ``UNCOMMITTED_READ`` sees other values than a consistent read. Therefore the
-values of these reads are ignored and counted, while the writes of their statements are kept. The
-published guideline does not name the records that end a transaction. This reader expects
+``LOCKING_READ`` or ``UNCOMMITTED_READ`` may see other values than a consistent read does. Therefore
+the reader ignores and counts the values of these reads, but keeps the writes of their statements.
+The published guideline does not name the records that end a transaction. This reader expects
 ``COMMIT`` and ``ROLLBACK``, in upper or lower case. If a trace contains no such record, every
 transaction is taken to be committed at its last operation. Otherwise a transaction without such a
 record is indeterminate.
@@ -34,7 +34,7 @@ _BEGINS: Final = ("BEGIN", "START", "START_TRANSACTION")
 
 
 class _Traced(Struct):
-    """A transaction to which the reader still adds operations."""
+    """A transaction under construction: the operations that the reader has found for it."""
 
     session: str
     begin: int
@@ -106,7 +106,7 @@ def _records(data: bytes, name: str) -> Iterator[tuple[int, Any]]:
 
 
 def _take(record: Any, traced: dict[str, _Traced], where: str) -> int:
-    """Add one operation to its transaction, and return how many of its read values are ignored."""
+    """Add a record's operation to its transaction, and return how many read values it ignored."""
     try:
         session, txn = str(record["threadID"]), str(record["transactionID"])
         kind = str(record["operationTraceType"]).upper()

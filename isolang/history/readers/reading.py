@@ -94,7 +94,7 @@ def unknown_fields(report: Mapping[str, Any]) -> list[str]:
 def file_sessions(columns: Columns, files: Files) -> tuple[str, ...]:
     """Return the names of sessions, which are the names of their files without suffixes.
 
-    This is for formats in which each session has its own file.
+    The function serves formats in which each session has its own file.
     """
     import numpy as np
 
@@ -106,7 +106,7 @@ def file_sessions(columns: Columns, files: Files) -> tuple[str, ...]:
 
 
 def time_of_events(*, timed: bool, by_index: bool) -> str:
-    """Return where a file of invocations and completions has its real time from."""
+    """Return a sentence that says how the real time of invocations and completions is known."""
     if not timed:
         return "none, because the file has only completions and no :invoke"
     return f"the order of {':index' if by_index else 'lines'}, from :invoke to :ok or :fail"

@@ -1,4 +1,4 @@
-"""Reads logs of single operations on registers with compare-and-set, locks, and stores of texts."""
+"""Reads logs of single operations on registers, locks and stores of strings."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from isolang.history.writers.report import Contents, WriteReport
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-_ENCODERS: Final = {  # modules of this folder, with functions; a module is imported when needed
+_ENCODERS: Final = {  # the encoders as module:function; a module is imported when it is needed
     "edn": "jepsen:edn",
     "jepsen-json": "jepsen:to_json",
     "dbcop": "dbcop:bincode",
@@ -151,7 +151,7 @@ def write_history(
 
 def _write_to(path: Path, contents: Contents) -> None:
     if isinstance(contents, dict):
-        path.mkdir()  # files of another history must not mix with these
+        path.mkdir()  # must be a new folder, so that two histories never mix
         for name, data in contents.items():
             (path / name).write_bytes(data)
     elif isinstance(contents, bytes):

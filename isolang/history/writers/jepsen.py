@@ -150,11 +150,14 @@ def _encode(
 
 
 def _to_declare(history: History) -> NDArray[np.bool_]:
-    """Return the keys whose initial values a file declares even if it could call them nil.
+    """Return a mask of the keys whose initial values the file must declare.
 
-    These are the keys that the initial transaction wrote, those whose initial value replaces nil,
-    and those with versions, of which none may have two values. If a history has rows, a predicate
-    may match initial values, and nil is a deleted row, too.
+    For all other keys, nil can stand for the initial value.
+
+    These are the keys that the initial transaction wrote, the keys whose initial value replaces
+    nil, and the keys with versions, because one version must not have two values. In a history with
+    rows, they are all keys, because a predicate may match initial values, and because nil is also a
+    deleted row.
     """
     import numpy as np
 
@@ -169,10 +172,10 @@ def _to_declare(history: History) -> NDArray[np.bool_]:
 
 
 def _check_initial_rows(part: Outline, declarable: NDArray[np.bool_]) -> None:
-    """Require that the format can declare the rows that existed at first.
+    """Require that the format can declare all rows that existed in the initial state.
 
-    Without a declaration, a predicate read would not know the row, and nil would be the row as well
-    as its deletion.
+    Without a declaration, predicate reads would ignore the row, and nil would mean both the row and
+    its deletion.
 
     Raises:
         HistoryError: the format cannot declare one of these rows.
@@ -257,8 +260,8 @@ class _Texts:
     def declarable(self, part: Outline) -> NDArray[np.bool_]:
         """Return, for each key, whether the format can declare its initial value.
 
-        Where a value is declared, nil means it as well. So if the value replaces nil, no read may
-        be one of nil.
+        In the format, a read of nil is a read of the declared value, too. Therefore a key is not
+        declarable if its initial value replaces nil and some operation reads nil.
         """
         import numpy as np
 
@@ -309,8 +312,8 @@ class _Texts:
     def initial_line(self, part: Outline, declared: NDArray[np.bool_], *, timed: bool) -> str:
         """Return the line that declares initial values; empty if there are none.
 
-        It comes before the lines of transactions, whose indices begin with 1, and has a process of
-        its own.
+        The line precedes the lines of transactions, whose indices begin with 1, and uses a separate
+        process.
         """
         import numpy as np
 
@@ -360,7 +363,10 @@ class _Texts:
         )
 
     def _shown(self, atom: tuple[int, object]) -> str:
-        """Return the text of a key, a value or a version, which may be read as another one."""
+        """Return the text of a key, a value or a version.
+
+        The reader may read the text as another value.
+        """
         kind, payload = atom
         if not self.json:
             return show(kind, payload)
@@ -423,7 +429,10 @@ class _Texts:
         return [text(names) for names in sets]
 
     def statements(self, part: Outline) -> list[str]:
-        """Return the statements of each transaction's operations; empty if none are known."""
+        """Return the statements field of each transaction.
+
+        If the history has no statements, return an empty list.
+        """
         if not part.history.has_statements():
             return []
         between = "," if self.json else " "
@@ -483,7 +492,9 @@ def _check_indeterminate_reads(part: Outline, names: Names) -> None:
 
 
 def _after_unknown(part: Outline, drop: frozenset[str]) -> list[str]:
-    """Return a note on sessions that continue after ``:info``, where the format starts a new one.
+    """Return a note on sessions that continue after an indeterminate transaction, if there are any.
+
+    In the format, a process starts a new session after ``:info``.
 
     Raises:
         HistoryError: such sessions exist, and the user has not allowed to drop their order.
@@ -511,7 +522,8 @@ def _after_unknown(part: Outline, drop: frozenset[str]) -> list[str]:
 def _processes(part: Outline) -> list[int]:
     """Return the process of each session.
 
-    It is the number of the session in the input if all sessions have numbers, otherwise its index.
+    The process is the session's number in the input if all sessions have numbers, otherwise the
+    session's index.
     """
     history = part.history
     session_of = history.columns.txn_session

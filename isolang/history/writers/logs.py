@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _COBRA = FormatFeatures(name="Cobra logs", aborted=False, empty=True)
 _VIPER = FormatFeatures(name="Viper logs", aborted=False, empty=True)
-# The write id of every write in this variant, and the write id of the initial state.
+# In this variant, all writes have the same write id; the initial state has another one.
 _UNIVERSAL, _INITIAL = 0xABDDEFEE, 0xBEBEEBEE
 
 
@@ -56,8 +56,8 @@ def viper(
 ) -> tuple[Contents, WriteReport]:
     """Encode a history as Viper's logs, with the contents of each log by file name.
 
-    To readers of these logs, a value that no transaction writes is one of the initial state, unless
-    a transaction is declared to be that state. So if a read has no source, the first log begins
+    Readers of these logs take a value that no transaction writes for an initial value, unless the
+    logs declare an initial transaction. Therefore, if a read has no source, the first log begins
     with such a declaration.
 
     Raises:

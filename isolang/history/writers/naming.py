@@ -77,8 +77,9 @@ def name_values(
         renumber: whether values may get new names.
         declarable: for each key, whether the file can declare its initial value; ``None`` if it can
             declare none.
-        declared: the declarable keys whose initial values the file declares even if their names
-            could be those of the format. It declares those of other keys only if they could not.
+        declared: the declarable keys whose initial values the file declares in any case. It
+            declares the initial value of any other key only if the format's name for the initial
+            state cannot replace it.
 
     Raises:
         HistoryError: a value has no name in the format.
@@ -100,7 +101,8 @@ def name_values(
         return ops, problems, wrong
 
     ops, problems, wrong = named()
-    for declare in (True, False):  # of a key that is renumbered, nothing is declared
+    # a key that gets new numbers cannot have a declared initial value
+    for declare in (True, False):
         turned = declarable & (declared != declare)
         turned[np.setdiff1d(np.arange(len(none)), ops.key[wrong])] = False
         if turned.any():
@@ -139,7 +141,7 @@ def name_values(
 def _check_named(part: Outline) -> None:
     """Require that each read shows what its source wrote last, if the history says its source.
 
-    Otherwise the read is an anomaly by itself, which no other name of its value would show.
+    Otherwise the read is an intrinsic anomaly, and new names for values would hide it.
 
     Raises:
         HistoryError: a read of another value, or of a value that the initial transaction overwrote.
@@ -164,7 +166,7 @@ def _check_named(part: Outline) -> None:
         & (initial != c.NIL_ATOM)
         & (nil | ((value != c.NIL_ATOM) & (value != initial)))
     )
-    first: dict[int, int] = {}  # by key, a value of the initial state that a read shows
+    first: dict[int, int] = {}  # by key, the value that a read of the initial state returned
     of_initial = read & (source == c.SOURCE_INITIAL) & (value != c.NIL_ATOM)
     for i in np.flatnonzero(of_initial).tolist():
         other[i] |= first.setdefault(int(key[i]), int(value[i])) != value[i]
@@ -196,7 +198,7 @@ def _check_named(part: Outline) -> None:
 
 
 def _shows(history: History, key: int, value: int, kind: int, pairs: set[tuple[int, int]]) -> bool:
-    """Return whether a read may show one of these pairs of a key and a value."""
+    """Return whether a read of ``key`` that returns ``value`` shows one of the given pairs."""
     if value == c.UNKNOWN_VALUE or kind not in (c.READ, c.READ_ONE_OF):
         return False
     values = history.list_values(value) if kind == c.READ_ONE_OF else [value]
@@ -214,7 +216,7 @@ class _Operations:
         self.key = columns.op_key[part.ops]
         self.value = columns.op_value[part.ops].astype("int64")
         self.source = columns.op_source[part.ops]
-        if columns.has_versions:  # versions are written too, and they determine the sources
+        if columns.has_versions:  # the file contains the versions, which determine the sources
             stated = columns.op_version[part.ops] != c.NO_VERSION
             self.source = np.where(stated, c.SOURCE_BY_VALUE, self.source)
         kind = columns.op_kind[part.ops]
@@ -225,17 +227,18 @@ class _Operations:
         initial = np.where(declared, c.NIL_ATOM, columns.initial_value)
         self.initial = initial[self.key] if len(self.key) else self.value
         alone = c.initial_alone(columns)
-        self.alone = alone[self.key] & (self.initial != c.NIL_ATOM)  # nil is not a second name
+        # nil is not a second name of the initial state
+        self.alone = alone[self.key] & (self.initial != c.NIL_ATOM)
         self.of_initial = self.reads & self.is_initial()
 
     def is_initial(self) -> NDArray[np.bool_]:
-        """Return, for each operation, whether its value is a name of its key's initial state."""
+        """Return a mask of the operations whose value is a name of their key's initial state."""
         nil = (self.value == c.NIL_ATOM) & ~self.alone
         found: NDArray[np.bool_] = nil | (self.value == self.initial)
         return found
 
     def written(self, atom: int | NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Return, for each operation, whether some operation writes ``atom`` to the same key."""
+        """Return a mask of the operations to whose key some operation writes ``atom``."""
         import numpy as np
 
         found = np.zeros(self.columns.n_keys(), dtype=bool)
@@ -333,7 +336,8 @@ def _renumber(
         return "one key with both reads by value and reads with an explicit source", by_value[0]
     per_write = bool(sourced) and not by_value
     if written & initial and not per_write:
-        # All names in I become one name. If an operation writes it, only one name may be in use.
+        # All names in I become one name. If an operation writes that name, I must have no other
+        # name in use.
         used = {value[i] for i in by_value + writes} & initial
         if len(used) > 1 or len(by_value) < len(reads) or not tau_writable:
             return "a write of the initial state's value", writes[0]
@@ -351,7 +355,8 @@ def _renumber(
         number_of[int(ops.numbers[i])] = int(names[i])
     fresh = FIRST_NUMBER - (len(at) + 1)  # above all numbers in use
     for i in reads:
-        if source[i] >= 0:  # if the source is not written, for example if it failed, it is missing
+        # the source is missing if it is not written to the file, for example because it failed
+        if source[i] >= 0:
             names[i] = number_of.get(source[i], fresh)
         elif source[i] == c.SOURCE_MISSING:
             names[i] = fresh

@@ -158,7 +158,7 @@ def outline(history: History, target: FormatFeatures, drop: frozenset[str]) -> O
     for allowed, bad, what, may in (
         (target.failed, columns.op_ok == 0, "an operation that failed", "failed-operations"),
         (
-            False,  # for every format, because no format can express it
+            False,  # no format can express this part
             (columns.op_value == c.UNKNOWN_VALUE) & (status[txn_of] == c.COMMITTED),
             "a read with an unknown result",
             "unknown-reads",
@@ -172,7 +172,7 @@ def outline(history: History, target: FormatFeatures, drop: frozenset[str]) -> O
         keep[found] = False
         notes.append(f"{counted(len(found), 'operation')}: {may.replace('-', ' ')}")
     if not target.unknown:
-        # Only reads of aborted transactions remain here.
+        # The only reads left at this point are reads of aborted transactions.
         found = np.flatnonzero((columns.op_value == c.UNKNOWN_VALUE) & keep)
         keep[found] = False
         if len(found):

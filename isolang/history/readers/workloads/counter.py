@@ -8,9 +8,10 @@ when v rises. Therefore the rule "earliest deadline first" finds such an order i
 (W. Horn, 1974). In this order, each add becomes a read of one value and a write of the next value,
 and a witness for these operations is a witness for the counter.
 
-If no such order exists, a refutation shows where the order that was tried is not linearizable. That
-no other order is linearizable is known only from this module's argument. At weaker levels another
-order might exist. Therefore only strict serializability is judged in this case.
+If no such order exists, a refutation shows where the order that was tried is not linearizable. No
+certificate shows that all other orders fail too; this follows only from the argument above. A
+weaker level might allow another order. Therefore only strict serializability is judged in this
+case.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ class Sums(Translation):
         groups: dict[Any, list[PairedOperation]] = {}
         for d in done:
             groups.setdefault(d.group, []).append(d)
-        place: dict[int, int] = {}  # the place of each add in the order of adds
+        place: dict[int, int] = {}  # for each add, its position in the order of adds
         seen: dict[int, int] = {}  # for each read, how many adds precede it
-        thin: set[int] = set()  # the reads of values that no number of adds makes
+        thin: set[int] = set()  # the reads whose value no number of adds can produce
         for group in groups.values():
             self._one(group, step, place, seen, thin)
         unused = sum(

@@ -20,7 +20,10 @@ _THERE: Final = Keyword("in")
 
 
 def are_inserts(ops: Operations) -> bool:
-    """Return whether each read returned rows k_n … k_0 of some key k."""
+    """Return whether the workload inserts rows in sequence.
+
+    If so, each read returned the rows k_n … k_0 of some key k.
+    """
     known = [d.value for d in ops.done if _answered(d)]
     return bool(known) and all(
         isinstance(value, tuple)

@@ -143,7 +143,7 @@ class _Pairing:
         self.done: list[PairedOperation] = []
         self.open: dict[Any, list[PairedOperation]] = {}
         self.sessions: dict[Any, int] = {}
-        self.processes_of_sessions: list[int] = []  # the process of each session
+        self.processes_of_sessions: list[int] = []  # for each session, the process that runs it
         self.overlapping: set[int] = set()
         self.others: Counter[str] = Counter()
         self.strays = self.resumed = self.unanswered = 0
@@ -208,7 +208,8 @@ class _Pairing:
         process = event.process
         now = self.open.setdefault(process, [])
         if now and process is not None and process not in self.overlapping:
-            self.overlapping.add(process)  # each operation of the process gets its own session
+            # every operation of a process with overlapping operations gets its own session
+            self.overlapping.add(process)
             now[0].session = self.session(object(), process)
         if not isinstance(event.function, str):
             got = shown(event.function)
@@ -256,14 +257,15 @@ class _Pairing:
         if kind != "info":
             done.end = event.position
         elif event.process is not None:
-            self.sessions.pop(event.process, None)  # the process continues as a new session
+            # the outcome is unknown, so the process continues in a new session
+            self.sessions.pop(event.process, None)
             self.after_info.add(event.process)
 
     def which(self, now: list[PairedOperation], event: _Event) -> PairedOperation:
-        """Return the operation that an event completes, among the open operations of its process.
+        """Return the open operation of a process that a completion belongs to.
 
         Raises:
-            HistoryError: several open operations fit the event.
+            HistoryError: the completion fits several open operations.
         """
         if len(now) == 1:
             return now[0]
@@ -346,7 +348,7 @@ class Sink:
 def independent(
     done: Sequence[PairedOperation], is_read: Callable[[PairedOperation], bool]
 ) -> bool:
-    """Return whether each operation belongs to an independent key k, so its value is ``[k …]``.
+    """Return whether all values have the form ``[k …]``, where k is an independent key.
 
     A read is invoked with ``[k nil]``. A read without an invocation returns ``[k collection]``.
     """
@@ -385,8 +387,8 @@ class Translation:
     """Translates the operations of one kind of workload to reads and writes of keys.
 
     Attributes:
-        what: what the workload is, for the history's notes.
-        initial: what reads the initial value.
+        what: a noun for the workload in the history's notes, such as "a bank".
+        initial: a sentence that says which reads return the initial value.
         levels: the names of the levels that can judge the history; empty if all levels can.
         sink: fills the columns with the translated operations.
         notes: remarks on the translation, for the history's notes.
@@ -411,10 +413,11 @@ class Translation:
         raise NotImplementedError
 
     def split(self, what: str = "") -> bool:
-        """Split operations on independent keys; return whether there are any, and note that.
+        """Split the operations by independent key, and return whether they have independent keys.
 
         Args:
-            what: what each key has; empty for no note.
+            what: a noun for what each key has, for a note about the split; if it is empty, no note
+                is added.
         """
         done = self._ops.done
         if not independent(done, lambda d: d.function == "read"):

@@ -68,7 +68,8 @@ def _kind(ops: Operations, model: str) -> tuple[str, list[str]]:
     kind = next((k for k, needs in _KNOWN.items() if (needs - {"read"}) & functions.keys()), None)
     if model and not (model == "set" and kind == "written"):
         requested = "bank" if model == "bank" else "added"
-        kind = requested if _KNOWN[requested] & functions.keys() else None  # reads alone suffice
+        # the user named the kind, so even reads without adds are enough
+        kind = requested if _KNOWN[requested] & functions.keys() else None
     if kind is None:
         names = ", ".join(f":{name}" for name in list(functions)[:8])
         msg = (
