@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from isolang.run.address import Address
 from isolang.run.families.versioned_store import Changes, VersionedStore
-from isolang.run.operation import DELETED, Several, Where, parent_of
+from isolang.run.operation import DELETED, SelectWhere, SeveralRows, parent_key
 from isolang.run.outcome import RolledBack
 from isolang.run.targets.memory import Memory, MemoryClient
 
@@ -167,7 +167,7 @@ class StaleIndex(Right):
 class NullNotIndexed(Right):
     """One of twenty rows whose value becomes NULL is missing in queries for NULL."""
 
-    def where(self, where: Where) -> Rows:
+    def where(self, where: SelectWhere) -> Rows:
         """Return the rows that are in the index."""
         found = super().where(where)
         missing = self.database.missing if where.condition == "null" else set()
@@ -537,11 +537,11 @@ class CascadeMissesInsert(Right):
         """Forgive conflicts on child rows of deleted rows."""
         gone = {key for key, value in self._written.items() if value == DELETED}
         used = changed & (self._seen | set(self._written))
-        return not self._ranges_besides(gone) and all(parent_of(key) in gone for key in used)
+        return not self._ranges_besides(gone) and all(parent_key(key) in gone for key in used)
 
     def _ranges_besides(self, gone: set[str]) -> bool:
         """Return whether the transaction has scanned more than child rows of deleted rows."""
-        return any(parent_of(low) not in gone for low, _ in self._ranges)
+        return any(parent_key(low) not in gone for low, _ in self._ranges)
 
 
 class MultiInsertHalf(Right):
@@ -711,7 +711,7 @@ class PlantedClient(MemoryClient):
         """Return the value of a row, or the values of all rows with this key."""
         found = super().read(key)
         other = self.changes.duplicate(key)
-        return found if other is None else Several((other, found))
+        return found if other is None else SeveralRows((other, found))
 
     def insert_rows(self, rows: Sequence[tuple[str, int]]) -> None:
         """Insert rows, and remember that they are new."""

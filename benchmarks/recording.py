@@ -100,17 +100,17 @@ def main() -> None:
     target = target_named(options.target)
     found: dict[str, list[tuple[float, float]]] = {"without": [], "with": []}
     try:
-        target.tells_versions = options.versions  # type: ignore[attr-defined]
+        target.reports_versions = options.versions  # type: ignore[attr-defined]
         target.start()
         with tempfile.TemporaryDirectory() as folder:
             for number in range(options.turns):
                 if not options.versions:
                     found["without"].append(turn(target, settings, Mute()))
                 else:
-                    target.tells_versions = False  # type: ignore[attr-defined]
+                    target.reports_versions = False  # type: ignore[attr-defined]
                     with Recorder(Path(folder, f"{number}-without.edn")) as recorder:
                         found["without"].append(turn(target, settings, recorder))
-                    target.tells_versions = True  # type: ignore[attr-defined]
+                    target.reports_versions = True  # type: ignore[attr-defined]
                 with Recorder(Path(folder, f"{number}.edn")) as recorder:
                     found["with"].append(turn(target, settings, recorder))
     finally:

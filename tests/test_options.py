@@ -12,7 +12,7 @@ from isolang.cli.main import main
 from isolang.declared import command_line, filled, options_of
 from isolang.errors import HistoryError, IsolangError, OptionError
 from isolang.options import Options, ReadOptions
-from isolang.run.settings import Playing, Settings
+from isolang.run.settings import LitmusSettings, Settings
 from isolang.run.workloads import Shape
 from isolang.simulator import Workload
 
@@ -83,7 +83,9 @@ def test_check_takes_every_option_by_name():
     assert taken == {name: getattr(options, name) for name in Options.__struct_fields__}
 
 
-@pytest.mark.parametrize("record", [Options, ReadOptions, Settings, Shape, Playing, Workload])
+@pytest.mark.parametrize(
+    "record", [Options, ReadOptions, Settings, Shape, LitmusSettings, Workload]
+)
 def test_every_option_is_described(record):
     """Help says what each one means."""
     no_option = {"watched", "shape", "theta", "span"} if record in {Settings, Shape} else set()
@@ -109,7 +111,7 @@ def test_every_option_is_described(record):
         (Settings, "level", None, "level: wrong value (got None, expected a string)"),
         (Shape, "reads", -0.1, "reads must be at least 0.0 (got -0.1)"),
         (Shape, "keys", 2.0, "keys: wrong value (got 2.0, expected a whole number)"),
-        (Playing, "interleavings", 10**6, "interleavings must be at most 100,000"),
+        (LitmusSettings, "interleavings", 10**6, "interleavings must be at most 100,000"),
     ],
 )
 def test_settings_of_runs_have_bounds_in_python_too(record, name, value, message):

@@ -16,7 +16,7 @@ from isolang.output.layout import aligned
 from isolang.output.records import EXIT_INVALID, EXIT_VALID, json_text
 from isolang.output.terminal import escaped, print_data, print_lines, warn
 from isolang.run.litmus.hermitage import Occurrence
-from isolang.run.settings import Playing
+from isolang.run.settings import LitmusSettings
 
 if TYPE_CHECKING:
     from isolang.comparison.normal import Normal
@@ -113,7 +113,7 @@ def litmus(
             "--suite.",
         ),
     ] = None,
-    playing: Playing,
+    playing: LitmusSettings,
     spec: Annotated[
         str,
         typer.Option(
@@ -191,7 +191,10 @@ def litmus(
 
 
 def _script(
-    cases: Sequence[Case], rows: Sequence[Sequence[LitmusResult]], playing: Playing, kind: str
+    cases: Sequence[Case],
+    rows: Sequence[Sequence[LitmusResult]],
+    playing: LitmusSettings,
+    kind: str,
 ) -> str:
     """Return the first program as a script that runs the interleaving which produced the history.
 
@@ -349,7 +352,7 @@ def _file(path: str, spec: str, include: Sequence[str]) -> Case:
     return Case(allowed_by=None, forbidden_by=spec or None, program=program, question=case.question)
 
 
-def _levels(playing: Playing, *, suite: bool, script: bool = False) -> list[str]:
+def _levels(playing: LitmusSettings, *, suite: bool, script: bool = False) -> list[str]:
     if not playing.target:
         if suite or (playing.levels and not script):
             raise Mistake("--run TARGET is missing: name the database to play it on")

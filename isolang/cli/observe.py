@@ -218,7 +218,7 @@ def _server(target: str, *, versions: bool) -> Iterator[ServerAddress]:
 
         made = target_named("postgres")
         assert isinstance(made, Postgres)
-        made.tells_versions = versions
+        made.reports_versions = versions
         try:
             made.start()
             assert made.server is not None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from msgspec import Struct
 
 from isolang.errors import UnsupportedError, one_line
-from isolang.run.adapter import package
+from isolang.run.adapter import import_package
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -78,7 +78,7 @@ def foreign_keys(url: str) -> ForeignKeys:
     Raises:
         UnsupportedError: the database cannot be reached.
     """
-    psycopg: Any = package("psycopg", "postgres")
+    psycopg: Any = import_package("psycopg", "postgres")
     try:
         with psycopg.connect(url, autocommit=True) as connection:
             tables = connection.execute(_TABLES).fetchall()

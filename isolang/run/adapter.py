@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from isolang.run.marks.ownership import Marks, Ownership
 from isolang.run.outcome import Failure, Outcome, Phase, RolledBack
-from isolang.run.target import NoDriverError, Owned, TargetError
+from isolang.run.target import NoDriverError, OwnershipState, TargetError
 
 if TYPE_CHECKING:
     from isolang.history.statements import Lock
     from isolang.run.address import Address
-    from isolang.run.operation import Where
+    from isolang.run.operation import SelectWhere
     from isolang.run.servers.cluster import Cluster
     from isolang.run.servers.server import Server
 
 
-def package(name: str, extra: str) -> Any:
+def import_package(name: str, extra: str) -> Any:
     """Import the Python package through which clients use a database.
 
     Args:
@@ -40,7 +40,7 @@ def package(name: str, extra: str) -> Any:
 
 
 @contextmanager
-def connecting(address: Address) -> Iterator[None]:
+def connection_errors(address: Address) -> Iterator[None]:
     """Turn any error of a connection attempt into a one-line error that states the reason.
 
     Raises:
@@ -69,7 +69,7 @@ class BaseTarget:
     tokens = False
     lists: frozenset[str] = frozenset()
     mixes: str | None = None
-    tells_versions = False
+    reports_versions = False
 
     def __init__(self, address: Address, prefix: str) -> None:
         self.address, self.prefix = address, prefix
@@ -107,7 +107,7 @@ class BaseTarget:
         self.remove()
 
 
-class Marked(BaseTarget):
+class MarkedTarget(BaseTarget):
     """A database in which a run leaves a mark, if other processes may use the database.
 
     Attributes:
@@ -117,7 +117,7 @@ class Marked(BaseTarget):
     owner = ""
     _owned: Ownership | None = None
 
-    def own(self, connect: Callable[[], Marks]) -> None:
+    def start_renewing_mark(self, connect: Callable[[], Marks]) -> None:
         """Start a thread that regularly renews the mark of this run, as a sign of life.
 
         Args:
@@ -125,14 +125,14 @@ class Marked(BaseTarget):
         """
         self._owned = Ownership(self.owner, connect)
 
-    def ownership(self, *, now: bool = False) -> Owned:
+    def ownership(self, *, now: bool = False) -> OwnershipState:
         """Return whether the tables still belong to this run; tables without a mark always do."""
         if self._owned is None:
             return "ours"
         known = not now or self._owned.check()
         return "lost" if self._owned.lost else "ours" if known else "unknown"
 
-    def disown(self) -> bool:
+    def release_mark(self) -> bool:
         """Stop renewing the mark, and return whether this run may still remove the tables.
 
         Raises:
@@ -141,14 +141,14 @@ class Marked(BaseTarget):
         owned, self._owned = self._owned, None
         return owned is None or owned.end_with_a_look()
 
-    def forsake(self) -> None:
+    def abandon_mark(self) -> None:
         """Stop renewing the mark, without reading it."""
         owned, self._owned = self._owned, None
         if owned is not None:
             owned.end()
 
 
-class Served(BaseTarget):
+class ServerTarget(BaseTarget):
     """A database whose server isocheck starts if the address names no host.
 
     Attributes:
@@ -157,14 +157,14 @@ class Served(BaseTarget):
             cluster.
         partitions: whether isocheck can cut the network between the nodes.
         proxied: whether clients connect through a proxy.
-        runs_as: the user that runs the server, if isocheck runs as root and this user exists.
-        spoken_by: the package that clients need and the extra that installs it; empty if clients
-            need no package.
+        server_user: the user that runs the server, if isocheck runs as root and this user exists.
+        client_package: the package that clients need, and the extra that installs it; empty if
+            clients need no package.
     """
 
     name: ClassVar[str]
-    spoken_by: ClassVar[tuple[str, str] | tuple[()]] = ()
-    runs_as: ClassVar[str] = ""
+    client_package: ClassVar[tuple[str, str] | tuple[()]] = ()
+    server_user: ClassVar[str] = ""
     server: Server | None = None
     cluster: Cluster | None = None
     partitions: ClassVar[bool] = False
@@ -179,11 +179,11 @@ class Served(BaseTarget):
         """Start a server if the address names no host; then check that the server responds."""
         if not self.address.host:
             self._require_no_name()
-            if self.spoken_by:
-                package(*self.spoken_by)  # raises an error before a server is started
+            if self.client_package:
+                import_package(*self.client_package)  # raises an error before a server is started
             from isolang.run.servers.server import Server
 
-            self.server = Server(self.name, self.runs_as)
+            self.server = Server(self.name, self.server_user)
             self.start_server(self.server)
             for node in (self.server,) if self.cluster is None else self.cluster.nodes:
                 node.proxied = self.proxied
@@ -274,7 +274,7 @@ class BaseClient:
         """Raise an error, because the database cannot set values to NULL."""
         raise NotImplementedError
 
-    def where(self, where: Where) -> dict[str, Any]:
+    def where(self, where: SelectWhere) -> dict[str, Any]:
         """Raise an error, because the database cannot query for NULL."""
         raise NotImplementedError
 

@@ -44,7 +44,7 @@ class Read(Struct, frozen=True):
     lock: Lock = ""
 
 
-class Several(Struct, frozen=True):
+class SeveralRows(Struct, frozen=True):
     """The result of reading a key that has several rows; each row is recorded as a read."""
 
     values: tuple[Any, ...]
@@ -61,7 +61,7 @@ class Write(Struct, frozen=True):
     path: int = 0
 
 
-class Clear(Struct, frozen=True):
+class SetNull(Struct, frozen=True):
     """Set the value of a row to NULL. The result is true if the row exists."""
 
     key: str
@@ -131,7 +131,7 @@ class Scan(Struct, frozen=True):
     path: int = 0
 
 
-class Select(Struct, frozen=True):
+class SelectRange(Struct, frozen=True):
     """Read the rows whose values are in a range, by one statement. The result maps keys to values.
 
     With ``keys``, which are neighbours, the statement has a second range: from the first of these
@@ -145,7 +145,7 @@ class Select(Struct, frozen=True):
     keys: tuple[str, ...] = ()
 
 
-class Where(Struct, frozen=True):
+class SelectWhere(Struct, frozen=True):
     """Read the rows of neighbouring keys whose values satisfy a condition, by one statement.
 
     The result maps keys to values. ``low`` and ``high`` matter to the condition ``outside`` alone.
@@ -158,7 +158,7 @@ class Where(Struct, frozen=True):
     path: int = 0
 
 
-class Take(Struct, frozen=True):
+class TakeRow(Struct, frozen=True):
     """Lock a row whose value is in a range, skipping rows that others have locked, and read it.
 
     The statement is SELECT … LIMIT 1 FOR UPDATE SKIP LOCKED, as workers of a queue send it. The
@@ -170,7 +170,7 @@ class Take(Struct, frozen=True):
     high: int
 
 
-class Change(Struct, frozen=True):
+class UpdateRange(Struct, frozen=True):
     """Update the rows whose values are in a range, by one statement. The result is their keys.
 
     The writes are not known in advance, so only conversations have this operation. The history does
@@ -182,11 +182,11 @@ class Change(Struct, frozen=True):
     value: int
 
 
-class Remove(Struct, frozen=True):
+class DeleteRange(Struct, frozen=True):
     """Delete the rows whose values are in a range, by one statement. The result is their keys.
 
-    As for :class:`Change`, only conversations have this operation, and the history does not say
-    which rows the predicate did not match.
+    As for :class:`UpdateRange`, only conversations have this operation, and the history does not
+    say which rows the predicate did not match.
     """
 
     low: int
@@ -209,7 +209,7 @@ class Abort(Struct, frozen=True):
     """Roll back the transaction on purpose."""
 
 
-class Undone(Struct, frozen=True):
+class UndoneWrite(Struct, frozen=True):
     """Write a row, and undo the write with a savepoint; no transaction may ever read the write."""
 
     operation: Write | Append | Insert | Upsert | Delete
@@ -218,37 +218,37 @@ class Undone(Struct, frozen=True):
 Operation: TypeAlias = (
     Abort
     | Append
-    | Change
-    | Clear
+    | UpdateRange
+    | SetNull
     | Delete
     | Insert
     | InsertRows
     | Pause
     | Upsert
     | Read
-    | Remove
+    | DeleteRange
     | Scan
-    | Select
+    | SelectRange
     | Swap
-    | Take
-    | Undone
+    | TakeRow
+    | UndoneWrite
     | Wait
-    | Where
+    | SelectWhere
     | Write
 )
 Program: TypeAlias = tuple[Operation, ...] | Generator[Operation, Any, None]
 
-Recorded: TypeAlias = tuple[str, Any, Any]
+RecordedOperation: TypeAlias = tuple[str, Any, Any]
 """An operation in a history: ``("r", key, value)``, ``("w", key, value)``,
 ``("append", key, value)``, ``("insert", key, row)``, ``("delete", key, None)``, or ``("rp",
 predicate, rows)`` with a literal and a dictionary."""
 
-_PATHS: Final = 1 << 16  # more access paths than any target has
+_MAX_PATHS: Final = 1 << 16  # more access paths than any target has
 _BOUND: Final = re.compile(r"[<>]= :value (-?\d+)")
 _KEY: Final = re.compile(r'= :key "([^"]*)"')
 
 
-def between(low: int, high: int, keys: Sequence[str] = ()) -> Literal:
+def range_predicate(low: int, high: int, keys: Sequence[str] = ()) -> Literal:
     """Return the predicate "the value is from ``low`` to ``high``", which is recorded as a key.
 
     With ``keys``, the predicate is also that the key is one of them.
@@ -260,7 +260,7 @@ def between(low: int, high: int, keys: Sequence[str] = ()) -> Literal:
     return Literal(f"[:and [:in :key [{named}]] {value}]")
 
 
-def predicate_of(where: Where) -> Literal:
+def predicate_of(where: SelectWhere) -> Literal:
     """Return the predicate of a query for a condition and a range of keys."""
     conditions = {
         "null": "[:null :value]",
@@ -271,7 +271,7 @@ def predicate_of(where: Where) -> Literal:
     return Literal(f"[:and [:in :key [{named}]] {conditions[where.condition]}]")
 
 
-def condition_of(predicate: str) -> Condition | None:
+def condition_in(predicate: str) -> Condition | None:
     """Return the condition of a predicate that :func:`predicate_of` made; ``None`` for a range."""
     if ":null" in predicate:
         return "not null" if "[:not [:null" in predicate else "null"
@@ -281,28 +281,28 @@ def condition_of(predicate: str) -> Condition | None:
 _CHILD: Final = ">"
 
 
-def child_of(parent: str, name: str) -> str:
+def child_key(parent: str, name: str) -> str:
     """Return the key of a child row, whose foreign key refers to the row of its parent."""
     return f"{parent}{_CHILD}{name}"
 
 
-def parent_of(key: str) -> str:
+def parent_key(key: str) -> str:
     """Return the key of the row to which a child row refers; empty for the keys of other rows."""
     return key.partition(_CHILD)[0] if _CHILD in key else ""
 
 
-def bounds_of(predicate: str) -> tuple[int, int]:
-    """Return the bounds of the range in a predicate that :func:`between` made."""
+def bounds_in(predicate: str) -> tuple[int, int]:
+    """Return the bounds of the range in a predicate that :func:`range_predicate` made."""
     low, high = _BOUND.findall(predicate)
     return int(low), int(high)
 
 
 def keys_in(predicate: str) -> tuple[str, ...]:
-    """Return the keys of the second range in a predicate that :func:`between` made."""
+    """Return the keys of the second range in a predicate that :func:`range_predicate` made."""
     return tuple(_KEY.findall(predicate))
 
 
-def conversation(
+def map_operations(
     program: Generator[Operation, Any, None],
     change: Callable[[Operation], tuple[Operation, ...]],
 ) -> Generator[Operation, Any, None]:
@@ -341,22 +341,24 @@ def with_savepoints(
 
     def undone(operation: Operation) -> tuple[Operation, ...]:
         if isinstance(operation, Write | Append) and random.random() < share:
-            return (Undone(replace(operation, value=next(value))), operation)
+            return (UndoneWrite(replace(operation, value=next(value))), operation)
         return (operation,)
 
-    return _changed(program, undone)
+    return _map_program(program, undone)
 
 
 def without_savepoints(program: Program) -> Program:
     """Return a program for a database without savepoints: each undone write becomes a read."""
 
     def reading(operation: Operation) -> tuple[Operation, ...]:
-        return (Read(operation.operation.key),) if isinstance(operation, Undone) else (operation,)
+        return (
+            (Read(operation.operation.key),) if isinstance(operation, UndoneWrite) else (operation,)
+        )
 
-    return _changed(program, reading)
+    return _map_program(program, reading)
 
 
-def with_features(program: Program, offers: Container[str]) -> Program:
+def with_available_features(program: Program, offers: Container[str]) -> Program:
     """Return a program without the optional features that a database lacks.
 
     Args:
@@ -370,36 +372,36 @@ def with_features(program: Program, offers: Container[str]) -> Program:
 
     def fitting(operation: Operation) -> tuple[Operation, ...]:
         match operation:
-            case Undone(undone):
+            case UndoneWrite(undone):
                 (fit,) = fitting(undone)
                 if isinstance(fit, Append | Delete | Insert | Upsert | Write):
-                    return (Undone(fit),)
+                    return (UndoneWrite(fit),)
                 return (fit,)
             case Read() | Write() | Insert() | Delete() if "cascades" not in offers and (
-                parent := parent_of(operation.key)
+                parent := parent_key(operation.key)
             ):
                 return (Read(parent),)
             case Delete(key, cascades) if cascades and "cascades" not in offers:
                 return (Delete(key),)
             case Read(key, path, lock) if lock and "row locks" not in offers:
                 return (Read(key, path),)
-            case Select(low, high, path, keys) if keys and "two ranges" not in offers:
-                return (Select(low, high, path),)
-            case Where(_, keys) if "nulls" not in offers:
+            case SelectRange(low, high, path, keys) if keys and "two ranges" not in offers:
+                return (SelectRange(low, high, path),)
+            case SelectWhere(_, keys) if "nulls" not in offers:
                 return (Scan(keys),)
-            case Clear(key) if "nulls" not in offers:
+            case SetNull(key) if "nulls" not in offers:
                 return (Read(key),)
-            case Take(low, high) if "skip locked" not in offers:
-                return (Select(low, high),)
+            case TakeRow(low, high) if "skip locked" not in offers:
+                return (SelectRange(low, high),)
             case Upsert(key, value, merge) if ("merge" if merge else "upsert") not in offers:
                 return (Upsert(key, value) if merge and "upsert" in offers else Write(key, value),)
             case InsertRows(rows) if "rows at once" not in offers:
                 return tuple(Insert(key, value) for key, value in rows)
-            case Remove(low, high) if "rows at once" not in offers:
-                return (Select(low, high),)
+            case DeleteRange(low, high) if "rows at once" not in offers:
+                return (SelectRange(low, high),)
         return (operation,)
 
-    return _changed(program, fitting)
+    return _map_program(program, fitting)
 
 
 def with_pauses(program: Program, random: Random, share: float) -> Program:
@@ -416,7 +418,7 @@ def with_pauses(program: Program, random: Random, share: float) -> Program:
             return (Pause(4 * random.random()), operation)
         return (operation,)
 
-    return _changed(program, pausing)
+    return _map_program(program, pausing)
 
 
 def with_paths(
@@ -432,37 +434,37 @@ def with_paths(
     """
 
     def on_path(operation: Operation) -> tuple[Operation, ...]:
-        finds = reads and isinstance(operation, Read | Delete | Scan | Select | Where)
+        finds = reads and isinstance(operation, Read | Delete | Scan | SelectRange | SelectWhere)
         if finds or (writes and isinstance(operation, Write)):
-            return (replace(operation, path=random.randrange(1, _PATHS)),)
+            return (replace(operation, path=random.randrange(1, _MAX_PATHS)),)
         return (operation,)
 
-    return _changed(program, on_path)
+    return _map_program(program, on_path)
 
 
-def only_reads(program: Program) -> Program:
+def as_read_only(program: Program) -> Program:
     """Return a program for a client that may not write: each write becomes a read of its key."""
 
     def reading(operation: Operation) -> tuple[Operation, ...]:
         match operation:
             case Abort():
                 return ()
-            case Change(low, high) | Remove(low, high) | Take(low, high):
-                return (Select(low, high),)
+            case UpdateRange(low, high) | DeleteRange(low, high) | TakeRow(low, high):
+                return (SelectRange(low, high),)
             case InsertRows(rows):
                 return tuple(Read(key) for key, _ in rows)
             case Read(key, path):
                 return (Read(key, path),)
-            case Append() | Clear() | Delete() | Insert() | Upsert() | Swap() | Write():
+            case Append() | SetNull() | Delete() | Insert() | Upsert() | Swap() | Write():
                 return (Read(operation.key),)
-            case Undone(undone):
+            case UndoneWrite(undone):
                 return (Read(undone.key),)
         return (operation,)
 
-    return _changed(program, reading)
+    return _map_program(program, reading)
 
 
-def _changed(program: Program, change: Callable[[Operation], tuple[Operation, ...]]) -> Program:
+def _map_program(program: Program, change: Callable[[Operation], tuple[Operation, ...]]) -> Program:
     if isinstance(program, tuple):
         return tuple(one for operation in program for one in change(operation))
-    return conversation(program, change)
+    return map_operations(program, change)

@@ -108,12 +108,12 @@ def classify(error: BaseException, phase: Phase) -> Failure:
     return "aborted" if phase == "statement" or isinstance(error, RolledBack) else "maybe"
 
 
-async def commit_later(connection: Any) -> None:
+async def commit_async(connection: Any) -> None:
     """Commit the open transaction by the asynchronous connection's own method."""
     await connection.commit()
 
 
-async def roll_back_later(connection: Any) -> None:
+async def roll_back_async(connection: Any) -> None:
     """Roll back the open transaction of an asynchronous connection, as :func:`roll_back` does.
 
     Raises:
@@ -121,10 +121,10 @@ async def roll_back_later(connection: Any) -> None:
     """
     if getattr(connection, "autocommit", False) is True:
         raise Autocommit
-    await roll_back_or_close_later(connection)
+    await roll_back_or_close_async(connection)
 
 
-async def roll_back_or_close_later(connection: Any) -> None:
+async def roll_back_or_close_async(connection: Any) -> None:
     """Roll back; if that fails, close the connection, which makes the server roll back."""
     try:
         await connection.rollback()
@@ -134,10 +134,10 @@ async def roll_back_or_close_later(connection: Any) -> None:
             await closed
 
 
-GENERIC: Final = Driver(commit=commit, rollback=roll_back, classify=classify)
-LATER: Final = Driver(commit=commit_later, rollback=roll_back_later, classify=classify)
+GENERIC_DRIVER: Final = Driver(commit=commit, rollback=roll_back, classify=classify)
+ASYNC_DRIVER: Final = Driver(commit=commit_async, rollback=roll_back_async, classify=classify)
 
-_HOMES: Final = {
+_DRIVER_MODULES: Final = {
     "psycopg": "postgres",
     "pymysql": "mariadb",
     "sqlite3": "sqlite",
@@ -153,23 +153,25 @@ def driver_of(connection: object) -> Driver:
         IsolangError: the connection has no ``commit``.
     """
     if connection is not None and not hasattr(connection, "commit"):
-        refuse(connection, "without commit", "leave the argument out, and commit inside the block")
-    home = _HOMES.get(type(connection).__module__.split(".", maxsplit=1)[0])
-    later = commits_later(connection)
+        refuse_connection(
+            connection, "without commit", "leave the argument out, and commit inside the block"
+        )
+    home = _DRIVER_MODULES.get(type(connection).__module__.split(".", maxsplit=1)[0])
+    later = is_async(connection)
     if home is None:
-        return LATER if later else GENERIC
+        return ASYNC_DRIVER if later else GENERIC_DRIVER
     module = import_module(f"isolang.run.drivers.{home}")
     driver: Driver = module.LATER if later else module.DRIVER
     return driver
 
 
-def commits_later(connection: object) -> bool:
+def is_async(connection: object) -> bool:
     """Return whether the connection's ``commit`` or ``rollback`` must be awaited."""
     methods = (getattr(connection, name, None) for name in ("commit", "rollback"))
     return any(iscoroutinefunction(method) for method in methods)
 
 
-def refuse(connection: object, how: str, hint: str) -> NoReturn:
+def refuse_connection(connection: object, how: str, hint: str) -> NoReturn:
     """Raise an error that says why the recorder cannot commit a connection.
 
     Raises:

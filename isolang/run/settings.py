@@ -262,7 +262,7 @@ class Settings(CheckedOptions, frozen=True, kw_only=True):
         return 30.0 if self.seconds is None else self.seconds
 
 
-class Playing(CheckedOptions, frozen=True, kw_only=True):
+class LitmusSettings(CheckedOptions, frozen=True, kw_only=True):
     """The options of litmus tests.
 
     Attributes:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeAlias, r
 from msgspec import Struct
 
 from isolang.errors import NoDriverError, TargetError
-from isolang.run.operation import Recorded, Where
+from isolang.run.operation import RecordedOperation, SelectWhere
 from isolang.run.outcome import Failure, Outcome, Phase
 
 if TYPE_CHECKING:
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
     from isolang.run.servers.server import Server
 
 __all__ = [
-    "Accounting",
-    "BackingUp",
     "Client",
-    "Clustered",
     "Level",
-    "Maintained",
+    "MarksTables",
     "NoDriverError",
-    "Offering",
-    "Owned",
-    "Owning",
-    "Promoting",
-    "Replicated",
+    "OptionalStatements",
+    "OwnershipState",
     "ReportsLevel",
-    "Serving",
-    "Swapping",
+    "ReportsVersions",
+    "RunsWholeTransactions",
+    "StartsCluster",
+    "StartsServer",
+    "SupportsBackups",
+    "SupportsMaintenance",
+    "SupportsPromotion",
+    "SupportsStandby",
+    "SupportsSwap",
     "Target",
     "TargetError",
-    "Transacting",
 ]
 
 
-Owned: TypeAlias = Literal["ours", "lost", "unknown"]
+OwnershipState: TypeAlias = Literal["ours", "lost", "unknown"]
 """Whether the tables still belong to the run that created them, as far as the run knows."""
 
 
@@ -151,7 +151,7 @@ class Client(Protocol):
 
 
 @runtime_checkable
-class Swapping(Protocol):
+class SupportsSwap(Protocol):
     """A client whose database can compare and set a value by a single statement."""
 
     def swap(self, key: str, expected: int | None, value: int) -> bool:
@@ -163,7 +163,7 @@ class Swapping(Protocol):
         ...
 
 
-class Offering(Protocol):
+class OptionalStatements(Protocol):
     """A client whose database has statements that programs use only if they are available.
 
     Each method belongs to a feature in ``offers`` of the target, and is called only if that
@@ -180,7 +180,7 @@ class Offering(Protocol):
         """Set the value of a row to NULL, for ``nulls``; return false if there is no such row."""
         ...
 
-    def where(self, where: Where) -> dict[str, Any]:
+    def where(self, where: SelectWhere) -> dict[str, Any]:
         """Return the rows of a range of keys whose values satisfy a condition, for ``nulls``.
 
         The value of a row with NULL is ``None``.
@@ -222,10 +222,10 @@ class ReportsLevel(Protocol):
 
 
 @runtime_checkable
-class Transacting(Protocol):
+class RunsWholeTransactions(Protocol):
     """A client that runs a whole transaction by one call instead of its operations one by one."""
 
-    def transact(self, level: str, operations: Sequence[Recorded]) -> list[Any]:
+    def transact(self, level: str, operations: Sequence[RecordedOperation]) -> list[Any]:
         """Run a transaction, and return one result per operation; results of writes are ignored.
 
         Raises:
@@ -236,15 +236,15 @@ class Transacting(Protocol):
 
 
 @runtime_checkable
-class Accounting(Protocol):
+class ReportsVersions(Protocol):
     """A target whose database reports which versions were read and written, and in which order.
 
     Attributes:
-        tells_versions: whether clients report versions; it must be set before ``start``.
+        reports_versions: whether clients report versions; it must be set before ``start``.
         ordered: whether the reported versions are integers that grow in version order.
     """
 
-    tells_versions: bool
+    reports_versions: bool
     ordered: ClassVar[bool]
 
     def account(self, path: Path) -> tuple[str, ...]:
@@ -343,7 +343,7 @@ class Target(Protocol):
 
 
 @runtime_checkable
-class Owning(Protocol):
+class MarksTables(Protocol):
     """A target that marks its tables, and notices if another run removes them.
 
     Attributes:
@@ -357,7 +357,7 @@ class Owning(Protocol):
         """Return whether processes other than this run may use the database."""
         ...
 
-    def ownership(self, *, now: bool = False) -> Owned:
+    def ownership(self, *, now: bool = False) -> OwnershipState:
         """Return whether the tables that ``setup`` created still belong to this run.
 
         Args:
@@ -367,7 +367,7 @@ class Owning(Protocol):
 
 
 @runtime_checkable
-class Serving(Protocol):
+class StartsServer(Protocol):
     """A target that starts its own server if the address names no host.
 
     Attributes:
@@ -381,7 +381,7 @@ class Serving(Protocol):
 
 
 @runtime_checkable
-class Clustered(Protocol):
+class StartsCluster(Protocol):
     """A target that can start several servers, which form a cluster.
 
     Attributes:
@@ -394,7 +394,7 @@ class Clustered(Protocol):
 
 
 @runtime_checkable
-class Maintained(Protocol):
+class SupportsMaintenance(Protocol):
     """A target whose tables can be maintained while clients use them.
 
     Attributes:
@@ -413,7 +413,7 @@ class Maintained(Protocol):
 
 
 @runtime_checkable
-class BackingUp(Protocol):
+class SupportsBackups(Protocol):
     """A target whose tables can be copied while clients use them.
 
     Attributes:
@@ -437,7 +437,7 @@ class BackingUp(Protocol):
 
 
 @runtime_checkable
-class Promoting(Protocol):
+class SupportsPromotion(Protocol):
     """A target whose standby can take the place of its primary server.
 
     Attributes:
@@ -452,7 +452,7 @@ class Promoting(Protocol):
 
 
 @runtime_checkable
-class Replicated(Protocol):
+class SupportsStandby(Protocol):
     """A target that can start a standby of its primary server.
 
     Attributes:

@@ -19,7 +19,7 @@ from isolang.testing.refused import Refused
 if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.observe.drivers.driver import DriverWatch
-    from isolang.run.operation import Recorded
+    from isolang.run.operation import RecordedOperation
     from isolang.run.outcome import Connection, Driver, Outcome
     from isolang.run.record.recorder import RecordedTransaction, Recorder
     from isolang.verdict import Verdict
@@ -98,7 +98,7 @@ class Recordings:
         connection: Connection | None = None,
         *,
         session: Hashable = None,
-        plan: Sequence[Recorded] = (),
+        plan: Sequence[RecordedOperation] = (),
         driver: Driver | None = None,
     ) -> RecordedTransaction:
         """Record one transaction, like ``Recorder.transaction``.
@@ -291,7 +291,7 @@ class Recordings:
         self._waiting.add(path)
 
     def _end_of_transaction(
-        self, session: Hashable, outcome: Outcome, operations: Sequence[Recorded]
+        self, session: Hashable, outcome: Outcome, operations: Sequence[RecordedOperation]
     ) -> None:
         self._transactions += 1
         self._refused.ended(session, outcome, operations)

@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from isolang.run.operation import Recorded
+    from isolang.run.operation import RecordedOperation
     from isolang.run.outcome import Outcome
 
 
@@ -25,7 +25,9 @@ class Refused:
         self._written: defaultdict[tuple[str, str], set[Hashable]] = defaultdict(set)
         self._reads: set[tuple[Hashable, str, str]] = set()
 
-    def ended(self, session: Hashable, outcome: Outcome, operations: Sequence[Recorded]) -> None:
+    def ended(
+        self, session: Hashable, outcome: Outcome, operations: Sequence[RecordedOperation]
+    ) -> None:
         """Store the reads of a rolled-back transaction, or the writes of any other transaction."""
         for name, key, value in operations:
             if outcome == "aborted" and name == "r":

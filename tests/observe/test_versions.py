@@ -14,7 +14,7 @@ from .conftest import Observed
 def logging():
     """The folder of the socket of a server whose log tells which rows were changed."""
     target = target_named("postgres")
-    target.tells_versions = True
+    target.reports_versions = True
     try:
         target.start()
         yield target.server.folder

@@ -11,7 +11,7 @@ from isolang.testing.isolation import Isolation
 def embedded(request):
     """The folder of an embedded PostgreSQL; with ``LOGS_ROWS`` it logs which rows are changed."""
     target = target_named("postgres")
-    target.tells_versions = getattr(request.module, "LOGS_ROWS", False)
+    target.reports_versions = getattr(request.module, "LOGS_ROWS", False)
     try:
         target.start()
         yield target.server.folder

@@ -19,7 +19,7 @@ from isolang.run.drivers.postgres import classify
 from isolang.run.outcome import Driver, Failure, Phase
 
 if TYPE_CHECKING:
-    from isolang.run.operation import Recorded
+    from isolang.run.operation import RecordedOperation
     from isolang.run.record.recorder import Recorder
 
 HALF: Final = 2**31  # PostgreSQL compares transaction numbers modulo 2**32
@@ -81,7 +81,7 @@ class ObservedTransaction:
 
     def __init__(self, session: Hashable, recorder: Recorder, *, versions: bool = False) -> None:
         self._versions = versions
-        self.operations: list[Recorded] = []
+        self.operations: list[RecordedOperation] = []
         self.number: int | None = None  # the number of the transaction, once it is known
         self.unclear = False  # whether the watch may not have recognised some of its writes
         self.committing = False

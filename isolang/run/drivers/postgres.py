@@ -14,7 +14,7 @@ from isolang.run.outcome import (
     Phase,
     RolledBack,
     roll_back_or_close,
-    roll_back_or_close_later,
+    roll_back_or_close_async,
 )
 
 
@@ -54,7 +54,7 @@ def classify(error: BaseException, phase: Phase) -> Failure:
     return "aborted" if state[:2] in ("40", "23", "25") and state != "40003" else "maybe"
 
 
-async def commit_later(connection: Any) -> None:
+async def commit_async(connection: Any) -> None:
     """Commit the transaction of an asynchronous connection, as :func:`commit` does.
 
     Raises:
@@ -66,7 +66,7 @@ async def commit_later(connection: Any) -> None:
     await connection.commit()
 
 
-async def roll_back_later(connection: Any) -> None:
+async def roll_back_async(connection: Any) -> None:
     """Roll back the transaction of an asynchronous connection, as :func:`roll_back` does.
 
     Raises:
@@ -74,11 +74,11 @@ async def roll_back_later(connection: Any) -> None:
     """
     if connection.autocommit and connection.info.transaction_status.name == "IDLE":
         raise Autocommit
-    await roll_back_or_close_later(connection)
+    await roll_back_or_close_async(connection)
 
 
 DRIVER: Final = Driver(commit=commit, rollback=roll_back, classify=classify)
-LATER: Final = Driver(commit=commit_later, rollback=roll_back_later, classify=classify)
+ASYNC_DRIVER: Final = Driver(commit=commit_async, rollback=roll_back_async, classify=classify)
 
 
 def outcome_of(transaction: object, witness: Any) -> Outcome | None:

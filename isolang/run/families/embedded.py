@@ -10,7 +10,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from isolang.run.adapter import BaseClient, BaseTarget
-from isolang.run.operation import DELETED, bounds_of
+from isolang.run.operation import DELETED, bounds_in
 from isolang.run.outcome import RolledBack
 from isolang.run.target import Level, TargetError
 
@@ -75,7 +75,7 @@ class EmbeddedTarget(BaseTarget):
     def statement(self, operation: str, key: str, value: object) -> str:
         """Return the call that a client made for a recorded operation, for explanations."""
         if operation == "scan":
-            low, high = bounds_of(key)
+            low, high = bounds_in(key)
             return f"scan, value between {low} and {high}"
         if operation == "r":
             return f"get {key}"

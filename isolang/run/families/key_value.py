@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
-from isolang.run.adapter import BaseClient, Marked, Served, connecting
+from isolang.run.adapter import BaseClient, MarkedTarget, ServerTarget, connection_errors
 from isolang.run.marks.commit_tokens import ask, new_token
 from isolang.run.marks.ownership import (
     first_mark,
@@ -63,7 +63,7 @@ class Store(Protocol):
         ...
 
 
-class KeyValueTarget(Served, Marked):
+class KeyValueTarget(ServerTarget, MarkedTarget):
     """A key-value store, in which each key begins with the prefix for this run's keys."""
 
     name: ClassVar[str]
@@ -85,7 +85,7 @@ class KeyValueTarget(Served, Marked):
         Raises:
             TargetError: a key already exists, or the store does not respond.
         """
-        with connecting(self.address):
+        with connection_errors(self.address):
             self._set_up(registers, lists)
 
     def _set_up(self, registers: Sequence[str], lists: Sequence[str]) -> None:
@@ -100,7 +100,7 @@ class KeyValueTarget(Served, Marked):
                     hint = "isocheck did not create it; --table-prefix NAME chooses other names"
                     if there in self._marked(client):
                         hint = why_not_made("", self.address, alive=False)
-                    if self.shared and self.disown():
+                    if self.shared and self.release_mark():
                         client.raw.remove(self._mark_of_run)
                     raise TargetError(f"{self.name}: the key {there} already exists; {hint}")
             for number, part in enumerate(_parts(list(first))):
@@ -114,7 +114,7 @@ class KeyValueTarget(Served, Marked):
             owner, alive = self._previous_owner()
             hint = why_not_made(owner, self.address, alive=alive)
             raise TargetError(f"{self.name}: the key {self._mark_of_run} already exists; {hint}")
-        self.own(self._marks)
+        self.start_renewing_mark(self._marks)
 
     @property
     def _mark_of_run(self) -> str:
@@ -134,7 +134,7 @@ class KeyValueTarget(Served, Marked):
         with closing(self.connect(direct=True)) as client:
             for part in _parts(list(values)):
                 client.begin(self.levels[0].name)
-                client.own = {key: values[key] for key in part}
+                client.own_writes = {key: values[key] for key in part}
                 client.commit()
 
     def connect(self, *, direct: bool = False) -> BufferedClient:
@@ -143,7 +143,7 @@ class KeyValueTarget(Served, Marked):
         Raises:
             TargetError: no connection could be opened.
         """
-        with connecting(self.address):
+        with connection_errors(self.address):
             return self.open(direct=direct)
 
     def open(self, *, direct: bool) -> BufferedClient:
@@ -152,12 +152,12 @@ class KeyValueTarget(Served, Marked):
 
     def version(self) -> str:
         """Return the name of the store and the version that it reports."""
-        with connecting(self.address), closing(self.open(direct=True)) as client:
+        with connection_errors(self.address), closing(self.open(direct=True)) as client:
             return f"{self.name} {client.raw.version()}"
 
     def remove(self) -> None:
         """Remove the keys that ``setup`` created, but no other keys."""
-        if not self.disown():
+        if not self.release_mark():
             self._keys = []
         if self._keys:
             self._put(dict.fromkeys(self._keys, DELETED))
@@ -185,7 +185,7 @@ class KeyValueTarget(Served, Marked):
         Raises:
             TargetError: the run is still alive.
         """
-        with connecting(self.address):
+        with connection_errors(self.address):
             return self._clean()
 
     def _clean(self) -> list[str]:
@@ -232,7 +232,7 @@ class BufferedClient(BaseClient):
     """A client that buffers its writes until COMMIT, but reads its own writes before that.
 
     Attributes:
-        own: for each key that the transaction has written, its value.
+        own_writes: for each key that the transaction has written, its value.
         appended: for each list, the elements that the transaction appends to it.
         token: the token of the transaction; empty if it needs no token.
         swapping: whether a compare-and-set was sent whose response has not arrived.
@@ -246,7 +246,7 @@ class BufferedClient(BaseClient):
 
     def begin(self, level: str) -> None:
         """Begin a transaction without sending anything."""
-        self.own: dict[str, Any] = {}
+        self.own_writes: dict[str, Any] = {}
         self.appended: dict[str, list[int]] = {}
         self.token, self.swapping = "", False
         self._begin(level)
@@ -257,7 +257,7 @@ class BufferedClient(BaseClient):
     def read(self, key: str) -> Any:
         """Return the value that the transaction has written; if it wrote none, the stored value."""
         self.row_version = None
-        return self.own[key] if key in self.own else self._fetch(key)
+        return self.own_writes[key] if key in self.own_writes else self._fetch(key)
 
     def _fetch(self, key: str) -> Any:
         raise NotImplementedError
@@ -265,12 +265,12 @@ class BufferedClient(BaseClient):
     def write(self, key: str, value: int) -> bool:
         """Buffer a write until COMMIT."""
         self.row_version = None
-        self.own[key] = value
+        self.own_writes[key] = value
         return True
 
     def append(self, key: str, value: int) -> bool:
         """Buffer an append until COMMIT."""
-        self.own[key] = [*self.read(key), value]
+        self.own_writes[key] = [*self.read(key), value]
         self.appended.setdefault(key, []).append(value)
         return True
 
@@ -279,13 +279,13 @@ class BufferedClient(BaseClient):
         if self.read(key) != DELETED:
             raise RolledBack(f"{key} already exists")
         self.row_version = None
-        self.own[key] = value
+        self.own_writes[key] = value
 
     def delete(self, key: str) -> bool:
         """Buffer the deletion of a key, and return true; if it does not exist, return false."""
         there = bool(self.read(key) != DELETED)
         if there:
-            self.own[key] = DELETED
+            self.own_writes[key] = DELETED
         return there
 
     def swap(self, key: str, expected: int | None, value: int) -> bool:
@@ -302,7 +302,7 @@ class BufferedClient(BaseClient):
 
     def leave_token(self) -> str:
         """Return the token that COMMIT must write, too; if none is needed, an empty string."""
-        if self.own or self.appended:
+        if self.own_writes or self.appended:
             self.token = self.target.prefix + new_token() if self.target.tokens else ""
         return self.token
 

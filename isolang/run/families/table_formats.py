@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from isolang.run.adapter import package
+from isolang.run.adapter import import_package
 from isolang.run.families.embedded import EmbeddedClient, EmbeddedTarget
-from isolang.run.operation import Several
+from isolang.run.operation import SeveralRows
 from isolang.run.outcome import RolledBack
 
 
@@ -24,7 +24,7 @@ class TableTarget(EmbeddedTarget):
 
     def rows(self, texts: Mapping[str, str]) -> Any:
         """Return an Arrow table with a row for each key and its text."""
-        arrow = package(self.tables, self.name)
+        arrow = import_package(self.tables, self.name)
         return arrow.table({"k": list(texts), "v": list(texts.values())})
 
     def create(self, path: str, keys: Sequence[str]) -> None:
@@ -46,7 +46,7 @@ class TableClient(EmbeddedClient):
 
     def begin(self, level: str) -> None:
         """Scan the newest version of the table."""
-        self.own: dict[str, str | None] = {}
+        self.own_writes: dict[str, str | None] = {}
         self.table = self.open()
         self.seen: dict[str, list[str]] = {}
         found = self.scanned()
@@ -56,21 +56,25 @@ class TableClient(EmbeddedClient):
     def read(self, key: str) -> Any:
         """Return the value of a key; if the key has several rows, return the values of all rows."""
         rows = self.seen.get(key, [])
-        if key in self.own or len(rows) < 2:
+        if key in self.own_writes or len(rows) < 2:
             return super().read(key)
-        return Several(tuple(self.value(key, text) for text in rows))
+        return SeveralRows(tuple(self.value(key, text) for text in rows))
 
     def get(self, key: str) -> str | None:
         """Return the text that the transaction has written; if it wrote none, the scanned text."""
-        return self.own[key] if key in self.own else next(iter(self.seen.get(key, [])), None)
+        return (
+            self.own_writes[key]
+            if key in self.own_writes
+            else next(iter(self.seen.get(key, [])), None)
+        )
 
     def put(self, key: str, text: str | None) -> None:
         """Keep a text until the upsert at COMMIT."""
-        self.own[key] = text
+        self.own_writes[key] = text
 
     def texts(self, low: str, high: str) -> dict[str, str]:
         """Return the texts of all keys from ``low`` to ``high``, including own writes."""
-        every = {key: self.get(key) for key in {*self.seen, *self.own} if low <= key <= high}
+        every = {key: self.get(key) for key in {*self.seen, *self.own_writes} if low <= key <= high}
         return {key: text for key, text in every.items() if text is not None}
 
     def commit(self) -> None:
@@ -79,8 +83,8 @@ class TableClient(EmbeddedClient):
         Raises:
             RolledBack: the transaction both deletes and writes, which needs two operations.
         """
-        gone = [key for key, text in self.own.items() if text is None]
-        texts = {key: text for key, text in self.own.items() if text is not None}
+        gone = [key for key, text in self.own_writes.items() if text is None]
+        texts = {key: text for key, text in self.own_writes.items() if text is not None}
         if gone and texts:
             raise RolledBack("one operation cannot both delete rows and write rows")
         if gone:
@@ -90,7 +94,7 @@ class TableClient(EmbeddedClient):
 
     def rollback(self) -> None:
         """Discard the buffered writes."""
-        self.own = {}
+        self.own_writes = {}
 
     # --- these methods are defined by adapters ---
 

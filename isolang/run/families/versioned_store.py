@@ -16,7 +16,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import KeysView, Mapping
 from typing import Any, Final
 
-from isolang.run.operation import DELETED, Where
+from isolang.run.operation import DELETED, SelectWhere
 from isolang.run.outcome import RolledBack
 
 _NONE: Final = (0, DELETED)
@@ -147,7 +147,7 @@ class Changes:
         found.sort()
         return dict(found)
 
-    def where(self, where: Where) -> dict[str, Any]:
+    def where(self, where: SelectWhere) -> dict[str, Any]:
         """Return the keys in a range, with their values, that satisfy a condition."""
         found = self.scan(where.keys[0], where.keys[-1])
         return {key: value for key, value in found.items() if _satisfies(value, where)}
@@ -226,7 +226,7 @@ class Changes:
                 self._versions.dirty[key] = kept
 
 
-def _satisfies(value: Any, where: Where) -> bool:
+def _satisfies(value: Any, where: SelectWhere) -> bool:
     """Return whether a value satisfies a condition, by SQL's logic: NULL is outside of no range."""
     if value is None or where.condition == "null":
         return value is None and where.condition == "null"

@@ -16,10 +16,10 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from isolang.run.operation import Abort, Operation, Program, Read, Select, Write
+from isolang.run.operation import Abort, Operation, Program, Read, SelectRange, Write
 from isolang.run.play.interleave import interleave
 from isolang.run.record.recorder import Recorder
-from isolang.run.settings import Playing
+from isolang.run.settings import LitmusSettings
 from isolang.run.sql import SqlTarget
 from isolang.run.targets import level_named, target_named
 
@@ -66,7 +66,7 @@ class Occurrence(Struct, frozen=True, kw_only=True):
     anomaly: str = ""
 
 
-_IN, _THERE = Select(100, 199), Select(200, 299)
+_IN, _THERE = SelectRange(100, 199), SelectRange(200, 299)
 
 PHENOMENA: Final = (
     Phenomenon(
@@ -157,7 +157,7 @@ PHENOMENA: Final = (
 )
 
 
-def play_hermitage(playing: Playing, levels: Sequence[str]) -> tuple[Occurrence, ...]:
+def play_hermitage(playing: LitmusSettings, levels: Sequence[str]) -> tuple[Occurrence, ...]:
     """Play all phenomena at the given levels of a database, and return which of them occurred.
 
     Args:
@@ -178,7 +178,7 @@ def play_hermitage(playing: Playing, levels: Sequence[str]) -> tuple[Occurrence,
             target.start()
             target.setup(registers, ())
             for number, one in enumerate(PHENOMENA):
-                queries = any(isinstance(op, Select) for ops in one.programs for op in ops)
+                queries = any(isinstance(op, SelectRange) for ops in one.programs for op in ops)
                 occurrence = Occurrence(
                     name=one.name,
                     title=one.title,
@@ -214,8 +214,8 @@ def _own(ops: Sequence[Operation], name: str, number: int) -> Program:
     base = _FIRST + number * _WIDTH
 
     def own(op: Operation) -> Operation:
-        if isinstance(op, Select):
-            return Select(base + op.low, base + op.high)
+        if isinstance(op, SelectRange):
+            return SelectRange(base + op.low, base + op.high)
         if isinstance(op, Write):
             return Write(f"{name}/{op.key}", base + op.value)
         return Read(f"{name}/{op.key}") if isinstance(op, Read) else op

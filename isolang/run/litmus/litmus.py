@@ -30,14 +30,14 @@ from isolang.run.operation import (
     Insert,
     Operation,
     Read,
-    Select,
+    SelectRange,
     Write,
-    bounds_of,
+    bounds_in,
 )
-from isolang.run.play.blame import MISTAKES
+from isolang.run.play.blame import PROGRAMMING_ERRORS
 from isolang.run.play.interleave import interleave_sessions, interleavings, shuffled
 from isolang.run.record.recorder import Recorder
-from isolang.run.settings import Playing
+from isolang.run.settings import LitmusSettings
 from isolang.run.target import Client, Target, TargetError
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def _range(history: History, op: Op) -> tuple[int, int]:
             integer.
     """
     with suppress(ValueError, TypeError):
-        low, high = bounds_of(op[1])
+        low, high = bounds_in(op[1])
         numbers = all(isinstance(value, int) for value in op[2].values())
         if op[1] == f"{{:where [:and [:>= :value {low}] [:<= :value {high}]]}}" and numbers:
             return low, high
@@ -247,7 +247,7 @@ def _operations(history: History, ops: Ops) -> Iterator[Operation]:
             case ("w", key, int(value)):
                 yield (Insert if missing.pop(key, False) else Write)(key, value)
             case ("rp", predicate, _):
-                yield Select(*bounds_of(predicate))
+                yield SelectRange(*bounds_in(predicate))
             case ("append", key, int(value)):
                 yield Append(key, value)
             case _:
@@ -400,7 +400,7 @@ class Question(Struct, frozen=True, kw_only=True):
 
 def observe(
     questions: Sequence[Question],
-    playing: Playing,
+    playing: LitmusSettings,
     level: str = "",
     *,
     progress: Callable[[str], object] = lambda phase: None,
@@ -426,7 +426,7 @@ def observe(
         for ops in own
         for op in ops
     ):
-        if isinstance(operation, Select):
+        if isinstance(operation, SelectRange):
             msg = f"{name}: a query cannot be played on a table that many programs share"
             raise TargetError(f"{msg}; --script without --run writes a program")
     target = target_named(playing.target, prefix=playing.prefix)
@@ -503,7 +503,7 @@ class Noise:
                 self._client.write(_NOISE, number)
                 self._client.commit()
             except Exception as error:
-                if isinstance(error, (IsolangError, *MISTAKES)):
+                if isinstance(error, (IsolangError, *PROGRAMMING_ERRORS)):
                     raise
                 self._client.rollback()
 
@@ -516,7 +516,9 @@ class Noise:
 class _Plays:
     """A program to be played, with separate rows for each interleaving."""
 
-    def __init__(self, question: Question, number: int, playing: Playing, noise: Noise) -> None:
+    def __init__(
+        self, question: Question, number: int, playing: LitmusSettings, noise: Noise
+    ) -> None:
         self.question, self._noise = question, noise
         self.possible, order = schedules(question.litmus, Random(playing.seed))
         self.order = list(islice(order, playing.interleavings))

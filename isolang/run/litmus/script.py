@@ -14,7 +14,16 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from isolang.run.litmus.litmus import Litmus, rules_of
-from isolang.run.operation import DELETED, Append, Delete, Insert, Operation, Read, Select, Write
+from isolang.run.operation import (
+    DELETED,
+    Append,
+    Delete,
+    Insert,
+    Operation,
+    Read,
+    SelectRange,
+    Write,
+)
 
 Kind: TypeAlias = Literal["psycopg", "python", "sql"]
 
@@ -75,7 +84,11 @@ class LitmusScript(Struct, frozen=True, kw_only=True):
     @property
     def number(self) -> str:
         """Return the type of a number; values that queries ask for may be large."""
-        return "BIGINT" if any(isinstance(step.operation, Select) for step in self.steps) else "INT"
+        return (
+            "BIGINT"
+            if any(isinstance(step.operation, SelectRange) for step in self.steps)
+            else "INT"
+        )
 
     @property
     def connections(self) -> tuple[str, ...]:
@@ -234,7 +247,7 @@ def _helpers(mark: str, p: LitmusScript) -> Iterator[str]:
         yield f"    return {found}[0]\n"
     yield "def write(c, key, value):"
     yield f'    c.execute("UPDATE {TABLE} SET v = {mark} WHERE k = {mark}", [value, key])\n'
-    if Select in has:
+    if SelectRange in has:
         yield "def select(c, low, high):"
         query = f"SELECT k, v FROM {TABLE} WHERE v BETWEEN {mark} AND {mark} ORDER BY k"
         yield f'    return dict(c.execute("{query}", [low, high]).fetchall())\n'
@@ -271,7 +284,7 @@ def _statements(p: LitmusScript, *, begin: str) -> Iterator[str]:
             case Read(key):
                 comment = f"{step.session} reads {key} (in the history {_value(step.shown)}):"
                 yield f"print({comment!r}, read({step.session}, {key!r}))"
-            case Select(low, high):
+            case SelectRange(low, high):
                 comment = f"{step.session} asks for the rows with v between {low} and {high}"
                 comment += f" (in the history {_answer(step.shown)}):"
                 yield from (f"# {line}" for line in step.remarks)
@@ -307,7 +320,7 @@ def _sql(p: LitmusScript) -> Iterator[str]:
             case Read(key):
                 expected = f"  -- in the history: {_value(step.shown)}"
                 yield f"{who}SELECT v FROM {TABLE} WHERE k = {_quoted(key)};{expected}"
-            case Select(low, high):
+            case SelectRange(low, high):
                 yield from (f"-- {line}" for line in step.remarks)
                 expected = f"  -- in the history: {_answer(step.shown)}"
                 query = f"SELECT k, v FROM {TABLE} WHERE v BETWEEN {low} AND {high}"

@@ -13,14 +13,14 @@ from typing import Final
 
 from isolang.run.target import Target, TargetError
 
-MISTAKES: Final = (AttributeError, LookupError, NameError, TypeError)
+PROGRAMMING_ERRORS: Final = (AttributeError, LookupError, NameError, TypeError)
 """Errors that a bug in a program raises, and that are not responses of a database."""
 
 _ISOLANG: Final = str(Path(__file__).parents[2])
 _STANDARD_LIBRARY: Final = sysconfig.get_paths()["stdlib"]
 
 
-def blamed(error: BaseException, target: Target) -> TargetError | None:
+def blame_error(error: BaseException, target: Target) -> TargetError | None:
     """Return an error for the user that names the package and line in which an error occurred.
 
     Args:
@@ -38,36 +38,36 @@ def blamed(error: BaseException, target: Target) -> TargetError | None:
     home = type(target).__module__
     if not others and home.split(".", maxsplit=1)[0] == "isolang":
         return None
-    where = _place(*others[-1]) if others else home
+    where = _location(*others[-1]) if others else home
     what = f"{type(error).__name__}: {error}".rstrip(": ").splitlines()[0]
     return TargetError(
         f"{target.name}: an error in {where}: {what}; ISOLANG_TRACEBACK=1 shows more"
     )
 
 
-def calls_of(threads: Iterable[threading.Thread]) -> Iterator[str]:
+def hanging_calls(threads: Iterable[threading.Thread]) -> Iterator[str]:
     """Yield, for each hanging thread, isocheck's function and the driver call that it is in."""
     frames = sys._current_frames()
     for thread in threads:
         frame = frames.get(thread.ident or 0)
         if frame is not None:
-            yield _call(frame)
+            yield _hanging_call(frame)
 
 
-def _call(frame: FrameType | None) -> str:
+def _hanging_call(frame: FrameType | None) -> str:
     driver = ""
     while frame is not None:
         code, line = frame.f_code, frame.f_lineno
         if _is_isolang(code.co_filename):
-            call = f"{code.co_qualname} ({_place(code.co_filename, line)})"
+            call = f"{code.co_qualname} ({_location(code.co_filename, line)})"
             return f"{call}, in {driver}" if driver else call
         if not driver and not _is_standard_library(code.co_filename):
-            driver = f"{code.co_name} ({_place(code.co_filename, line)})"
+            driver = f"{code.co_name} ({_location(code.co_filename, line)})"
         frame = frame.f_back
     return driver or "a call"
 
 
-def hung_process(dump: str) -> tuple[str, ...]:
+def hanging_calls_in_dump(dump: str) -> tuple[str, ...]:
     """Return the calls in which the clients of a process hang.
 
     Args:
@@ -84,7 +84,7 @@ def hung_process(dump: str) -> tuple[str, ...]:
         )
         _, file, rest = inside.split('"', 2)
         line = rest.split()[2]  # the dump contains "???" if the thread was between two lines
-        last = f"{rest.rpartition(' in ')[2]} ({_place(file, line)})"
+        last = f"{rest.rpartition(' in ')[2]} ({_location(file, line)})"
         if any(_CLIENTS in line for line in lines):
             found.append(last)
     return tuple(found) or ((last,) if last else ())
@@ -105,7 +105,7 @@ def _is_standard_library(file: str) -> bool:
     return (file.startswith(_STANDARD_LIBRARY) and "-packages" not in file) or file.startswith("<")
 
 
-def _place(file: str, line: int | str) -> str:
+def _location(file: str, line: int | str) -> str:
     """Return the path of a file, relative to the folder that contains its package, and the line."""
     parts = Path(file).parts
     roots = [i for i, part in enumerate(parts) if part in ("site-packages", "dist-packages")]

@@ -17,15 +17,15 @@ from isolang.run.operation import (
     Program,
     Read,
     Wait,
-    only_reads,
-    with_features,
+    as_read_only,
+    with_available_features,
     with_paths,
     with_pauses,
     with_savepoints,
     without_savepoints,
 )
 from isolang.run.outcome import BadAnswer, Driver, Outcome, ProgramAborted
-from isolang.run.play.blame import MISTAKES, calls_of
+from isolang.run.play.blame import PROGRAMMING_ERRORS, hanging_calls
 from isolang.run.play.level_mix import Mix, TransactionLevel
 from isolang.run.play.phases import RunPlan, Turns
 from isolang.run.play.state import COPY, RunState
@@ -33,22 +33,22 @@ from isolang.run.play.transaction import driver_for, note_copy, play
 from isolang.run.record.recorder import Recorder
 from isolang.run.settings import Settings
 from isolang.run.sql import SqlTarget
-from isolang.run.target import BackingUp, Client, Replicated, Target, TargetError
+from isolang.run.target import Client, SupportsBackups, SupportsStandby, Target, TargetError
 from isolang.run.workloads import ProgramSource, Workload
 
-ENDING: Final = 4.0  # seconds that the last transactions may take after a run's end
+ENDING_S: Final = 4.0  # seconds that the last transactions may take after a run's end
 _RECONNECTING: Final = 30.0  # seconds for which a client that reads keys back tries to connect
-_READ_BACK: Final = 100  # the number of keys that one transaction reads back
+_KEYS_PER_READ: Final = 100  # the number of keys that one transaction reads back
 # A transaction that only reads a copy has nothing to commit, and without a copy it has no reads.
-_COPYING: Final = Driver(
+_COPY_DRIVER: Final = Driver(
     commit=lambda raw: None,
     rollback=lambda raw: None,
     classify=lambda error, phase: "aborted",
 )
-_TRIES: Final = 20  # the number of failed transactions after which no more keys are read back
+_MAX_FAILURES: Final = 20  # the failed transactions after which no more keys are read back
 
 
-class Share(Struct, frozen=True):
+class ClientShare(Struct, frozen=True):
     """The clients that one process runs: every ``of``-th client, beginning with ``number``."""
 
     number: int = 0
@@ -75,7 +75,7 @@ class Clients:
         self._driver = driver_for(target)
         self._lists = frozenset(plan.lists())
         self._lock = threading.Lock()
-        self._share, self._values = Share(), count(1)
+        self._share, self._values = ClientShare(), count(1)
         self._begun, self._copies = count(), count()
         # The number of clients whose open transactions wait for other transactions.
         self._waiting = 0
@@ -83,7 +83,7 @@ class Clients:
         self._turns: Turns | None = None
         self.fatal: BaseException | None = None
 
-    def start(self, share: Share = Share()) -> None:  # noqa: B008 - it cannot change
+    def start(self, share: ClientShare = ClientShare()) -> None:  # noqa: B008 - it cannot change
         """Start the clients in a share, each in its own thread.
 
         Args:
@@ -113,17 +113,17 @@ class Clients:
         self.state.workload = self._turns.choose(now, self.state.played)
         return self._turns.choose(now, self.state.played, client)
 
-    def alive(self) -> bool:
+    def any_alive(self) -> bool:
         """Return whether any client is still running."""
         return any(thread.is_alive() for thread in self._threads)
 
     def end(self) -> None:
         """Let the clients finish their last transactions; note in the state which calls hang."""
         self.stopped.set()
-        until = time.monotonic() + ENDING
+        until = time.monotonic() + ENDING_S
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
-        self.state.hung += tuple(calls_of(one for one in self._threads if one.is_alive()))
+        self.state.hung += tuple(hanging_calls(one for one in self._threads if one.is_alive()))
         self._threads = []
 
     def count(self, outcome: Outcome, *, level: str, workload: str) -> None:
@@ -140,10 +140,10 @@ class Clients:
     def read_back(self, keys: Sequence[str]) -> None:
         """Read every key in new sessions, which must see all acknowledged writes."""
         client, tries = None, 0
-        for start in range(0, len(keys), _READ_BACK):
-            program = tuple(Read(key) for key in keys[start : start + _READ_BACK])
+        for start in range(0, len(keys), _KEYS_PER_READ):
+            program = tuple(Read(key) for key in keys[start : start + _KEYS_PER_READ])
             read = False
-            while not read and tries < _TRIES:
+            while not read and tries < _MAX_FAILURES:
                 client = client or self._connect(always=True)
                 assert client is not None
                 at = self._mix.draw(Random(tries))
@@ -171,10 +171,10 @@ class Clients:
             Exception: the database refused to make the copy.
         """
         target, number = self._target, next(self._copies)
-        assert isinstance(target, BackingUp)
+        assert isinstance(target, SupportsBackups)
         at, began = self._mix.draw(Random(number)), time.monotonic()
         t = self._recorder.transaction(
-            ("backup", number), driver=_COPYING, label=f"{COPY}{way}", level=at.recorded
+            ("backup", number), driver=_COPY_DRIVER, label=f"{COPY}{way}", level=at.recorded
         )
         failed: Exception | None = None
         try:
@@ -216,7 +216,7 @@ class Clients:
                 client = self._connect(standby=standby)
                 connections += 1
                 continue
-            if not self._due():
+            if not self._wait_until_due():
                 continue
             with self._lock:
                 workload = workloads[self._choose(number)]
@@ -227,12 +227,12 @@ class Clients:
                     drawn = source.random.getstate()
             program = workload.program(source)
             if standby:
-                program = only_reads(program)
+                program = as_read_only(program)
             elif settings.savepoints:
                 program = with_savepoints(program, source.random, settings.savepoints, self._values)
             if "savepoints" in self._target.lacks:
                 program = without_savepoints(program)
-            program = with_features(program, self._target.offers)
+            program = with_available_features(program, self._target.offers)
             reads, writes = settings.access == "any", settings.update == "any"
             if (reads or writes) and isinstance(self._target, SqlTarget):
                 program = with_paths(program, source.random, reads=reads, writes=writes)
@@ -251,7 +251,7 @@ class Clients:
         if client is not None:
             _close(client)
 
-    def _due(self) -> bool:
+    def _wait_until_due(self) -> bool:
         """Wait until the next transaction should begin; return false if the run ends first."""
         rate = self._settings.rate
         if rate is None:
@@ -297,11 +297,11 @@ class Clients:
         until = time.monotonic() + _RECONNECTING
         while True:
             try:
-                if standby and isinstance(self._target, Replicated):
+                if standby and isinstance(self._target, SupportsStandby):
                     made: Client = self._target.connect_standby()
                 else:
                     made = self._target.connect()
-            except MISTAKES:
+            except PROGRAMMING_ERRORS:
                 raise
             except Exception as error:
                 self.state.refused, self.state.refusal = time.monotonic(), one_line(error)

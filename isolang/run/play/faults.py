@@ -9,13 +9,13 @@ from random import Random
 from typing import TYPE_CHECKING, Final, cast
 
 from isolang.errors import one_line
-from isolang.run.play.blame import MISTAKES
+from isolang.run.play.blame import PROGRAMMING_ERRORS
 from isolang.run.target import (
-    BackingUp,
-    Clustered,
-    Maintained,
-    Promoting,
-    Serving,
+    StartsCluster,
+    StartsServer,
+    SupportsBackups,
+    SupportsMaintenance,
+    SupportsPromotion,
     Target,
     TargetError,
 )
@@ -156,7 +156,7 @@ class Nemesis:
         network.heal()
 
     def _promote(self) -> None:
-        assert isinstance(self._target, Promoting)
+        assert isinstance(self._target, SupportsPromotion)
         self._target.promote(self._lag)
 
     def _lag(self) -> None:
@@ -166,11 +166,11 @@ class Nemesis:
 
     def _maintenance(self, chore: str) -> None:
         try:
-            if isinstance(self._target, BackingUp) and chore in self._target.backups:
+            if isinstance(self._target, SupportsBackups) and chore in self._target.backups:
                 self._back_up(chore)
-            elif isinstance(self._target, Maintained):
+            elif isinstance(self._target, SupportsMaintenance):
                 self._target.maintain(chore)
-        except MISTAKES:
+        except PROGRAMMING_ERRORS:
             raise
         except Exception as error:  # a lock, a time limit: the database may refuse a chore
             self._recorder.note("maintenance-was-refused", one_line(error)[:200])
@@ -209,22 +209,22 @@ class Nemesis:
 
 def maintenance_of(target: Target) -> tuple[str, ...]:
     """Return the names of the chores and of the backups that the target's adapter declares."""
-    chores = tuple(target.chores) if isinstance(target, Maintained) else ()
-    return (*chores, *(target.backups if isinstance(target, BackingUp) else ()))
+    chores = tuple(target.chores) if isinstance(target, SupportsMaintenance) else ()
+    return (*chores, *(target.backups if isinstance(target, SupportsBackups) else ()))
 
 
 def servers_of(target: Target) -> tuple[Server, ...]:
     """Return the servers that isocheck started for a target: the cluster's nodes, or one server."""
-    if isinstance(target, Clustered) and target.cluster is not None:
+    if isinstance(target, StartsCluster) and target.cluster is not None:
         return target.cluster.nodes
-    assert isinstance(target, Serving)
+    assert isinstance(target, StartsServer)
     assert target.server is not None
     return (target.server,)
 
 
 def network_of(target: Target) -> Network | None:
     """Return the network between the nodes of a target's cluster; ``None`` without a cluster."""
-    if isinstance(target, Clustered) and target.cluster is not None:
+    if isinstance(target, StartsCluster) and target.cluster is not None:
         return target.cluster.network
     return None
 
@@ -246,16 +246,16 @@ def check_faults(faults: tuple[str, ...], target: Target) -> None:
             if not maintenance_of(target):
                 raise TargetError(f"{target.name}: the adapter declares no maintenance chores")
             continue
-        if not isinstance(target, Serving) or not own:
+        if not isinstance(target, StartsServer) or not own:
             hint = "leave out the address: isocheck run postgres --fault kill"
             raise TargetError(
                 f"{target.name}: faults need a server that isocheck has started; {hint}"
             )
-        if fault in _OF_NETWORKS and not (isinstance(target, Clustered) and target.partitions):
+        if fault in _OF_NETWORKS and not (isinstance(target, StartsCluster) and target.partitions):
             hint = "isocheck run 'etcd://?members=3' has nodes that a fault can separate"
             raise TargetError(f"{target.name}: this target has no network between nodes; {hint}")
         if fault == "promote":
-            if not isinstance(target, Promoting):
+            if not isinstance(target, SupportsPromotion):
                 hint = "postgres and redis have one: isocheck run postgres --fault promote"
                 raise TargetError(f"{target.name}: this target has no standby to promote; {hint}")
             target.standby = True

@@ -8,7 +8,7 @@ from threading import Thread
 from typing import Final
 
 from isolang.errors import IsolangError
-from isolang.run.play.clients import ENDING, Clients
+from isolang.run.play.clients import ENDING_S, Clients
 from isolang.run.play.faults import Nemesis
 from isolang.run.play.live import Watcher
 from isolang.run.play.phases import RunPlan
@@ -17,7 +17,7 @@ from isolang.run.play.scripts import ScriptPlayer
 from isolang.run.play.state import RunState
 from isolang.run.record.recorder import Recorder
 from isolang.run.settings import Settings
-from isolang.run.target import Owning, Target, TargetError
+from isolang.run.target import MarksTables, Target, TargetError
 
 LONGEST_SILENCE: Final = 60.0  # seconds without a response after which a run ends
 
@@ -89,7 +89,7 @@ class RunLoop:
                 self._add_up(self._children.end)
             clients.end()
             if script_thread is not None:
-                script_thread.join(ENDING)
+                script_thread.join(ENDING_S)
 
     def _watch(self, nemesis: Nemesis | None) -> None:
         """Wait until the run must end, and show its progress."""
@@ -102,7 +102,7 @@ class RunLoop:
             clients.choose()
             if self._children is not None:
                 self._add_up(self._children.listen)
-            if isinstance(self._target, Owning) and self._target.ownership() == "lost":
+            if isinstance(self._target, MarksTables) and self._target.ownership() == "lost":
                 return  # the runner then raises the error
             silent = state.hear(now, excused=nemesis is not None and nemesis.busy)
             self._show(state)

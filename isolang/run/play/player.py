@@ -31,18 +31,18 @@ from msgspec.structs import replace
 from isolang.errors import IsolangError, one_line
 from isolang.run.address import Address
 from isolang.run.marks.ownership import SILENCE, new_owner
-from isolang.run.play.blame import blamed, hung_process
+from isolang.run.play.blame import blame_error, hanging_calls_in_dump
 from isolang.run.play.child import Child
-from isolang.run.play.clients import ENDING
+from isolang.run.play.clients import ENDING_S
 from isolang.run.play.runner import Runner
 from isolang.run.play.selftest import LISTS, SECONDS, AdapterCheck, selftest_of
 from isolang.run.play.state import Run, RunState
 from isolang.run.record.recorder import cut_torn_line
 from isolang.run.settings import Settings
-from isolang.run.target import Owning, Serving, Target, TargetError
+from isolang.run.target import MarksTables, StartsServer, Target, TargetError
 from isolang.run.targets import target_named
 
-LATE: Final = ENDING + 2.5  # seconds by which a run may exceed its requested length
+LATE: Final = ENDING_S + 2.5  # seconds by which a run may exceed its requested length
 _LOADING: Final = 20.0  # seconds that the start of an interpreter may take on a busy machine
 _REACHING: Final = 8.0  # seconds that it may take to reach a server or to create the tables
 _STARTING: Final = 90.0  # seconds that the start of a server may take
@@ -241,7 +241,7 @@ class Player:
             os.kill(child.pid, signal.SIGUSR1)
         time.sleep(2 * _TICK)
         self._dump.seek(0)
-        return hung_process(self._dump.read().decode(errors="replace"))
+        return hanging_calls_in_dump(self._dump.read().decode(errors="replace"))
 
     def _start(self) -> Child:
         self._scratch = tempfile.mkdtemp(prefix="isocheck-")
@@ -285,7 +285,7 @@ class Player:
             removed, self.leftover = clean(self._named, self._prefix, self._owner)
             named = target_named(self._named, prefix=self._prefix)
             self._lost = (
-                not (removed or self.leftover) and isinstance(named, Owning) and named.shared
+                not (removed or self.leftover) and isinstance(named, MarksTables) and named.shared
             )
         self._sweep()
 
@@ -373,7 +373,7 @@ def clean(target: str, prefix: str, owner: str = "") -> tuple[tuple[str, ...], s
         The names of the removed tables, and the reason why tables may remain (empty if none does).
     """
     named = target_named(target, prefix=prefix)
-    if not named.address.host and (isinstance(named, Serving) or not named.address.database):
+    if not named.address.host and (isinstance(named, StartsServer) or not named.address.database):
         return (), ""  # isocheck started the server, or created the file
     seconds = _LOADING + _CLEANING + (0.0 if owner else SILENCE)
     return _in_a_process(_cleaned, target, prefix, owner, seconds=seconds)
@@ -450,7 +450,7 @@ def _play_all(pipe: Connection, target: Target, parent: int) -> None:
             try:
                 runner = Runner(settings, target)
                 if not started:
-                    own = isinstance(target, Serving) and not target.address.host
+                    own = isinstance(target, StartsServer) and not target.address.host
                     pipe.send(RunStep(doing="connect", seconds=_STARTING if own else _REACHING))
                     target.start()
                     started = True
@@ -483,7 +483,7 @@ def _play_all(pipe: Connection, target: Target, parent: int) -> None:
             except Exception as error:
                 if os.environ.get("ISOLANG_TRACEBACK"):
                     traceback.print_exc()
-                known = blamed(error, target)
+                known = blame_error(error, target)
                 pipe.send(
                     Failed(why=str(known or f"{type(error).__name__}: {error}"), internal=not known)
                 )
@@ -510,7 +510,7 @@ def _cleaned(target: str, prefix: str, owner: str) -> Sequence[str]:
 
 def _owned(target: Target, owner: str) -> Target:
     """Return the target, after setting the owner that marks its tables; empty for no owner."""
-    if isinstance(target, Owning):
+    if isinstance(target, MarksTables):
         target.owner = owner
     return target
 

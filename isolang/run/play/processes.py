@@ -16,12 +16,12 @@ from multiprocessing.synchronize import Event
 from typing import Final
 
 from isolang.errors import one_line
-from isolang.run.play.clients import ENDING, Clients, Share
+from isolang.run.play.clients import ENDING_S, Clients, ClientShare
 from isolang.run.play.state import RunState
 from isolang.run.target import TargetError
 
 _REPORT_INTERVAL: Final = 0.1  # seconds between two reports of a process
-_ENDING: Final = ENDING + 1.0  # seconds that a process may take to finish its last transactions
+_ENDING: Final = ENDING_S + 1.0  # seconds that a process may take to finish its last transactions
 
 
 class ClientProcesses:
@@ -40,7 +40,7 @@ class ClientProcesses:
         self._children = []
         for number in range(count):
             report, to_parent = context.Pipe(duplex=False)
-            arguments = (clients, Share(number, count), self._stop, to_parent)
+            arguments = (clients, ClientShare(number, count), self._stop, to_parent)
             child = context.Process(target=_play, args=arguments, daemon=True)
             child.start()
             to_parent.close()
@@ -89,13 +89,13 @@ class ClientProcesses:
         self._states[number] = what
 
 
-def _play(clients: Clients, share: Share, stop: Event, to_parent: Connection) -> None:
+def _play(clients: Clients, share: ClientShare, stop: Event, to_parent: Connection) -> None:
     """Play a share of the clients; this is the main function of a new process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent handles Ctrl-C
     parent = os.getppid()
     try:
         clients.start(share)
-        while clients.alive():
+        while clients.any_alive():
             if stop.wait(_REPORT_INTERVAL) or os.getppid() != parent:
                 clients.stopped.set()
             clients.choose()

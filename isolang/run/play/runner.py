@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from isolang.declared import command_line
 from isolang.errors import IsolangError
 from isolang.language.load import load_spec
-from isolang.run.play.blame import blamed
+from isolang.run.play.blame import blame_error
 from isolang.run.play.clients import Clients
 from isolang.run.play.faults import check_faults
 from isolang.run.play.level_mix import mix_of
@@ -27,7 +27,7 @@ from isolang.run.play.state import Run, RunState
 from isolang.run.record.recorder import Recorder
 from isolang.run.settings import Settings
 from isolang.run.sql import SqlTarget, plans_of
-from isolang.run.target import Accounting, Owning, Replicated, Target, TargetError
+from isolang.run.target import MarksTables, ReportsVersions, SupportsStandby, Target, TargetError
 from isolang.run.targets import is_foreign, target_named
 
 
@@ -118,7 +118,7 @@ class Runner:
             IsolangError: the run cannot continue, and no transaction has committed.
         """
         path = self._path()
-        accounts = self.settings.versions and isinstance(self.target, Accounting)
+        accounts = self.settings.versions and isinstance(self.target, ReportsVersions)
         ordered: Literal["ordered"] | None = (
             "ordered" if accounts and self.target.ordered else None  # type: ignore[attr-defined]
         )
@@ -191,7 +191,7 @@ class Runner:
         Raises:
             TargetError: the database does not have its log any more.
         """
-        if not (self.settings.versions and isinstance(self.target, Accounting)):
+        if not (self.settings.versions and isinstance(self.target, ReportsVersions)):
             return run
         return replace(run, notes=(*run.notes, *self.target.account(run.path)))
 
@@ -202,7 +202,7 @@ class Runner:
             TargetError: the tables do not belong to the run any more.
         """
         target = self.target
-        owned = target.ownership(now=True) if isinstance(target, Owning) else "ours"
+        owned = target.ownership(now=True) if isinstance(target, MarksTables) else "ours"
         if owned == "lost":
             raise TargetError(
                 f"{target.address}: another process removed or replaced the tables during the "
@@ -221,7 +221,7 @@ class Runner:
         if error is None:
             return
         if not isinstance(error, IsolangError):
-            error = blamed(error, self.target) or error
+            error = blame_error(error, self.target) or error
         if not state.committed or not isinstance(error, IsolangError):
             raise error
         state.problem = str(error)
@@ -297,7 +297,7 @@ def _check(settings: Settings, target: Target) -> None:
     if settings.faults:
         check_faults(settings.faults, target)
     if settings.versions:
-        if not isinstance(target, Accounting):
+        if not isinstance(target, ReportsVersions):
             raise TargetError(
                 f"{target.name}: the target reports no versions; only postgres and etcd support "
                 "--versions"
@@ -307,7 +307,7 @@ def _check(settings: Settings, target: Target) -> None:
                 "--versions: cannot be combined with --fault, because the versions that a server "
                 "reports do not survive a fault"
             )
-        target.tells_versions = True
+        target.reports_versions = True
     if settings.savepoints and "savepoints" in target.lacks:
         raise TargetError(f"{target.name}: the target has no savepoints")
     if settings.processes > 1:
@@ -321,7 +321,7 @@ def _check(settings: Settings, target: Target) -> None:
                 "clients in other processes"
             )
     if settings.standby:
-        if not isinstance(target, Replicated) or not own:
+        if not isinstance(target, SupportsStandby) or not own:
             hint = "isocheck run postgres --standby 2 and isocheck run redis --standby 2 start them"
             raise TargetError(
                 f"{target.name}: isocheck cannot start a standby for this target; {hint}"

@@ -38,15 +38,15 @@ from isolang.run.operation import (
     Program,
     Read,
     Scan,
+    SelectWhere,
     Swap,
-    Undone,
+    UndoneWrite,
     Upsert,
-    Where,
     Write,
-    child_of,
+    child_key,
 )
 from isolang.run.outcome import Outcome
-from isolang.run.play.blame import MISTAKES, blamed
+from isolang.run.play.blame import PROGRAMMING_ERRORS, blame_error
 from isolang.run.play.interleave import interleave
 from isolang.run.play.level_mix import Mix
 from isolang.run.play.transaction import as_written, driver_for, offering, play
@@ -54,9 +54,9 @@ from isolang.run.record.recorder import Recorder
 from isolang.run.target import (
     Client,
     Level,
-    Offering,
+    OptionalStatements,
     ReportsLevel,
-    Swapping,
+    SupportsSwap,
     Target,
     TargetError,
 )
@@ -203,7 +203,7 @@ def _checked(name: str, check: Callable[[Bench], None], bench: Bench) -> Adapter
         return AdapterCheck(name=name, outcome="not played", why=str(lacking))
     except Exception as error:
         reported = (
-            error if isinstance(error, IsolangError) else blamed(error, bench.target) or error
+            error if isinstance(error, IsolangError) else blame_error(error, bench.target) or error
         )
         what = " ".join(str(reported).split()) or type(error).__name__
         return AdapterCheck(name=name, outcome="failed", why=what)
@@ -513,10 +513,12 @@ def _rollback(b: Bench) -> None:
 def _savepoint(b: Bench) -> None:
     b.needs("savepoints", "conversations")
     x, one, two = b.register(), b.value(), b.value()
-    b.expect(Write(x, one), Undone(Write(x, two)), Read(x), shows=[one, one])
+    b.expect(Write(x, one), UndoneWrite(Write(x, two)), Read(x), shows=[one, one])
     b.holds(x, one)
     y, three, four = b.register(), b.value(), b.value()
-    b.expect(Write(x, three), Undone(Write(y, four)), Read(x), Read(y), shows=[three, three, None])
+    b.expect(
+        Write(x, three), UndoneWrite(Write(y, four)), Read(x), Read(y), shows=[three, three, None]
+    )
     b.holds(x, three)
     b.holds(y, None)
 
@@ -569,7 +571,7 @@ def _offered(b: Bench) -> None:
     if "rows at once" in offers:
         _rows_at_once(b, keys, [b.value() for _ in range(3)])
     if "cascades" in offers:
-        child = child_of(keys[0], "child")
+        child = child_key(keys[0], "child")
         b.expect(
             Insert(child, values[0]), Read(child), Delete(keys[0], (child,)), Read(child),
             shows=[values[0], values[0], DELETED, DELETED, DELETED],
@@ -577,7 +579,7 @@ def _offered(b: Bench) -> None:
         b.holds(child, DELETED)
 
 
-def _read_locked(client: Offering, key: str, lock: Lock) -> dict[str, Any]:
+def _read_locked(client: OptionalStatements, key: str, lock: Lock) -> dict[str, Any]:
     client.lock = lock
     return {key: cast("Client", client).read(key)}
 
@@ -605,7 +607,7 @@ def _nulls(b: Bench, keys: Sequence[str], values: Sequence[int]) -> None:
         ("outside", {keys[0]: values[0]}),
     )
     for condition, rows in expected:
-        found = client.where(Where(condition, tuple(keys), values[2], values[2]))
+        found = client.where(SelectWhere(condition, tuple(keys), values[2], values[2]))
         if found != rows:
             raise Failing(f"where() with {condition} gave {found}, expected {rows}")
     plain.rollback()
@@ -659,7 +661,7 @@ def _rows_at_once(b: Bench, keys: Sequence[str], values: Sequence[int]) -> None:
 
 def _swap(b: Bench) -> None:
     x, y, one, two, other = b.register(), b.register(), *(b.value() for _ in range(3))
-    if not isinstance(b.client(), Swapping):
+    if not isinstance(b.client(), SupportsSwap):
         raise NotPlayed("the client has no swap() method")
     b.expect(Swap(x, None, one), shows=[None, one])
     b.expect(Swap(x, one, two), shows=[one, two])
@@ -704,7 +706,7 @@ def _lost_connection(b: Bench) -> None:
     client: Any = _LostBeforeCommit(b.target.connect())
     try:
         seen = b.play(Write(x, value), client=client)
-    except MISTAKES as error:
+    except PROGRAMMING_ERRORS as error:
         raise Doubtful(
             f"commit() raised {type(error).__name__}, which ends a run as an error of the adapter"
         ) from None

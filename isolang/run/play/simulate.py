@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from isolang.history import History, Transaction
 from isolang.run.address import Address
-from isolang.run.operation import NULL, Operation, Pause, Read, Recorded, Undone, Wait
+from isolang.run.operation import NULL, Operation, Pause, Read, RecordedOperation, UndoneWrite, Wait
 from isolang.run.outcome import RolledBack
 from isolang.run.play.transaction import as_conversation, perform
 from isolang.run.record.operations import RecordedOperations
@@ -102,7 +102,7 @@ class _Client:
             if isinstance(operation, Pause):  # another client may have the next turn
                 self._result = None
                 return
-            if isinstance(operation, Undone):  # the simulated database has no savepoints
+            if isinstance(operation, UndoneWrite):  # the simulated database has no savepoints
                 operation = Read(operation.operation.key)
             if isinstance(operation, Read) and operation.lock:  # nor has it locks of rows
                 operation = Read(operation.key)
@@ -133,7 +133,7 @@ class _Client:
         )  # fmt: skip
 
 
-def _as_built(operation: Recorded) -> tuple[Any, ...]:
+def _as_built(operation: RecordedOperation) -> tuple[Any, ...]:
     """Return a recorded operation in the form that a :class:`Transaction` has."""
     match operation:
         case ("delete", key, _):

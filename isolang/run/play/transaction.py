@@ -14,34 +14,40 @@ from isolang.run.operation import (
     NULL,
     Abort,
     Append,
-    Change,
-    Clear,
     Delete,
+    DeleteRange,
     Insert,
     InsertRows,
     Operation,
     Pause,
     Program,
     Read,
-    Recorded,
-    Remove,
+    RecordedOperation,
     Scan,
-    Select,
-    Several,
+    SelectRange,
+    SelectWhere,
+    SetNull,
+    SeveralRows,
     Swap,
-    Take,
-    Undone,
+    TakeRow,
+    UndoneWrite,
+    UpdateRange,
     Upsert,
     Wait,
-    Where,
     Write,
-    between,
     predicate_of,
+    range_predicate,
 )
 from isolang.run.outcome import BadAnswer, Driver, Outcome, ProgramAborted
 from isolang.run.record.operations import RecordedOperations
 from isolang.run.record.recorder import RecordedTransaction, Recorder
-from isolang.run.target import Client, Offering, Swapping, Target, Transacting
+from isolang.run.target import (
+    Client,
+    OptionalStatements,
+    RunsWholeTransactions,
+    SupportsSwap,
+    Target,
+)
 
 
 def driver_for(target: Target) -> Driver:
@@ -98,13 +104,13 @@ def play(
     """
     known = program if isinstance(program, tuple) else ()
     plan = tuple(one for operation in known for one in planned(operation, rows=rows))
-    commits = None if isinstance(client, Transacting) else client
+    commits = None if isinstance(client, RunsWholeTransactions) else client
     t = recorder.transaction(session, commits, plan=plan, driver=driver, level=recorded)
     steps = program if isinstance(program, Generator) else as_conversation(known)
     try:
         pace()
         with t:
-            if isinstance(client, Transacting):
+            if isinstance(client, RunsWholeTransactions):
                 _transact(client, t, level, plan, lists)
             else:
                 client.begin(level)
@@ -145,7 +151,7 @@ def _converse(
         pace()
 
 
-def planned(operation: Operation, *, rows: bool = False) -> tuple[Recorded, ...]:
+def planned(operation: Operation, *, rows: bool = False) -> tuple[RecordedOperation, ...]:
     """Return how an operation is recorded before its result is known (``rows`` as in `play`)."""
     match operation:
         case Read(key):
@@ -158,23 +164,23 @@ def planned(operation: Operation, *, rows: bool = False) -> tuple[Recorded, ...]
             return (("w", key, value),)
         case InsertRows(rows_):
             return tuple(("w", key, value) for key, value in rows_)
-        case Clear(key):
+        case SetNull(key):
             return (("w", key, NULL),)
-        case Where():
+        case SelectWhere():
             return (("rp", predicate_of(operation), None),)
         case Swap(key, _, value):
             return (("r", key, None), ("w", key, value))
         case Delete(key, cascades):
             gone = (key, *cascades)
             return tuple(("delete", k, None) if rows else ("w", k, DELETED) for k in gone)
-        case Select(low, high, _, keys):
-            return (("rp", between(low, high, keys), None),)
-        case Change() | Remove() | Take():
+        case SelectRange(low, high, _, keys):
+            return (("rp", range_predicate(low, high, keys), None),)
+        case UpdateRange() | DeleteRange() | TakeRow():
             raise TypeError(
                 "cannot play a statement whose rows are unknown in advance; write the program as "
                 "a conversation"
             )
-        case Wait() | Pause() | Abort() | Undone():
+        case Wait() | Pause() | Abort() | UndoneWrite():
             return ()
 
 
@@ -203,13 +209,16 @@ def perform(
 
     if isinstance(operation, Read) and operation.lock:
         client.lock = operation.lock  # type: ignore[attr-defined]  # all that have locks have it
-    elif isinstance(operation, Read | Write | Delete | Scan | Select | Where) and operation.path:
+    elif (
+        isinstance(operation, Read | Write | Delete | Scan | SelectRange | SelectWhere)
+        and operation.path
+    ):
         client.path = operation.path  # type: ignore[attr-defined]  # all that have ways have it
     t.sending()
     match operation:
         case Read(key):
             found = client.read(key)
-            every = found.values if isinstance(found, Several) else (found,)
+            every = found.values if isinstance(found, SeveralRows) else (found,)
             values = [read(key, value) for value in every]
             for value in values:
                 t.read(key, absent if value == DELETED else value, **_stated(client))
@@ -221,7 +230,7 @@ def perform(
             else:
                 t.read(key, absent)
             return there
-        case Select(low, high, _, keys):
+        case SelectRange(low, high, _, keys):
             if keys:
                 answer = offering(client).within(low, high, keys[0], keys[-1])
             else:
@@ -229,28 +238,28 @@ def perform(
             found = all_of(answer)
             t.select(low, high, found, keys)
             return found
-        case Where():
+        case SelectWhere():
             found = all_of(offering(client).where(operation))
             t.matched(predicate_of(operation), found)
             return found
-        case Clear(key):
+        case SetNull(key):
             there = offering(client).clear(key)
             if there:
                 t.write(key, NULL)
             else:
                 t.read(key, absent)
             return there
-        case Take(low, high):
+        case TakeRow(low, high):
             found = all_of(offering(client).take(low, high))
             for key, value in found.items():
                 t.read(key, value)
             return found
-        case Remove(low, high):
+        case DeleteRange(low, high):
             removed = offering(client).remove(low, high)
             for key in removed:
                 (t.delete(key) if rows else t.write(key, DELETED))
             return removed
-        case Change(low, high, value):
+        case UpdateRange(low, high, value):
             changed = client.change(low, high, value)
             for key in changed:
                 t.write(key, value)
@@ -290,7 +299,7 @@ def perform(
             wait(operation)
         case Pause(milliseconds):
             time.sleep(milliseconds / 1000)
-        case Undone(undone):
+        case UndoneWrite(undone):
             _undo(undone, client)
         case Abort():
             raise ProgramAborted("the program aborts")
@@ -337,9 +346,9 @@ def note_copy(
             t.read(key, value)
 
 
-def offering(client: Client) -> Offering:
+def offering(client: Client) -> OptionalStatements:
     """Return the client as one that has the statements of all features that a target offers."""
-    return cast("Offering", client)
+    return cast("OptionalStatements", client)
 
 
 def _swap(
@@ -347,7 +356,7 @@ def _swap(
 ) -> bool:
     """Compare and set; if the comparison fails, note a read of any other value than expected."""
     key, expected, value = operation.key, operation.expected, operation.value
-    if not isinstance(client, Swapping):
+    if not isinstance(client, SupportsSwap):
         found = as_written(key, client.read(key), lists)
         t.read(key, found)
         return bool(found == expected) and bool(perform(Write(key, value), t, client))
@@ -440,10 +449,10 @@ _EXACT: Final = 2**53
 
 
 def _transact(
-    client: Transacting,
+    client: RunsWholeTransactions,
     t: RecordedTransaction,
     level: str,
-    plan: tuple[Recorded, ...],
+    plan: tuple[RecordedOperation, ...],
     lists: Container[str] | None,
 ) -> None:
     """Let a client run a whole transaction whose operations are known, and record the results."""

@@ -10,7 +10,7 @@ from isolang.errors import HistoryError
 from isolang.history.predicates import predicate_text
 from isolang.history.statements import SentStatement
 from isolang.history.values import Literal, column_text
-from isolang.run.operation import Recorded, between
+from isolang.run.operation import RecordedOperation, range_predicate
 from isolang.run.record.lines import UNKNOWN_START
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class RecordedOperations:
     """
 
     def __init__(self) -> None:
-        self.operations: list[Recorded] = []
+        self.operations: list[RecordedOperation] = []
         self.callers: list[str] = []
         self.rows: list[str] = []
         self.statements: list[str] = []
@@ -106,7 +106,7 @@ class RecordedOperations:
 
     def select(self, low: int, high: int, rows: Mapping[Any, Any], of: Sequence[str] = ()) -> None:
         """Record a read of all rows with values in a range; if ``of`` has keys, only of these."""
-        self._done(("rp", between(low, high, of), dict(rows)))
+        self._done(("rp", range_predicate(low, high, of), dict(rows)))
 
     def matched(self, predicate: Literal, rows: Mapping[Any, Any]) -> None:
         """Record a read of all rows that match a predicate; a row is in the form of a history."""
@@ -142,7 +142,7 @@ class RecordedOperations:
             if key in last:
                 self._versions[last[key]] = version
 
-    def _done(self, operation: Recorded) -> None:
+    def _done(self, operation: RecordedOperation) -> None:
         if self.caller is not None:
             self.callers.append(self.caller())
         if self._statement is not None:

@@ -34,15 +34,15 @@ from typing import Literal as OneOf
 
 from isolang._native import recorded_line
 from isolang.errors import HistoryError, IsolangError, one_line
-from isolang.run.operation import Recorded
+from isolang.run.operation import RecordedOperation
 from isolang.run.outcome import (
     BadAnswer,
     Connection,
     Driver,
     Outcome,
-    commits_later,
     driver_of,
-    refuse,
+    is_async,
+    refuse_connection,
 )
 from isolang.run.record import lines
 from isolang.run.record.lines import UNKNOWN_START
@@ -126,7 +126,7 @@ class Recorder:
         self._busy: dict[Hashable, RecordedTransaction] = {}
         self._began = monotonic_ns()
         self._failure: OSError | None = None
-        self.ended: Callable[[Hashable, Outcome, Sequence[Recorded]], None] | None = None
+        self.ended: Callable[[Hashable, Outcome, Sequence[RecordedOperation]], None] | None = None
         self.label: Callable[[], str] | None = None
         self.client: Callable[[], int] | None = None
         if about:
@@ -139,7 +139,7 @@ class Recorder:
         session: Hashable,
         connection: Connection | None = None,
         *,
-        plan: Sequence[Recorded] = (),
+        plan: Sequence[RecordedOperation] = (),
         driver: Driver | None = None,
         label: str | Sequence[str] = (),
         level: str | None = None,
@@ -337,7 +337,7 @@ class RecordedTransaction(RecordedOperations):
         recorder: Recorder,
         session: Hashable,
         connection: Connection | None,
-        plan: tuple[Recorded, ...],
+        plan: tuple[RecordedOperation, ...],
         driver: Driver,
         *,
         labels: tuple[str, ...] = (),
@@ -366,8 +366,8 @@ class RecordedTransaction(RecordedOperations):
         return self._index
 
     def __enter__(self) -> Self:
-        if commits_later(self._connection):
-            refuse(self._connection, "this commit is asynchronous", "use async with")
+        if is_async(self._connection):
+            refuse_connection(self._connection, "this commit is asynchronous", "use async with")
         return self._enter()
 
     async def __aenter__(self) -> Self:
@@ -491,7 +491,7 @@ class RecordedTransaction(RecordedOperations):
                 recorder.ended(self._session, outcome, done)
             recorder._free(self._session, outcome)
 
-    def _line(self, kind: str, operations: Sequence[Recorded]) -> bytes:
+    def _line(self, kind: str, operations: Sequence[RecordedOperation]) -> bytes:
         """Return the line for an event, without the operations that cannot be recorded.
 
         If there are such operations, ``problem`` says why. SOUND BECAUSE: a transaction with a
@@ -502,7 +502,7 @@ class RecordedTransaction(RecordedOperations):
         times = [] if planned or self._sent == UNKNOWN_START else self._times
         head, commit = (self._process, self._when, self._began), () if planned else self._commit
 
-        def spelled(kind: str, some: Sequence[Recorded], times: list[int]) -> bytes:
+        def spelled(kind: str, some: Sequence[RecordedOperation], times: list[int]) -> bytes:
             return recorded_line(
                 self._index, kind, *head, some, planned, times, commit, lines.spell
             )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from isolang.run.adapter import BaseClient
 from isolang.run.marks.commit_tokens import ask, new_token
-from isolang.run.operation import DELETED, Several, Where, parent_of
+from isolang.run.operation import DELETED, SelectWhere, SeveralRows, parent_key
 from isolang.run.outcome import BadAnswer, Outcome, RolledBack
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class SqlClient(BaseClient):
         """Return the value of the only row, ``DELETED`` without a row, or the values of several."""
         values = tuple(self._value(key, value) for value, *_ in rows)
         if len(values) > 1:
-            return Several(values)
+            return SeveralRows(values)
         return values[0] if values else DELETED
 
     def _value(self, key: str, value: Any) -> Any:
@@ -149,7 +149,7 @@ class SqlClient(BaseClient):
     def insert(self, key: str, value: int) -> None:
         """Insert a row; the database raises an error if the row already exists."""
         s = self._of(key)
-        parent = (parent_of(key),) if s is self.target.child_statements else ()
+        parent = (parent_key(key),) if s is self.target.child_statements else ()
         self._wrote(self.execute(s.insert, (key, key, value, *parent)))
 
     def insert_rows(self, rows: Sequence[tuple[str, int]]) -> None:
@@ -209,7 +209,7 @@ class SqlClient(BaseClient):
         """Set the value of a row to NULL, and return true; return false if there is no such row."""
         return self._wrote(self.execute(self.target.registers.clear, (key,))) > 0
 
-    def where(self, where: Where) -> dict[str, Any]:
+    def where(self, where: SelectWhere) -> dict[str, Any]:
         """Return the rows of a range of keys whose values satisfy a condition, by key."""
         path, self.path = self.path, 0
         forms = self.target.registers.where[where.condition]

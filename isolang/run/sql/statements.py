@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from isolang.run.operation import Condition, bounds_of, condition_of, keys_in
+from isolang.run.operation import Condition, bounds_in, condition_in, keys_in
 from isolang.run.settings import Access, Update
 
 ON_CONFLICT: Final = (
@@ -296,10 +296,10 @@ def offered(d: Dialect, *, cascading: bool) -> frozenset[str]:
 
 def query_sent(s: Statements, mark: str, predicate: str) -> str:
     """Return the query for the rows of a recorded predicate, for explanations."""
-    keys, condition = keys_in(predicate), condition_of(predicate)
+    keys, condition = keys_in(predicate), condition_in(predicate)
     if condition in ("null", "not null"):
         return filled(s.where[condition][0], mark, (literal(keys[0]), literal(keys[-1])))
-    bounds = tuple(map(str, bounds_of(predicate)))
+    bounds = tuple(map(str, bounds_in(predicate)))
     if condition == "outside":
         ends = (literal(keys[0]), literal(keys[-1]))
         return filled(s.where[condition][0], mark, (*bounds, *ends))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from msgspec.structs import replace
 
 from isolang.errors import one_line
-from isolang.run.adapter import Marked, connecting
+from isolang.run.adapter import MarkedTarget, connection_errors
 from isolang.run.marks.ownership import (
     first_mark,
     is_alive,
@@ -24,7 +24,7 @@ from isolang.run.marks.ownership import (
     owner_of,
     why_not_made,
 )
-from isolang.run.operation import DELETED, parent_of
+from isolang.run.operation import DELETED, parent_key
 from isolang.run.outcome import Driver, Failure, Phase
 from isolang.run.settings import Access, Update
 from isolang.run.sql.client import SqlClient
@@ -62,7 +62,7 @@ def _require_upsert(target: SqlTarget, update: Update) -> None:
         raise TargetError(f"--update: {target.name} has {msg}")
 
 
-class SqlTarget(Marked):
+class SqlTarget(MarkedTarget):
     """A database that is used through SQL.
 
     Attributes:
@@ -113,7 +113,7 @@ class SqlTarget(Marked):
         Raises:
             TargetError: no connection could be opened.
         """
-        with connecting(self.address):
+        with connection_errors(self.address):
             client = self.client(self, self.open(direct=direct))
             # If reads take several access paths, every other connection prefers indexes.
             turn = not direct and self.access == "any" and next(self._connected) % 2 == 0
@@ -164,7 +164,7 @@ class SqlTarget(Marked):
         forms += ["upsert"] if d.upsert else []
         self.forms = [statements(d, f"{self.prefix}registers", self.access, form) for form in forms]
         # A child row has no version, because a log is read only for the registers.
-        self.offers = offered(d, cascading=self.cascading and not self.tells_versions)
+        self.offers = offered(d, cascading=self.cascading and not self.reports_versions)
         self.paths = paths(self.dialect, f"{self.prefix}registers")
 
     # --- tables ---
@@ -209,7 +209,7 @@ class SqlTarget(Marked):
         insert = f"INSERT INTO {name} (k, v) VALUES ({d.mark}, {d.mark})"
         client.execute(insert, (_RUN, first_mark(self.owner)))
         client.raw.commit()
-        self.own(self._marks)
+        self.start_renewing_mark(self._marks)
 
     def _marks(self) -> SqlMarks:
         return SqlMarks(self, self.connect(direct=True))
@@ -275,7 +275,7 @@ class SqlTarget(Marked):
 
     def statements_of(self, key: str) -> Statements:
         """Return the statements for the table that has the row of a key."""
-        if self.cascading and parent_of(key):
+        if self.cascading and parent_key(key):
             return self.child_statements
         return self.list_statements if self.holds_list(key) else self.registers
 
@@ -299,7 +299,7 @@ class SqlTarget(Marked):
 
     def remove(self) -> None:
         """Remove the tables that ``setup`` created, but no other tables."""
-        if not self.disown():
+        if not self.release_mark():
             self._created.clear()
         while self._created:
             self.admin().execute(f"DROP TABLE {self._created.pop()}", ())
@@ -357,7 +357,7 @@ class SqlTarget(Marked):
 
     def hang_up(self) -> None:
         """Stop renewing the mark, and close the connection that creates and removes tables."""
-        self.forsake()
+        self.abandon_mark()
         with suppress(Exception):  # the connection is lost
             if self._admin is not None:
                 self._admin.close()

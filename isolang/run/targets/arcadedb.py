@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, Final
 
-from isolang.run.adapter import package
+from isolang.run.adapter import import_package
 from isolang.run.families.embedded import EmbeddedClient, EmbeddedTarget
 from isolang.run.outcome import Failure, Phase
 from isolang.run.target import Level, TargetError
@@ -56,7 +56,10 @@ class ArcadeDB(EmbeddedTarget):
     )
 
     def load(self) -> None:
-        self.api, self.jpype = package("arcadedb_embedded", self.name), package("jpype", self.name)
+        self.api, self.jpype = (
+            import_package("arcadedb_embedded", self.name),
+            import_package("jpype", self.name),
+        )
         if not self.jpype.isJVMStarted():
             self._start_machine()
         try:
@@ -72,7 +75,7 @@ class ArcadeDB(EmbeddedTarget):
         with tempfile.NamedTemporaryFile("w", suffix=".properties") as quiet:
             quiet.write(".level=OFF\n")
             quiet.flush()
-            package("arcadedb_embedded.jvm", self.name).start_jvm(
+            import_package("arcadedb_embedded.jvm", self.name).start_jvm(
                 heap_size="512m", jvm_args=_MACHINE + quiet.name
             )
             log = self.jpype.JClass("com.arcadedb.log.LogManager").instance()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from isolang.run.adapter import package
+from isolang.run.adapter import import_package
 from isolang.run.families.table_formats import TableClient, TableTarget
 from isolang.run.outcome import Failure, Phase
 from isolang.run.target import Level
@@ -27,7 +27,7 @@ class DeltaLake(TableTarget):
     )
 
     def load(self) -> None:
-        self.api = package("deltalake", self.name)
+        self.api = import_package("deltalake", self.name)
 
     def make(self, rows: Any) -> None:
         self.api.write_deltalake(self.path, rows)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 from msgspec.structs import replace
 
-from isolang.run.adapter import package
+from isolang.run.adapter import import_package
 from isolang.run.drivers.duckdb import DRIVER
 from isolang.run.sql import MERGE, Dialect, SqlClient, SqlTarget
 from isolang.run.target import Level, TargetError
@@ -58,7 +58,7 @@ class DuckDB(SqlTarget):
     alone: ClassVar = True  # no other process can open a file that a process has opened
 
     def start(self) -> None:
-        duckdb = package("duckdb", self.name)
+        duckdb = import_package("duckdb", self.name)
         try:
             # Statements are too short to profit from several threads.
             path = self.address.database or ":memory:"
@@ -71,14 +71,14 @@ class DuckDB(SqlTarget):
         super().start()
 
     def version(self) -> str:
-        return f"DuckDB {package('duckdb', self.name).__version__}"
+        return f"DuckDB {import_package('duckdb', self.name).__version__}"
 
     def open(self, *, direct: bool) -> Any:
         return self._database.cursor()
 
     @contextmanager
     def copied(self, way: str, level: str) -> Iterator[SqlClient]:
-        connect = package("duckdb", self.name).connect
+        connect = import_package("duckdb", self.name).connect
         with (
             tempfile.TemporaryDirectory(prefix="isocheck-") as folder,
             closing(self._database.cursor()) as source,

@@ -88,7 +88,7 @@ class EtcdClient(BufferedClient):
         self.row_version = None
         if not rows:
             return DELETED
-        if self.target.tells_versions and key not in self.target.lists:
+        if self.target.reports_versions and key not in self.target.lists:
             self.row_version = int(rows[0]["mod_revision"])
         numbers = [int(one) for one in etcd.value_of(rows[0]).split()]
         return numbers if key in self.target.lists else next(iter(numbers), None)
@@ -96,24 +96,28 @@ class EtcdClient(BufferedClient):
     def _swap(self, name: str, expected: int | None, value: int) -> bool:
         old = etcd.has_value(name, " " if expected is None else str(expected))
         found = self.raw.txn([old], [etcd.put(name, str(value))])
-        self.row_version = int(found["header"]["revision"]) if self.target.tells_versions else None
+        self.row_version = (
+            int(found["header"]["revision"]) if self.target.reports_versions else None
+        )
         return bool(found.get("succeeded"))
 
     def commit(self) -> None:
-        if not self.own and (self.weak or not self.seen):
+        if not self.own_writes and (self.weak or not self.seen):
             return  # all reads saw the same revision
         prefix = self.target.prefix
         compare = [etcd.unchanged(prefix + key, seen) for key, seen in self.seen.items()]
-        changes = [self._change(prefix + key, value) for key, value in self.own.items()]
+        changes = [self._change(prefix + key, value) for key, value in self.own_writes.items()]
         if token := self.leave_token():
             compare.append(etcd.unchanged(token, 0))
             changes.append(etcd.put(token, "1"))
         found = self.raw.txn(compare, changes)
         if not found.get("succeeded"):
             raise RolledBack("txn: a key that was read has changed")
-        if self.target.tells_versions:  # all puts in a transaction get the same revision
+        if self.target.reports_versions:  # all puts in a transaction get the same revision
             revision = int(found["header"]["revision"])
-            self.installed = {key: revision for key in self.own if key not in self.target.lists}
+            self.installed = {
+                key: revision for key in self.own_writes if key not in self.target.lists
+            }
 
     def _change(self, name: str, value: Any) -> etcd.Request:
         if value == DELETED:

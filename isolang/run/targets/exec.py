@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from isolang.run.adapter import BaseClient, BaseTarget
 from isolang.run.families.request_lines import ClientProgram, UnclearAnswer
-from isolang.run.operation import DELETED, bounds_of
+from isolang.run.operation import DELETED, bounds_in
 from isolang.run.outcome import BadAnswer, RolledBack
 from isolang.run.target import Level, TargetError
 
@@ -169,7 +169,7 @@ def _request(operation: tuple[str, str, Any], lists: Container[str]) -> dict[str
         case ("r", key, _):
             return {"do": "read", "key": key, "list": key in lists}
         case ("scan", predicate, _):
-            low, high = bounds_of(predicate)
+            low, high = bounds_in(predicate)
             return {"do": "select", "low": low, "high": high}
         case ("append", key, value):
             return {"do": "append", "key": key, "value": value}

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from isolang.run.adapter import package
+from isolang.run.adapter import import_package
 from isolang.run.outcome import Driver, Failure, Phase, roll_back_or_close
 from isolang.run.sql import Dialect, SqlClient, SqlTarget
 from isolang.run.target import Level, TargetError
@@ -42,7 +42,7 @@ class FirebirdClient(SqlClient):
     """A connection to the embedded database."""
 
     def _begin(self, level: str) -> None:
-        driver = package("firebird.driver", "firebird")
+        driver = import_package("firebird.driver", "firebird")
         isolation = driver.Isolation[_BEGINS[level]]
         self.raw.begin(driver.tpb(isolation, _WAIT))
 
@@ -88,7 +88,7 @@ class Firebird(SqlTarget):
         self._folder = ""
 
     def start(self) -> None:
-        driver = package("firebird.driver", self.name)
+        driver = import_package("firebird.driver", self.name)
         self._folder = tempfile.mkdtemp(prefix="isocheck-")
         for name in ("FIREBIRD_LOCK", "FIREBIRD_TMP"):
             os.environ[name] = self._folder
@@ -106,7 +106,7 @@ class Firebird(SqlTarget):
         super().start()
 
     def open(self, *, direct: bool) -> Any:
-        driver = package("firebird.driver", self.name)
+        driver = import_package("firebird.driver", self.name)
         return driver.connect(os.path.join(self._folder, "test.fdb"), charset="UTF8")
 
     def version(self) -> str:

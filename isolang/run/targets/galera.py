@@ -32,7 +32,7 @@ class Galera(MariaDB):
 
     def start_server(self, server: Server) -> None:
         options = dict(self.address.options)
-        self.cluster = Cluster(server, int(options.pop("nodes", "3")), self.runs_as)
+        self.cluster = Cluster(server, int(options.pop("nodes", "3")), self.server_user)
         servers.start(self.cluster.nodes, options, self._in_step)
         with self._connect("mysql", direct=True) as raw:
             raw.cursor().execute("CREATE DATABASE isocheck")

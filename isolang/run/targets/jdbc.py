@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import uuid4
 
-from isolang.run.adapter import package
+from isolang.run.adapter import import_package
 from isolang.run.drivers.jdbc import DRIVER
 from isolang.run.sql import Dialect, SqlClient, SqlTarget
 from isolang.run.target import Level, TargetError
@@ -88,8 +88,8 @@ class Jdbc(SqlTarget):
         if not os.path.exists(jar):
             hint = f"install the package lib{self.name}-java, or give ?jar=FILE"
             raise TargetError(f"{self.name}: {jar} does not exist; {hint}")
-        jpype = package("jpype", "jdbc")
-        package("jpype.dbapi2", "jdbc")
+        jpype = import_package("jpype", "jdbc")
+        import_package("jpype.dbapi2", "jdbc")
         if not jpype.isJVMStarted():
             # A process can have only one Java machine, so it loads the archives of all databases.
             known = [os.path.join(_FOLDER, one.jar) for one in (H2, Hsqldb, Derby)]
@@ -104,7 +104,7 @@ class Jdbc(SqlTarget):
         super().start()
 
     def open(self, *, direct: bool) -> Any:
-        raw = package("jpype.dbapi2", "jdbc").connect(self._url)
+        raw = import_package("jpype.dbapi2", "jdbc").connect(self._url)
         raw.autocommit = False
         return raw
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from isolang.run.adapter import package
+from isolang.run.adapter import import_package
 from isolang.run.families.embedded import EmbeddedClient, EmbeddedTarget
 from isolang.run.outcome import Failure, Phase
 from isolang.run.target import Level
@@ -29,7 +29,7 @@ class Ladybug(EmbeddedTarget):
     chores: ClassVar = {"CHECKPOINT": "CHECKPOINT"}
 
     def load(self) -> None:
-        self.api = package("ladybug", self.name)
+        self.api = import_package("ladybug", self.name)
 
     def create(self, path: str, keys: Sequence[str]) -> None:
         # Queries are too short to profit from several threads.

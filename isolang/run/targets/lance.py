@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
-from isolang.run.adapter import package
+from isolang.run.adapter import import_package
 from isolang.run.families.table_formats import TableClient, TableTarget
 from isolang.run.outcome import Failure, Phase
 from isolang.run.target import Level
@@ -40,10 +40,10 @@ class Lance(TableTarget):
     lacks: ClassVar = frozenset({"savepoints", "processes"})
 
     def load(self) -> None:
-        self.api = package("lance", self.name)
+        self.api = import_package("lance", self.name)
 
     def make(self, rows: Any) -> None:
-        arrow = package(self.tables, self.name)
+        arrow = import_package(self.tables, self.name)
         key = {"lance-schema:unenforced-primary-key": "true"}
         plain, fields = rows.schema, (arrow.field("k", "string", nullable=False, metadata=key),)
         keyed = arrow.schema([*fields, plain.field("v")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from isolang.run.adapter import package
+from isolang.run.adapter import import_package
 from isolang.run.families.embedded import EmbeddedClient, EmbeddedTarget
 from isolang.run.target import Level
 
@@ -27,7 +27,7 @@ class LMDB(EmbeddedTarget):
     )
 
     def load(self) -> None:
-        self.api = package("lmdb", self.name)
+        self.api = import_package("lmdb", self.name)
 
     def create(self, path: str, keys: Sequence[str]) -> None:
         size = 1 << 30

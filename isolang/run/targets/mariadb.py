@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 from msgspec.structs import replace
 
-from isolang.run.adapter import Served, package
+from isolang.run.adapter import ServerTarget, import_package
 from isolang.run.drivers.mariadb import DRIVER
 from isolang.run.servers import mariadb as servers
 from isolang.run.servers.server import Server, pipe, program
@@ -54,7 +54,7 @@ class MariaDBClient(MySQLClient):
         return bool(found)
 
 
-class MariaDB(Served, SqlTarget):
+class MariaDB(ServerTarget, SqlTarget):
     """A MariaDB or MySQL server with a database for the tables.
 
     Attributes:
@@ -91,8 +91,8 @@ class MariaDB(Served, SqlTarget):
     driver: ClassVar = DRIVER
     client: ClassVar[type[MySQLClient]] = MariaDBClient
     settings: ClassVar[Mapping[str, str]] = {}
-    runs_as: ClassVar = "mysql"
-    spoken_by: ClassVar = ("pymysql", "mariadb")
+    server_user: ClassVar = "mysql"
+    client_package: ClassVar = ("pymysql", "mariadb")
 
     def start(self) -> None:
         super().start()
@@ -161,7 +161,7 @@ class MariaDB(Served, SqlTarget):
         return self._connection(database=database, unix_socket=socket, user="root")
 
     def _connection(self, **where: Any) -> Any:
-        pymysql = package("pymysql", "mariadb")
+        pymysql = import_package("pymysql", "mariadb")
         # Without this flag, UPDATE does not count rows that already had the new value.
         flag = pymysql.constants.CLIENT.FOUND_ROWS
         return pymysql.connect(client_flag=flag, connect_timeout=5, **where)

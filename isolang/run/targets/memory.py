@@ -10,12 +10,12 @@ from isolang.run.adapter import BaseClient, BaseTarget
 from isolang.run.families.versioned_store import Changes, VersionedStore
 from isolang.run.operation import (
     DELETED,
-    Where,
-    bounds_of,
-    child_of,
-    condition_of,
+    SelectWhere,
+    bounds_in,
+    child_key,
+    condition_in,
     keys_in,
-    parent_of,
+    parent_key,
 )
 from isolang.run.outcome import RolledBack
 from isolang.run.target import Level
@@ -50,10 +50,10 @@ class Memory(BaseTarget):
 
     def statement(self, operation: str, key: str, value: object) -> str:
         if operation == "scan":
-            if condition := condition_of(key):
+            if condition := condition_in(key):
                 keys = keys_in(key)
                 return f"select value {condition} and key between {keys[0]} and {keys[-1]}"
-            low, high = bounds_of(key)
+            low, high = bounds_in(key)
             keys = keys_in(key)
             within = f" and key between {keys[0]} and {keys[-1]}" if keys else ""
             return f"select value between {low} and {high}{within}"
@@ -94,7 +94,7 @@ class MemoryClient(BaseClient):
             for key, value in rows:
                 if self.changes.read(key) != DELETED:
                     raise RolledBack(f"{key} already exists")
-                if (parent := parent_of(key)) and self.changes.read(parent) == DELETED:
+                if (parent := parent_key(key)) and self.changes.read(parent) == DELETED:
                     raise RolledBack(f"{parent} does not exist")
                 self.changes.write(key, value)
 
@@ -113,9 +113,9 @@ class MemoryClient(BaseClient):
 
     def cascaded(self, key: str) -> list[str]:
         """Return the child rows that are deleted with a row."""
-        if parent_of(key):
+        if parent_key(key):
             return []
-        return list(self.changes.scan(child_of(key, ""), child_of(key, "\U0010ffff")))
+        return list(self.changes.scan(child_key(key, ""), child_key(key, "\U0010ffff")))
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
         with self.target.lock:
@@ -136,7 +136,7 @@ class MemoryClient(BaseClient):
                 self.changes.write(key, None)
             return there
 
-    def where(self, where: Where) -> dict[str, Any]:
+    def where(self, where: SelectWhere) -> dict[str, Any]:
         with self.target.lock:
             return self.changes.where(where)
 

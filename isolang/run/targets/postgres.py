@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from msgspec.structs import replace
 
-from isolang.run.adapter import Served, package
+from isolang.run.adapter import ServerTarget, import_package
 from isolang.run.drivers.postgres import DRIVER, outcome_of
 from isolang.run.drivers.postgres_log import PostgresLog
 from isolang.run.operation import DELETED
@@ -68,7 +68,7 @@ class PostgresClient(SqlClient):
 
     @property
     def transaction_name(self) -> Any:
-        return None if self.xid is None or not self.target.tells_versions else str(self.xid)
+        return None if self.xid is None or not self.target.reports_versions else str(self.xid)
 
     def waits(self) -> bool | None:
         sql, me = "SELECT cardinality(pg_blocking_pids(%s)) > 0", self.raw.info.backend_pid
@@ -83,7 +83,7 @@ class PostgresClient(SqlClient):
         return found or super().resolve()
 
 
-class Postgres(Served, SqlTarget):
+class Postgres(ServerTarget, SqlTarget):
     """A PostgreSQL server with a database for the tables."""
 
     name: ClassVar = "postgres"
@@ -127,14 +127,14 @@ class Postgres(Served, SqlTarget):
     mixes = "postgresql-mixed"
     driver: ClassVar = DRIVER
     client: ClassVar = PostgresClient
-    runs_as: ClassVar = "postgres"
-    spoken_by: ClassVar = ("psycopg", "postgres")
+    server_user: ClassVar = "postgres"
+    client_package: ClassVar = ("psycopg", "postgres")
 
     ordered: ClassVar = False  # only the log contains the order, after the run
     log: PostgresLog | None = None
 
     def _compile(self) -> None:
-        if self.tells_versions:
+        if self.reports_versions:
             # SOUND BECAUSE: a ctid that holds a version can hold another version of the same
             # transaction only after that transaction has ended.
             self.dialect = replace(
@@ -179,7 +179,7 @@ class Postgres(Served, SqlTarget):
             self._compile()
 
     def start_server(self, server: Server) -> None:
-        if self.tells_versions:
+        if self.reports_versions:
             logging = {"wal_level": "logical", **self.address.options}
             self.address = replace(self.address, options=logging)
         answers = lambda: self.connect(direct=True).close()  # noqa: E731
@@ -188,7 +188,7 @@ class Postgres(Served, SqlTarget):
             self.backups = {**self.backups, "pg_dump": "pg_dump, restored into another database"}
 
     def open(self, *, direct: bool, dbname: str = "postgres") -> Any:
-        connect = package("psycopg", self.name).connect
+        connect = import_package("psycopg", self.name).connect
         if self.server is not None:
             socket = servers.socket_of(self.server)
             host = os.path.dirname(socket if direct else self.server.reach(socket))
@@ -254,7 +254,7 @@ class Postgres(Served, SqlTarget):
         raw.execute("SET synchronous_commit = on")  # the tables must survive any crash
         for table in ("registers", "lists"):
             raw.execute(f"VACUUM ANALYZE {self.prefix}{table}")
-        if self.tells_versions:
+        if self.reports_versions:
             self.log = PostgresLog(self._connect_to_log, self.name)
 
     def _connect_to_log(self) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from isolang.run.adapter import connecting, package
+from isolang.run.adapter import connection_errors, import_package
 from isolang.run.servers import postgres as servers
 from isolang.run.servers.server import Server
 from isolang.run.targets.postgres import Postgres, PostgresClient
@@ -23,7 +23,7 @@ class PostgresWithStandby(WithStandby, Postgres):
     """A PostgreSQL server, which has a standby if ``standby`` is set before ``start``."""
 
     def follow(self, server: Server) -> None:
-        self.follower = Server("postgres (standby)", self.runs_as)
+        self.follower = Server("postgres (standby)", self.server_user)
         answers = lambda: self.connect_standby().close()  # noqa: E731
         self.link = servers.follow(self.follower, server, self.started, answers)
 
@@ -34,9 +34,9 @@ class PostgresWithStandby(WithStandby, Postgres):
 
     def connect_standby(self) -> StandbyClient:
         assert self.follower is not None
-        with connecting(self.address):
+        with connection_errors(self.address):
             where = {"host": self.follower.folder, "user": "postgres", "dbname": "postgres"}
-            raw = package("psycopg", self.name).connect(**where, connect_timeout=10)
+            raw = import_package("psycopg", self.name).connect(**where, connect_timeout=10)
             return StandbyClient(self, raw)
 
     def loaded(self) -> None:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from isolang.run.adapter import package
+from isolang.run.adapter import import_package
 from isolang.run.families.table_formats import TableClient, TableTarget
 from isolang.run.outcome import Failure, Phase
 from isolang.run.target import Level
@@ -29,12 +29,12 @@ class PyIceberg(TableTarget):
     )
 
     def load(self) -> None:
-        self.errors = package("pyiceberg.exceptions", self.name)
+        self.errors = import_package("pyiceberg.exceptions", self.name)
         logging.getLogger("pyiceberg").setLevel(logging.CRITICAL)
 
     def catalogue(self) -> Any:
         """Open the catalogue in the temporary folder."""
-        made = package("pyiceberg.catalog.sql", self.name).SqlCatalog
+        made = import_package("pyiceberg.catalog.sql", self.name).SqlCatalog
         where = f"sqlite:///{self.folder}/catalogue.db"
         return made("isocheck", uri=where, warehouse=f"file://{self.folder}")
 
@@ -70,4 +70,4 @@ class PyIcebergClient(TableClient):
         self.table.upsert(rows, join_cols=["k"])
 
     def drop(self, keys: Sequence[str]) -> None:
-        self.table.delete(package("pyiceberg.expressions", "pyiceberg").In("k", set(keys)))
+        self.table.delete(import_package("pyiceberg.expressions", "pyiceberg").In("k", set(keys)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from isolang.run.adapter import connecting, package
+from isolang.run.adapter import connection_errors, import_package
 from isolang.run.drivers.redis import Command, Commands
 from isolang.run.families.key_value import BufferedClient, KeyValueTarget
 from isolang.run.operation import DELETED
@@ -24,18 +24,18 @@ class Redis(KeyValueTarget):
     )
     mixes = ""
     port = 0
-    spoken_by: ClassVar = ("redis", "redis")
+    client_package: ClassVar = ("redis", "redis")
 
     def start_server(self, server: Server) -> None:
         answers = lambda: self.connect(direct=True).close()  # noqa: E731
         servers.start(server, self.address.options, answers, port=self.port)
 
     def connect(self, *, direct: bool = False) -> RedisClient:
-        with connecting(self.address):
+        with connection_errors(self.address):
             return self.open(direct=direct)
 
     def open(self, *, direct: bool) -> RedisClient:
-        redis, path = package("redis", self.name), ""
+        redis, path = import_package("redis", self.name), ""
         if self.server is not None:
             path = servers.socket_of(self.server)
             path = path if direct else self.server.reach(path)
@@ -83,7 +83,7 @@ class RedisClient(BufferedClient):
         return True
 
     def commit(self) -> None:
-        commands = [self._command(key) for key in {**self.own, **self.appended}]
+        commands = [self._command(key) for key in {**self.own_writes, **self.appended}]
         if token := self.leave_token():
             self.raw.ask(["WATCH", token])
             commands.append(["SET", token, 1])
@@ -94,7 +94,7 @@ class RedisClient(BufferedClient):
         name = self.target.prefix + key
         if key in self.appended:
             return ["RPUSH", name, *self.appended[key]]
-        value = self.own[key]
+        value = self.own_writes[key]
         gone = value in (DELETED, [])
         return ["DEL", name] if gone else ["SET", name, "" if value is None else value]
 

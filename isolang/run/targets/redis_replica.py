@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Final
 
-from isolang.run.adapter import connecting, package
+from isolang.run.adapter import connection_errors, import_package
 from isolang.run.drivers.redis import Commands
 from isolang.run.servers import redis as servers
 from isolang.run.servers.server import PATIENCE, Server, free_port
@@ -27,7 +27,7 @@ class RedisWithReplica(WithStandby, Redis):
         super().start_server(server)
 
     def follow(self, server: Server) -> None:
-        self.follower = Server("redis (replica)", self.runs_as)
+        self.follower = Server("redis (replica)", self.server_user)
         self.link, self._next = servers.follow(
             self.follower, self.address.options, self.port, self._has_followed
         )
@@ -45,9 +45,11 @@ class RedisWithReplica(WithStandby, Redis):
 
     def connect_standby(self) -> RedisClient:
         assert self.follower is not None
-        with connecting(self.address):
+        with connection_errors(self.address):
             path = servers.socket_of(self.follower)
-            return RedisClient(self, Commands(package("redis", self.name), self.address, path))
+            return RedisClient(
+                self, Commands(import_package("redis", self.name), self.address, path)
+            )
 
     def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
         super().setup(registers, lists)

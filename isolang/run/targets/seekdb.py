@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from isolang.run.adapter import package
+from isolang.run.adapter import import_package
 from isolang.run.drivers.mariadb import DRIVER
 from isolang.run.sql import Dialect, SqlTarget
 from isolang.run.sql.statements import ON_DUPLICATE_KEY
@@ -55,7 +55,7 @@ class SeekDB(SqlTarget):
         self._engine: Any = None
 
     def start(self) -> None:
-        engine = package("pylibseekdb", "seekdb")
+        engine = import_package("pylibseekdb", "seekdb")
         self._folder = tempfile.mkdtemp(prefix="isocheck-")
         try:
             self._engine = engine.open(f"{self._folder}/seekdb")
@@ -72,7 +72,7 @@ class SeekDB(SqlTarget):
         return raw
 
     def _connect(self, database: str) -> Any:
-        pymysql = package("pymysql", "seekdb")
+        pymysql = import_package("pymysql", "seekdb")
         flag = pymysql.constants.CLIENT.FOUND_ROWS
         where = self._engine.connection_options()
         return pymysql.connect(database=database, client_flag=flag, connect_timeout=5, **where)

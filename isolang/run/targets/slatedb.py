@@ -7,7 +7,7 @@ import threading
 from collections.abc import Coroutine, Sequence
 from typing import Any, ClassVar, Final
 
-from isolang.run.adapter import package
+from isolang.run.adapter import import_package
 from isolang.run.families.embedded import EmbeddedClient, EmbeddedTarget
 from isolang.run.outcome import Failure, Phase
 from isolang.run.target import Level
@@ -39,7 +39,7 @@ class SlateDB(EmbeddedTarget):
     )
 
     def load(self) -> None:
-        self.api = package("slatedb.uniffi", self.name)
+        self.api = import_package("slatedb.uniffi", self.name)
 
     def create(self, path: str, keys: Sequence[str]) -> None:
         self._loop = asyncio.new_event_loop()

@@ -11,7 +11,7 @@ import re
 from itertools import count
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from isolang.run.adapter import connecting, package
+from isolang.run.adapter import connection_errors, import_package
 from isolang.run.outcome import Driver, Failure, Phase, RolledBack, driver_of
 from isolang.run.sql import Dialect, SqlClient, SqlTarget
 from isolang.run.sql.statements import ON_CONFLICT, ON_DUPLICATE_KEY
@@ -87,7 +87,7 @@ class SqlAlchemy(SqlTarget):
             raise TargetError(
                 "sqlalchemy: the URL is missing; isocheck run sqlalchemy:mssql+pyodbc://host/db"
             )
-        alchemy = package("sqlalchemy", "sqlalchemy")
+        alchemy = import_package("sqlalchemy", "sqlalchemy")
         try:
             self.engine = alchemy.create_engine(address.database, poolclass=alchemy.NullPool)
         except (alchemy.exc.SQLAlchemyError, ImportError, ValueError, TypeError) as error:
@@ -139,7 +139,7 @@ class SqlAlchemy(SqlTarget):
         return self.driver.classify(error, phase)
 
     def version(self) -> str:
-        with connecting(self.address), self.engine.connect() as connection:
+        with connection_errors(self.address), self.engine.connect() as connection:
             own = connection.dialect
             number = ".".join(map(str, own.server_version_info or ()))
             return f"{own.name} {number} through {own.driver}".replace("  ", " ")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from isolang.run.adapter import Served
+from isolang.run.adapter import ServerTarget
 from isolang.run.servers.proxy import Proxy
 from isolang.run.servers.server import Server
 
 
-class WithStandby(Served):
+class WithStandby(ServerTarget):
     """A primary server, which has a standby if ``standby`` is set before ``start``."""
 
     standby = False

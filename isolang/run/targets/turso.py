@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from isolang.run.adapter import package
+from isolang.run.adapter import import_package
 from isolang.run.outcome import Driver, Failure, Phase
 from isolang.run.sql import Dialect, FileTarget, SqlClient
 from isolang.run.target import Level
@@ -68,7 +68,7 @@ class Turso(FileTarget):
     client: ClassVar = TursoClient
 
     def open(self, *, direct: bool) -> Any:
-        raw = package("turso", self.name).connect(self.path, isolation_level=None)
+        raw = import_package("turso", self.name).connect(self.path, isolation_level=None)
         mode = "mvcc" if self.level in ("concurrent", "mvcc") else "wal"
         raw.cursor().execute(f"PRAGMA journal_mode = '{mode}'").fetchall()
         raw.cursor().execute("PRAGMA busy_timeout = 2000").fetchall()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
-from isolang.run.adapter import package
+from isolang.run.adapter import import_package
 from isolang.run.families.embedded import EmbeddedClient, EmbeddedTarget
 from isolang.run.outcome import Failure, Phase
 from isolang.run.target import Level
@@ -45,15 +45,18 @@ class ZODB(EmbeddedTarget):
     lacks: ClassVar = frozenset({"savepoints", "processes", "range reads"})
 
     def load(self) -> None:
-        self.api, self.transaction = package("ZODB", self.name), package("transaction", self.name)
+        self.api, self.transaction = (
+            import_package("ZODB", self.name),
+            import_package("transaction", self.name),
+        )
 
     def create(self, path: str, keys: Sequence[str]) -> None:
-        row = package("persistent.mapping", self.name).PersistentMapping
+        row = import_package("persistent.mapping", self.name).PersistentMapping
         self.database = self.api.DB(path, pool_size=100)
         with self.database.transaction() as connection:
             root = connection.root()
-            root["rows"] = package("BTrees.OOBTree", self.name).OOBTree()
-            root["tree"] = package("BTrees.OOBTree", self.name).OOBTree()
+            root["rows"] = import_package("BTrees.OOBTree", self.name).OOBTree()
+            root["tree"] = import_package("BTrees.OOBTree", self.name).OOBTree()
             for key in keys:
                 root["rows"][key] = row(text="")
                 root["tree"][key] = ""

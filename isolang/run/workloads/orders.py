@@ -15,18 +15,18 @@ from typing import ClassVar, Final
 from isolang.run.operation import (
     DELETED,
     Delete,
+    DeleteRange,
     Insert,
     InsertRows,
     Pause,
     Read,
-    Remove,
     Scan,
-    Select,
-    Take,
-    Undone,
+    SelectRange,
+    TakeRow,
+    UndoneWrite,
     Upsert,
     Write,
-    child_of,
+    child_key,
 )
 from isolang.run.settings import Shape
 from isolang.run.workloads.queries import FamilyStyle, Queries, Steps
@@ -65,7 +65,7 @@ class Orders(Queries):
     def _take(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         """Work on an order that no other worker has: give it another state, or delete it."""
         jobs = self._range(source, style)
-        found = yield Take(jobs.low, jobs.high)
+        found = yield TakeRow(jobs.low, jobs.high)
         for key in sorted(found)[:1]:
             if source.random.random() < style.pauses:
                 yield Pause(style.pause * source.random.random())
@@ -89,11 +89,11 @@ class Orders(Queries):
         yield self._upsert(source, style)
 
     def _undo_merge(self, source: ProgramSource, style: FamilyStyle) -> Steps:
-        yield Undone(self._upsert(source, style))
+        yield UndoneWrite(self._upsert(source, style))
 
     def _purge(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         old = self._range(source, style)
-        yield Remove(old.low, old.high)
+        yield DeleteRange(old.low, old.high)
 
     def _lock(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         """Lock an order, and change it or another one."""
@@ -106,14 +106,14 @@ class Orders(Queries):
     def _narrow(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         found = self._range(source, style)
         ends = sorted(source.random.choices(range(len(style.rows)), k=2))
-        yield Select(found.low, found.high, keys=style.rows[ends[0] : ends[1] + 1])
+        yield SelectRange(found.low, found.high, keys=style.rows[ends[0] : ends[1] + 1])
 
     # --- steps on child rows ---
 
     def _item(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         """Add an item to an order, or change or remove it."""
         row = self._row(source, style)
-        item = child_of(row, source.random.choice(_ITEMS))
+        item = child_key(row, source.random.choice(_ITEMS))
         there = yield Read(row, lock=source.random.choice(("", "share")))
         if not _is_there(there):
             return
@@ -127,7 +127,7 @@ class Orders(Queries):
 
     def _items(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         row = self._row(source, style)
-        for key in (row, *(child_of(row, item) for item in _ITEMS)):
+        for key in (row, *(child_key(row, item) for item in _ITEMS)):
             yield Read(key)
 
     def _drop(self, source: ProgramSource, style: FamilyStyle) -> Steps:
@@ -138,7 +138,7 @@ class Orders(Queries):
             return
         items = []
         for name in _ITEMS:
-            item = child_of(row, name)
+            item = child_key(row, name)
             has = yield Read(item, lock="update")
             if _is_there(has):
                 items.append(item)

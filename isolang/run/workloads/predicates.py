@@ -10,13 +10,13 @@ from collections.abc import Generator
 from typing import Any, ClassVar, Final
 
 from isolang.run.operation import (
-    Change,
     Delete,
     Insert,
     Operation,
     Program,
     Read,
-    Select,
+    SelectRange,
+    UpdateRange,
     Write,
 )
 from isolang.run.settings import Shape
@@ -40,7 +40,7 @@ class _Groups(Workload):
         self.registers = names = numbered("row", self.keys)
         self._rows = [names[pair :: self.pairs] for pair in range(self.pairs)]
         self._selects = [
-            Select(group * _WIDTH, (group + 1) * _WIDTH - 1) for group in range(2 * self.pairs)
+            SelectRange(group * _WIDTH, (group + 1) * _WIDTH - 1) for group in range(2 * self.pairs)
         ]
 
     def groups(self, source: ProgramSource) -> tuple[int, int]:
@@ -57,7 +57,7 @@ class _Groups(Workload):
         """Return a value of this group that no other transaction writes."""
         return group * _WIDTH + source.value()
 
-    def select(self, group: int) -> Select:
+    def select(self, group: int) -> SelectRange:
         """Return the operation that reads all rows in a group."""
         return self._selects[group]
 
@@ -90,7 +90,7 @@ class BlindPred(_Groups):
                 yield Write(self.row(source, one), self.value(source, other))
             else:
                 rows = self.select(one)
-                yield Change(rows.low, rows.high, self.value(source, other))
+                yield UpdateRange(rows.low, rows.high, self.value(source, other))
 
 
 class InsertDeletePred(_Groups):

@@ -17,8 +17,6 @@ from msgspec import Struct
 
 from isolang.run.operation import (
     DELETED,
-    Change,
-    Clear,
     Condition,
     Delete,
     Insert,
@@ -27,10 +25,12 @@ from isolang.run.operation import (
     Program,
     Read,
     Scan,
-    Select,
-    Undone,
+    SelectRange,
+    SelectWhere,
+    SetNull,
+    UndoneWrite,
+    UpdateRange,
     Wait,
-    Where,
     Write,
 )
 from isolang.run.settings import Shape
@@ -146,12 +146,12 @@ class Queries(Workload):
         group = 1 + style.family * _GROUPS + source.random.randrange(_GROUPS)
         return group * _WIDTH + source.value()
 
-    def _range(self, source: ProgramSource, style: FamilyStyle) -> Select:
+    def _range(self, source: ProgramSource, style: FamilyStyle) -> SelectRange:
         """Return a query for one random group of the family, or for two adjacent groups."""
         first = source.random.randrange(_GROUPS)
         last = min(first + source.random.randrange(2), _GROUPS - 1)
         base = 1 + style.family * _GROUPS
-        return Select((base + first) * _WIDTH, (base + last + 1) * _WIDTH - 1)
+        return SelectRange((base + first) * _WIDTH, (base + last + 1) * _WIDTH - 1)
 
     # --- steps ---
 
@@ -181,18 +181,18 @@ class Queries(Workload):
 
     def _change(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         found = self._range(source, style)
-        yield Change(found.low, found.high, self._value(source, style))
+        yield UpdateRange(found.low, found.high, self._value(source, style))
 
     def _undo(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         row = self._row(source, style)
         undone = Write(row, self._value(source, style))
-        yield Undone(Delete(row) if source.random.random() < 0.3 else undone)
+        yield UndoneWrite(Delete(row) if source.random.random() < 0.3 else undone)
 
     def _clear(self, source: ProgramSource, style: FamilyStyle) -> Steps:
-        yield Clear(self._row(source, style))
+        yield SetNull(self._row(source, style))
 
     def _where(self, source: ProgramSource, style: FamilyStyle) -> Steps:
         """Query for the rows of the family with NULL, without, or outside of a group."""
         group = self._range(source, style)
         condition = source.random.choice(_CONDITIONS)
-        yield Where(condition, style.rows, group.low, group.high)
+        yield SelectWhere(condition, style.rows, group.low, group.high)

@@ -17,7 +17,7 @@ from isolang.run.litmus.litmus import Question, litmus_of, observe, schedules
 from isolang.run.operation import Read, Write
 from isolang.run.play.interleave import interleave_sessions
 from isolang.run.record.recorder import Recorder
-from isolang.run.settings import Playing
+from isolang.run.settings import LitmusSettings
 from isolang.run.target import TargetError
 from isolang.run.targets import target_named
 
@@ -42,7 +42,7 @@ DIRTY_READ = history(("a", ("w", "x", 1), ("w", "y", 1)), ("b", ("r", "x", 1), (
 def seen(one, spec, level, target="memory"):
     """In how many interleavings a database violates a level, or shows the very history."""
     asked = Question(litmus=litmus_of(one), spec=route(load_spec(spec)))
-    (found,) = observe([asked], Playing(target=target, seconds=600.0), level)
+    (found,) = observe([asked], LitmusSettings(target=target, seconds=600.0), level)
     assert found.complete
     return len(found.violations), len(found.same)
 
@@ -180,7 +180,7 @@ def test_only_ranges_of_values_become_queries_of_a_script():
     with pytest.raises(HistoryError, match="expected a range of :value, and numbers as values"):
         litmus_of(one)
     one = history(("a", ("scan", ("between", "value", 1, 2), {}), ("w", "x", 1)))
-    playing = Playing(target="sqlite", seconds=1)
+    playing = LitmusSettings(target="sqlite", seconds=1)
     with pytest.raises(TargetError, match="--script without --run writes a program"):
         observe([Question(litmus=litmus_of(one))], playing)
 
@@ -195,7 +195,7 @@ def test_only_ranges_of_values_become_queries_of_a_script():
 )
 def test_the_phenomena_of_hermitage(level, occur):
     """Each occurs exactly where the definition of the level allows it."""
-    found = play_hermitage(Playing(target="memory"), [level])
+    found = play_hermitage(LitmusSettings(target="memory"), [level])
     assert {one.name for one in found if one.outcome == "occurs"} == occur
     assert len(found) == len(PHENOMENA)
     assert {one.outcome for one in found} <= {"occurs", "prevented"}
@@ -203,5 +203,5 @@ def test_the_phenomena_of_hermitage(level, occur):
 
 def test_dirty_phenomena_of_hermitage():
     """At read uncommitted also what is aborted, intermediate or circular is read."""
-    found = play_hermitage(Playing(target="memory"), ["read uncommitted"])
+    found = play_hermitage(LitmusSettings(target="memory"), ["read uncommitted"])
     assert {"G1a", "G1b", "G1c"} <= {one.name for one in found if one.outcome == "occurs"}

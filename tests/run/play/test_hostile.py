@@ -37,7 +37,7 @@ import isolang
 from isolang.errors import HistoryError
 from isolang.run.judge.lost_commits import lost_commits
 from isolang.run.outcome import BadAnswer
-from isolang.run.play.blame import hung_process
+from isolang.run.play.blame import hanging_calls_in_dump
 from isolang.run.play.player import LATE, Player, play
 from isolang.run.record import recorder as recording
 from isolang.run.record.recorder import Recorder
@@ -91,7 +91,7 @@ def test_a_dump_between_two_lines():
     dump = (
         f'Thread 0x1 (most recent call first):\n  File "/y/d/driver.py", line ??? in ask\n{frames}'
     )
-    assert hung_process(dump) == ("ask (d/driver.py, line ???)",)
+    assert hanging_calls_in_dump(dump) == ("ask (d/driver.py, line ???)",)
 
 
 def test_a_driver_that_hangs_at_once(capfd, tmp_path, after):
@@ -588,12 +588,12 @@ def test_deletes_are_shown(tmp_path):
 def test_predicate_reads_are_shown(address, sent):
     """As what was sent, and with the rows that came back; never as a write."""
     from isolang.run.judge.judge import _statements
-    from isolang.run.operation import between
+    from isolang.run.operation import range_predicate
     from isolang.run.play.level_mix import mix_of
     from isolang.run.settings import Settings
     from isolang.run.targets import target_named
 
-    predicate = between(3, 9).text
+    predicate = range_predicate(3, 9).text
     history = isolang.load_history(
         io.BytesIO(
             f'{{:type :ok, :process 0, :f :txn, :value [[:rp {predicate} {{"x" 4}}]]}}'.encode()

@@ -330,7 +330,7 @@ def test_rows_are_found_and_written_in_every_way(tmp_path, access, update):
 
 def test_what_is_undone_is_done_and_undone(tmp_path):
     """A database that forgets to undo is caught: the value was written by nobody."""
-    from isolang.run.operation import Undone, Write
+    from isolang.run.operation import UndoneWrite, Write
     from isolang.run.play.transaction import driver_for, play
     from isolang.run.record.recorder import Recorder
 
@@ -344,7 +344,7 @@ def test_what_is_undone_is_done_and_undone(tmp_path):
             if forgets:
                 client.rollback_to_savepoint = lambda: None
             with Recorder(tmp_path / f"{forgets}.edn") as recorder:
-                for program in ((Undone(Write("x", 1)),), (Read("x"),)):
+                for program in ((UndoneWrite(Write("x", 1)),), (Read("x"),)):
                     play(
                         program, recorder=recorder, session=0, client=client,
                         driver=driver_for(target), level="serializable",

@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 
 from isolang import check, load_history
-from isolang.run.operation import DELETED, Append, Read, Swap, only_reads
+from isolang.run.operation import DELETED, Append, Read, Swap, as_read_only
 from isolang.run.outcome import Driver, ProgramAborted, classify
 from isolang.run.play.transaction import perform, planned, play
 from isolang.run.record.operations import RecordedOperations
@@ -74,7 +74,7 @@ def test_a_comparison_that_fails():
 
 def test_a_reader_reads_where_another_compares():
     """It has the same keys."""
-    ((operation,),) = (only_reads((Swap("x", 1, 2),)),)
+    ((operation,),) = (as_read_only((Swap("x", 1, 2),)),)
     assert planned(operation) == (("r", "x", None),)
 
 

@@ -12,7 +12,7 @@ from isolang import load_history
 from isolang._native import recorded_line
 from isolang.errors import IsolangError
 from isolang.history.values import Keyword
-from isolang.run.operation import between
+from isolang.run.operation import range_predicate
 from isolang.run.record.lines import UNKNOWN_START, note, spell
 
 ODD = ["é", 'q"', "back\\slash", "new\nline", "", 1 << 70, -5, True, 1.5, Decimal("1.5"), None,
@@ -50,7 +50,7 @@ def test_a_line_by_its_letters():
         b'{:index 4, :type :invoke, :process 2, :time 98, :f :txn, :value [[:r "x" nil] '
         b'[:w "y" 3]]}\n'
     )
-    predicate = [("rp", between(1, 9), {"x": 7})]
+    predicate = [("rp", range_predicate(1, 9), {"x": 7})]
     assert b'[[:rp [:between :value 1 9] {"x" 7}]]' in completion(predicate)
     assert b":f :kill" in note(1, 2, "kill", 'the "server"')
 

@@ -9,7 +9,7 @@ from support.servers import started
 
 import isolang
 from isolang.run.drivers.postgres_log import PostgresLog, change_of
-from isolang.run.operation import DELETED, Delete, Insert, Read, Undone, Write
+from isolang.run.operation import DELETED, Delete, Insert, Read, UndoneWrite, Write
 from isolang.run.play.transaction import driver_for, play
 from isolang.run.record.recorder import Recorder
 from isolang.run.target import TargetError
@@ -23,7 +23,7 @@ def server():
     """A PostgreSQL that logs which rows are changed."""
     pytest.importorskip("psycopg")
     target = target_named("postgres")
-    target.tells_versions = True
+    target.reports_versions = True
     try:
         target.start()
         yield target
@@ -209,7 +209,7 @@ def test_what_clients_did_on_postgresql(target, tmp_path, level):
     """Two writes of one transaction, a savepoint, a delete, and what was there before."""
     programs = [
         (Read("x"), Write("x", 1), Write("x", 2), Read("x")),
-        (Undone(Write("y", 9)), Write("y", 3), Read("x")),
+        (UndoneWrite(Write("y", 9)), Write("y", 3), Read("x")),
         (Delete("x"), Read("y"), Read("x")),
         (Insert("x", 2), Read("x")),
     ]
@@ -259,7 +259,7 @@ def test_what_the_log_says_is_judged(target, tmp_path):
 def test_what_clients_did_on_etcd(tmp_path):
     """Every answer has the revision of its row, and COMMIT that of what it puts."""
     target = target_named("etcd")
-    target.tells_versions = True
+    target.reports_versions = True
     try:
         target.start()
     except TargetError as error:

@@ -8,17 +8,17 @@ import isolang
 from isolang.run.operation import (
     DELETED,
     NULL,
-    Clear,
     Insert,
     Read,
     Scan,
-    Select,
-    Where,
+    SelectRange,
+    SelectWhere,
+    SetNull,
     Write,
-    condition_of,
-    only_reads,
+    as_read_only,
+    condition_in,
     predicate_of,
-    with_features,
+    with_available_features,
 )
 from isolang.run.play.simulate import simulate
 from isolang.run.play.transaction import driver_for, play
@@ -47,7 +47,7 @@ def test_each_form_of_a_condition_finds_the_same_rows(name, access):
             for path in range(4):
                 for condition, rows in FOUND.items():
                     client.path = path
-                    assert client.where(Where(condition, KEYS, 4, 6)) == rows
+                    assert client.where(SelectWhere(condition, KEYS, 4, 6)) == rows
             assert client.read("b") is None
             assert client.select(0, 99) == {"a": 1, "c": 9, "d": 7}
             client.commit()
@@ -73,8 +73,8 @@ def recorded(tmp_path, program, found=None):
 
 
 PROGRAM = (
-    Insert("a", 1), Insert("b", 5), Clear("b"), Clear("c"), Read("b"), Scan(("a", "b")),
-    Where("null", KEYS), Where("outside", KEYS, 4, 6), Select(0, 99),
+    Insert("a", 1), Insert("b", 5), SetNull("b"), SetNull("c"), Read("b"), Scan(("a", "b")),
+    SelectWhere("null", KEYS), SelectWhere("outside", KEYS, 4, 6), SelectRange(0, 99),
 )  # fmt: skip
 ROW = {"value": None}
 
@@ -104,16 +104,16 @@ def test_null_outside_of_a_range_is_accused(tmp_path, found, outcome):
 def test_the_condition_of_a_predicate():
     """The statement of a recorded query is known from its predicate."""
     for condition in FOUND:
-        assert condition_of(predicate_of(Where(condition, KEYS, 4, 6)).text) == condition
-    assert condition_of("[:between :value 4 6]") is None
+        assert condition_in(predicate_of(SelectWhere(condition, KEYS, 4, 6)).text) == condition
+    assert condition_in("[:between :value 4 6]") is None
 
 
 def test_without_nulls_there_are_other_statements():
     """A target without them scans and reads; a client that may not write reads, too."""
-    program = (Clear("a"), Where("null", KEYS), Write("b", 1))
-    assert with_features(program, {"nulls"}) == program
-    assert with_features(program, set()) == (Read("a"), Scan(KEYS), Write("b", 1))
-    assert only_reads(program)[:2] == (Read("a"), Where("null", KEYS))
+    program = (SetNull("a"), SelectWhere("null", KEYS), Write("b", 1))
+    assert with_available_features(program, {"nulls"}) == program
+    assert with_available_features(program, set()) == (Read("a"), Scan(KEYS), Write("b", 1))
+    assert as_read_only(program)[:2] == (Read("a"), SelectWhere("null", KEYS))
 
 
 def test_simulated_histories_have_nulls():

@@ -10,20 +10,20 @@ from support.servers import started
 
 import isolang
 from isolang.run.operation import (
-    Change,
     Delete,
+    DeleteRange,
     Insert,
     InsertRows,
     Read,
-    Remove,
-    Select,
-    Take,
-    Undone,
+    SelectRange,
+    TakeRow,
+    UndoneWrite,
+    UpdateRange,
     Upsert,
     Write,
-    between,
-    child_of,
-    with_features,
+    child_key,
+    range_predicate,
+    with_available_features,
 )
 from isolang.run.outcome import BadAnswer
 from isolang.run.play.interleave import interleave
@@ -61,18 +61,18 @@ def test_rows_are_found_changed_and_missed(target, tmp_path):
     """Reads and updates by ranges of values, on what the transaction sees; NULL is in no range."""
 
     def conversation():
-        assert (yield Select(10, 19)) == {"ax": 11}
-        assert (yield Change(10, 19, 21)) == ["ax"]
-        assert (yield Change(10, 19, 31)) == []
+        assert (yield SelectRange(10, 19)) == {"ax": 11}
+        assert (yield UpdateRange(10, 19, 21)) == ["ax"]
+        assert (yield UpdateRange(10, 19, 31)) == []
         yield Delete("ax")
         assert (yield Read("ax")) is not None  # no row: the value of one that was deleted
         yield Insert("ax", 12)
 
     client = target.connect()
     with Recorder(tmp_path / "h.edn") as recorder:
-        transact(target, recorder, client, Select(0, 99), Write("ax", 11))
+        transact(target, recorder, client, SelectRange(0, 99), Write("ax", 11))
         transact(target, recorder, client, conversation())
-        transact(target, recorder, client, Select(0, 99))
+        transact(target, recorder, client, SelectRange(0, 99))
         history = recorder.history()
     client.close()
     first, second, third = (transaction.ops for transaction in history.transactions())
@@ -88,7 +88,7 @@ def test_predicate_write_skew(target, tmp_path):
     level = LEVELS.get(target.name, target.levels[0].name)
     with Recorder(tmp_path / "h.edn") as recorder:
         interleave(
-            [(Select(100, 199), Write("bx", 201)), (Select(200, 299), Write("by", 101))],
+            [(SelectRange(100, 199), Write("bx", 201)), (SelectRange(200, 299), Write("by", 101))],
             [0, 1, 0, 1, 0, 1],
             target=target,
             level=level,
@@ -110,7 +110,7 @@ def test_a_row_that_was_not_found_is_a_violation(target, tmp_path):
     with Recorder(tmp_path / "h.edn") as recorder:
         transact(target, recorder, client, Write("cx", 401))
         client.select = lambda low, high: {}
-        transact(target, recorder, client, Select(400, 499))
+        transact(target, recorder, client, SelectRange(400, 499))
         history = recorder.history()
     client.close()
     assert isolang.check(history, "ser").outcome == "invalid"
@@ -123,12 +123,12 @@ def test_statements_that_not_every_database_has(target, tmp_path):
         yield Delete("dx")
         yield Delete("dy")
         yield InsertRows((("dx", 501), ("dy", 502)))
-        assert (yield Select(500, 599, keys=("dx",))).keys() <= {"dx", "dy"}
-        taken = yield Take(501, 501)
+        assert (yield SelectRange(500, 599, keys=("dx",))).keys() <= {"dx", "dy"}
+        taken = yield TakeRow(501, 501)
         assert taken == {"dx": 501}
         yield Upsert("dx", 503)
         yield Upsert("dy", 504, merge=True)
-        gone = yield Remove(504, 504)
+        gone = yield DeleteRange(504, 504)
         assert list(gone) == ["dy"]
         yield Read("dx", lock="share")
         yield Read("dx", lock="update")
@@ -136,7 +136,7 @@ def test_statements_that_not_every_database_has(target, tmp_path):
 
     client, offers = target.connect(), target.offers
     with Recorder(tmp_path / "h.edn") as recorder:
-        transact(target, recorder, client, with_features(conversation(), offers))
+        transact(target, recorder, client, with_available_features(conversation(), offers))
         ops = next(iter(recorder.history().transactions())).ops
     client.close()
     assert [op[0] for op in ops[:4]] == ["delete", "delete", "w", "w"]
@@ -159,7 +159,7 @@ def test_rows_that_were_skipped_are_not_recorded(target, tmp_path):
         assert clients[1].take(600, 699) == {"ex": 601}
 
         def work():
-            assert (yield Take(600, 699)) == {}
+            assert (yield TakeRow(600, 699)) == {}
             yield Write("ey", 700)
 
         transact(target, recorder, clients[0], work())
@@ -174,10 +174,12 @@ def test_what_a_cascade_deletes_is_recorded(target, tmp_path):
     """A child row is deleted with its parent; who then reads it reads what the cascade wrote."""
     if "cascades" not in target.offers:
         pytest.skip("its foreign keys have no cascades")
-    client, child, other = target.connect(), child_of("fx", "a"), child_of("fx", "b")
+    client, child, other = target.connect(), child_key("fx", "a"), child_key("fx", "b")
     with Recorder(tmp_path / "h.edn") as recorder:
         transact(target, recorder, client, Insert(child, 801), Insert(other, 802), Read(child))
-        undone = (Undone(Delete("fx")), Read(child)) if "savepoints" not in target.lacks else ()
+        undone = (
+            (UndoneWrite(Delete("fx")), Read(child)) if "savepoints" not in target.lacks else ()
+        )
         transact(target, recorder, client, Write("fx", 800), *undone)
         transact(target, recorder, client, Delete("fx", (child, other)), Read(other))
         transact(target, recorder, client, Read(child), Read("fx"))
@@ -210,7 +212,7 @@ def test_what_a_cascade_deletes_is_recorded(target, tmp_path):
 )
 def test_the_statement_of_a_query_by_two_ranges_has_both(target, sent):
     """A counterexample shows what was sent, not a wider query."""
-    text = f"{{:type :ok, :value [[:rp {between(3, 9, ['a', 'b', 'c']).text} {{}}]]}}"
+    text = f"{{:type :ok, :value [[:rp {range_predicate(3, 9, ['a', 'b', 'c']).text} {{}}]]}}"
     history = isolang.load_history(io.BytesIO(text.encode()), "edn")
     (predicate,) = history.columns.predicates
     assert target_named(target).statement("scan", predicate, None) == sent

@@ -16,18 +16,18 @@ from isolang.run.judge.judge import judge
 from isolang.run.operation import (
     Abort,
     Delete,
+    DeleteRange,
     Insert,
     InsertRows,
     Pause,
     Read,
-    Remove,
-    Select,
-    Take,
-    Undone,
+    SelectRange,
+    TakeRow,
+    UndoneWrite,
     Upsert,
     Write,
-    child_of,
-    with_features,
+    child_key,
+    with_available_features,
     with_paths,
     with_pauses,
     without_savepoints,
@@ -244,7 +244,7 @@ def test_no_chores_no_maintenance():
 
 def test_programs_are_changed():
     """Pauses come before operations; reads get ways; undone writes become reads."""
-    program = (Read("x"), Select(1, 2), Undone(Delete("y")), Write("x", 1), Abort())
+    program = (Read("x"), SelectRange(1, 2), UndoneWrite(Delete("y")), Write("x", 1), Abort())
     paused = with_pauses(program, Random(1), 1.0)
     assert [type(one) for one in paused[::2]] == [Pause] * 5
     assert paused[1::2] == program
@@ -260,21 +260,24 @@ def test_programs_are_changed():
 
 def test_statements_that_a_database_does_not_have():
     """A similar statement is in the place of each, and the others stay."""
-    child = child_of("x", "a")
+    child = child_key("x", "a")
     program = (
-        Read("x", lock="share"), Take(1, 2), Select(1, 2, keys=("x", "y")), Upsert("x", 1),
-        Upsert("x", 2, merge=True), InsertRows((("x", 3), ("y", 4))), Remove(1, 2),
-        Insert(child, 5), Undone(Upsert("x", 6)), Undone(Delete(child)), Delete("x", (child,)),
+        Read("x", lock="share"), TakeRow(1, 2), SelectRange(1, 2, keys=("x", "y")), Upsert("x", 1),
+        Upsert("x", 2, merge=True), InsertRows((("x", 3), ("y", 4))), DeleteRange(1, 2),
+        Insert(child, 5), UndoneWrite(Upsert("x", 6)), UndoneWrite(Delete(child)),
+        Delete("x", (child,)),
     )  # fmt: skip
-    assert with_features(program, set()) == (
-        Read("x"), Select(1, 2), Select(1, 2), Write("x", 1), Write("x", 2), Insert("x", 3),
-        Insert("y", 4), Select(1, 2), Read("x"), Undone(Write("x", 6)), Read("x"), Delete("x"),
+    assert with_available_features(program, set()) == (
+        Read("x"), SelectRange(1, 2), SelectRange(1, 2), Write("x", 1), Write("x", 2),
+        Insert("x", 3),
+        Insert("y", 4), SelectRange(1, 2), Read("x"), UndoneWrite(Write("x", 6)), Read("x"),
+        Delete("x"),
     )  # fmt: skip
-    assert with_features(program, {"upsert"})[3:5] == (Upsert("x", 1), Upsert("x", 2))
+    assert with_available_features(program, {"upsert"})[3:5] == (Upsert("x", 1), Upsert("x", 2))
     every = {
         "row locks", "skip locked", "two ranges", "upsert", "merge", "rows at once", "cascades",
     }  # fmt: skip
-    assert with_features(program, every) == program
+    assert with_available_features(program, every) == program
 
 
 def test_an_aborted_transaction_is_tried_again(tmp_path):

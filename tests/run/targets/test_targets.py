@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from isolang.run.adapter import package
+from isolang.run.adapter import import_package
 from isolang.run.address import Address
 from isolang.run.operation import Read, Write
 from isolang.run.outcome import RolledBack
@@ -236,7 +236,9 @@ def test_a_driver_that_is_missed_later_ends_the_wait():
     server = Server("mine")
     try:
         with pytest.raises(NoDriverError, match="mine: no driver"):
-            server.start(["sleep", "60"], lambda: package("no_such_package", "mine"), patience=60)
+            server.start(
+                ["sleep", "60"], lambda: import_package("no_such_package", "mine"), patience=60
+            )
     finally:
         server.stop()
 
