@@ -245,10 +245,11 @@ def _statements_with_only(branch: Branch, names: frozenset[str]) -> Branch:
 def have_common_column(one: frozenset[str], other: frozenset[str]) -> bool:
     """Return whether two sets of columns have a column in common.
 
-    >>> meet(frozenset("ab"), frozenset("b")), meet(frozenset([ALL]), frozenset("b"))
-    (True, True)
-    >>> meet(frozenset([ALL]), frozenset())
-    False
+    >>> have_common_column(frozenset("ab"), frozenset("b"))
+    True
+    >>> every = frozenset([ALL_COLUMNS])
+    >>> have_common_column(every, frozenset("b")), have_common_column(every, frozenset())
+    (True, False)
     """
     if not one or not other:
         return False
