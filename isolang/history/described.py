@@ -302,10 +302,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return self.statement_of(op) >= 0
 
     def reads_first(self, op: int, later: int) -> bool:
-        """Return whether ``op`` precedes ``later`` in program order.
-
-        Two set-reads of the same predicate read are simultaneous, so neither precedes the other.
-        """
+        """Return whether ``op`` precedes ``later``, in a different predicate read if in any."""
         if not len(self.columns.statement_start) or (statement := self.statement_of(op)) < 0:
             return op < later
         return op < later and statement != self.statement_of(later)

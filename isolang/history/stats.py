@@ -22,7 +22,7 @@ class Spread(Struct, frozen=True, kw_only=True):
 
 
 class Possible(Struct, frozen=True, kw_only=True):
-    """Whether a history could violate a check at all, and why.
+    """Says whether any choice of sources and orders could violate a check, and why.
 
     Attributes:
         check: the name of the check.

@@ -154,7 +154,7 @@ def steps_of(automaton: Automaton, letter: str) -> Iterator[tuple[Step, Restrict
 def keys_of(problem: Problem, restriction: Restriction | None) -> NDArray[np.bool_]:
     """Return a mask of the keys that a restriction such as ``["audit/*"]`` admits.
 
-    If there is no restriction (``None``), all keys are admitted.
+    The restriction ``None`` admits all keys.
     """
     names = range(problem.native.keys)
     if restriction is None:
