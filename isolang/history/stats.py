@@ -22,7 +22,7 @@ class Spread(Struct, frozen=True, kw_only=True):
 
 
 class Possible(Struct, frozen=True, kw_only=True):
-    """Says whether any choice of sources and orders could violate a check, and why.
+    """A check, and the answer to whether any choice of sources and orders could violate it.
 
     Attributes:
         check: the name of the check.
