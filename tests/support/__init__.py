@@ -1,1 +1,1 @@
-"""What several tests share: running the command line, making histories, slow models."""
+"""Provides helpers that several tests share: command-line runs, histories, and reference models."""

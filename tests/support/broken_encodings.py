@@ -1,4 +1,4 @@
-"""Encodings that are wrong on purpose, each in one way, for the tests of cross-checking."""
+"""Provides encodings that are wrong on purpose, each in one way, to test the cross-check."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from isolang.problem.polygraph import Polygraph
 
 
 def forgets(polygraph: Polygraph, *, until: float | None = None) -> Formula:
-    """Without every edge that a read of the initial state adds: it accepts too much."""
+    """Return an encoding without the edges that follow from reads of the initial state.
+
+    This encoding accepts histories that violate the level.
+    """
     formula = one_variable.encode(polygraph, until=until)
     native = polygraph.problem.native
     initial = formula.choice[native.writer_txn[polygraph.choice_writer] == native.n]
@@ -25,7 +28,10 @@ def forgets(polygraph: Polygraph, *, until: float | None = None) -> Formula:
 
 
 def invents(polygraph: Polygraph, *, until: float | None = None) -> Formula:
-    """With ``wr`` edges in both directions where a reader writes, too: it refuses too much."""
+    """Return an encoding with ``wr`` edges in both directions if the reader also writes.
+
+    This encoding rejects histories that satisfy the level.
+    """
     formula = one_variable.encode(polygraph, until=until)
     native = polygraph.problem.native
     writes = set(native.writer_txn.tolist())
@@ -40,13 +46,16 @@ def invents(polygraph: Polygraph, *, until: float | None = None) -> Formula:
 
 
 def forgets_edges(question: RelationalInput, *, until: float | None = None) -> Formula:
-    """Without the edges that depend on a choice or are known: no ``acyclic`` check can fail."""
+    """Return an encoding without edges, in which no ``acyclic`` check can fail."""
     formula = relational_formula.encode(question, until=until)
     return replace(formula, encoding="forgets_edges", edges=formula.edges[:0])
 
 
 def invents_an_order(question: RelationalInput, *, until: float | None = None) -> Formula:
-    """With every open pair decided as it is numbered: it refuses too much."""
+    """Return an encoding that orders each undecided pair by the numbers of its elements.
+
+    This encoding rejects histories that satisfy the level.
+    """
     formula = relational_formula.encode(question, until=until)
     first = [v for o in formula.relations.orders() for _, _, v in o.pairs]
     units = np.array([[v, 0] for v in first], np.int32).ravel()

@@ -1,7 +1,7 @@
-"""A tiny solver for the tests of the checkers.
+"""A small solver that produces certificates, to test the certificate checkers.
 
-It enumerates, evaluates expressions as sets of pairs, and writes certificates; it shares neither
-the products nor the propagation with what it tests.
+The solver tries all choices, evaluates expressions as sets of pairs, and writes certificates. It
+shares neither the products nor the propagation with the checkers that it tests.
 """
 
 from itertools import permutations, product
@@ -20,12 +20,15 @@ so, rt, wr, ww, rw, init = (Rel(name) for name in ("so", "rt", "wr", "ww", "rw",
 
 
 def some_strategy(history):
-    """Of the engine, by turns: one searches before pruning is through, one prunes to the end."""
+    """Return a strategy of the engine, chosen by the number of operations in the history.
+
+    One of the two strategies starts to search before pruning is complete; the other does not.
+    """
     return ("auto", "cdcl")[len(history.columns.op_kind) % 2]
 
 
 def spec(*checks, name="test"):
-    """A spec from (kind, expression) pairs."""
+    """Return a specification with these checks, each given as a pair (kind, expression)."""
     return Spec(
         name=name,
         title="",
@@ -64,7 +67,10 @@ LEVELS = {
 
 
 def txn(text, session=0, status="committed", begin=None, end=None):
-    """``w(x,1) r(y,nil) a(z,2) r(z,[1 2]) r(x,?) in(x,[1 nil]) !w(x,3)``; ``!``: it failed."""
+    """Parse a transaction such as ``w(x,1) r(y,nil) a(z,2) r(z,[1 2]) r(x,?) in(x,[1 nil])``.
+
+    A ``!`` before an operation, as in ``!w(x,3)``, marks the operation as failed.
+    """
     ops, failed = [], []
     for i, word in enumerate(text.replace(", ", ",").split(") ")):
         bad, body = word.startswith("!"), word.lstrip("!").rstrip(")")
@@ -98,7 +104,7 @@ def history(*transactions, **options):
 
 
 class World:
-    """One choice of sources and orders of a history, judged with sets of pairs."""
+    """One choice of sources and version orders for a history, with relations as sets of pairs."""
 
     def __init__(self, facts, source, orders):
         self.facts, self.source, self.orders = facts, source, orders
@@ -155,7 +161,7 @@ class World:
         return None
 
     def cycle(self, check):
-        """The edges of a shortest violating closed walk."""
+        """Return the edges of a shortest closed walk that violates a check."""
         labels, follow, accepting = positions_of(check.expr)
         again = check.kind == "acyclic"
         for start in sorted(self.included):
@@ -184,10 +190,14 @@ class World:
 
 
 def positions_of(expr):
-    """The position automaton of an expression (V. Glushkov, 1961): labels, successors, ends."""
+    """Return the position automaton of an expression (V. Glushkov, 1961).
+
+    The result consists of the labels of the positions, their successors, and the accepting
+    positions.
+    """
     labels, follow = [""], [set()]
 
-    def build(e):  # whether it is nullable, where its words begin, where they end
+    def build(e):  # whether `e` matches the empty word, its first positions, its last positions
         if isinstance(e, Rel):
             labels.append(e.name)
             follow.append(set())
@@ -245,7 +255,7 @@ def included_in(facts, source):
 
 
 def worlds(h):
-    """Every World of a history: each candidate of each read, each order."""
+    """Yield every combination of a source for each read and an order for each key."""
     facts = Facts(h)
     reads = [op for op in range(facts.operations) if facts.is_external(op)]
     choices = [facts.candidates(op) or [-1] for op in reads]
@@ -255,14 +265,14 @@ def worlds(h):
         for op, u in zip(reads, picked, strict=True):
             source[op] = u
         included = included_in(facts, source)
-        # A read without candidates: no world, if the spec judges reads (asked by the caller).
+        # If a read has no candidates and the level judges reads, the caller skips the world.
         source = [u if facts.txn_of[op] in included else -1 for op, u in enumerate(source)]
         for order in product(*orders):
             yield World(facts, source, [list(o) for o in order])
 
 
 def follows_lists(world):
-    """Whether the orders contain vo."""
+    """Return whether the version orders contain ``vo``, the order that list reads show."""
     facts = world.facts
     for key in range(facts.keys):
         order = [facts.n, *(t for t in world.orders[key] if t in world.included)]
@@ -281,7 +291,7 @@ def follows_lists(world):
 
 
 def arrays(world):
-    """A witness's arrays."""
+    """Return the arrays of a witness: the sources, where each order starts, and the orders."""
     start, flat = [0], []
     for order in world.orders:
         flat += [t for t in order if t in world.included]
@@ -290,7 +300,10 @@ def arrays(world):
 
 
 def decide(h, s, *, judges_reads=True):
-    """A witness (``World``), or the cycles of all worlds as clauses for :func:`refute`."""
+    """Return a witness and no cycles; if none exists, ``None`` and one violating cycle per world.
+
+    The cycles have the form of refutation steps, from which :func:`refute` builds a refutation.
+    """
     cycles = []
     for world in worlds(h):
         facts = world.facts
@@ -309,7 +322,7 @@ def decide(h, s, *, judges_reads=True):
 
 
 def literals_of(h, cycles):
-    """The literals of all choices, orders and inclusions."""
+    """Return a literal for each possible source, order of two writers, and inclusion."""
     facts = Facts(h)
     found = []
     for op in range(facts.operations):
@@ -324,9 +337,10 @@ def literals_of(h, cycles):
 
 
 def refute(h, s, cycles, accepts):
-    """A refutation by case splits; ``accepts(steps)`` says whether all steps hold so far.
+    """Return a refutation by case splits; ``None`` if the search finds none.
 
-    Every node of the tree of cases becomes a rup step; a leaf is one that is accepted at once.
+    The function ``accepts(steps)`` says whether all steps hold. Every node of the tree of cases
+    becomes a rup step. A node is a leaf if its step is accepted without further splits.
     """
     facts = Facts(h)
     steps = []
@@ -365,17 +379,20 @@ def refute(h, s, cycles, accepts):
     return steps if close([], variables) else None
 
 
-#: What :func:`both` says of a witness of more transactions than the checker by definition takes.
+#: The result of :func:`both` for a witness that is too large for the checker by definition.
 TOO_MANY_BY_DEFINITION = ("not certified", "accepted")
 
 
 def both(h, s, proof):
-    """The verdicts of the Python and the native checker; a list is a refutation in plain form."""
+    """Return the verdicts of the Python checker and of the native checker on a proof.
+
+    A list is taken as a refutation in the form of plain steps.
+    """
     return _verdict(_check_in_python, h, s, proof), _verdict(_check_natively, h, s, proof)
 
 
 def accepted(h, s, proof):
-    """Whether both checkers accept a proof; they must agree."""
+    """Return whether both checkers accept a proof; fail if their verdicts differ."""
     says = []
     for checker in (check_natively, check_proof):
         try:
@@ -417,7 +434,10 @@ def _verdict(check, *arguments):
 
 
 def prefix_holds(h, s):
-    """For :func:`refute`: whether all steps hold, the last one being empty or not."""
+    """Return a function for :func:`refute` that says whether all steps hold.
+
+    Unlike in a complete refutation, the last step need not be the empty clause.
+    """
 
     def accepts(steps):
         reason = verify_refutation(h.columns, native_checks(s), steps)

@@ -1,7 +1,7 @@
-"""What the processes of runs do first, and the hostile databases and disks that it puts there.
+"""Patches new Python interpreters, for example to simulate a hostile database or a full disk.
 
-A run lives in a new interpreter, where nothing holds that a test has patched. Python begins with
-the module ``sitecustomize``, so that patches can be made there, too.
+A run starts a new interpreter, in which the patches of a test are not active. Because Python
+imports the module ``sitecustomize`` at its start, the patches are applied there.
 """
 
 import ctypes
@@ -21,14 +21,14 @@ with open({file!r}, "rb") as file:
 
 
 class Children:
-    """What interpreters do first that are started from now on."""
+    """Patches that every Python interpreter applies which is started after this object."""
 
     def __init__(self, monkeypatch, folder):
         self._folder, self._first = folder, []
         monkeypatch.setenv("PYTHONPATH", str(folder))
 
     def first(self, work, *arguments):
-        """Have each of them call a function of a module, after those that were said before."""
+        """Make new interpreters call a function at their start, after those added before."""
         self._first.append((work, arguments))
         file = self._folder / "first"
         file.write_bytes(pickle.dumps(sys.path) + pickle.dumps(self._first))
@@ -36,7 +36,7 @@ class Children:
 
 
 def otherwise(kind, name, calls, method):
-    """Have a method of a class do something else after some calls."""
+    """Replace a method of a class by another method after a number of calls."""
     plain, seen = getattr(kind, name, None), [0]
 
     def replaced(self, *arguments):
@@ -47,7 +47,7 @@ def otherwise(kind, name, calls, method):
 
 
 def slowly(module, name, seconds):
-    """Have a function of a module take this much longer."""
+    """Delay each call of a function in a module by a number of seconds."""
     of = import_module(module)
     plain = getattr(of, name)
 
@@ -59,27 +59,27 @@ def slowly(module, name, seconds):
 
 
 def hold_the_lock(*_):
-    """What a driver does that computes without releasing the interpreter's lock."""
+    """Simulate a driver that computes without releasing the global interpreter lock."""
     ctypes.PyDLL(None).sleep(60)
 
 
 def sleep(*_):
-    """What a driver does whose server does not answer."""
+    """Simulate a driver whose server does not answer."""
     time.sleep(60)
 
 
 def gone(*_):
-    """What a driver does whose server has died."""
+    """Simulate a driver whose server has died."""
     raise ConnectionError("the server is gone")
 
 
 def mistaken(*_):
-    """What an adapter does that has a bug."""
+    """Simulate an adapter with a bug, which raises a ``TypeError``."""
     return None + 1
 
 
 class Gives:
-    """A method that returns a value, whatever it is asked."""
+    """A method that returns a fixed value for all arguments."""
 
     def __init__(self, value):
         self._value = value
@@ -89,7 +89,7 @@ class Gives:
 
 
 class _FullDisk:
-    """The module ``os``, on a disk that takes some bytes more."""
+    """A replacement for the module ``os`` whose disk is full after a number of bytes."""
 
     def __init__(self, left):
         self._left = left
@@ -106,7 +106,7 @@ class _FullDisk:
 
 
 def fill_the_disk(left):
-    """Have a recorder write to a disk that takes some bytes more."""
+    """Make the recorder write to a disk that is full after ``left`` more bytes."""
     from isolang.run.record import recorder
 
     recorder.os = _FullDisk(left)

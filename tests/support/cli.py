@@ -1,4 +1,4 @@
-"""Running the command line in the tests: in this process where it can be, else as users do."""
+"""Runs the command line in tests, in the current process or in a new process as users do."""
 
 import json
 import os
@@ -12,30 +12,30 @@ from isolang.cli.main import main
 
 
 class Run:
-    """What a run printed, and its exit code."""
+    """The output of a command line and its exit code."""
 
     def __init__(self, code, out, err):
         self.code, self.out, self.err = code, out, err
 
     def reports(self):
-        """The objects of ``--output json``."""
+        """Return the objects that ``--output json`` printed, one for each line."""
         return [json.loads(line) for line in self.out.splitlines()]
 
 
 def run_here(capfd, *arguments):
-    """Run in this process: fast, and what children print is seen as well."""
+    """Run the command line in this process, which is fast and also captures output of children."""
     code = main([str(a) for a in arguments])
     captured = capfd.readouterr()
     return Run(code, captured.out, captured.err)
 
 
-# The package that is tested, from whatever folder; -P, as the checkout's own has no native core
-# where another one is installed.
+# The tested package is found from every folder. The option -P keeps Python from importing the
+# checkout in the current folder, which has no native core if the package is installed elsewhere.
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(isolang.__file__).resolve().parents[1])}
 
 
 def run_there(*arguments, stdin=None, timeout=120):
-    """Run in a process of its own."""
+    """Run the command line in a new process."""
     done = subprocess.run(
         [sys.executable, "-P", "-m", "isolang.cli.main", *map(str, arguments)],
         input=stdin,
@@ -48,7 +48,7 @@ def run_there(*arguments, stdin=None, timeout=120):
 
 
 def hard_text(transactions=3000, sessions=50, keys=60, values=2, seed=5):
-    """A serializable history in Plume text, of a shape that search does not decide quickly."""
+    """Return a serializable history as Plume text, which a search cannot decide quickly."""
     rng = random.Random(seed)
     state, lines = {}, []
     for txn in range(1, transactions + 1):

@@ -1,4 +1,4 @@
-"""Every (encoding, solver, prune) triple on one history, against what is expected."""
+"""Compares all triples of an encoding, a solver and a stage of pruning with an expected verdict."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ from isolang.solvers.registry import (
 
 Pairs = Sequence[tuple[str, str]]
 
-#: All pairs of an encoding and an installed solver, the engine's own left out.
+#: All pairs of an encoding and an installed solver, without the native engine.
 PAIRS = tuple((e, s) for e, s in fitting() if e in ENCODINGS)
 
 
 @cache
 def one_context() -> Any:
-    """One Z3 context for all small formulas: making one costs more than most of them."""
+    """Return one Z3 context for all small formulas, because creating a context is slow."""
     import z3
 
     return z3.Context()
@@ -57,7 +57,10 @@ def one_context() -> Any:
 
 @dataclass
 class Conformance:
-    """Runs triples, shares what they have in common, and counts."""
+    """Runs all triples on histories, and counts the verdicts and the solvers' conflicts.
+
+    Triples share the pruned problems and the formulas that they have in common.
+    """
 
     pairs: Iterable[tuple[str, str]] = PAIRS
     stages: Iterable[str] = PRUNE
@@ -67,7 +70,7 @@ class Conformance:
     wrong: list[str] = field(default_factory=list)
 
     def run(self, history: History, route: Route, expected: str, *, seed: int = 0) -> bool:
-        """Compare all triples that apply; ``False`` if the pre-pass alone decides the history."""
+        """Run all applicable triples; return ``False`` if the pre-pass alone decides."""
         problem = build_problem(history)
         if contradiction(problem, route) is not None:
             return False
@@ -102,7 +105,7 @@ class Conformance:
         return True
 
     def _judge(self, history: History, route: Route, problem, formula, values) -> None:
-        """The checker accepts what a solver found; else its error is the test's."""
+        """Check a solver's model; raise the checker's error if it rejects the model."""
         if isinstance(formula, RelationalFormula):
             check_proof(history, written_spec(route), decode_relations(formula, values))
             return
@@ -114,12 +117,12 @@ class Conformance:
 def separating(
     rng: random.Random, levels: Levels, adjacent: Pairs = ADJACENT
 ) -> Iterator[tuple[PlainHistory, str, str]]:
-    """Histories on which two adjacent levels differ, each with one of the two and its verdict.
+    """Yield histories on which two adjacent levels differ, with one of the levels and its verdict.
 
     Args:
-        rng: chooses.
-        levels: those that are asked, each in some of its styles.
-        adjacent: (weaker, stronger).
+        rng: the source of random choices.
+        levels: the levels to evaluate, each in some of its styles.
+        adjacent: the pairs (weaker level, stronger level) that a history may separate.
     """
     styles: dict[str, list[str]] = {}
     for name in levels.plans:
@@ -143,7 +146,7 @@ def separating(
             yield history, name, expected[name]
 
 
-#: Levels that a single ``rw`` must not close, and those that a theorem brings to event graphs, as
-#: they are written: only the relational encoding is of these.
+#: Levels whose text only the relational encoding supports: those whose cycles a single ``rw`` must
+#: not close, and those that a theorem translates to event graphs.
 WRITTEN_OTHERWISE = (*WEAK_STYLES, "pc-co", "si-co", "ser-co", "si-co-nosession", "ser-vis", "pl-2")
 WRITTEN_OTHERWISE_ADJACENT = (*WEAK_ADJACENT, ("si", "ser"), ("pc", "si"), ("si-nosession", "si"))

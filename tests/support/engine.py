@@ -1,4 +1,4 @@
-"""Runs of the native engine by itself: expressions that only its search can judge, its answers."""
+"""Runs the native engine alone, on expressions that only its search can decide."""
 
 from isolang.history import History, Transaction
 from isolang.language.classify.event_graph import classify
@@ -7,8 +7,9 @@ from isolang.problem import build_problem
 from isolang.solvers.engine import solve
 from support.certify import some_strategy
 
-# Expressions in which ww alone is no violation, so that version orders need nodes of their own;
-# sessions that do not compose, which need auxiliary chains; several checks over the same choices.
+# Expressions whose version orders need separate nodes, because a cycle of ww alone is no violation;
+# expressions whose sessions need auxiliary chains, because sessions do not compose in them; and
+# several checks over the same choices.
 ODD = {
     "wr ; ww": "acyclic wr ; ww as a",
     "ww ; rw": "acyclic ww ; rw as a",
@@ -23,7 +24,10 @@ PLANS |= {name: classify(load_spec(name)) for name in ("ser", "si", "pc", "pl-3"
 
 
 def contended(rng, transactions=10, keys=2, values=2, sessions=3):
-    """Few values on few keys: a serial run with some reads changed, so that choices stay open."""
+    """Return a random history with few keys and few values, so that many choices stay open.
+
+    It is a serial run in which some reads were changed.
+    """
     state = {}
     given = []
     for _ in range(transactions):

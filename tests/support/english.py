@@ -1,4 +1,4 @@
-"""Counts, by room, what ``tests/english.toml`` lists: words, heads of docstrings, and identifiers.
+"""Counts the words, beginnings of docstrings, and identifiers that ``tests/english.toml`` forbids.
 
 Usage: ``python tests/support/english.py [-v ROOM | --write]``. A room is a package or a module of
 ``isolang``, ``native``, or ``docs`` (with the pages at the root of the repository).
@@ -26,7 +26,7 @@ _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 @dataclass(frozen=True)
 class Rule:
-    """A pattern of house dialect, with what to write instead."""
+    """A pattern of unidiomatic English, with the words to use instead."""
 
     kind: str
     pattern: re.Pattern[str]
@@ -35,7 +35,7 @@ class Rule:
     good: str
 
     def hits(self, text: str) -> Iterator[re.Match[str]]:
-        """Yield the matches of the rule in a text (of an identifier: in its words)."""
+        """Yield the matches of the rule in a text; in an identifier, only whole words match."""
         if self.kind == "docstring":
             if match := self.pattern.match(text):
                 yield match
@@ -58,7 +58,7 @@ class Hit:
     rule: Rule
 
     def __str__(self) -> str:
-        """``file:line: [text] what to write instead``."""
+        """Return the hit as ``file:line: [text] what to write instead``."""
         return f"{self.path}:{self.line}: [{self.text}] {self.rule.instead}"
 
 
@@ -74,25 +74,26 @@ def rules() -> tuple[Rule, ...]:
 
 
 def reviewed() -> Counter[tuple[str, str]]:
-    """Return the false hits that somebody has read: how many of each (file, matched text)."""
+    """Return how many hits of each (file, matched text) a reviewer has accepted."""
     table = tomllib.loads(BASELINE.read_text())
     return Counter({(row["file"], row["text"]): row["count"] for row in table.get("false", ())})
 
 
 def baseline() -> dict[str, int]:
-    """Return how many hits each room may have."""
+    """Return the greatest number of hits that each room may have."""
     return dict(tomllib.loads(BASELINE.read_text())["rooms"])
 
 
 def still_shared() -> list[str]:
-    """Return the names that several public classes share and that are to become one each."""
+    """Return the names that several public classes still share, although each should have one."""
     return list(tomllib.loads(BASELINE.read_text()).get("shared", {}).get("classes", ()))
 
 
 def python_texts(source: str) -> Iterator[tuple[str, int, str]]:
-    """Yield (kind, line, text) of the docstrings, comments and identifiers of a module.
+    """Yield (kind, line, text) for the docstrings, comments and identifiers of a module.
 
-    ``left`` in a module that has the same name with ``right`` is a side, not a remainder.
+    An identifier with ``left`` is skipped if the module has the same identifier with ``right``,
+    because then ``left`` is a side and not a remainder.
     """
     seen: dict[str, int] = {}
     for node in ast.walk(ast.parse(source)):
@@ -120,7 +121,7 @@ def python_texts(source: str) -> Iterator[tuple[str, int, str]]:
 
 @cache
 def texts(root: Path) -> tuple[tuple[str, Path, str, int, str], ...]:
-    """Return (room, file, kind, line, text) of all that is written in the repository."""
+    """Return (room, file, kind, line, text) for all text of the repository."""
     return tuple(_texts(root))
 
 
@@ -144,7 +145,7 @@ def _texts(root: Path) -> Iterator[tuple[str, Path, str, int, str]]:
 
 @cache
 def hits(root: Path = ROOT) -> list[Hit]:
-    """Return all hits, without those that the baseline lists as reviewed and false."""
+    """Return all hits except those that a reviewer has accepted."""
     false = reviewed()
     found = []
     for room, path, kind, line, text in texts(root):
@@ -164,7 +165,7 @@ def hits(root: Path = ROOT) -> list[Hit]:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the count of each room, the hits of one, or write the baseline."""
+    """Print the counts, with ``-v`` the hits of a room; with ``--write``, update the baseline."""
     found = hits()
     rooms = Counter(hit.room for hit in found)
     if arguments[:1] == ["-v"]:

@@ -1,4 +1,4 @@
-"""What an error in a specification must say, and where."""
+"""Checks the message of an error in a specification, and the place that it names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from isolang.language.load import load_spec
 
 
 def check_error(text: str, line: int, column: int, what: str, hint: str) -> None:
-    """Loading ``text`` fails there, in these words, with a caret below the place and this hint."""
+    """Check that loading ``text`` fails at a place, with a message, a caret and a hint."""
     with pytest.raises(SpecError) as caught:
         load_spec(text if "\n" in text else text + "\n")
     error = caught.value
@@ -21,7 +21,7 @@ def check_error(text: str, line: int, column: int, what: str, hint: str) -> None
     assert hint in error.hint
     if hint:
         assert message.endswith(f"  hint: {error.hint}")
-    # The source line is there, and the caret stands in its column.
+    # The message shows the source line, with a caret in the column of the error.
     lines = message.split("\n")
     shown = next(i for i, content in enumerate(lines) if content.startswith(f"  {line} | "))
     assert lines[shown + 1].index("^") - len(f"  {line} | ") + 1 == column

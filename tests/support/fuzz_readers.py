@@ -1,7 +1,7 @@
-"""Mutated inputs for the native readers: columns that fit, or a clear error.
+"""Gives mutated inputs to the native readers, which must return valid columns or a clear error.
 
-A script (``python tests/support/fuzz_readers.py --n 100000``) and a module;
-``tests/native/readers/test_readers.py`` runs a slice.
+The script ``python tests/support/fuzz_readers.py --n 100000`` runs many mutants, and
+``tests/native/readers/test_readers.py`` runs a few.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ INIT, NULL, UNIVERSAL = 0xBEBEEBEE, 0xDEADBEEF, 0xABDDEFEE
 def bincode(
     sessions: Sequence[Sequence[tuple[Sequence[tuple[bool, int, int, bool]], bool]]],
 ) -> bytes:
-    """Write dbcop's layout: (events, success); an event is (write, variable, value, success)."""
+    """Return sessions in dbcop's binary format.
+
+    A transaction is a pair (events, success). An event is (write, variable, value, success).
+    """
     out = [struct.pack("<5Q", 7, len(sessions), 2, 3, 4)]
     for text in ("PostgreSQL", "2024-10-31T15:14:38.697607399+08:00", "2024-10-31T15:14:39+08:00"):
         out.append(struct.pack("<Q", len(text)) + text.encode())
@@ -43,9 +46,10 @@ def bincode(
 
 
 def cobra(records: Sequence[tuple[object, ...]]) -> bytes:
-    """Write records.
+    """Return records in Cobra's binary format.
 
-    ("S", txn[, ts]), ("W", wid, key, value), ("R", txn, wid, key, value), ("C", txn[, ts]), ("A",).
+    A record is ("S", txn[, ts]), ("W", wid, key, value), ("R", txn, wid, key, value), ("C", txn[,
+    ts]) or ("A",).
     """
     return b"".join(
         str(op).encode() + struct.pack(f">{len(numbers)}q", *numbers) for op, *numbers in records
@@ -167,12 +171,12 @@ VIPER = [
 
 
 def read_one_viper_log(data: bytes) -> object:
-    """Read a log as the only one of its history."""
+    """Read a Viper log that is the only log of its history."""
     return _native.read_viper([("a.log", data)])
 
 
 def readers() -> list[tuple[str, Read, bytes]]:
-    """(format, reader, sample), for every sample."""
+    """Return (format, reader, sample) for each sample."""
     out: list[tuple[str, Read, bytes]] = []
     out += [("edn", _native.read_edn, sample) for sample in EDN]
     out += [("registers", _native.read_registers, sample) for sample in REGISTERS]
@@ -196,7 +200,7 @@ def readers() -> list[tuple[str, Read, bytes]]:
 
 
 def mutate(rng: random.Random, data: bytes, others: Sequence[bytes]) -> bytes:
-    """One to four random edits; mostly one, so that some mutants are read."""
+    """Apply one to four random edits to an input; usually one, so many mutants stay readable."""
     out = bytearray(data)
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         at = rng.randrange(len(out) + 1)
@@ -256,7 +260,7 @@ NUMBERS = [
 
 
 def outcome(read: Read, data: bytes) -> str:
-    """``read``, ``refused`` or ``unsupported``; anything else is raised."""
+    """Return ``read``, ``refused`` or ``unsupported``; all other exceptions are raised."""
     try:
         result = read(data)
     except _native.ReadError as e:
@@ -268,17 +272,18 @@ def outcome(read: Read, data: bytes) -> str:
     columns.validate()
     assert isinstance(remarks, dict)
     for number in range(columns.n_keys()):
-        columns.key(number)  # text of keys and values must be text
+        columns.key(number)  # raises an error unless keys and values are valid text
     for number in range(columns.n_values()):
         columns.value(number)
     return "read"
 
 
 def fuzz(n: int, seed: int) -> Counter[tuple[str, str]]:
-    """Run n mutants, the samples in turn; count (format, outcome).
+    """Read n mutants of the samples in turn, and return how often each (format, outcome) occurred.
 
     Raises:
-        AssertionError: with the input, if columns do not fit, or for any other exception.
+        AssertionError: if the columns are invalid, or if the reader raises any other exception. The
+            message contains the input.
     """
     rng = random.Random(seed)
     samples = readers()

@@ -1,4 +1,4 @@
-"""Random histories for property tests: small, and likely to contain every corner of the columns."""
+"""Generates small random histories that use all features of the native columns."""
 
 from hypothesis import strategies as st
 
@@ -28,7 +28,7 @@ def transactions(
     unknown=True,
     times=True,
 ):
-    """Lists of transactions, in the form that ``from_transactions`` takes and gives back."""
+    """Generate lists of transactions in the form that ``from_transactions`` takes and returns."""
     some_keys = draw(st.lists(keys, min_size=1, max_size=3))
     count = draw(st.integers(0, 5))
     given = []

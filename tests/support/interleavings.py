@@ -1,13 +1,13 @@
-"""All interleavings of a few instances of templates, by definition: is each one serializable?
+"""Decides by definition, over all interleavings, whether instances of templates are serializable.
 
-Written from what PostgreSQL's manual says of its levels, without a thought about cycles of a
-special form: statements run one at a time; a statement of MVRC sees what is committed, one of SI or
-SSI what was committed when its transaction ran its first one; a write waits for other writers of
-its columns that have not committed, and at SI and SSI fails if one has committed since; an insert
-needs a row that is not there, every other keyed write one that it sees. SSI lets nothing pass that
-has two consecutive anti-dependencies between concurrent transactions of SSI, of which the last one
-commits first (Cahill et al. 2008; Ports, Grittner 2012, with its rule for transactions that only
-read).
+The rules follow PostgreSQL's manual and use no theorem about the form of cycles. Statements run one
+at a time. At MVRC, a statement sees what is committed when it runs; at SI and SSI, it sees what was
+committed when its transaction ran its first statement. A write waits for other active writers of
+the same columns; at SI and SSI it fails if another transaction has committed such a write since the
+snapshot. An insert requires that its row does not exist, and every other keyed write requires a
+visible row. SSI aborts a transaction if there are two consecutive anti-dependencies between
+concurrent transactions at SSI, the last of which commits first (Cahill et al. 2008; Ports, Grittner
+2012, with their rule for read-only transactions).
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ Item = tuple[str, tuple[int, ...], str]  # a relation, the keys of a row, a colu
 
 
 class Ran(NamedTuple):
-    """A statement of an instance: what it reads and writes, and the row that it comes or goes."""
+    """A statement of an instance: the items that it reads and writes, and its rows.
+
+    An insert creates its row, and a delete removes it.
+    """
 
     kind: str
     keyed: bool
@@ -33,7 +36,7 @@ class Ran(NamedTuple):
 
 
 class Instance(NamedTuple):
-    """A transaction: its program, level and statements."""
+    """A transaction, with its program, its level and its statements."""
 
     program: str
     level: str
@@ -41,7 +44,7 @@ class Instance(NamedTuple):
 
 
 def columns_of(templates: Templates) -> dict[str, tuple[str, ...]]:
-    """The columns of each relation; a relation whose columns nobody names has one without name."""
+    """Return the columns of each relation; if no statement names any, one column without a name."""
     found: dict[str, set[str]] = {}
     for branch in templates.branches:
         for one in branch.statements:
@@ -50,7 +53,7 @@ def columns_of(templates: Templates) -> dict[str, tuple[str, ...]]:
 
 
 def instances(templates: Templates, levels: dict[str, str], values: int) -> list[Instance]:
-    """All instances whose parameters have one of so many values."""
+    """Return all instances of the templates whose parameters are less than ``values``."""
     found = []
     for branch in templates.branches:
         for picked in itertools.product(range(values), repeat=len(branch.parameters)):
@@ -62,7 +65,10 @@ def instances(templates: Templates, levels: dict[str, str], values: int) -> list
 
 
 def of_branch(templates, branch: Branch, given: dict, levels, universe) -> Iterator[Instance]:
-    """The instances of a branch with these values: a condition may let its writes find any rows."""
+    """Yield the instances of a branch for given parameter values.
+
+    A write with a condition has one instance for each set of rows that it may find.
+    """
     columns = columns_of(templates)
     choices = []
     for one in branch.statements:
@@ -99,10 +105,10 @@ def of_branch(templates, branch: Branch, given: dict, levels, universe) -> Itera
 def violated(
     chosen: tuple[Instance, ...], before: tuple[int | None, ...], deleting: frozenset[str]
 ) -> bool:
-    """Whether some interleaving of these transactions is not serializable.
+    """Return whether some interleaving of these transactions is not serializable.
 
-    ``before`` has for each the one that precedes it in its session; ``deleting`` are relations
-    whose rows are not all there from the beginning.
+    For each transaction, ``before`` has the transaction that precedes it in its session. The
+    relations in ``deleting`` may lack some rows at the beginning.
     """
     uncertain = sorted(
         {
@@ -178,7 +184,7 @@ class _Machine:
         return row not in self.missing
 
     def run(self, one: int, ran: Ran) -> bool:
-        """Whether the statement can run now."""
+        """Return whether the statement can run now."""
         active = [
             other
             for other in range(len(self.chosen))
@@ -251,7 +257,10 @@ class _Machine:
 
 
 def linked(chosen: tuple[Instance, ...], before: tuple[int | None, ...]) -> bool:
-    """Whether each transaction conflicts with another one or shares a session, as on a cycle."""
+    """Return whether each transaction conflicts with another or shares a session with one.
+
+    This is true of all transactions on a cycle.
+    """
     reads = [frozenset().union(*(ran.reads for ran in one.statements)) for one in chosen]
     writes = [frozenset().union(*(ran.writes for ran in one.statements)) for one in chosen]
     return all(
@@ -269,7 +278,10 @@ def linked(chosen: tuple[Instance, ...], before: tuple[int | None, ...]) -> bool
 def some_violation(
     templates: Templates, levels: dict[str, str], *, sessions: bool, values: int = 2, most: int
 ) -> tuple | None:
-    """The first of ``most`` choices of two or three instances with an interleaving that fails."""
+    """Return the first two or three instances that have an interleaving which is not serializable.
+
+    At most ``most`` combinations of instances are tried. If none fails, the result is ``None``.
+    """
     every = instances(templates, levels, values)
     deleting = frozenset(
         one.relation for own in templates.branches for one in own.statements if one.kind == "delete"
@@ -295,7 +307,7 @@ def _multisets(every: list[Instance], *, repeat: int) -> Iterator[tuple[Instance
 
 
 def replayed(found, levels, candidate, sessions: bool) -> bool:
-    """Whether the transactions of a counterexample fail in some interleaving of the oracle."""
+    """Return whether the transactions of a counterexample fail in some interleaving."""
     numbers: dict[str, int] = {"0": 0}
     given = [
         {name: numbers.setdefault(value, len(numbers)) for name, value in one.items()}

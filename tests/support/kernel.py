@@ -1,4 +1,4 @@
-"""The kernel in the tests: its program, built from the checkout, and what it says of a history."""
+"""Builds and runs the proved kernel in tests, and returns its answers about histories."""
 
 import shutil
 import subprocess
@@ -14,7 +14,10 @@ from support.paths import ROOT
 
 
 def built(folder):
-    """The path of a program that is built from the checkout, or of one that is there."""
+    """Build the kernel's program from the checkout, and return its path.
+
+    Without an OCaml compiler, return the path of an installed kernel.
+    """
     if not shutil.which("ocamlopt"):
         found = find_kernel()
         if found is None:
@@ -33,13 +36,13 @@ def proof_of(verdict):
 
 
 def text_of(history, spec):
-    """What the engine proves, as the kernel reads it; and whether it is valid."""
+    """Return the engine's proof in the kernel's input format, and whether the verdict is valid."""
     verdict = check(history, spec, certify=False, threads=1)
     return kernel_text(history, verdict.spec, proof_of(verdict)), type(verdict).__name__ == "Valid"
 
 
 def beyond(history, spec):
-    """Why the kernel does not know a level, or a history; empty if it knows both."""
+    """Return why the kernel does not support a level or a history; empty if it supports both."""
     try:
         HistoryText(history, LevelText(spec, lists=has_lists(history)))
     except NotCertifiedError as error:
@@ -48,7 +51,7 @@ def beyond(history, spec):
 
 
 def said(history, spec):
-    """What the kernel says of a verdict: "accepted", a reason, or "rejected: …"."""
+    """Return the kernel's answer on a verdict: "accepted", "rejected: …", or why there is none."""
     if why := beyond(history, spec):
         return why
     try:
@@ -67,6 +70,6 @@ def said(history, spec):
 
 
 def history_and_level(history, spec):
-    """A history and a level as the kernel reads them, without a proof."""
+    """Return a history and a level in the kernel's input format, without a proof."""
     level = LevelText(spec, lists=has_lists(history))
     return f"isolang-kernel 1\n{HistoryText(history, level)}{level}"

@@ -1,8 +1,8 @@
-"""What a history and a level mean, by brute force: every choice is tried.
+"""Evaluates a level on a history by brute force: it tries all choices.
 
-Written from ``kernel/Defs.v`` alone, notion by notion and in its order, on the text that the kernel
-reads; nothing of isolang is used. :data:`MUTANTS` changes a definition, so that the tests can show
-that they would notice.
+The definitions follow ``kernel/Defs.v``, in the same order, and evaluate the text that the kernel
+reads. They use no code of isolang. Each name in :data:`MUTANTS` selects one wrong definition, so
+that a test can show that it would notice the mistake.
 """
 
 from itertools import permutations, product
@@ -12,7 +12,7 @@ MUTANTS = ("source", "indeterminate so", "rw with identity", "rt not strict", "o
 
 
 class Text:
-    """The words of a text, in order."""
+    """The words of the kernel's input, in order."""
 
     def __init__(self, text):
         self.words = iter(text.split())
@@ -58,7 +58,7 @@ class Text:
 
 
 def parse(text):
-    """The history and the level: transactions, initial values and lists, order, checks."""
+    """Parse the kernel's input: transactions, initial values, initial lists, order, and checks."""
     words = Text(text)
     assert [words.word() for _ in range(3)] == ["isolang-kernel", "1", "history"]
     txns = dict(enumerate(words.many(words.transaction), 2))
@@ -81,7 +81,7 @@ def matches(result, value):
 
 
 class Choice:
-    """One choice: who counts, the sources of reads, the orders of keys, the order of all."""
+    """A choice of included transactions, sources, version orders and the total order."""
 
     def __init__(self, history, included, source, order, total, mutant=""):
         self.txns, self.initial, self.beginning, self.keys = history
@@ -90,7 +90,7 @@ class Choice:
         self.everyone = [T0, *included]
 
     def reads(self, t):
-        """The number, the key, the result, and own earlier writes of each read."""
+        """Yield each read as its number, key, result, and the transaction's own earlier writes."""
         before = {}
         for i, (kind, key, said) in enumerate(self.txns[t][4], 1):
             if kind == "w":
@@ -246,7 +246,7 @@ def closed(pairs):
 
 
 def choices(history, has_order, mutant=""):
-    """Every legal choice."""
+    """Yield every choice in which each read returns what its source and the orders imply."""
     txns, _, _, keys = history
     certain = [t for t in txns if txns[t][1] == "c"]
     maybe = [t for t in txns if txns[t][1] == "u"]
@@ -269,7 +269,7 @@ def choices(history, has_order, mutant=""):
 
 
 def size(text):
-    """An upper bound of how many choices there are."""
+    """Return an upper bound on the number of choices."""
     txns, *_, has_order, _ = parse(text)
     count = 120 if has_order else 1
     for txn in txns.values():
@@ -279,7 +279,7 @@ def size(text):
 
 
 def satisfies(text, mutant=""):
-    """Whether the history of a text satisfies its level."""
+    """Return whether the history in a text satisfies the level in the same text."""
     txns, initial, beginning, has_order, checks = parse(text)
     if not any(of_reads(e) for _, e in checks):
         txns = {t: (*x[:4], [op for op in x[4] if op[0] == "w"]) for t, x in txns.items()}

@@ -1,9 +1,9 @@
-"""Whether labels of a page stand on each other: measured in a browser."""
+"""Finds labels of a page that overlap, by measuring the page in a browser."""
 
 WIDTHS = (400, 800, 1400)
 
-#: All labels that can be seen: of the timeline's edges, of its columns, of the graph's edges and
-#: boxes, and of charts, each as its kind and left, top, right, bottom.
+#: All visible labels: on the edges of the timeline, its columns, the edges and boxes of the graph,
+#: and charts. Each label is given by its kind, left, top, right and bottom.
 LABELS = """() => {
   const found = [];
   const shown = (one) => one.checkVisibility ? one.checkVisibility() : one.offsetParent !== null;
@@ -23,8 +23,8 @@ LABELS = """() => {
 }"""
 
 
-#: The size in pixels and the text of everything that is written on a page, with its scale; of a
-#: canvas, the fonts with which it was drawn (which a script before the page collects).
+#: The font size in pixels, after scaling, and the beginning of each text on a page. For a canvas,
+#: the fonts with which it was drawn; a script that runs before the page collects these fonts.
 SIZES = """() => {
   const pixels = (font) => parseFloat(font.match(/([\\d.]+)px/)[1]);
   const found = (window.fonts || []).map((font) => [pixels(font), font]);
@@ -49,7 +49,7 @@ FONTS = """
 
 
 def overlaps(tab):
-    """The pairs of labels that intersect by more than a pixel."""
+    """Return the pairs of labels that overlap by more than a pixel or two."""
     labels = tab.evaluate(LABELS)
     return [
         (a, b)
@@ -62,7 +62,10 @@ def overlaps(tab):
 
 
 def until(tab, what):
-    """Wait for what an expression of the page says; its policy forbids what Playwright would do."""
+    """Wait until an expression is true in the page.
+
+    Playwright's own function is not used, because the security policy of the page forbids it.
+    """
     for _ in range(600):
         if tab.evaluate(what):
             return
@@ -71,7 +74,7 @@ def until(tab, what):
 
 
 def drawn(running, file, width):
-    """The page at a width, once it is drawn."""
+    """Open a page in a window of the given width, and return its tab when it has been drawn."""
     tab = running.new_page(viewport={"width": width, "height": 900})
     tab.add_init_script(FONTS)
     tab.goto(file.as_uri())

@@ -1,4 +1,4 @@
-"""A folder of litmus histories, with one table of the expected verdicts."""
+"""Reads a folder of litmus histories with a table of the expected verdicts."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ Row = Mapping[str, str]
 
 
 class LitmusTable:
-    """Its columns are levels, and checks of its own.
+    """A table whose columns are levels and further checks, with a verdict for each history.
 
     Attributes:
-        folder: where the histories and ``expected.csv`` are.
-        rows: by column: the ``history``, its ``anomaly`` if the table has that, and the verdicts.
-        columns: those with verdicts.
+        folder: the folder that contains the histories and ``expected.csv``.
+        rows: for each history, its name (``history``), perhaps the ``anomaly``, and the verdict of
+            each column.
+        columns: the names of the columns that contain verdicts.
     """
 
     def __init__(self, folder: Path, own: Mapping[str, str], include: str) -> None:
-        """Read it.
+        """Read the table of a folder.
 
         Args:
-            folder: where it is.
-            own: what ``acyclic`` is said of, by column.
-            include: the fragment that these checks include.
+            folder: the folder that contains the histories and ``expected.csv``.
+            own: for each column that is not a level, the expression that must be acyclic.
+            include: the fragment of the language that these expressions include.
         """
         self.folder, self._own, self._include = folder, own, include
         with (folder / "expected.csv").open(newline="", encoding="utf-8") as file:
@@ -41,20 +42,20 @@ class LitmusTable:
 
     @cached_property
     def specs(self) -> Mapping[str, Spec]:
-        """What each column is judged by."""
+        """The specification of each column."""
         own = f'include "{self._include}"\nacyclic %s as own'
         return {c: load_spec(own % self._own[c] if c in self._own else c) for c in self.columns}
 
     def history(self, row: Row) -> History:
-        """The history of a row."""
+        """Load the history of a row."""
         return load_history(self.folder / f"{row['history']}.edn")
 
     def has_every_file(self) -> bool:
-        """Whether each file has its row, and each row its file."""
+        """Return whether each file has a row and each row has a file."""
         return {p.stem for p in self.folder.glob("*.edn")} == {row["history"] for row in self.rows}
 
     def check_by_relations(self, column: str) -> None:
-        """The encoding of relations, which knows no automaton, has the verdicts of the table."""
+        """Check that the relational encoding, which uses no automaton, agrees with a column."""
         pytest.importorskip("pysat")
         way = route(self.specs[column])
         for row in self.rows:

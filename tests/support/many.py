@@ -1,4 +1,4 @@
-"""Histories for tests of many at once; workers import this module by its name."""
+"""Provides histories for tests of ``check_many``; worker processes import this module by name."""
 
 import os
 import signal
@@ -7,7 +7,7 @@ from isolang import History, Transaction
 
 
 def seen(value, number=0):
-    """A history that is valid if 1 is read."""
+    """Return a history that writes x = 1 and reads ``value``, which is valid if they are equal."""
     return History.from_transactions(
         [Transaction([("w", "x", 1)], session=1), Transaction([("r", "x", value)], session=2)],
         name=f"h{number}",
@@ -15,7 +15,7 @@ def seen(value, number=0):
 
 
 class Killer(History, frozen=True, kw_only=True):
-    """A history whose judge is ended while he takes it, as often as the file says."""
+    """A history that kills the worker that receives it, as often as a counter in a file says."""
 
     file: str
 
@@ -24,7 +24,7 @@ class Killer(History, frozen=True, kw_only=True):
 
 
 def _end(file):
-    """End this process if it is a worker, and the file still allows it."""
+    """Kill this process and decrement the counter in the file, unless the counter is 0."""
     with open(file, "r+", encoding="ascii") as left:
         times = int(left.read())
         left.seek(0)

@@ -1,4 +1,4 @@
-"""Typed mutations of JSON: in every field what it cannot hold, and what it could."""
+"""Mutates JSON values: each field gets values of wrong types, and other values of its own type."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-#: What may stand anywhere, and mostly must not.
+#: Values to put into each field, most of which are invalid there.
 STRANGE: tuple[Any, ...] = (
     None, True, False, 0, -1, 1, 1 << 31, 1 << 62, 1 << 63, 1 << 64, 10**30, 1.5, 1e300, "", "x",
     "\x1b[31m", "\u202e", "\ud800", [], [[]], [0], [None], [["x", 1]], {}, {"x": 1}, {"": []},
@@ -15,7 +15,7 @@ STRANGE: tuple[Any, ...] = (
 
 
 def paths_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Every place in a JSON value, the outer ones first."""
+    """Yield the path of every part of a JSON value, outer parts first."""
     yield path
     children = value.items() if isinstance(value, dict) else ()
     children = enumerate(value) if isinstance(value, list) else children
@@ -24,19 +24,19 @@ def paths_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
 
 
 def at(value: Any, path: tuple[Any, ...]) -> Any:
-    """What stands at a place."""
+    """Return the part of a JSON value that a path leads to."""
     for name in path:
         value = value[name]
     return value
 
 
 def mutated(value: Any, rng: random.Random, *, most: int) -> Iterator[tuple[str, Any]]:
-    """Copies of a JSON value with one change each, and what was changed.
+    """Yield copies of a JSON value with one change each, and a description of each change.
 
     Args:
-        value: objects, lists, texts and numbers.
-        rng: which places are changed where there are many.
-        most: places to change.
+        value: the JSON value to change.
+        rng: selects the places to change if there are more than ``most``.
+        most: the greatest number of places to change.
     """
     paths = [path for path in paths_of(value) if path]
     for path in rng.sample(paths, min(most, len(paths))):

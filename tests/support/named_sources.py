@@ -1,4 +1,4 @@
-"""Random histories whose reads name their sources, and what they mean."""
+"""Generates random histories whose reads name their sources, and translates them to plain reads."""
 
 import random
 
@@ -9,7 +9,7 @@ STATUSES = ("committed",) * 6 + ("aborted", "indeterminate")
 
 
 def random_history(rng: random.Random, by_name: float = 1) -> list[Transaction]:
-    """Two to five transactions whose reads, or a share of them, name their sources."""
+    """Return two to five transactions in which reads, or a share of them, name their sources."""
     keys, txns = ("x", "y"), []
     shape = [
         [(rng.choice("wrrd" if rng.random() < 0.2 else "wr"), rng.choice(keys)) for _ in range(n)]
@@ -52,7 +52,7 @@ def random_history(rng: random.Random, by_name: float = 1) -> list[Transaction]:
 
 
 def by_value(txns: list[Transaction]) -> list[Transaction]:
-    """The same history, in which each write has a value of its own and reads show it."""
+    """Return the same history with a unique value for each write, which the reads return."""
     out = []
     for t, txn in enumerate(txns):
         ops = []
@@ -69,7 +69,7 @@ def by_value(txns: list[Transaction]) -> list[Transaction]:
 
 
 def has_two_values(txns: list[Transaction]) -> bool:
-    """Whether reads of transactions that are in contradict the values of what they name."""
+    """Return whether a read by an included transaction contradicts the version that it names."""
     included = {t for t, txn in enumerate(txns) if txn.status in ("committed", "initial")}
     work = sorted(included)
     known: dict[tuple[object, str], object] = {}
@@ -77,7 +77,7 @@ def has_two_values(txns: list[Transaction]) -> bool:
         for i, op in enumerate(txn.ops):
             if op[0] != "r":
                 known[(t, i), op[1]] = op[2] if op[0] == "w" else None
-                if txn.status == "initial":  # the last one counts
+                if txn.status == "initial":  # the last of these writes is the initial value
                     known["initial", op[1]] = op[2] if op[0] == "w" else None
     while work:
         for op in txns[work.pop()].ops:

@@ -1,4 +1,4 @@
-"""Pages in a real browser: headless Chromium, driven by Playwright; and what hostile input is."""
+"""Opens pages in headless Chromium, driven by Playwright, and provides hostile input for them."""
 
 import os
 import re
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-# What a page must show as it is, and never obey.
+# Texts that a page must display literally and never interpret.
 HOSTILE = (
     "</script><script>document.title='owned'</script>",
     "<img src=x onerror=\"document.title='owned'\">",
@@ -21,7 +21,7 @@ HOSTILE = (
 
 
 def chromium():
-    """The browser's path; skips the test where there is none."""
+    """Return the path of Chromium; skip the test if it is not installed."""
     pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     named = os.environ.get("ISOLANG_CHROMIUM")
     found = named or shutil.which("chromium") or shutil.which("google-chrome")
@@ -32,12 +32,12 @@ def chromium():
 
 @contextmanager
 def browser():
-    """A browser; each test opens pages of its own."""
+    """Yield a browser, in which each test opens its own pages."""
     path = chromium()
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        # Without its sandbox: root has none in a container.
+        # The sandbox is disabled, because root cannot use it inside a container.
         running = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         try:
             yield running
@@ -46,7 +46,7 @@ def browser():
 
 
 def data_of(page):
-    """The contents that a page carries."""
+    """Return the data that a page contains."""
     import json
 
     (text,) = re.findall(

@@ -1,7 +1,8 @@
-"""The pre-pass once more: slow, plain Python, straight from the language reference's definitions.
+"""A slow reference model of the pre-pass in plain Python, for comparison with the native one.
 
-Independent of ``native/problem``: everything is searched for among all operations, nothing is
-indexed. The tests compare the two on small random histories.
+The model follows the definitions in the language reference and shares no code with
+``native/problem``. It searches all operations each time and uses no index. The tests compare the
+two on small random histories.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ OUT, IN, OPTIONAL = range(3)
 
 
 class RefusedError(Exception):
-    """The history cannot be expressed."""
+    """The error that a problem cannot express the history."""
 
 
 @dataclass
@@ -30,7 +31,7 @@ class Op:
     kind: int
     ok: bool
     key: int
-    value: object  # an atom; a tuple of atoms for a list or a set; None for an unknown result
+    value: object  # an atom, a tuple of atoms (a list or a set), or None if unknown
     source: int
 
 
@@ -74,7 +75,7 @@ class Model:
                     )
                 )
 
-    # --- what is what ---
+    # --- kinds of operations and keys ---
 
     def live(self, t: int) -> bool:
         return self.status[t] in (COMMITTED, INDETERMINATE)
@@ -123,7 +124,7 @@ class Model:
     # --- registers ---
 
     def wrote_it(self, read: Op, write: Op) -> bool:
-        """Whether the read's result, by value or by name, is what this operation wrote."""
+        """Return whether the read returned, by value or by name, what an operation wrote."""
         if read.source != BY_VALUE:
             return read.source == write.number
         if read.kind in SETS:
@@ -188,7 +189,7 @@ class Model:
         return {(Kind.THIN_AIR_READ, -1, -1)}
 
     def other_value(self, read: Op, named: Op | None) -> set[tuple[Kind, int, int]]:
-        """Whether a read names a version that is known to have another value."""
+        """Return the anomaly that a read names a version with another value, if it does."""
         if read.source == BY_VALUE or read.kind != READ or read.value is None:
             return set()
         other = (named.txn, named.number) if named else (-1, -1)
@@ -200,7 +201,7 @@ class Model:
         return {(Kind.TWO_VALUES, *other)} if wrong else set()
 
     def names_initial(self, read: Op) -> bool:
-        """Whether it says what T0 wrote, where nothing else does."""
+        """Return whether only the read itself tells the initial value of its key."""
         return (
             read.source != BY_VALUE
             and read.kind == READ
@@ -211,7 +212,11 @@ class Model:
         )
 
     def compare_initial(self, reads, result, wrong, doubtful) -> None:
-        """Of the reads that say what T0 wrote, those that contradict another one."""
+        """Find reads that report different initial values for the same key.
+
+        A contradiction is added to ``wrong``. If only indeterminate readers report the values, the
+        transaction is added to ``doubtful``.
+        """
         for read in filter(self.names_initial, reads):
             of_key = [o for o in reads if o.key == read.key and self.names_initial(o)]
             mine = next(o for o in of_key if o.txn == read.txn)
@@ -251,7 +256,7 @@ class Model:
         }
 
     def own_tail(self, read: Op) -> tuple[int, set[tuple[Kind, int, int]]]:
-        """How many elements at the end are the reader's own, and what is wrong with that."""
+        """Return how many elements at the end are the reader's own, and anomalies among them."""
         own = [o for o in self.own(read.txn, read.key) if o.number < read.number]
         values = self.elements(read)
         ends = [j for j in range(1, len(own) + 1) if values[-j:] == tuple(o.value for o in own[:j])]
@@ -269,7 +274,7 @@ class Model:
         return any(len(self.appenders(read.key, v, read.txn)) > 1 for v in self.body(read))
 
     def list_anomalies(self, read: Op) -> set[tuple[Kind, int, int]]:
-        """Each kind once, with its first element."""
+        """Return the anomalies of a list read, each kind only once, with its first element."""
         found: dict[Kind, tuple[int, int]] = {}
         tail, wrong = self.own_tail(read)
         for kind, txn, op in wrong:
@@ -294,7 +299,7 @@ class Model:
         return {(kind, *other) for kind, other in found.items()}
 
     def block_anomalies(self, read, body, whose, i, tail, found) -> None:
-        """What is wrong with the element at i: a transaction's elements form one block."""
+        """Add the anomalies of element i: the elements of a transaction must form one block."""
         writer, value = whose[i], body[i]
         made = self.own(writer, read.key)
         first = whose.index(writer)
@@ -315,7 +320,7 @@ class Model:
     # --- inclusion ---
 
     def sources_of(self, read: Op) -> tuple[set[int], set[int]]:
-        """The transactions it may take something from, and those it must."""
+        """Return the transactions from which a read may take a value, and must take one."""
         external = not any(o.number < read.number for o in self.own(read.txn, read.key))
         if not self.is_list(read.key):
             candidates = self.register_candidates(read) if external else set()
@@ -336,7 +341,7 @@ class Model:
         of = {False: OUT, True: OPTIONAL}
         return [IN if t in certain else of[t in possible] for t in range(self.n)] + [IN]
 
-    # --- all of it ---
+    # --- the whole model ---
 
     def run(self) -> Result:
         self.check_expressible()
@@ -380,7 +385,7 @@ class Model:
                 if not repeated and (candidates or result.inclusion[read.txn] == OPTIONAL):
                     result.reads[read.number] = frozenset(candidates)
             if as_list and self.is_ambiguous(read):
-                # What its own appends decide does not depend on whose the others are.
+                # The reader's own appends do not depend on who wrote the other elements.
                 own_wrong = self.own_tail(read)[1]
                 wrong[read.txn] |= {(k, read.txn, read.number, *other) for k, *other in own_wrong}
                 continue
@@ -427,14 +432,14 @@ class Model:
         result.order |= {(key, a, b, telling.number) for a, b in pairs}
 
     def shown(self, read) -> list[int]:
-        """The writers whose elements a list read shows, each where its first one stands."""
+        """Return the writers whose elements a list read shows, in order of their first elements."""
         shown: list[int] = []
         if self.is_ambiguous(read):
             return shown
         for value in self.body(read):
             by = self.appenders(read.key, value, read.txn)
             own = value in [o.value for o in self.own(read.txn, read.key)]
-            if not by and own:  # wrong to be read, but shown all the same
+            if not by and own:  # an anomaly, but the element still shows its writer
                 by = [read.txn]
             shown += [t for t in by if t not in shown]
         if self.own_tail(read)[0] and read.txn not in shown:

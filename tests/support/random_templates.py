@@ -1,4 +1,4 @@
-"""Random templates: a few programs of a few statements on one or two relations."""
+"""Generates random templates: a few programs with a few statements on one or two relations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from isolang.foresee.templates import (
 
 
 def random_templates(rng: random.Random, *, longest: int = 3, most: int = 3) -> Templates:
-    """Templates with all kinds of statements, in which few rows are likely to meet."""
+    """Return templates with all kinds of statements, in which conflicts are likely."""
     rich = rng.random() < 0.5  # inserts, deletes, conditions, columns
     relations = ["x", "y"][: rng.choice([1, 1, 2])]
     branches = []
@@ -32,7 +32,7 @@ def random_templates(rng: random.Random, *, longest: int = 3, most: int = 3) -> 
                 keys = (0,)
             relation = rng.choice(relations)
             if kind == "insert" and any(one.relation == relation for one in statements):
-                kind = "read"  # the row would have to be there, and not to be there
+                kind = "read"  # otherwise the row would have to exist and not exist
             names = frozenset(rng.choice(["a", "a", "b", "ab"]) if rich else "a")
             reads = names if kind in ("read", "update") else frozenset()
             writes = names if kind in ("write", "update") else frozenset()
@@ -66,7 +66,7 @@ def random_templates(rng: random.Random, *, longest: int = 3, most: int = 3) -> 
 
 
 def shown(templates: Templates) -> list[str]:
-    """The templates as lines, for messages."""
+    """Return the templates as lines of text, for the messages of failed tests."""
     return [
         f"{branch.program}({', '.join(branch.parameters)}) {sorted(branch.different)}: "
         + " ".join(

@@ -1,4 +1,4 @@
-"""What the tests of the native readers share: columns as plain Python."""
+"""Converts the columns of the native readers to plain Python objects, for tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ BY_VALUE, FROM_INITIAL, MISSING = -1, -2, -3
 
 
 def atom(pair: tuple[int, Any]) -> Any:
-    """Python's view of an atom: None, int, "text", ":keyword", or (text,) for anything else."""
+    """Return an atom as a Python value.
+
+    The value is None, an int, "text", ":keyword", or a tuple with the text of any other atom.
+    """
     kind, payload = pair
     if kind <= 3:
         return payload

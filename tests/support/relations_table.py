@@ -1,6 +1,7 @@
-"""The table of relations in docs/language.md, written from the vocabulary.
+"""Writes the table of relations in docs/language.md from the vocabulary.
 
-python tests/support/relations_table.py     writes it; tests/test_docs.py refuses another one
+The command ``python tests/support/relations_table.py`` updates the page. The test in
+tests/test_docs.py fails if the page contains another table.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _LETTERS = {"transaction": ("T", "S"), "event": ("e", "f"), "any": ("a", "b")}
 
 
 def table() -> str:
-    """A row for each word, in the order of the vocabulary."""
+    """Return the table, with a row for each word in the order of the vocabulary."""
     rows = ["", "| name | what it relates | from |", "|---|---|---|", *map(_row, VOCABULARY), ""]
     return "".join(f"{row}\n" for row in rows)
 
@@ -33,7 +34,7 @@ def _row(word: Word) -> str:
 
 
 def written(text: str) -> str:
-    """The page with the table as it is to be."""
+    """Return the text of the page in which the table is replaced by the current table."""
     if not TABLE.search(text):
         raise ValueError(f"{PAGE}: no place for the table (expected {BEGIN} and {END})")
     return TABLE.sub(lambda _: table(), text)

@@ -1,4 +1,4 @@
-"""Short runs, played and judged."""
+"""Plays short runs on a database and judges them."""
 
 from isolang.run.judge.judge import judge
 from isolang.run.play.runner import Runner
@@ -6,7 +6,7 @@ from isolang.run.settings import Settings
 
 
 def run(tmp_path, target, **options):
-    """Run, judge, and give what is to be said about it."""
+    """Play a run, judge it, and return the result."""
     runner = Runner(Settings(target=target, folder=str(tmp_path), **options))
     try:
         runner.start()
@@ -17,5 +17,5 @@ def run(tmp_path, target, **options):
 
 
 def short(transactions=300):
-    """Settings of a run that ends soon."""
+    """Return the settings of a run that ends soon."""
     return {"transactions": transactions, "seconds": 60.0, "sessions": 4}

@@ -1,7 +1,8 @@
-"""A reader of reports: every sentence of a violation, checked against the history.
+"""Checks every sentence about a violation against the history.
 
-It knows the text of ``--output json`` and the plain history of the oracle, and shares no code with
-what writes the sentences. Transaction ``T3`` is the third of the history.
+The checker reads the text of ``--output json`` and the oracle's plain history. It shares no code
+with the module that writes the sentences. Transaction ``T3`` is the third transaction of the
+history.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ _OP = r"(?:r|w|append)\(\w+, [^)]*\)"
 
 
 class FalseSentenceError(AssertionError):
-    """A sentence that the history does not bear out."""
+    """The error for a sentence that is not true of the history."""
 
 
 def check_violation(violation: dict[str, Any], history: History) -> None:
     """Check every statement of a violation.
 
     Args:
-        violation: as in a JSON report.
-        history: what it is about, built with ``from_transactions``.
+        violation: the violation, as in a JSON report.
+        history: the history that the violation is about, built with ``from_transactions``.
 
     Raises:
-        FalseSentenceError: one of them is not true, or cannot be read.
+        FalseSentenceError: if a sentence is not true, or cannot be parsed.
     """
     _Report(violation, history).check()
 
@@ -99,7 +100,7 @@ class _Report:
             self._node(reason, [*assumed, _opposite(claim)])
 
     def _about(self, step: dict[str, Any], claim: Claim) -> None:
-        """The numbers beside a text are those of what the text speaks of."""
+        """Check that the numbers in a step are those of what its text mentions."""
         if claim[0] == "not":
             claim = claim[1]
         txns, key = {
@@ -175,7 +176,7 @@ class _Report:
             self._edge(edge, assumed)
 
     def _edge(self, edge: dict[str, Any], assumed: list[Claim] | None) -> None:
-        """What an edge says is so; what it needs is a fact, a lemma, or an assumption."""
+        """Check an edge: its text must be a fact, or follow from a lemma or an assumption."""
         source, target = self._txn(edge["source"]), self._txn(edge["target"])
         relation, claims = self._edge_claims(edge["text"], source, target, edge["key"])
         _same(edge["relation"] if edge["relation"] != "init" else "so", relation)
@@ -188,7 +189,7 @@ class _Report:
                 continue
             _need(edge["assumed"] and claim in assumed, f"nothing says {claim}: {edge['text']}")
 
-    # --- what sentences of edges say ---
+    # --- sentences about edges ---
 
     def _edge_claims(
         self, text: str, source: int, target: int, key: str
@@ -225,7 +226,7 @@ class _Report:
         return "wr", [claim]
 
     def _missed(self, found: re.Match[str], source: int, target: int, key: str) -> list[Claim]:
-        """The claims of an anti-dependency: what was read, and that the other came after it."""
+        """Return the claims of an anti-dependency: the source of the read, and the later write."""
         if "without" not in found[0]:
             (claim,) = self._claims(found[1])
             _same((claim[0], claim[1], claim[2]), ("source", source, key))
@@ -242,7 +243,7 @@ class _Report:
     # --- claims ---
 
     def _claims(self, text: str) -> list[Claim]:
-        """What a sentence claims, its facts checked."""
+        """Return the claims of a sentence, after checking the facts that it states."""
         if found := re.fullmatch(r"(T\d+) (took|did not take) effect", text):
             claim = ("in", self._txn(found[1]))
             return [claim if found[2] == "took" else ("not", claim)]
@@ -296,10 +297,10 @@ class _Report:
                 return a == T0 or any(self._shows(v, key, a, b) for v in lists)
         return False
 
-    # --- sentences that are no edges ---
+    # --- sentences that are not about edges ---
 
     def _sentence(self, text: str, because: list[Claim], claim: Claim | None) -> None:
-        """Check a sentence; ``claim`` is what it is the reason of."""
+        """Check a sentence, which must be a reason for ``claim`` if a claim is given."""
         if text == "the only source left":
             assert claim is not None
             _, reader, key, value, writer = claim
@@ -316,7 +317,7 @@ class _Report:
         ):
             self._only_if(f"{found[1]} {found[2]}", self._txn(found[3]), because, claim)
         elif found := re.fullmatch(r"(T\d+) comes last unless it took effect", text):
-            # So that it precedes the other contradicts that it is out, and the other in.
+            # An excluded writer comes last, which contradicts that it precedes another writer.
             txn = self._txn(found[1])
             _same(self._history[txn].status, "maybe")
             known = [*because, _opposite(claim or ())]
@@ -340,7 +341,7 @@ class _Report:
             raise FalseSentenceError(f"what does this say? {text!r}")
 
     def _only_if(self, read: str, txn: int, because: list[Claim], claim: Claim | None) -> None:
-        """That one of the two in a read took no effect contradicts the read."""
+        """Check a contradiction: a read from a writer, although one of the two took no effect."""
         ((name, reader, key, value, writer),) = self._claims(read)
         source = (name, reader, key, value, writer)
         _need(txn in (reader, writer), read)
@@ -361,7 +362,7 @@ class _Report:
     def _wrong_read(
         self, reader: int, key: str, value: Any, at: tuple[int, int] | None, says: str
     ) -> None:
-        """A read that is wrong by itself: that it is there, and that it is wrong in that way."""
+        """Check that a read exists, and that it is wrong by itself in the stated way."""
         assert at is not None
         _same(at[0], reader)
         kind, k, v = self._history[reader].ops[at[1]]
@@ -412,7 +413,7 @@ class _Report:
         )
 
     def _own(self, at: Any, key: str, value: Any, found: re.Match[str]) -> bool:
-        """The transaction's own last write before the read is not what it returned."""
+        """Return whether the read did not return its transaction's own last write before it."""
         place = self._at(found[2])
         own = [p for p in self._all_writes(key) if p[0] == at[0] and p[1] < at[1]]
         written = tuple(self._history[t].ops[i][2] for t, i in own)
@@ -444,7 +445,7 @@ class _Report:
         return place in made and self._op(place) == found[1] and value.count(element) > len(made)
 
     def _apart(self, at: Any, key: str, value: Any, found: re.Match[str]) -> bool:
-        """The elements of a transaction are not one block, in its order, with none missing."""
+        """Return whether the elements of a transaction are not one complete block in its order."""
         place, writer = self._at(found[3]), self._txn(found[1])
         own = [p for p in self._all_writes(key) if p[0] == writer and (p < at or writer != at[0])]
         made = tuple(self._history[t].ops[i][2] for t, i in own)
@@ -458,7 +459,7 @@ class _Report:
         )
 
     def _torn(self, _at: Any, key: str, value: Any, found: re.Match[str]) -> bool:
-        """The second is after the first, and before the third or its absence."""
+        """Return whether the list has a foreign element inside the block of a transaction."""
         ops = {
             (f"append({key}, {self._history[t].ops[i][2]})", t): self._history[t].ops[i][2]
             for t, i in self._all_writes(key)
@@ -526,7 +527,7 @@ class _Report:
         return written[-1]
 
     def _sources(self, reader: int, key: str, value: Any) -> set[int]:
-        """The transactions from which a read may be: T0 for nothing."""
+        """Return the transactions from which a read may return its value; T0 for no value."""
         wanted = (value[-1] if value else None) if isinstance(value, tuple) else value
         found = {T0} if wanted is None else set()
         for txn, _ in self._all_writes(key):
@@ -536,7 +537,7 @@ class _Report:
         return found
 
     def _shows(self, value: Any, key: str, a: int, b: int) -> bool:
-        """Whether a list read shows an element of ``a``, and none of ``b`` before it."""
+        """Return whether a list shows an element of ``a``, and no earlier element of ``b``."""
         owner = {self._history[t].ops[i][2]: t for t, i in self._all_writes(key)}
         shown = [owner[e] for e in value or () if e in owner]
         return a in shown and (b not in shown or shown.index(a) < shown.index(b))

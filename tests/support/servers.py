@@ -1,4 +1,4 @@
-"""Real servers for tests: started by us, or the reason why there is none."""
+"""Starts real database servers for tests, or skips a test if no server is installed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from isolang.run.targets import target_named
 
 
 def started(text, *, keys=(), lists=(), tokens=False, proxied=False, cascading=False):
-    """A target whose server runs, with a row for each key; skips where none is installed."""
+    """Start a server and return its target, with a row for each key; skip if none is installed."""
     target = target_named(text)
     target.tokens = tokens
     if cascading and isinstance(target, SqlTarget):
@@ -31,7 +31,7 @@ def started(text, *, keys=(), lists=(), tokens=False, proxied=False, cascading=F
 
 
 def required(text):
-    """Skips where no server is installed; one start for all tests of a process tells."""
+    """Skip the test if no server of this kind is installed; each kind is tried only once."""
     missing = _missing(text)
     if missing:
         pytest.skip(missing)
@@ -39,7 +39,7 @@ def required(text):
 
 @cache
 def _missing(text):
-    """Why no server of this kind starts here, or nothing."""
+    """Return why no server of this kind can be started; empty if it can be started."""
     try:
         started(text).close()
     except pytest.skip.Exception as skipped:
@@ -48,7 +48,7 @@ def _missing(text):
 
 
 def holds(target, key):
-    """What the server holds of a key now, asked over a connection of its own."""
+    """Return the value that the server has for a key, read over a new connection."""
     client = target.connect(direct=True)
     try:
         client.begin(target.levels[0].name)

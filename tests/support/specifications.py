@@ -1,4 +1,4 @@
-"""Hypothesis strategies: small histories that shrink to something one can read."""
+"""Provides Hypothesis strategies for small histories that shrink to readable examples."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ KEYS = ("x", "y")
 
 @st.composite
 def register_histories(draw: st.DrawFn, *, times: bool = False) -> History:
-    """Up to five transactions on two registers with few values, so that reads have several
-    sources.
+    """Generate up to five transactions on two registers.
+
+    There are few values, so many reads have several possible sources.
     """
     values = st.integers(1, 2)
 
@@ -33,8 +34,9 @@ def register_histories(draw: st.DrawFn, *, times: bool = False) -> History:
 
 @st.composite
 def list_histories(draw: st.DrawFn, *, times: bool = False) -> History:
-    """Up to five transactions on two append-only lists whose reads are prefixes of one order,
-    mostly.
+    """Generate up to five transactions on two append-only lists.
+
+    Most reads return a prefix of one order of the elements.
     """
     element, txns = 0, []
     for _ in range(draw(st.integers(1, 5))):
@@ -77,8 +79,9 @@ def _transaction(draw: st.DrawFn, ops: tuple[Op, ...], times: bool) -> Txn:
 
 @st.composite
 def changed_litmus(draw: st.DrawFn) -> History:
-    """A litmus history after up to four changes; it separates levels far more often than random
-    ones.
+    """Generate a litmus history with up to four changes.
+
+    Such histories separate levels far more often than random histories.
     """
     rng = draw(st.randoms(use_true_random=False))
     history = draw(st.sampled_from(litmus_histories()))
@@ -89,12 +92,12 @@ def changed_litmus(draw: st.DrawFn) -> History:
 
 @st.composite
 def simulated_histories(draw: st.DrawFn) -> History:
-    """What the clients of a small store see, at some level and perhaps with a fault."""
+    """Generate histories of a small store at some level, perhaps with a fault."""
     return simulated(draw(st.randoms(use_true_random=False)))
 
 
 def histories(*, times: bool = False) -> st.SearchStrategy[History]:
-    """Any small history that the tool can take."""
+    """Generate any small history that isocheck accepts."""
     return st.one_of(
         register_histories(times=times),
         list_histories(times=times),

@@ -1,4 +1,4 @@
-"""Random logs of operation maps: what clients would write, with every feature of the format."""
+"""Generates random logs of operation maps, with all features of the format."""
 
 from __future__ import annotations
 
@@ -41,10 +41,7 @@ FEATURES = (
 def random_log(
     seed: int, *, features: frozenset[str], transactions: int = 40, clients: int = 4
 ) -> list[tuple[int, str]]:
-    """Lines of a log in the order in which they were written, each with its client.
-
-    Times are distinct and increase with the lines.
-    """
+    """Return the lines of a log in the order in which they were written, each with its client."""
     return _Writer(random.Random(seed), features, clients).lines(transactions)
 
 
@@ -124,7 +121,7 @@ class _Writer:
         self.out.append((client, line))
 
     def operations(self) -> tuple[list[object], list[object]]:
-        """The operations of a transaction, as it is invoked and as it is completed."""
+        """Return the operations of a transaction as invoked and as completed."""
         rng, has = self.rng, self.features
         asked: list[object] = []
         answered: list[object] = []
@@ -171,14 +168,14 @@ def _edn(value: object) -> str:
 
 
 def _plain(value: object) -> object:
-    """A value for JSON, which has no keywords."""
+    """Return a value for JSON, in which keywords become strings."""
     if isinstance(value, list):
         return [_plain(one) for one in value]
     return value.removeprefix(":") if isinstance(value, str) else value
 
 
 def comparable(transaction: Transaction, order: dict[int, int]) -> tuple[object, ...]:
-    """What a transaction says, with its times by their ranks in ``order``."""
+    """Return the content of a transaction, with times replaced by their ranks in ``order``."""
 
     def rank(time: object, unknown: int) -> object:
         return None if time is None or time in (unknown, -(2**62)) else order.get(time, time)
@@ -197,13 +194,13 @@ def comparable(transaction: Transaction, order: dict[int, int]) -> tuple[object,
 
 
 def ranks(transactions: list[Transaction]) -> dict[int, int]:
-    """The times of transactions, by their order."""
+    """Return the rank of each time of these transactions."""
     times = {t.begin for t in transactions} | {t.end for t in transactions}
     return {t: i for i, t in enumerate(sorted(times - {None, -(2**62)}))}
 
 
 class Dripping(io.RawIOBase):
-    """Gives the bytes in pieces of random sizes."""
+    """A stream that returns its bytes in pieces of random sizes."""
 
     def __init__(self, data: bytes, rng: random.Random, largest: int) -> None:
         self.data, self.rng, self.largest, self.at = data, rng, largest, 0
@@ -222,12 +219,12 @@ def text_of(lines: list[tuple[int, str]]) -> bytes:
 
 
 def finished(batches: list[Batch]) -> list[Transaction]:
-    """All transactions of a stream: the completed ones, and those in flight at the end."""
+    """Return all transactions of a stream, including those in flight at its end."""
     found = []
     for batch in batches:
         kept = ~batch.in_flight if not batch.ended else batch.in_flight | True
         found += [t for t, keep in zip(transactions(batch.history), kept, strict=True) if keep]
-    if batches[-1].clock == "none":  # without invocations: ends have no begins to be compared with
+    if batches[-1].clock == "none":  # without invocations, times cannot be compared
         found = [replace(t, begin=None, end=None) for t in found]
     return found
 
@@ -241,7 +238,10 @@ def by_session(found: list[Transaction]) -> dict[object, list[object]]:
 
 
 def transaction_at(stream: Stream, place: LogPlace) -> Transaction:
-    """A transaction of the log, read again; its number is that among the ones read."""
+    """Read one transaction of a log again, and return it.
+
+    The number of the transaction is its position among the transactions that are read again.
+    """
     at = np.array([[-1, place.file, place.offset, place.done_file, place.done]], np.int64)
     rows = stream.log.rows_at(at)
     (found,) = transactions(

@@ -1,4 +1,4 @@
-"""Random streams of registers and lists, and a watch that reads them in small pieces."""
+"""Generates random streams of registers and lists, and watches them in small rounds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from isolang.watch import Stream, Watch, WatchReport, position_in
 LEVELS = ("ser", "sser", "si", "strong-si", "pc", "psi", "cc", "ra", "rc", "pl-2", "pl-3")
 
 
-#: Levels that tell transactions or keys apart by their names.
+#: Levels that distinguish transactions or keys by their names.
 NAMED = (
     "mixed",
     "mixed-levels",
@@ -33,7 +33,7 @@ NAMED = (
 
 
 def named_level(rng: random.Random, folder: Path) -> str:
-    """One of these; those of one's own as a file."""
+    """Return one of the levels in ``NAMED``; if it is not in the library, save it as a file."""
     level = rng.choice(NAMED)
     if level.startswith("mixed"):
         return level
@@ -46,7 +46,7 @@ def named_level(rng: random.Random, folder: Path) -> str:
 
 
 def with_names(rng: random.Random, history: History) -> History:
-    """The same with labels and levels."""
+    """Return the history with random labels and levels for its transactions."""
     levels = ("ser", "si", "pc", "cc", "ra", "rc", "pl-3", "pl-2", None)
     return History.from_transactions(
         [
@@ -57,9 +57,12 @@ def with_names(rng: random.Random, history: History) -> History:
 
 
 def random_history(rng: random.Random) -> History:
-    """Simulated, with whatever can go wrong in it; of registers or lists."""
+    """Return the history of a simulated database, which may have a bug.
+
+    The history has only registers or only lists.
+    """
     lists = rng.random() < 0.35
-    replicated = {"causal", "read-atomic"}  # whose lists have no one order
+    replicated = {"causal", "read-atomic"}  # under these rules, lists have no single order
     rules = [name for name in sorted(RULES) if not (lists and name in replicated)]
     workload = Workload(
         rule=rng.choice(rules),
@@ -88,7 +91,7 @@ def random_history(rng: random.Random) -> History:
 
 
 def with_wrong_lists(rng: random.Random, history: History) -> History:
-    """The same with a read or two that returns a list which never was, or was earlier."""
+    """Return the history in which one or two reads return a list that is wrong or too old."""
     given = list(history.transactions())
     reads = [
         (t, i)
@@ -123,7 +126,7 @@ def with_wrong_lists(rng: random.Random, history: History) -> History:
 
 
 def with_deletes(rng: random.Random, history: History) -> History:
-    """The same where some writes are deletions, and reads of them nil."""
+    """Return the history in which some writes are deletes, and reads of their values return nil."""
     given = list(history.transactions())
     gone = {
         (op[1], op[2])
@@ -142,9 +145,10 @@ def with_deletes(rng: random.Random, history: History) -> History:
 
 
 def with_rows_before(rng: random.Random, history: History) -> tuple[History, dict[str, Any]]:
-    """The same of a database that had data, and how it is read.
+    """Return the history of a database that had rows before, and the options for reading it.
 
-    Either without its first transactions, so that what they left was there; or with 0 for nil.
+    Either the first transactions are removed, so that the values that they wrote seem initial, or 0
+    replaces nil.
     """
     given = [replace(one, label=None) for one in history.transactions()]
     lists = any(op[0] == "append" for one in given for op in one.ops)
@@ -161,7 +165,8 @@ def with_rows_before(rng: random.Random, history: History) -> tuple[History, dic
     def written(some: list[Transaction]) -> set[tuple[object, object]]:
         return {(op[1], op[2]) for one in some for op in one.ops if op[0] in {"w", "append"}}
 
-    # Nothing of it may be written again: a read of it would be one of what was not invoked yet.
+    # The removed transactions must not share a value with the others. Otherwise a read of this
+    # value would seem to read from a transaction that was not invoked yet.
     first = rng.randint(1, len(given) // 2)
     if not written(given[:first]) & written(given[first:]):
         given = given[first:]
@@ -169,11 +174,11 @@ def with_rows_before(rng: random.Random, history: History) -> tuple[History, dic
 
 
 class Scans:
-    """A log of transactions that read rows by predicates, beside reads, writes and deletions.
+    """A random log with predicate reads, reads, writes and deletes.
 
-    What they see is one state of all rows: that at the commit, at the begin, or any older one; and
-    sometimes a row too few. Rows are numbers or have columns. Some logs have times, and can be
-    told by a file of each client; some transactions have labels and levels.
+    Each transaction sees one state of all rows: the state at its commit, at its begin, or any older
+    state. Sometimes a predicate read lacks a row. Rows are numbers or have columns. Some logs have
+    times, and can be split into one file for each client. Some transactions have labels and levels.
     """
 
     PREDICATES = (
@@ -204,7 +209,7 @@ class Scans:
         self.clients: list[int] = []
 
     def split(self, path: Path) -> None:
-        """Write a folder with a log of each client, once there is the text."""
+        """Write a folder with one log for each client; ``text`` must have been called before."""
         path.mkdir()
         for client in set(self.clients):
             own = [line for line, of in zip(self.lines, self.clients, strict=True) if of == client]
@@ -327,9 +332,10 @@ def _holds(predicate: str, key: int, value: int) -> bool:
 
 
 def with_stale_reads(rng: random.Random, history: History) -> History:
-    """The same with some reads that return an older value of their key.
+    """Return the history in which some reads return an older value of their key.
 
-    Never one that was not invoked yet: by the order of a log that is no value but a thin-air read.
+    The older value is never from a transaction that was not invoked yet, because such a read would
+    be a thin-air read in the order of the log.
     """
     written: dict[object, list[tuple[int, object]]] = {}
     given = list(history.transactions())
@@ -361,10 +367,10 @@ def watched(
     counts: Counter[str],
     **reading: Any,
 ) -> WatchReport:
-    """Watch a log in small rounds.
+    """Watch a log in small rounds, and return the report.
 
-    Half of the time nothing stays in memory for long, and half of the time the watch is killed
-    and started again, up to twice.
+    In half of the cases, values are moved to disk soon. In half of the cases, the watch is killed
+    and resumed once or twice.
     """
     on_disk, kills = rng.random() < 0.5, rng.choice((0, 0, 1, 2))
     reading = {"memory": 1} | reading if on_disk else reading
@@ -400,7 +406,7 @@ def watched(
 def judged_like_the_whole(
     rng: random.Random, path: Path, level: str, folder: Path, counts: Counter[str]
 ) -> WatchReport:
-    """Watch a file; where both are known, its verdict is that of the whole file."""
+    """Watch a file, and check that the verdict is that of the whole file if both are known."""
     whole = check(load_history(path), level, simplest=False, timeout=2)
     found = watched(rng, path, level, folder, counts)
     assert {whole.outcome, found.outcome} - {"unknown"} in ({"valid"}, {"invalid"}, set())
@@ -409,7 +415,10 @@ def judged_like_the_whole(
 
 
 def lines(*transactions: str) -> str:
-    """A log in which each transaction follows the one before; a leading number is its process."""
+    """Return a log in which transactions run one after the other.
+
+    Each argument begins with the number of its process, followed by the operations.
+    """
     text = ""
     for given in transactions:
         process, _, value = given.partition(" ")
