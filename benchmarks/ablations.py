@@ -55,7 +55,7 @@ print(json.dumps(figures))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ablation:
-    """A part of the engine, and how to take it out."""
+    """A part of the engine, with the changes that remove it."""
 
     name: str
     without: str
@@ -63,7 +63,7 @@ class Ablation:
 
 
 def load() -> list[Ablation]:
-    """The table."""
+    """Return the ablations in ``ablations.toml``."""
     with (ROOT / "benchmarks" / "ablations.toml").open("rb") as file:
         entries = tomllib.load(file)["ablation"]
     return [
@@ -77,7 +77,7 @@ def load() -> list[Ablation]:
 
 
 def measure(scratch: Scratch, history: Path, level: str, timeout: float) -> dict[str, Any] | None:
-    """The figures of one history; ``None`` if it takes too long."""
+    """Return the figures of one history; ``None`` if solving takes longer than the timeout."""
     command = [sys.executable, "-c", RUN, str(history), level]
     try:
         done = subprocess.run(
@@ -90,7 +90,11 @@ def measure(scratch: Scratch, history: Path, level: str, timeout: float) -> dict
 
 
 def simulate(folder: Path, transactions: int) -> dict[str, Path]:
-    """Histories of 24 sessions, 8 operations, one key for ten transactions, half reads."""
+    """Write simulated histories, and return their paths by name.
+
+    Each history has 24 sessions, transactions of 8 operations, and one key for every ten
+    transactions. Half of the operations are reads.
+    """
     from isolang.history import write_history
     from isolang.simulator import Workload, generate
 
@@ -106,7 +110,7 @@ def simulate(folder: Path, transactions: int) -> dict[str, Path]:
 
 
 def show(figures: dict[str, Any] | None, whole: dict[str, Any] | None) -> str:
-    """One cell of the table."""
+    """Return the text of one cell of the table."""
     if figures is None:
         return "too long"
     text = f"{1000 * figures['seconds']:.0f} ms"
@@ -119,7 +123,7 @@ def show(figures: dict[str, Any] | None, whole: dict[str, Any] | None) -> str:
 
 
 def main() -> int:
-    """Measure, and write the table."""
+    """Measure all ablations, print the table, and return the exit code."""
     parser = argparse.ArgumentParser(description="The engine without one of its parts.")
     parser.add_argument("histories", nargs="*", type=Path, help="instead of simulated ones")
     parser.add_argument("--only", default="", help="parts whose name contains this")

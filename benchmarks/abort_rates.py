@@ -1,10 +1,11 @@
-"""How many transactions a database aborts: mini-transactions against general ones.
+"""Compares how many mini-transactions and how many general transactions a database aborts.
 
     python benchmarks/abort_rates.py [TARGET] [--seconds S]
 
-draws docs/images/abort-rates.svg and prints its figures as a Markdown table. After Figure 11 of
-MTC: on 100 keys at the strictest level, by the number of clients. Mini-transactions have one or two
-reads and at most two writes, general ones 20 operations.
+The command draws docs/images/abort-rates.svg and prints its figures as a Markdown table. As in
+Figure 11 of the paper on MTC, it uses 100 keys at the strictest level and varies the number of
+clients. A mini-transaction has one or two reads and at most two writes; a general transaction has
+20 operations.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _LIGHT_AND_DARK = "#777777"  # readable on a white page and on a black one
 
 
 def abort_rate(target: Target, workload: str, sessions: int, seconds: float) -> float:
-    """The share of aborted transactions of one run."""
+    """Return the share of the transactions of one run that aborted."""
     with tempfile.TemporaryDirectory() as folder:
         runner = Runner(
             Settings(
@@ -47,7 +48,7 @@ def abort_rate(target: Target, workload: str, sessions: int, seconds: float) -> 
 
 
 def draw(rates: dict[str, list[float]], version: str) -> None:
-    """Draw the curves."""
+    """Draw the abort rates as curves, and save the picture."""
     mpl.use("svg")
     import matplotlib.pyplot as plt
 
@@ -71,7 +72,7 @@ def draw(rates: dict[str, list[float]], version: str) -> None:
 
 
 def main() -> None:
-    """Measure, draw, print."""
+    """Measure the abort rates, draw them, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("target", nargs="?", default="postgres")
     parser.add_argument("--seconds", type=float, default=8.0)

@@ -1,4 +1,4 @@
-"""The tool against the brute-force oracle, for a night or for a slice.
+"""Compares the tool with the brute-force oracle, for a whole night or for a slice of histories.
 
     python benchmarks/campaign.py night --pairs 20e6 --seed 0 --folder campaign
     python benchmarks/campaign.py night --kinds sets,cas,rows --folder campaign
@@ -15,37 +15,38 @@
     python benchmarks/campaign.py forge --pairs 1e5 --kinds times,rows
     python benchmarks/campaign.py shown --histories 2000 --seed 0
 
-``night`` judges random histories at every level of the library, one of its styles each time. The
-oracle answers once for all levels of a history. Each answer of the engine, under settings drawn for
-the pair (strategy, presolve, threads, seed), is checked by the native certificate checker; a part
-goes through the whole tool with an encoding, a solver and a stage of pruning drawn as well, and the
-proofs of one history in ``--both-checkers`` through the checker by definition, too; how many of
-those are beyond what it can certify is counted. ``--kinds`` says what the histories are of:
-registers and lists, reads of sets, registers that are compared and set, rows with predicates and
-deletes, rows that are equal, times, clocks that are wrong, examples of the literature, or
-(``crossed``) any mixture of all that, or (``predicates``) one with predicate reads. Where a history
-has these, each level is judged once more with their set-reads implicit. A history is a function of
-seed, kinds and number. What was done is kept in ``FOLDER/state.json``, and the same command goes on
-from there.
+``night`` judges random histories at every level of the library, each time in one of the level's
+styles. The oracle computes the verdicts of all levels on a history at once. For each pair of a
+history and a level, the settings of the engine (strategy, presolve, threads, seed) are drawn at
+random, and the native certificate checker checks the engine's answer. Some histories also go
+through the whole tool, with a random encoding, solver and stage of pruning. The proofs of one
+history in ``--both-checkers`` are also checked by the checker by definition; proofs that are too
+large for it are counted. ``--kinds`` selects the kinds of histories: registers and lists, reads of
+sets, compare-and-set registers, rows with predicates and deletes, equal rows, times, wrong clocks,
+and examples from the literature. The kind ``crossed`` mixes all of these features, and
+``predicates`` mixes them in histories with predicate reads. For histories with predicate reads,
+each level is judged again with implicit set-reads. The seed, the kinds and the number of a history
+determine the history. The progress is saved in ``FOLDER/state.json``, and the same command
+continues from there.
 
-``small`` compares on every STEP-th history of at most three transactions and two registers (with
-``--weak`` on RC, RA, CC and PSI in all styles and the session guarantees), or of another scope of
-``tests/oracle/small_scopes.py``; ``expressions`` compares random specifications: with ``--users``
-of every relation and filter of the language, with names in quotes, and degenerate ones, on
-histories of any mixture of features, times of some operations among them. Each slice appends
-one line to the log; ``report`` adds the slices up and says how many histories separate each
-adjacent pair of levels.
+``small`` compares verdicts on every STEP-th history of at most three transactions and two
+registers. With ``--weak``, it uses RC, RA, CC and PSI in all styles and the session guarantees;
+with ``--scope``, it uses another scope of ``tests/oracle/small_scopes.py``. ``expressions``
+compares random specifications. With ``--users``, these use every relation and filter of the
+language, names in quotes, and degenerate expressions, on histories with any mixture of features.
+Each slice appends one line to the log. ``report`` adds up the slices, and prints how many histories
+separate each pair of adjacent levels.
 
-``forge`` tampers: the proof of each verdict gets a few fields changed, and is shown for a history
-that differs in one place. Both checkers have to judge it alike, and to refuse whatever would prove
-what the oracle denies.
+``forge`` tampers with proofs: it changes a few fields of each proof, and it presents each proof for
+a history that differs in one place. Both checkers must agree on each of them, and must reject every
+proof of a claim that the oracle refutes.
 
-``shown`` asks whether what is shown and exported together with a verdict means the same: the file
-of the smallest part, the forms of the counterexample, and the history in other formats
-(``shown.py``).
+``shown`` checks that everything that is printed and exported together with a verdict has the same
+meaning: the file with the smallest part, the forms of the counterexample, and the history in other
+formats (``shown.py``).
 
-A history on which tool and oracle differ is shrunk, saved, printed, and makes the exit code 1:
-by ``night`` under ``FOLDER`` with all that ``again`` needs, by the slices under
+If tool and oracle differ on a history, it is shrunk, saved and printed, and the exit code is 1.
+``night`` saves it under ``FOLDER`` with all data that ``again`` needs. The slices save it under
 ``tests/regressions`` with the oracle's verdict.
 """
 
@@ -144,28 +145,31 @@ from isolang.solvers.registry import fitting, stages_of
 
 WANTED = 200
 
-#: One history in this many goes through the whole tool, and by default one through both checkers.
+#: One of this many histories goes through the whole tool, or by default through both checkers.
 WHOLE_TOOL: Final = 64
 BOTH_CHECKERS: Final = 64
-#: Disagreements of one kind that are shrunk and saved; the others are counted.
+#: At most this many disagreements of one kind are shrunk and saved; all are counted.
 SAVED: Final = 5
 EXHAUSTION: Final = "not certified: an exhaustive search"
-#: Assignments after which the oracle gives a history up, which is counted.
+#: After this many assignments, the oracle gives up on a history, and the history is counted.
 LARGEST: Final = 3_000
-SECONDS: Final = 20.0  # for one check; beyond, it is counted as undecided
+SECONDS: Final = 20.0  # for one check; a slower check is counted as undecided
 
 
-# --- a night ---
+# --- `night` ---
 
 
 def registers(rng: random.Random) -> History:
-    """Registers and lists."""
+    """Return a random history of registers and lists."""
     history = (any_history if rng.random() < 0.6 else separating)(rng)
     return unusual(rng, history) if rng.random() < 0.4 else history
 
 
 def times(rng: random.Random) -> History:
-    """With the times of all operations, or of some, of a database at work or of one that errs."""
+    """Return a random history with the times of all or some operations.
+
+    The history is that of a simulated database, with or without a bug.
+    """
     kind = rng.choice(list(moments.KINDS.values()))
     history = timed_history(rng, kind, fault=rng.random() < 0.5)
     for _ in range(rng.choice((0, 1, 1, 2))):
@@ -174,15 +178,15 @@ def times(rng: random.Random) -> History:
 
 
 def clocks(rng: random.Random) -> History:
-    """With times that may be wrong, of operations or of transactions alone.
+    """Return a random history whose times may be wrong, for operations or only for transactions.
 
-    Those of one session may contradict its order: no error heals that.
+    The times of one session may contradict session order, which no clock error can explain.
     """
     history = (times if rng.random() < 0.5 else any_history)(rng)
     return history if timed(history) else random_times(rng, history)
 
 
-#: Where the histories of a kind come from.
+#: For each kind of history, the function that generates it.
 KINDS: Final[dict[str, Callable[[random.Random], History]]] = {
     "registers": registers,
     "sets": set_history,
@@ -197,15 +201,15 @@ KINDS: Final[dict[str, Callable[[random.Random], History]]] = {
 }
 
 
-#: The kinds that cross all features, which have initial values and clock errors of their own, and
-#: the features that each history of them has.
+#: The kinds that mix all features, with the features that each of their histories must have. These
+#: histories have their own initial values and clock errors.
 CROSSED: Final[dict[str, frozenset[str]]] = {
     "crossed": frozenset(),
     "predicates": frozenset(("predicates",)),
 }
 
-#: How long set-reads may stay implicit: as users have it; none of them, once one is contradicted;
-#: as long as there are rounds; or each by itself, however many rounds that takes.
+#: How long set-reads stay implicit: as by default; until the first of them is contradicted; until
+#: the rounds are used up; or until each is contradicted itself, in any number of rounds.
 IMPLICIT: Final[dict[str, dict[str, int]]] = {
     "usual": {},
     "once": {"_ROUNDS": 0},
@@ -215,23 +219,23 @@ IMPLICIT: Final[dict[str, dict[str, int]]] = {
 
 USUAL: Final = {name: getattr(implicit, name) for name in ("_ROUNDS", "_COUNTED", "_AT_ONCE")}
 
-#: Of any two clocks, or of each session's.
+#: The error between any two clocks, or the error of each session's clock.
 ClockError = int | dict[int, int]
 
 
 class Setting(Struct, frozen=True, kw_only=True):
-    """How one pair is judged.
+    """The settings with which one pair of a history and a level is judged.
 
     Attributes:
-        style: the library's name of the level in one of its styles.
-        seed: breaks ties.
-        strategy: of the engine's search; ``auto`` as users have it.
+        style: the name of the level in the library, in one of its styles.
+        seed: the number that breaks ties in the search.
+        strategy: the strategy of the engine's search; ``auto`` is the default of users.
         presolve: whether stronger checks are tried first.
-        threads: how many.
-        pair: encoding, solver and stage of pruning of the whole tool; empty for the engine alone.
-        twice: whether the checker in Python has to accept the proof, too.
-        implicit: one of ``IMPLICIT``, if set-reads of predicate reads are, until an order
-            contradicts one; such a pair goes through the whole tool.
+        threads: the number of threads.
+        pair: the encoding, the solver and the stage of pruning; empty if only the engine runs.
+        twice: whether the checker by definition must accept the proof, too.
+        implicit: if the set-reads of predicate reads stay implicit, a key of ``IMPLICIT``;
+            otherwise empty. If it is set, the pair goes through the whole tool.
     """
 
     style: str
@@ -245,7 +249,7 @@ class Setting(Struct, frozen=True, kw_only=True):
 
 
 class Case(Struct, frozen=True, kw_only=True):
-    """A disagreement, with everything needed to see it again."""
+    """A disagreement, with all data that are needed to reproduce it."""
 
     setting: Setting
     expected: str
@@ -261,7 +265,7 @@ class Case(Struct, frozen=True, kw_only=True):
 
 
 class Totals(Struct, kw_only=True):
-    """What a night has done so far."""
+    """The progress and the counts of a night."""
 
     seed: int
     kinds: tuple[str, ...] = ("registers",)
@@ -275,7 +279,7 @@ class Totals(Struct, kw_only=True):
 
 
 def in_library(name: str) -> bool:
-    """Whether the library has a specification of this name."""
+    """Return whether the library has a specification with this name."""
     with suppress(IsolangError):
         load_spec(name)
         return True
@@ -283,7 +287,7 @@ def in_library(name: str) -> bool:
 
 
 class Judges:
-    """The oracle, and the tool under any setting."""
+    """The oracle, and the tool with any settings."""
 
     def __init__(self, levels: Collection[str] = ()) -> None:
         self.strategies = strategies()
@@ -303,7 +307,7 @@ class Judges:
         self.pairs = {n: list(fitting(plan)) for n, plan in self.levels.plans.items()}
 
     def got(self, given: ToolHistory, setting: Setting, problem: Problem | None = None) -> str:
-        """``valid``, ``invalid``, or whatever else happens."""
+        """Return the tool's verdict, ``valid`` or ``invalid``; otherwise, the error as text."""
         try:
             if setting.implicit:
                 return self._implicit(given, setting)
@@ -314,7 +318,7 @@ class Judges:
             return f"{type(error).__name__}: {error}"
 
     def _implicit(self, given: ToolHistory, setting: Setting) -> str:
-        """Of the history with as few set-reads as operations as there may be."""
+        """Return the verdict on the history with as many implicit set-reads as possible."""
         columns = given.columns.implied()
         with patch.multiple(implicit, **(USUAL | IMPLICIT[setting.implicit])):
             verdict = check(
@@ -361,7 +365,7 @@ class Judges:
         return f"{verdict.outcome}, not certified: {verdict.certified_reason}"
 
     def proof(self, given: ToolHistory, problem: Problem, setting: Setting) -> Any:
-        """Of the engine."""
+        """Return the proof that the engine gives, or the refutation of the pre-pass."""
         plan = self.levels.plans[setting.style]
         assert isinstance(plan, Plan)
         found = contradiction(problem, plan)
@@ -403,14 +407,17 @@ class Judges:
                 check_proof(given, written_spec(plan), proof, SECONDS)
             except CertificateRejected as error:
                 reason = f"by definition: {error}"
-            except NotCertifiedError:  # it has less patience
+            except NotCertifiedError:  # this checker supports only small proofs
                 self.beyond[f"{outcome} beyond the checker by definition"] += 1
         if setting.strategy == "states" and reason.startswith(EXHAUSTION):
-            return outcome  # this search leaves no proof, and nobody else asks for it alone
+            return outcome  # this search gives no proof, and only campaigns run it alone
         return f"{outcome}, not certified: {reason}" if reason else outcome
 
     def told(self, given: ToolHistory, setting: Setting, proof: Any) -> tuple[str, str, str]:
-        """What both checkers say: accepted, rejected, or not certified; and why the native one."""
+        """Return the answers of the Python checker and the native checker, and the native reason.
+
+        An answer is ``accepted``, ``rejected`` or ``not certified``.
+        """
         from isolang._native import verify_refutation, verify_witness
 
         plan, checks = self.levels.plans[setting.style], self.checks[setting.style]
@@ -435,11 +442,11 @@ class Judges:
     def expected(
         self, history: History, initial: int | Before | None, style: str, error: ClockError = 0
     ) -> str:
-        """What the oracle says of one level."""
+        """Return the oracle's verdict for one level."""
         return self.oracle.expected(history, initial, error=error)[level_of(style)]
 
     def draw(self, rng: random.Random, level: str) -> Setting:
-        """A setting of the engine."""
+        """Return random settings for the engine."""
         return Setting(
             style=rng.choice(self.styles[level]),
             seed=rng.randrange(1000),
@@ -449,7 +456,7 @@ class Judges:
         )
 
     def draw_whole(self, rng: random.Random, level: str) -> Setting:
-        """A setting of the whole tool."""
+        """Return random settings for the whole tool."""
         style = rng.choice(self.styles[level])
         encoding, solver = rng.choice(self.pairs[style])
         prune = rng.choice(stages_of(encoding))
@@ -462,19 +469,19 @@ class Judges:
 
 
 def verdict_of(reason: str) -> str:
-    """Of a checker, from why it did not accept."""
+    """Return the answer of a checker, given the reason why it did not accept the proof."""
     if not reason:
         return "accepted"
     return "not certified" if reason.startswith("not certified") else "rejected"
 
 
 def add(counts: dict[str, int], name: str, count: int = 1) -> None:
-    """Count."""
+    """Add a number to a named count."""
     counts[name] = counts.get(name, 0) + count
 
 
 class Night:
-    """A campaign in its folder."""
+    """A campaign whose state is saved in a folder."""
 
     def __init__(
         self,
@@ -500,7 +507,10 @@ class Night:
     def history(
         self, number: int
     ) -> tuple[random.Random, str, History, int | Before | None, ClockError]:
-        """Of a number: where further draws come from, kind, history, initial value, clock error."""
+        """Return the history with a number, its kind, its initial value and its clock error.
+
+        The first result is the generator for all further random choices about this history.
+        """
         rng = random.Random(self.totals.seed << 40 | number)
         kinds = self.totals.kinds
         kind = kinds[0] if len(kinds) == 1 else rng.choice(kinds)
@@ -521,7 +531,7 @@ class Night:
         return rng, kind, history, initial, error
 
     def one(self, number: int) -> None:
-        """All levels of one history."""
+        """Judge one history at all levels."""
         rng, kind, history, initial, error = self.history(number)
         totals = self.totals
         try:
@@ -532,7 +542,7 @@ class Night:
         given = to_tool(history, initial_of(history, initial), error)
         try:
             problem = build_problem(given)
-        except UnsupportedError:  # with a reason that the user is told
+        except UnsupportedError:  # the user gets the reason
             add(totals.counts, "refused")
             return
         twice = number % self.both_checkers == 0
@@ -583,7 +593,7 @@ class Night:
         if "timeout" in got or "the time ran out" in got:
             add(self.totals.counts, "undecided")
             return
-        if got.startswith(UnsupportedError.__name__):  # of an encoding that needs more than others
+        if got.startswith(UnsupportedError.__name__):  # the encoding does not support it
             add(self.totals.counts, "refused")
             return
         kind = f"{verdict}, got {re.sub(r'[0-9]+', 'N', got)[:100]}"
@@ -592,7 +602,7 @@ class Night:
             self.save_case(setting, number)
 
     def save_case(self, setting: Setting, number: int) -> None:
-        """Shrink a disagreement and keep it."""
+        """Shrink a disagreement and save it."""
         _, history_kind, found, initial, error = self.history(number)
 
         def differs(history: History, initial: int | Before | None) -> bool:
@@ -626,13 +636,13 @@ class Night:
         print(f"DISAGREEMENT {path}: {describe(case)}", flush=True)
 
     def save(self) -> None:
-        """Write the state, whole or not at all."""
+        """Write the state completely or not at all."""
         new = self.state.with_suffix(".new")
         new.write_bytes(msgspec.json.format(msgspec.json.encode(self.totals)) + b"\n")
         os.replace(new, self.state)
 
     def line(self) -> str:
-        """The counts in one line."""
+        """Return the counts as one line."""
         t = self.totals
         pairs, wrong = t.counts.get("pairs", 0), sum(t.disagreements.values())
         return (
@@ -645,7 +655,10 @@ class Night:
         )
 
     def run(self, pairs: float) -> None:
-        """Go on until this many pairs are done; Ctrl-C and SIGTERM leave a state to go on from."""
+        """Continue until this many pairs are done.
+
+        Ctrl-C and SIGTERM save the state, so that the campaign can be continued.
+        """
 
         def stop(*_: object) -> NoReturn:
             raise KeyboardInterrupt
@@ -674,11 +687,11 @@ class Night:
 # --- tampering ---
 
 
-#: Changed proofs of each pair of a history and a level.
+#: The number of changed proofs for each pair of a history and a level.
 FORGED: Final = 4
-#: Why the native checker refuses a cycle that is one by definition: each edge has to begin at the
-#: statement where the last one ended, and the order of a transaction does not go without saying;
-#: and each edge has to be of the check, also where some of them are enough (docs/certificates.md).
+#: Reasons for which only the native checker rejects a cycle: it requires that each edge begins at
+#: the statement where the previous edge ends, without implied steps inside a transaction, and that
+#: each edge belongs to the check even if fewer edges suffice (docs/certificates.md).
 OTHERWISE_WRITTEN: Final = (
     "an edge ends at another statement than the next begins at",
     "the edges spell no word of",
@@ -686,7 +699,7 @@ OTHERWISE_WRITTEN: Final = (
 
 
 class Forger:
-    """Proofs with changes, for histories with changes."""
+    """Presents changed proofs, and proofs for changed histories, to both checkers."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.night = Night(
@@ -696,7 +709,10 @@ class Forger:
         self.counts: Counter[str] = Counter()
 
     def one(self, number: int) -> int:
-        """All levels of one history, and of one beside it; how many."""
+        """Forge proofs for all levels of one history, and return the number of levels.
+
+        The proofs are also presented for a slightly changed history.
+        """
         rng, kind, history, initial, error = self.night.history(number)
         tamper = changed if kind in CROSSED else tampered_history
         try:
@@ -713,7 +729,7 @@ class Forger:
         for level in both[0][1]:
             setting = self.judges.draw(rng, level)
             self.implicit(rng, number, setting, level, given, [found for _, found in both])
-            with suppress(IsolangError):  # it has had no time
+            with suppress(IsolangError):  # the limit was reached
                 proof = self.judges.proof(given[0], build_problem(given[0]), setting)
                 if not isinstance(proof, (Witness, Refutation)):
                     continue
@@ -731,7 +747,7 @@ class Forger:
         given: Sequence[ToolHistory],
         expected: Sequence[dict[str, str]],
     ) -> None:
-        """The proof where set-reads are implicit, for both histories with the same of them."""
+        """Present proofs with implicit set-reads, for both histories with the same set-reads."""
         import numpy as np
 
         if not len(given[0].columns.statement_start):
@@ -749,7 +765,7 @@ class Forger:
             for columns, h, found in zip(implied, given, expected, strict=True):
                 if columns is None or level not in found:
                     continue
-                with suppress(ValueError):  # it has no such predicate read
+                with suppress(ValueError):  # the changed history lacks a predicate read
                     shown = replace(h, columns=columns).with_set_reads(pairs)
                     if isinstance(proof, (Witness, Refutation)):
                         self.counts["implicit"] += 1
@@ -764,7 +780,7 @@ class Forger:
         given: ToolHistory,
         expected: str,
     ) -> None:
-        """The proof as it is and changed, to both checkers."""
+        """Present the proof and changed copies of it to both checkers, and count their answers."""
         claims = "valid" if isinstance(proof, Witness) else "invalid"
         n = given.columns.transactions()
         for change in range(FORGED + 1):
@@ -784,7 +800,7 @@ class Forger:
 
 
 def tampered(rng: random.Random, transactions: int, proof: Witness | Refutation) -> Any:
-    """A witness, or a refutation in plain form, with changes."""
+    """Return a changed copy of a witness, or of a refutation as plain steps."""
     if isinstance(proof, Witness):
         arrays = (proof.source, proof.order_start, proof.order_txn)
         if proof.commits is None or proof.seen is None:
@@ -799,7 +815,7 @@ def tampered(rng: random.Random, transactions: int, proof: Witness | Refutation)
 
 
 def forge(arguments: argparse.Namespace) -> int:
-    """Until this many pairs are done."""
+    """Forge proofs until this many pairs are done, and return the exit code."""
     forger, pairs, number = Forger(arguments), 0, 0
     while pairs < arguments.pairs:
         pairs += forger.one(number)
@@ -812,7 +828,7 @@ def forge(arguments: argparse.Namespace) -> int:
 
 
 def describe(case: Case) -> str:
-    """A disagreement in one line."""
+    """Return a disagreement as one line."""
     setting = {k: v for k, v in asdict(case.setting).items() if k != "style"}
     initial = "" if case.initial is None else f", initial value {case.initial}"
     return (
@@ -822,7 +838,7 @@ def describe(case: Case) -> str:
 
 
 def kinds_of(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """The kinds of histories that are asked for."""
+    """Return the kinds of histories that the command line selects."""
     kinds = tuple(arguments.kinds.split(","))
     if unknown := set(kinds) - set(KINDS):
         known = ", ".join(KINDS)
@@ -831,12 +847,12 @@ def kinds_of(arguments: argparse.Namespace) -> tuple[str, ...]:
 
 
 def levels_of(arguments: argparse.Namespace) -> set[str]:
-    """The levels that are asked for; none: all."""
+    """Return the levels that the command line selects; empty for all levels."""
     return {*arguments.levels.split(",")} - {""}
 
 
 def night(arguments: argparse.Namespace) -> int:
-    """Begin or go on."""
+    """Start or continue a campaign, print its counts, and return the exit code."""
     kinds, levels = kinds_of(arguments), levels_of(arguments)
     campaign = Night(arguments.folder, arguments.seed, kinds, levels, arguments.both_checkers)
     campaign.run(arguments.pairs)
@@ -856,7 +872,7 @@ def night(arguments: argparse.Namespace) -> int:
 
 
 def again(arguments: argparse.Namespace) -> int:
-    """Judge a saved disagreement once more."""
+    """Judge a saved disagreement again, and return the exit code."""
     case = msgspec.json.decode(arguments.case.read_bytes(), type=Case)
     judges = Judges()
     history = parse(case.operations)
@@ -871,7 +887,7 @@ def again(arguments: argparse.Namespace) -> int:
 
 
 class Slice:
-    """The figures of one run."""
+    """The counts and disagreements of one slice."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.what = {k: v for k, v in vars(arguments).items() if k != "log"}
@@ -915,7 +931,7 @@ class Slice:
 def run_histories(
     histories: Iterator[History], result: Slice, name: str, names: Sequence[str], size: int
 ) -> None:
-    """The levels on each history."""
+    """Compare the tool with the oracle at the named levels on each history."""
     levels = Levels(names, size=size)
     for number, history in enumerate(histories):
         try:
@@ -937,7 +953,10 @@ def run_histories(
 
 
 def names_of(arguments: argparse.Namespace) -> Sequence[str]:
-    """The library's event graphs; the weak levels and their neighbours; those of a scope."""
+    """Return the names of the levels to judge: those of a scope, the weak levels, or all.
+
+    The weak levels include their neighbours.
+    """
     if arguments.scope:
         return [name for name in OF_SCOPE[arguments.scope] if in_library(name)]
     neighbours = ("pl-2", "pl-3", "pc", "si", "pc-nosession", "si-nosession")
@@ -946,7 +965,7 @@ def names_of(arguments: argparse.Namespace) -> Sequence[str]:
 
 _SNAPSHOTS = ("rc-nosession", "pl-2l", "pl-msr", "pl-cs", "pl-3u", "update-atomic-nosession")
 
-#: The levels that each scope tells apart.
+#: For each scope, the levels that its histories separate.
 OF_SCOPE: Final[dict[str, tuple[str, ...]]] = {
     "statements": ("pl-2", "psi-nosession", "pl-3", *_SNAPSHOTS),
     "readers": ("pl-2", "psi-nosession", "pl-3", *_SNAPSHOTS),
@@ -966,7 +985,7 @@ def small(arguments: argparse.Namespace, result: Slice) -> None:
 
 
 def beside(arguments: argparse.Namespace, result: Slice) -> None:
-    """Any checks beside a level that the engine decides."""
+    """Compare random specifications of which the engine can decide only a part."""
     rng = random.Random(arguments.seed)
     for _ in range(arguments.specs):
         text = random_text_beside_a_level(rng)
@@ -1018,7 +1037,7 @@ def expressions(arguments: argparse.Namespace, result: Slice) -> None:
 
 
 def by_names(arguments: argparse.Namespace, rng: random.Random, number: int, result: Slice) -> None:
-    """Checks that tell keys and transactions apart by their names, on any mixture of features."""
+    """Compare checks that distinguish keys and transactions by name, on mixed histories."""
     checks = random_named_checks(rng)
     text = named_text(checks)
     try:
@@ -1045,7 +1064,7 @@ def by_names(arguments: argparse.Namespace, rng: random.Random, number: int, res
 
 
 def as_users_write(arguments: argparse.Namespace, rng: random.Random, result: Slice) -> None:
-    """Every word and filter, decided by whatever route, on any mixture of features."""
+    """Compare specifications with every word and filter of the language, by any route."""
     text = users.random_users_text(rng)
     result.counts["specifications"] += 1
     for found in users.pairs(rng, text, arguments.per_spec):

@@ -1,4 +1,4 @@
-"""What is measured: real histories, simulated ones by size and shape, the hard region."""
+"""Defines the histories that the benchmark checks: real, simulated, and from the hard region."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Case:
     """One history and the levels to check.
 
     Attributes:
-        part: which part of the suite it belongs to.
-        name: what tables call it.
-        levels: to check, each in a command of its own.
-        form: its format.
-        path: where it is; ``None`` if it is to be generated.
-        options: of ``isocheck generate``, in words.
-        changed: how many reads are changed after it was generated.
-        expected: what is known of it, by level; other verdicts are an error.
-        shape: columns for tables and plots.
+        part: the part of the suite to which the history belongs.
+        name: the name in tables.
+        levels: the levels to check, each by a separate command.
+        form: the format of the history.
+        path: the file; ``None`` if the history must be generated.
+        options: the options for ``isocheck generate``, separated by blanks.
+        changed: how many reads are changed after the history was generated.
+        expected: the known verdicts by level; a different verdict is an error.
+        shape: the properties of the history by name, which are columns of tables and plots.
     """
 
     part: str
@@ -39,7 +39,7 @@ class Case:
     shape: dict[str, Any] = field(default_factory=dict)
 
     def command(self) -> str:
-        """How to generate it by hand."""
+        """Return the command that generates the history."""
         words = ["isocheck generate", f"{self.name.replace(' ', '-')}.{self.form}"]
         words.append(f"--to {self.form}")
         for name, value in self.options.items():
@@ -51,7 +51,7 @@ class Case:
         return " ".join(words)
 
     def make(self, folder: Path) -> Path:
-        """Give the file; generate it if there is none yet."""
+        """Return the file with the history; generate the history if the file does not exist."""
         if self.path is not None:
             return self.path
 
@@ -77,10 +77,11 @@ _TRIES, _TRY_SECONDS = 12, 1.0
 
 
 def _changed(history: Any, count: int, seed: int) -> Any:
-    """The first of some ways to change reads that pruning alone does not refute.
+    """Change reads of a history such that pruning alone does not refute the result.
 
-    A changed history that still satisfies the level is not taken either. Which one is taken depends
-    on how much pruning finds: to compare two revisions, keep the histories of one.
+    A changed history that still satisfies the level is not used either. The choice depends on how
+    much pruning finds. Therefore, a comparison of two revisions must use the histories of one
+    revision.
     """
     from hard_region import refuted_by_pruning
 
@@ -101,14 +102,18 @@ def _changed(history: Any, count: int, seed: int) -> Any:
 
 
 def corpora(folder: Path) -> Iterator[Case]:
-    """The larger histories of a folder with a ``LABELS.tsv`` (path, format, level, verdict)."""
+    """Yield the larger histories that a folder lists in ``LABELS.tsv``.
+
+    Its columns are the path, the format, the level, and the verdict.
+    """
     with (folder / "LABELS.tsv").open(newline="", encoding="utf-8") as f:
         rows = list(csv.DictReader(f, delimiter="\t"))
     for row in rows:
         path = folder / row["path"]
         size = sum(p.stat().st_size for p in path.rglob("*")) if path.is_dir() else 0
         size = size or (path.stat().st_size if path.is_file() else 0)
-        # Small ones measure the start of the interpreter; all of `si` and `ser` say both levels.
+        # Small histories would measure only the start of the interpreter. Histories whose label is
+        # about SER or SI are checked at both levels.
         if row["level"] not in ("ser", "si") or size < 500_000:
             continue
         expected = {row["level"]: row["verdict"]}
@@ -125,7 +130,7 @@ def corpora(folder: Path) -> Iterator[Case]:
 
 
 def anomalies(folder: Path) -> list[Path]:
-    """The anomalous histories of the same folder, all of them small."""
+    """Return the anomalous histories of the same folder, all of which are small."""
     with (folder / "LABELS.tsv").open(newline="", encoding="utf-8") as f:
         rows = [r for r in csv.DictReader(f, delimiter="\t") if r["path"].startswith("anomalies/")]
     return [folder / row["path"] for row in rows]
@@ -141,7 +146,10 @@ VALUES = {"unique": 0, "repeated": 50}
 
 
 def simulated(*, quick: bool) -> Iterator[Case]:
-    """8 operations, one key for ten transactions: SER under serializable, SI under snapshot."""
+    """Yield simulated histories for SER and SI.
+
+    They have 8 operations in each transaction, and one key for ten transactions.
+    """
     for size in (10_000,) if quick else (10_000, 100_000, 1_000_000):
         for reads, share in READS.items():
             for values, number in VALUES.items():
@@ -170,7 +178,7 @@ def simulated(*, quick: bool) -> Iterator[Case]:
 
 
 def hidden(*, quick: bool) -> Iterator[Case]:
-    """One violation in the middle of a history that is otherwise as the balanced ones."""
+    """Yield histories of the balanced shape with one violation in the middle."""
     for size in (10_000,) if quick else (10_000, 100_000, 1_000_000):
         for clients, sessions in SESSIONS.items():
             for bug, rule, level in (("write skew", "serializable", "ser"),
@@ -195,13 +203,13 @@ def hidden(*, quick: bool) -> Iterator[Case]:
 
 
 def mini(*, quick: bool) -> Iterator[Case]:
-    """Mini-transactions of unique values: nothing is left to choose."""
+    """Yield histories of mini-transactions with unique values, which leave no choices open."""
     for size in (10_000,) if quick else (10_000, 100_000, 1_000_000):
         yield Case(
             part="mini",
             name=f"{_size(size)} mini-transactions",
             levels=("ser", "si", "sser"),
-            form="edn",  # for the real time
+            form="edn",  # this format has times
             options={
                 "rule": "strict-serializable",
                 "mini_transactions": True,
@@ -217,7 +225,7 @@ def mini(*, quick: bool) -> Iterator[Case]:
 
 
 def weak(*, quick: bool) -> Iterator[Case]:
-    """Each weak level under the rule that gives it, and under the strictest."""
+    """Yield a history for each weak level, simulated under its rule and under the strictest."""
     for size in (16_000,) if quick else (16_000, 100_000, 1_000_000):
         for values, number in VALUES.items():
             for level, own in (("rc", "read-committed"), ("ra", "read-atomic"), ("cc", "causal")):
@@ -242,7 +250,10 @@ def weak(*, quick: bool) -> Iterator[Case]:
 
 
 def hard(*, quick: bool, seeds: range) -> Iterator[Case]:
-    """Few values, few keys, many sessions, 4 operations; valid, and with changed reads."""
+    """Yield histories of the hard region, valid ones and ones with changed reads.
+
+    They have few values, few keys, many sessions, and 4 operations in each transaction.
+    """
     for transactions, keys, sessions, values, share, rmw, changes, seed in product(
         (500,) if quick else (500, 1000, 2000),
         (100,) if quick else (20, 100),

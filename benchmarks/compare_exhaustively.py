@@ -1,19 +1,20 @@
-"""Compare `isocheck spec compare` with all histories of a few transactions, level by level.
+"""Compares `isocheck spec compare` with an evaluation of all histories of a few transactions.
 
-Every history, up to the names of sessions, transactions, keys and values, is judged under every
-level of the library by trying all choices, on the axioms as they are written. A pair that is told
-apart there must be by the search, and with as few transactions; a pair that is not must not be; no
-proof may be contradicted. A sample of the histories is judged by the engine, too, certified.
+Every history, up to the names of sessions, transactions, keys and values, is judged by every level
+of the library. The judgement tries all choices and uses the axioms as they are written. The search
+must separate exactly the pairs of levels that some history separates, with the same number of
+transactions, and no history may contradict a proof. The engine also judges a sample of the
+histories, with certificates.
 
     python benchmarks/compare_exhaustively.py 3 2           registers, sessions
     python benchmarks/compare_exhaustively.py 3 1 --lists   lists, whose reads show their order
     python benchmarks/compare_exhaustively.py 3 1 --times   real time
-    python benchmarks/compare_exhaustively.py 2 2 --predicates   predicate reads beside reads by key
+    python benchmarks/compare_exhaustively.py 2 2 --predicates   predicate reads and reads by key
 
-A relation of four elements, T0 and three transactions, is an integer of 16 bits, and what is
-computed is computed of all histories at once: no code here is shared with what is tested but the
-parsed axioms. Levels that look at single operations are judged on every order of the operations of
-each transaction, one history at a time, where that can be done in minutes.
+A relation on four elements, T0 and three transactions, is an integer of 16 bits, and each
+expression is evaluated on all histories at once. The code shares only the parsed axioms with the
+tested code. Levels that mention single operations are judged on every order of the operations
+inside each transaction, one history at a time, as far as this takes only minutes.
 """
 
 from __future__ import annotations
@@ -52,13 +53,13 @@ BY_PREDICATE = ("pl-2-99", "locking-repeatable-read")
 
 
 def pairs(some):
-    """A relation as a number."""
+    """Return a relation, given as pairs, as an integer."""
     return np.uint16(sum(1 << (M * i + j) for i, j in set(some)))
 
 
 @cache
 def table(name):
-    """A function of one relation, of each of the 65,536 there are."""
+    """Return a table of the values of a function for all 65,536 relations."""
     every = np.arange(1 << 16, dtype=np.uint16)
     if name == "inverse":
         out = np.zeros_like(every)
@@ -75,7 +76,7 @@ def table(name):
 
 
 def compose(a, b):
-    """`a ; b`."""
+    """Return the composition `a ; b`."""
     out = np.zeros(np.broadcast(a, b).shape, np.uint16)
     for k in range(M):
         out |= ((a >> np.uint16(k)) & np.uint16(0x1111)) * ((b >> np.uint16(M * k)) & ROW)
@@ -83,7 +84,7 @@ def compose(a, b):
 
 
 def times(rows, columns):
-    """`A * B`."""
+    """Return the product `A * B` of two sets."""
     out = np.zeros(np.broadcast(rows, columns).shape, np.uint16)
     for i in range(M):
         out |= ((rows >> np.uint16(i)) & np.uint16(1)) * (columns << np.uint16(M * i))
@@ -91,7 +92,10 @@ def times(rows, columns):
 
 
 def value(e, w, key):
-    """An expression in a world: names to arrays, keyed ones to a list of arrays."""
+    """Return the value of an expression in a world.
+
+    A world maps names to arrays, and the names of relations with keys to lists of arrays.
+    """
     match e:
         case core.Rel(name="id"):
             return IDENTITY
@@ -135,7 +139,7 @@ def value(e, w, key):
 
 
 def met(one, w):
-    """Per history whether a world meets a check."""
+    """Return, for each history, whether its world meets a check."""
     found = value(one.expr, w, {})
     if one.kind == "acyclic":
         fine = table("closure")[found] & IDENTITY == 0
@@ -149,7 +153,7 @@ def met(one, w):
 
 
 def worlds(spec, base):
-    """All worlds of the histories; with each, which histories have it."""
+    """Yield all worlds, each with an array that says which histories have it."""
     places = [
         (e, k)
         for e in spec.exists
@@ -200,7 +204,7 @@ RELATIONS = [
 
 
 def allowed(spec, checks, base):
-    """Per history whether some world meets all checks."""
+    """Return, for each history, whether some world meets all checks."""
     found = np.zeros(base["W"][0].shape, bool)
     for w, there in worlds(spec, base):
         fine = there & ~found
@@ -216,7 +220,11 @@ def allowed(spec, checks, base):
 
 
 def base_of(histories, keys, missed):
-    """What is given in each history; ``missed``: per history and key who misses it, as a set."""
+    """Return the relations that each history determines.
+
+    For each history and key, ``missed`` is the set of the transactions whose predicate reads miss
+    it.
+    """
     w = {name: [] for name in ("W", "R", "vo", "wr", "iwr", "pwr")}
     for k in range(keys):
         own = [h.keys[k] for h in histories]
@@ -224,7 +232,7 @@ def base_of(histories, keys, missed):
         readers = [[(s, t) for t, s in enumerate(key.sources, 1) if s != NO_READ] for key in own]
         w["W"].append(np.array([1 | key.writers << 1 for key in own], np.uint16))
         w["iwr"].append(np.array([pairs(some) for some in readers], np.uint16))
-        w["pwr"].append(absent)  # of T0: the first row of the matrix
+        w["pwr"].append(absent)  # pairs from T0 are in the first row of the matrix
         w["wr"].append(w["iwr"][k] | w["pwr"][k])
         items = np.array([sum(1 << t for _, t in some) for some in readers], np.uint16)
         w["R"].append(items | absent)
@@ -246,9 +254,10 @@ def base_of(histories, keys, missed):
 
 
 def contradictory(history):
-    """Whether times go against a session, or a list shows what its reader appends later.
+    """Return whether times contradict a session, or a list shows a later append of its reader.
 
-    No recorded history is the first; the second is an anomaly by itself.
+    A recorded history never has the first contradiction, and the second one is an intrinsic
+    anomaly.
     """
     if any(
         source > 0 and reader in key.shown[: key.shown.index(source) + 1]
@@ -267,13 +276,13 @@ def contradictory(history):
 
 
 def histories_of(size, keys, args):
-    """All of this size, and who misses which key."""
+    """Return all histories of this size, and for each the transactions that miss each key."""
     found, missed = [], []
     every = all_histories(size, keys, lists=args.lists, real_time=args.times, orders=args.orders)
     for history in every:
         if contradictory(history):
             continue
-        # A row of T0 in the relation `pwr`, which is the set of the readers.
+        # Each value is a row of T0 in the relation `pwr`, which is a set of readers.
         subsets = [range(0, 2 << size, 2)] * keys if args.predicates else [(0,)] * keys
         for some in product(*subsets):
             found.append(history)
@@ -282,7 +291,7 @@ def histories_of(size, keys, args):
 
 
 def columns(levels, histories, missed, keys):
-    """Per level which of the histories it allows."""
+    """Return, for each level, which of the histories it allows."""
     base = base_of(histories, keys, missed)
     found = {}
     for name, level in levels.items():
@@ -296,12 +305,12 @@ def columns(levels, histories, missed, keys):
 
 
 def by_events(spec, checks, history):
-    """The same of a specification that looks at single operations, one history at a time."""
+    """Return whether a level that mentions single operations allows a history."""
     return satisfiable(given(history, events=True), spec, checks, lambda: None)
 
 
 def disagreements_with_the_engine(levels, histories, missed, found, args):
-    """A sample of the histories, judged by the engine, certified."""
+    """Let the engine judge a sample of the histories, and return its disagreements."""
     rng = random.Random(1)
     wrong = []
     for i in rng.sample(range(len(histories)), min(args.sample, len(histories))):
@@ -316,7 +325,7 @@ def disagreements_with_the_engine(levels, histories, missed, found, args):
 
 
 def small_of(history: SmallHistory, missed, *, timed):
-    """The history as the search would have given it."""
+    """Return a history in the form in which the search returns it."""
     txns = []
     for t in range(1, history.size + 1):
         ops = [Miss(k) for k, some in enumerate(missed) if some >> t & 1]
@@ -334,11 +343,11 @@ def small_of(history: SmallHistory, missed, *, timed):
     )
 
 
-# --- beside the comparison ---
+# --- comparison with the search ---
 
 
 class Searches:
-    """Whether the search finds a history of one size, of registers alone or of lists alone."""
+    """Searches for histories of one size that have only registers or only lists."""
 
     def __init__(self, levels, keys, *, lists, predicates):
         self.levels = levels
@@ -348,12 +357,12 @@ class Searches:
         self._separators = {}
 
     def asks(self, pair):
-        """Whether the histories are those in which the two may differ."""
+        """Return whether two levels can differ on histories of this kind."""
         mentioned = [self.levels[name].mentioned() for name in pair]
         return not self.predicates or any(some & core.SPLIT for some in mentioned)
 
     def least(self, allows, forbids, size):
-        """The fewest transactions, up to a size; ``None``: there is none."""
+        """Return the size of the smallest separating history; ``None`` if there is none."""
         return next((n for n in range(1, size + 1) if self._found(allows, forbids, n)), None)
 
     def _found(self, allows, forbids, size):
@@ -372,7 +381,7 @@ class Searches:
 
 
 def disagreements(levels, args):
-    """What differs, in words; and how many histories and pairs there were."""
+    """Return the disagreements as texts, and the numbers of histories and pairs."""
     least, shown, wrong, looked = {}, {}, [], 0
     for size, keys in product(range(1, args.size + 1), range(1, args.keys + 1)):
         histories, missed = histories_of(size, keys, args)
@@ -403,7 +412,7 @@ def disagreements(levels, args):
 
 
 def main():
-    """Run it from the command line."""
+    """Run the comparison, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("size", type=int, choices=(1, 2, 3))
     parser.add_argument("keys", type=int, choices=(1, 2))
@@ -412,8 +421,8 @@ def main():
     parser.add_argument("--predicates", action="store_true")
     parser.add_argument("--sample", type=int, default=20, help="histories for the engine")
     args = parser.parse_args()
-    # Three transactions on two keys have 1.7 million orders, and those of reads of two kinds or of
-    # operations with times are not enumerated.
+    # Three transactions on two keys have 1.7 million orders. The orders of two kinds of reads, or
+    # of operations with times, are not enumerated.
     args.orders = not args.times and not args.predicates and (args.size, args.keys) != (3, 2)
     levels = library_levels()
     known = order(levels, bounds=Bounds(transactions=1, overlap=True))

@@ -1,14 +1,15 @@
-"""Two revisions side by side: both are built, their runs alternate, and ratios are quoted.
+"""Builds two revisions, runs both in turn, and reports the ratios of their times.
 
     python benchmarks/compare_revisions.py main HEAD
     python benchmarks/compare_revisions.py v0.1.0 . --only simulated --filter '100k' --runs 7
 
-A revision is anything that git knows, or ``.``: the working tree as it stands. Each is installed
-from a worktree of its own into a virtual environment of its own, in a temporary folder. Runs
-alternate A B B A A B …, so that a machine that gets slower or faster meanwhile is slower or faster
-for both, and each has a run of a two-line history just before it, whose time is subtracted. The
-ratio is that of the medians, B over A; *noise* is the greater of the two interquartile ranges over
-its median: a ratio within it says nothing, and where it is more than the whole there is none.
+A revision is any name that git knows, or ``.`` for the working tree. Each revision has its own
+worktree and virtual environment in a temporary folder. The runs have the order A B B A A B …, so
+changes in the speed of the machine affect both revisions alike. Before each run, the same command
+runs on a history of two lines, and the time of this run is subtracted. The ratio is the quotient of
+the medians, B over A. The *noise* is the greater of the two interquartile ranges, each divided by
+its median. A ratio within the noise is not significant; if the noise exceeds the median, no ratio
+is shown.
 """
 
 from __future__ import annotations
@@ -36,10 +37,13 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class Revision:
-    """One revision, installed."""
+    """One revision, installed in a virtual environment."""
 
     def __init__(self, name: str, folder: Path) -> None:
-        """Check it out and install it; raises CalledProcessError if that fails."""
+        """Check out and install a revision.
+
+        If this fails, ``CalledProcessError`` is raised.
+        """
         self.name = name
         self.tree = folder / "tree"
         self._worktree = name != "."
@@ -54,7 +58,7 @@ class Revision:
         subprocess.run(install, check=True, capture_output=True)
 
     def tool(self, options: str) -> Tool:
-        """Its command."""
+        """Return the command of this revision."""
         return Tool(
             name=self.name,
             command=(
@@ -66,7 +70,7 @@ class Revision:
         )  # fmt: skip
 
     def close(self) -> None:
-        """Forget the worktree."""
+        """Remove the worktree."""
         if self._worktree:
             _git("worktree", "remove", "--force", str(self.tree))
 
@@ -75,14 +79,17 @@ def _git(*arguments: str) -> None:
     subprocess.run(["git", "-C", str(ROOT), *arguments], check=True, capture_output=True)
 
 
-LOST = 1000.0  # the noise where nothing else is left
-Paired = tuple[Run, Run]  # on two lines, and right after it on the history
+LOST = 1000.0  # the noise if the median is not positive
+Paired = tuple[Run, Run]  # a run on two lines, and the next run on the history
 
 
 def alternate(
     tools: tuple[Tool, Tool], bench: Bench, paths: tuple[Path, Path], level: str, runs: int
 ) -> tuple[list[Paired], list[Paired]]:
-    """A B B A A B …, up to ``runs`` of each; fewer if one run is long. Paths: two lines, and it."""
+    """Run both tools in turn, at most ``runs`` times each, and fewer times if a run is long.
+
+    The two paths are a history of two lines and the history to measure.
+    """
     found: tuple[list[Paired], list[Paired]] = ([], [])
     for i in range(runs):
         for which in ((0, 1), (1, 0))[i % 2]:
@@ -96,7 +103,7 @@ def alternate(
 def compare(
     case: Case, tools: tuple[Tool, Tool], bench: Bench, folder: Path, runs: int
 ) -> Iterator[dict[str, Any]]:
-    """One row for each level."""
+    """Yield one row for each level."""
     paths = (bench.two_lines(case.form), case.make(folder))
     for level in case.levels:
         found = alternate(tools, bench, paths, level, runs)
@@ -119,14 +126,14 @@ def compare(
 
 
 def _ratio(found: list[list[float]]) -> float | None:
-    """Of the medians; none where one of them is lost in the noise."""
+    """Return the ratio of the medians; ``None`` if one of them is less than its noise."""
     a, b = map(statistics.median, found)
     return b / a if min(a, b) > 0 and max(map(_noise, found)) <= 1 else None
 
 
 def _noise(found: list[float]) -> float:
     if len(found) < 3:
-        return 0.0  # not known
+        return 0.0  # unknown
     low, _, high = statistics.quantiles(found, n=4)
     middle = statistics.median(found)
     return (high - low) / middle if middle > 0 else LOST
@@ -137,7 +144,7 @@ def _shown(ratio: float | None, mark: str = "") -> str:
 
 
 def markdown(about: dict[str, Any], names: list[str], rows: list[dict[str, Any]]) -> str:
-    """The table."""
+    """Return the table in Markdown."""
     head = ("case", "level", *names, "ratio", "CPU ratio", "noise", "memory", "verdicts", "runs")
 
     def line(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -165,7 +172,7 @@ def markdown(about: dict[str, Any], names: list[str], rows: list[dict[str, Any]]
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Compare; 1 if verdicts differ."""
+    """Compare two revisions; return 1 if their verdicts differ."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -185,7 +192,7 @@ def main(argv: list[str] | None = None) -> int:
     suite += ["--corpora", options.corpora] if options.corpora else []
     cases = list(select(parse_suite(suite)))
     rows: list[dict[str, Any]] = []
-    # Ended from outside, it still removes its worktrees.
+    # If SIGTERM ends the program, it still removes its worktrees.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="isolang-compare-") as temporary:
         folder = Path(temporary)

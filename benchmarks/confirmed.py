@@ -1,15 +1,15 @@
-"""How many predictions of small applications PostgreSQL confirms: the figures of docs/foresee.md.
+"""Counts how many predictions PostgreSQL confirms, on small applications (docs/foresee.md).
 
     nice python benchmarks/confirmed.py [bank] [clinic] [shop] [--calls 60] [--seeds 1-2]
 
-Three applications (psycopg with branches, psycopg with locks and branches, SQLAlchemy's ORM) are
-recorded, one call after the other, at SERIALIZABLE. What they could have done is predicted at the
-profiles of REPEATABLE READ and READ COMMITTED, and each kind is played by the functions themselves,
-the first instance of it. All are counted, and whatever was not confirmed is printed with the
-reason. A prediction *has one sequence* if each function that it is about executed one sequence of
-statements in the whole run.
+Three applications are recorded at SERIALIZABLE, one call after the other: one uses psycopg with
+branches, one psycopg with locks and branches, and one SQLAlchemy's ORM. Violations are predicted
+for the profiles of REPEATABLE READ and READ COMMITTED. For each kind of prediction, the functions
+of the application play its first instance. All predictions are counted, and each prediction that is
+not confirmed is printed with the reason. A prediction *has one sequence* if each of its functions
+executed only one sequence of statements in the whole run.
 
-Exits with 1 if a played history violates the profile of the database.
+The exit code is 1 if a played history violates the profile of the database.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Bank:
 
 
 class Clinic(Bank):
-    """Doctors on call and wards: some functions lock, some update in one statement."""
+    """Doctors on call and wards: some functions lock rows, and some update in one statement."""
 
     def setup(self) -> None:
         with psycopg.connect(self.url, autocommit=True) as c:
@@ -180,7 +180,7 @@ class Clinic(Bank):
 
 
 class Shop:
-    """Articles and customers, through SQLAlchemy's ORM."""
+    """Articles and customers, accessed through SQLAlchemy's ORM."""
 
     def __init__(self, url: str) -> None:
         class Base(DeclarativeBase):
@@ -253,7 +253,7 @@ class Shop:
 
 
 class _Begun:
-    """A session of the ORM with a transaction, both of which end with the block."""
+    """A session of the ORM with a transaction; both end when the ``with`` block ends."""
 
     def __init__(self, session: Any) -> None:
         self.session = session
@@ -289,7 +289,7 @@ def sequences(found: Foreseen) -> Mapping[str, set[tuple[object, ...]]]:
 
 
 def why(one: PlayedPrediction) -> str:
-    """Return the reason in a few words: the same for all predictions that fail for it."""
+    """Return the reason in a few words, which are equal for all predictions that fail for it."""
     for word in ("waited", "refused", "other statements", "explain", "transactions", "no call"):
         if word in one.why:
             return word

@@ -1,14 +1,14 @@
-"""The long run of the conformance suite: every triple against brute force.
+"""Runs the conformance suite for long: every triple is compared with brute force.
 
     python benchmarks/conformance.py --histories 2000 [--only NAME ...] [--seed S]
     python benchmarks/conformance.py --expressions 500 [--only NAME ...]
     python benchmarks/conformance.py --corpora FOLDER [--timeout 2] [--step 1] [--only NAME ...]
 
-The first takes histories that separate adjacent levels, also those that only the relational
-encoding is of; the second specifications nobody wrote; the third the small labelled histories of
-``FOLDER/anomalies``, each pair in a process of its own, which is ended after the timeout: a pair
-may take too long, but not be wrong. Prints what was compared, the conflicts of each solver, and
-every disagreement.
+The first command uses histories that separate adjacent levels, including levels that only the
+relational encoding supports. The second command uses random specifications. The third command uses
+the small labelled histories of ``FOLDER/anomalies``. It runs each pair in a separate process, which
+is killed after the timeout: a pair may take too long, but its verdict must not be wrong. The
+program prints what was compared, the conflicts of each solver, and every disagreement.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def unwritten(runs: Conformance, specs: int, seed: int) -> list[str]:
 def labelled(
     pairs: list[tuple[str, str]], folder: Path, timeout: float, step: int
 ) -> tuple[Counter[tuple[str, str]], list[str]]:
-    """How often each pair was right, wrong or too slow, and where it was wrong."""
+    """Return how often each pair was right, wrong or too slow, and the wrong verdicts."""
     counts: Counter[tuple[str, str]] = Counter()
     wrong = []
     plans = {level: classify(load_spec(level)) for level in ("ser", "si")}
@@ -98,7 +98,7 @@ def labelled(
 
 
 def asked(history: History, plan: Plan, pair: Pair, timeout: float) -> str:
-    """What a pair says, in a process of its own; ``unknown`` if it takes longer than it may."""
+    """Return a pair's verdict, from a separate process; ``unknown`` after the timeout."""
 
     def ask(out: Connection) -> None:
         out.send(claim_of(history, plan, pair, seconds=timeout, proof=False).outcome)

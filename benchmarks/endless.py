@@ -1,4 +1,4 @@
-"""A log without end, of a database that is strictly serializable, to the standard output.
+"""Writes an endless log of a strictly serializable database to the standard output.
 
 python benchmarks/endless.py --transactions 10000000 | isocheck watch - --spec ser --until-idle 30
 """
@@ -12,7 +12,7 @@ import sys
 
 
 def main() -> None:
-    """Write it."""
+    """Write the log."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--transactions", type=int, default=1_000_000)
     parser.add_argument("--operations", type=int, default=8)
@@ -33,8 +33,8 @@ def main() -> None:
     rng = random.Random(given.seed)
     uniform, keys, size = rng.random, given.keys, given.operations
     store: list[object] = [None] * keys if not given.lists else [[] for _ in range(keys)]
-    changed = [0] * keys  # by which commit, for snapshots
-    base = list(range(keys)) if given.lists else []  # the list that a slot has now
+    changed = [0] * keys  # the commit that last changed each key, for snapshots
+    base = list(range(keys)) if given.lists else []  # the number of the current list of each slot
     fresh, value, done = keys, 0, 0
     flying: list[tuple[int, int, list[tuple[bool, int]], list[object]]] = []
     idle = list(range(given.sessions))
@@ -90,7 +90,7 @@ def main() -> None:
                 store[key], changed[key] = held, done
         out.append(f"{{:type :ok, :process {session}, :f :txn, :value [{' '.join(said)}]}}\n")
         if given.lists:
-            # Those in flight have named their lists: a full one gives way when none has it.
+            # A full list is replaced only when no transaction in flight uses it.
             used = {key for _, _, others, _ in flying for _, key in others}
             for _, key in ops:
                 held = store[key]

@@ -1,13 +1,13 @@
-"""What got slower by more than a tenth between two revisions, over thirty cases.
+"""Finds what became slower by more than a tenth between two revisions, in thirty cases.
 
     python benchmarks/guard.py c23ec29 .
-    python benchmarks/guard.py ../before .          # a folder with a built core is used as it is
+    python benchmarks/guard.py ../before .          # a folder with a built core is used unchanged
 
-Each case is a level, a format and some simulated histories: valid ones and invalid ones, twenty
-small ones in one command, or a large one. Runs alternate A B B A A B …; what counts is the median
-of the processor seconds of the whole command, starting included. The exit code is 1 if a case got
-slower by more than a tenth, and by more than its noise (the greater interquartile range of the
-two), or if the exit codes of the two revisions differ.
+Each case is a level, a format, and some simulated histories: valid or invalid ones, and either
+twenty small histories in one command or one large history. The runs have the order A B B A A B ….
+The measure is the median processor time of the whole command, including its start. The exit code is
+1 if a case became slower by more than a tenth and by more than its noise (the greater interquartile
+range of the two revisions), or if the exit codes of the revisions differ.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _SMALL, _MANY, _LARGE = (
     60,
     20,
     20_000,
-)  # transactions of a small history, such histories, of a large
+)  # transactions of a small history, number of such histories, transactions of a large history
 
 
 class Case(Struct, frozen=True, kw_only=True):
-    """Some histories of one kind, judged by one command.
+    """Some histories of one kind, which one command judges.
 
     Attributes:
-        form: their format.
-        level: by which they are judged.
-        bug: what was planted in each; empty for valid ones.
-        histories: how many.
-        transactions: of each.
+        form: the format of the histories.
+        level: the level to check.
+        bug: the bug that was planted in each history; empty for valid histories.
+        histories: the number of histories.
+        transactions: the number of transactions in each history.
     """
 
     form: str
@@ -53,12 +53,12 @@ class Case(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What the table calls it."""
+        """The name of the case in the table."""
         size = f"{self.histories} × {self.transactions:,}"
         return f"{self.form}, {size}, {self.level}, {self.bug or 'valid'}"
 
     def make(self, folder: Path) -> list[Path]:
-        """Write the histories."""
+        """Write the histories, and return their paths."""
         from isolang.history.writers import write_history
         from isolang.simulator import Workload, generate
 
@@ -80,13 +80,13 @@ CASES = tuple(
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """A case, measured.
+    """The measured times of a case.
 
     Attributes:
-        name: of the case.
-        seconds: the median of processor seconds, of each revision.
-        noise: the greater interquartile range, over its median.
-        codes: the exit codes.
+        name: the name of the case.
+        seconds: the median of the processor seconds, for each revision.
+        noise: the greater interquartile range, divided by its median.
+        codes: the exit codes of both revisions.
     """
 
     name: str
@@ -96,33 +96,33 @@ class Row(Struct, frozen=True, kw_only=True):
 
     @property
     def ratio(self) -> float:
-        """How much longer the second revision took."""
+        """The time of the second revision divided by the time of the first."""
         return self.seconds[1] / self.seconds[0]
 
     @property
     def slower(self) -> bool:
-        """Whether it got slower by more than a tenth, and by more than the noise."""
+        """Whether the case became slower by more than a tenth and by more than the noise."""
         return self.ratio > max(SLOWER, 1 + self.noise)
 
     @property
     def differs(self) -> bool:
-        """Whether the two gave other verdicts."""
+        """Whether the verdicts of the two revisions differ."""
         return self.codes[0] != self.codes[1]
 
 
 class Built:
-    """A revision in a folder, with a built core: used as it is."""
+    """A revision in a folder with a built core, which is used unchanged."""
 
     def __init__(self, folder: Path) -> None:
-        """Take it."""
+        """Use the revision in this folder."""
         self.python, self.environment = Path(sys.executable), {"PYTHONPATH": str(folder.resolve())}
 
     def close(self) -> None:
-        """Leave it as it is."""
+        """Do nothing, because the folder must stay as it is."""
 
 
 def revision_of(name: str, folder: Path) -> Built | Revision:
-    """A folder with a built core, or what git knows by the name, installed."""
+    """Return the revision in a folder with a built core, or install a revision from git."""
     if list(Path(name).glob("isolang/_native*.so")):
         return Built(Path(name))
     return Revision(name, folder)
@@ -131,7 +131,7 @@ def revision_of(name: str, folder: Path) -> Built | Revision:
 def processor_seconds(
     revision: Built | Revision, level: str, histories: Sequence[Path], timeout: float
 ) -> tuple[float, int]:
-    """What one command takes, with its exit code."""
+    """Return the processor seconds of one command, and its exit code."""
     environment = {"PYTHONPATH": "", **getattr(revision, "environment", {}), **KEEP_BYTE_CODE}
     command = [
         revision.python,
@@ -164,7 +164,7 @@ def measured(
     runs: int,
     timeout: float,
 ) -> Iterator[Row]:
-    """A row for each case."""
+    """Yield a row for each case."""
     for case in cases:
         with tempfile.TemporaryDirectory(prefix="isolang-guard-") as temporary:
             histories = case.make(Path(temporary))
@@ -178,7 +178,7 @@ def measured(
 
 
 def row_of(name: str, found: Sequence[Sequence[tuple[float, int]]]) -> Row:
-    """The row of a case of which each revision has some runs: seconds and exit code."""
+    """Return the row of a case, given the seconds and exit codes of each revision's runs."""
     seconds = [[used for used, _ in side] for side in found]
     a, b = map(statistics.median, seconds)
     return Row(
@@ -197,7 +197,7 @@ def _noise(seconds: Sequence[float]) -> float:
 
 
 def markdown(names: Sequence[str], rows: Sequence[Row]) -> str:
-    """The table."""
+    """Return the table in Markdown."""
 
     def line(row: Row) -> tuple[str, ...]:
         said = "other verdicts" if row.differs else "slower" if row.slower else ""
@@ -208,7 +208,7 @@ def markdown(names: Sequence[str], rows: Sequence[Row]) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Compare; 1 if something got slower, or verdicts differ."""
+    """Compare two revisions; return 1 if a case became slower or if verdicts differ."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,11 +1,10 @@
-"""Histories that pruning leaves open: many blind writes on few keys, few reads.
+"""Writes histories that pruning does not decide: many blind writes on few keys, and few reads.
 
     python benchmarks/hard_histories.py FOLDER [--transactions N ...] [--seed S]
 
-writes, for each size, ``sat-N.plume`` and ``unsat-N.plume``. ``sat`` is what the sessions of a
-small serial store saw, so it is serializable. For ``unsat`` single reads are changed to other
-values that were written, until the history is not serializable, and the native engine has needed
-conflicts to see it: pruning alone did not.
+For each size, the program writes ``sat-N.plume`` and ``unsat-N.plume``. ``sat`` is the history of a
+small serial store, so it is serializable. For ``unsat``, single reads are changed to other written
+values until the history is not serializable and the native engine needs conflicts to refute it.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ import argparse
 import random
 from pathlib import Path
 
-Row = tuple[str, int, int]  # r or w, key, value
+Row = tuple[str, int, int]  # (r or w, key, value)
 
 
 def store(
     rng: random.Random, transactions: int, sessions: int, keys: int, values: int
 ) -> list[tuple[int, list[Row]]]:
-    """What the sessions of a serial store did: mostly blind writes."""
+    """Return the operations of each session of a serial store, most of which are blind writes."""
     state: dict[int, int] = {}
     history = []
     for _ in range(transactions):
@@ -39,7 +38,7 @@ def store(
 def changed(
     rng: random.Random, history: list[tuple[int, list[Row]]]
 ) -> list[tuple[int, list[Row]]]:
-    """The history with another value in one of its reads, one that was written."""
+    """Return the history in which one read returns another value that was written."""
     written: dict[int, list[int]] = {}
     reads = []
     for t, (_, ops) in enumerate(history):
@@ -58,7 +57,7 @@ def changed(
 
 
 def unsatisfiable(rng: random.Random, transactions: int, **shape: int) -> str:
-    """A history that is not serializable, and that pruning does not refute."""
+    """Return a history that is not serializable and that pruning does not refute."""
     import io
 
     from hard_region import refuted_by_pruning
@@ -80,7 +79,7 @@ def unsatisfiable(rng: random.Random, transactions: int, **shape: int) -> str:
 
 
 def plume(history: list[tuple[int, list[Row]]]) -> str:
-    """Plume text: one operation a line."""
+    """Return a history in Plume's format, with one operation in each line."""
     lines = [
         f"{kind}({key},{value},{session},{txn})"
         for txn, (session, ops) in enumerate(history, 1)

@@ -1,16 +1,17 @@
-"""The hard region: few values, few keys, much concurrency; how much is decided, and how soon.
+"""Measures how many histories of the hard region are decided, and how fast.
 
-    python benchmarks/hard_region.py                # every shape; hours, of which most is waiting
+    python benchmarks/hard_region.py                # every shape; takes hours, mostly timeouts
     python benchmarks/hard_region.py --keys 100 --transactions 1000 --strategy cdcl
     python benchmarks/hard_region.py --transactions 500 --kinds rmw --seeds 3 --write
 
-The last one also writes the page docs/hard-region-results.md, in minutes.
+The last command takes minutes, and also writes the page docs/hard-region-results.md.
 
-Each shape (sessions x keys x values x transactions x read share x kind) is generated with the seeds
-1 … N: a serial run, its transactions dealt to random sessions, hence valid. With --changes N, N of
-its reads get another value, so that only the checker knows whether it is still valid. A history
-that pruning alone refutes is passed over for the next seed. Times are CPU seconds of the engine;
-every verdict is certified, or counted as not certified.
+Histories of the hard region have few values, few keys, and much concurrency. Each shape (sessions x
+keys x values x transactions x read share x kind) is generated with the seeds 1 … N. A history is a
+serial run whose transactions are assigned to random sessions, so it is valid. With --changes N, N
+of its reads get another value, and only the checker knows whether the result is still valid. If
+pruning alone refutes a history, the next seed is used instead. Times are CPU seconds of the engine.
+Every verdict is certified, or counted as not certified.
 """
 
 from __future__ import annotations
@@ -45,13 +46,14 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What a history looks like.
+    """The parameters of a random history.
 
     Attributes:
         sessions, keys, values, transactions: how many; values per key.
         reads: the share of reads among the operations.
-        modify: writes follow a read of their key in the same transaction ("read-modify-write").
-        operations: per transaction.
+        modify: whether each write follows a read of its key in the same transaction
+            ("read-modify-write").
+        operations: the number of operations in each transaction.
     """
 
     sessions: int
@@ -72,7 +74,7 @@ class Shape:
 
 
 def generate(shape: Shape, seed: int, changes: int = 0) -> History:
-    """A serial run, dealt to sessions; then some reads are changed to another value."""
+    """Return a serial run whose transactions are assigned to sessions, with some changed reads."""
     rng = random.Random(f"{shape} {seed}")
     state: dict[int, int] = {}
     given: list[tuple[int, list[tuple[str, int, int | None]]]] = []
@@ -100,7 +102,7 @@ def generate(shape: Shape, seed: int, changes: int = 0) -> History:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What came of one history: the outcome, CPU seconds, who decided, and the engine's counts."""
+    """The result for one history: the outcome, CPU seconds, the deciding stage, and statistics."""
 
     outcome: str
     seconds: float
@@ -109,7 +111,7 @@ class Result:
 
 
 def refuted_by_pruning(problem: Problem, spec: str) -> bool:
-    """No search is needed to refute it."""
+    """Return whether pruning alone refutes the problem."""
     from isolang import _native
 
     automata = list(classify(load_spec(spec)).automata)
@@ -122,7 +124,7 @@ def refuted_by_pruning(problem: Problem, spec: str) -> bool:
 def solve_within(
     seconds: float, history: History, plan: Plan, **options: Any
 ) -> tuple[Answer | None, float]:
-    """Answer of the native engine and CPU seconds; no answer where it takes longer than allowed."""
+    """Return the native engine's answer and its CPU seconds; no answer after the time limit."""
     problem = build_problem(history)
     start = time.process_time()
 
@@ -139,7 +141,7 @@ def solve_within(
 
 
 def decide(history: History, spec: str, *, seconds: float, seed: int, strategy: str) -> Result:
-    """Solve and certify."""
+    """Solve a history and certify the answer."""
     from isolang import _native
     from isolang.certify.errors import NotCertifiedError
     from isolang.certify.native import check_natively
@@ -203,7 +205,7 @@ def table_row(cells: Iterable[str]) -> str:
 
 
 def page(lines: list[str], args: argparse.Namespace) -> str:
-    """The page of results; its first lines say how it was made."""
+    """Return the page of results, whose first lines say how it was made."""
     command = shlex.join(["python", "benchmarks/hard_region.py", *sys.argv[1:]])
     return "\n".join(
         (
@@ -226,7 +228,7 @@ def page(lines: list[str], args: argparse.Namespace) -> str:
 
 
 def row(shape: Shape, changes: int, args: argparse.Namespace) -> tuple[str, ...]:
-    """Measure one shape: the cells of its row."""
+    """Measure one shape, and return the cells of its row."""
     from isolang import _native
 
     results: list[Result] = []

@@ -1,12 +1,13 @@
-"""One hot key: compare-and-sets, and how blind writes and reads among them slow the check down.
+"""Measures checks of one hot key: compare-and-sets, and the cost of blind writes and reads.
 
     python benchmarks/hot_key.py --sizes 10000 60000 --blind 0 1 10 50
 
-Sessions interleave at random, and each operation happens at one moment between its call and its
-answer, so that every history is linearizable. A row is solved and certified within --timeout, or
-says that it was not. Histories are those of lightweight transactions: H. Wei and others, *Boosting
-End-to-End Database Isolation Checking via Mini-Transactions*, ICDE 2025, section IV-E, has
-sessions, operations for each, and the share of sessions that run concurrently as parameters.
+Sessions interleave at random, and each operation takes effect at one moment between its call and
+its answer, so every history is linearizable. Each row is the time to solve and certify a history;
+it says so if this takes longer than --timeout. The histories are those of lightweight transactions,
+whose parameters are the sessions, the operations in each session, and the share of concurrent
+sessions: H. Wei and others, *Boosting End-to-End Database Isolation Checking via
+Mini-Transactions*, ICDE 2025, section IV-E.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ READ, WRITE, COMMITTED = 0, 1, 0
 def history(
     operations: int, *, keys: int, sessions: int, concurrent: float, blind: float, reads: float
 ) -> History:
-    """Play operations on an ideal store.
+    """Play operations on an ideal store, and return the history.
 
     Args:
-        operations: how many.
-        keys: each equally hot.
-        sessions: how many clients.
-        concurrent: the share of the clients that may have an operation open at a time.
+        operations: the number of operations.
+        keys: the number of keys, all equally hot.
+        sessions: the number of clients.
+        concurrent: the share of the clients that may have an operation open at the same time.
         blind: the share of operations that write without a comparison.
-        reads: the share that only reads.
+        reads: the share of operations that only read.
     """
     rng = random.Random(operations)
     columns = Columns()
@@ -77,7 +78,7 @@ def history(
 
 
 def measure(given: History, level: str, seconds: float) -> str:
-    """Seconds to solve and certify."""
+    """Return the seconds to solve and certify a history, as text."""
     plan = classify(load_spec(level))
     begin = time.perf_counter()
     try:
@@ -90,18 +91,18 @@ def measure(given: History, level: str, seconds: float) -> str:
 
 
 def forget_peak() -> None:
-    """Begin to measure the peak anew: what made a history is no part of its check. Linux only."""
+    """Reset the peak memory, so that the next measurement excludes earlier work (Linux only)."""
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
 def peak() -> str:
-    """The peak of resident memory since then."""
+    """Return the peak of resident memory since the last reset, as text."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return f"{int(status.partition('VmHWM:')[2].split()[0]) // 1024} MB"
 
 
 def main() -> None:
-    """Print a table."""
+    """Measure all shapes, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 60_000])
     parser.add_argument("--keys", type=int, default=1)

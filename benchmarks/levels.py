@@ -1,14 +1,15 @@
-"""How long each level of the library takes to decide and certify a history, by size and shape.
+"""Measures how long each level of the library takes to decide and certify a history.
 
     python benchmarks/levels.py --transactions 10000 100000
     python benchmarks/levels.py --transactions 10000 --levels pl-3u pl-cs --shape blindw
     python benchmarks/levels.py --levels examples/levels/*.iso --relational
 
-The histories are simulated, of a serializable database with real time, so that every level allows
-them: BlindW (each transaction reads or writes), mini-transactions (read before written), and lists
-that are appended to. One row a level: seconds of the processor for each shape and size, reading
-left out; `!` marks a verdict that is not certified, `?` an unknown one, and `-` a level that is
-decided relationally, which `--relational` runs, too.
+The histories are those of a simulated serializable database with real time, so that every level
+allows them. Their shapes are BlindW (each transaction only reads or only writes), mini-transactions
+(each write follows a read), and append-only lists. The table has one row for each level: the
+processor seconds for each shape and size, without reading the file. `!` marks a verdict that is not
+certified, `?` an unknown verdict, and `-` a relational level, which is run only with
+`--relational`.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ SHAPES = {
 
 
 def generated(shape: str, transactions: int, folder: Path) -> History:
-    """A simulated history of a serializable database."""
+    """Return a simulated history of a serializable database."""
     path = folder / f"{shape}-{transactions}.edn"
     command = [sys.executable, "-m", "isolang.cli.main", "generate", *SHAPES[shape]]
     size = ["--transactions", str(transactions), "--keys", str(max(10, transactions // 10))]
@@ -51,7 +52,7 @@ def generated(shape: str, transactions: int, folder: Path) -> History:
 def rows(
     levels: list[str], histories: list[History], seconds: float, *, relational: bool
 ) -> Iterator[list[str]]:
-    """The cells of each level's row."""
+    """Yield the cells of the row of each level."""
     for name in levels:
         plan = route(load_spec(name))
         cells = []

@@ -1,9 +1,9 @@
-"""Which lock mends a write skew, and which does not: every interleaving, played on PostgreSQL.
+"""Finds which locks prevent a write skew, by playing every interleaving on PostgreSQL.
 
     python benchmarks/locks.py [skew] [smallbank] [--level "repeatable read"]
 
-prints the tables of docs/robustness.md. Outcomes are compared with those of serial orders, which
-are computed and not played: under load, a play need not be serial.
+The program prints the tables of docs/robustness.md. Outcomes are compared with those of serial
+orders, which are computed instead of played, because under load a played order need not be serial.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Program = tuple[Callable[[frozenset[str]], list[Step]], Callable[[dict[str, int]
 
 
 def reading(table: str, name: str, form: str) -> Step:
-    """The step that reads a balance, and locks its row, or updates it without a change."""
+    """Return the step that reads a balance, with a lock on its row or with an identity update."""
 
     def step(client: Any, seen: dict[str, int]) -> None:
         if form == "=":
@@ -36,19 +36,19 @@ def reading(table: str, name: str, form: str) -> Step:
 
 
 def form_of(variant: frozenset[str], read: str) -> str:
-    """How a variant reads: ``!`` for update, ``~`` for share, ``=`` an identity update."""
+    """Return how a variant reads: ``!`` FOR UPDATE, ``~`` FOR SHARE, ``=`` identity update."""
     return next((sign for sign in "!~=" if read + sign in variant), "")
 
 
 def withdraw(name: str, own: str, other: str) -> Program:
-    """Take 150 from one's own account, if both accounts together have so much."""
+    """Return a program that takes 150 from an account if both accounts together have 150."""
 
     def steps(variant: frozenset[str]) -> list[Step]:
         def write(client: Any, seen: dict[str, int]) -> None:
             if seen[f"{name}.{own}"] + seen[f"{name}.{other}"] >= 150:
                 client.execute(f"update {own} set b = b - 150 where i = 1")
 
-        # both read the rows in one order, so that locks do not meet crosswise
+        # both read the rows in the same order, which prevents deadlocks
         reads = [
             reading(table, f"{name}.{table}", form_of(variant, f"{name}.{table}"))
             for table in ("sav", "chk")
@@ -102,7 +102,7 @@ def deposit() -> Program:
     return steps, serially
 
 
-# By name: the programs, the state before, and the variants.
+# For each scenario, its programs, its initial balance, and its variants.
 SCENARIOS: Mapping[str, tuple[Mapping[str, Program], int, Sequence[str]]] = {
     "skew": (
         {"P": withdraw("P", "sav", "chk"), "Q": withdraw("Q", "chk", "sav")},
@@ -122,7 +122,7 @@ SCENARIOS: Mapping[str, tuple[Mapping[str, Program], int, Sequence[str]]] = {
 
 
 class Client(threading.Thread):
-    """A connection that runs one step at a time."""
+    """A thread with a connection, which runs one step at a time."""
 
     def __init__(self, url: str) -> None:
         super().__init__(daemon=True)
@@ -145,7 +145,7 @@ class Client(threading.Thread):
 
 
 def orders(lengths: Mapping[str, int]) -> Iterator[str]:
-    """All interleavings of so many steps."""
+    """Yield all interleavings of programs with these numbers of steps."""
     if not any(lengths.values()):
         yield ""
     for name, count in lengths.items():
@@ -155,7 +155,7 @@ def orders(lengths: Mapping[str, int]) -> Iterator[str]:
 
 
 class Player:
-    """Plays interleavings on a server."""
+    """Plays interleavings of programs on a server."""
 
     def __init__(self, url: str, level: str) -> None:
         self.level = level
@@ -186,7 +186,7 @@ class Player:
                 settle(name)
 
         def settle(name: str) -> None:
-            """Wait until the step has ended, or the server says that it waits for another one."""
+            """Wait until the step has ended, or the server reports that it waits for a lock."""
             client = self.clients[name]
             while name in busy:
                 try:
@@ -229,7 +229,10 @@ class Player:
         return bool(self.own.execute("select pg_blocking_pids(%s)", (pid,)).fetchone()[0])
 
     def measure(self, scenario: str, variant: str) -> tuple[int, int, int, str]:
-        """Return the interleavings, those with an abort, the wrong ones, and the first of them."""
+        """Return how many interleavings there are, how many have an abort, and how many are wrong.
+
+        The last result is the first wrong interleaving.
+        """
         programs, before, _ = SCENARIOS[scenario]
         self.clients = {name: Client(self.url) for name in programs}
         serial = set()

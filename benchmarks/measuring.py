@@ -1,8 +1,8 @@
-"""Timing whole commands: each run is a process of its own, with a time limit and a memory limit.
+"""Measures whole commands, each in its own process with a time limit and a memory limit.
 
-What a check costs is the wall time of the whole command less that of the same command on a history
-of two lines: the start of the interpreter and its imports count for nothing, and nothing else is
-left out. Memory is the peak of resident memory, less that of the same two-line run.
+The cost of a check is the wall time of the whole command, minus the time of the same command on a
+history of two lines. This subtracts only the start of the interpreter and its imports. Memory is
+the peak of resident memory, minus the peak of the run on two lines.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-# An interpreter that is told to write no byte code compiles every module that a run imports anew:
-# an explanation, say, then costs 40 ms of compiling that nobody with an installed package has.
+# If an interpreter may not write byte code, it compiles all imported modules in each run. This
+# costs about 40 ms for an explanation, which users of an installed package do not pay.
 KEEP_BYTE_CODE = {"PYTHONDONTWRITEBYTECODE": ""}
 
 TWO_LINES = {
-    "dbcop": ["w(0,1,1,1)", "r(0,1,2,2)"],  # written through the converter
+    "dbcop": ["w(0,1,1,1)", "r(0,1,2,2)"],  # another writer converts it to this format
     "plume": ["w(0,1,1,1)", "r(0,1,2,2)"],
     "edn": [
         "{:index 0, :type :invoke, :process 0, :f :txn, :value [[:w 0 1]]}",
@@ -37,13 +37,13 @@ TWO_LINES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """Something to time.
+    """A command to measure.
 
     Attributes:
-        name: what tables call it.
-        command: with ``{history}`` and, if it can, ``{level}`` in it.
-        reports: whether it prints one JSON report, as ``isocheck check -o json`` does.
-        environment: what is different in its environment.
+        name: the name in tables.
+        command: the command, which contains ``{history}`` and, if it accepts a level, ``{level}``.
+        reports: whether the command prints one JSON report, as ``isocheck check -o json`` does.
+        environment: the environment variables that differ from those of this process.
     """
 
     name: str
@@ -53,10 +53,10 @@ class Tool:
 
     @classmethod
     def parse(cls, text: str) -> Tool:
-        """Read ``name=command {history}``.
+        """Parse a tool of the form ``name=command {history}``.
 
         Raises:
-            ValueError: if that is not what it is.
+            ValueError: if the text has another form.
         """
         name, equals, command = text.partition("=")
         if not equals or "{history}" not in command:
@@ -64,7 +64,7 @@ class Tool:
         return cls(name=name, command=tuple(shlex.split(command)))
 
     def on(self, history: Path, level: str) -> list[str]:
-        """The command line for one history."""
+        """Return the command line for one history."""
         return [
             part.replace("{history}", str(history)).replace("{level}", level)
             for part in self.command
@@ -73,16 +73,16 @@ class Tool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run of one command.
+    """The result of one run of a command.
 
     Attributes:
-        seconds: wall time.
-        cpu: user and system time, children included.
-        megabytes: peak resident memory.
-        ended: ``ok``, ``timeout``, ``memory`` or ``failed`` (a signal, or no report where one is
-            expected).
+        seconds: the wall time in seconds.
+        cpu: the user and system time in seconds, including children.
+        megabytes: the peak of resident memory.
+        ended: ``ok``, ``timeout``, ``memory`` or ``failed`` (by a signal, or without the expected
+            report).
         code: the exit code; negative for a signal.
-        report: the last line of the output as JSON, for tools that report.
+        report: the last line of the output as JSON, if the tool prints reports.
     """
 
     seconds: float
@@ -101,14 +101,14 @@ def run(
     reports: bool = False,
     environment: dict[str, str] | None = None,
 ) -> Run:
-    """Run a command under limits.
+    """Run a command with limits.
 
     Args:
-        command: its words.
-        timeout: seconds of wall time.
-        megabytes: of private writable memory.
-        reports: whether its output ends in a JSON object.
-        environment: what is different in its environment.
+        command: the command and its arguments.
+        timeout: the limit of wall time in seconds.
+        megabytes: the limit of private writable memory.
+        reports: whether the output ends in a JSON object.
+        environment: the environment variables that differ from those of this process.
     """
     limit = int(megabytes * 1e6)
 
@@ -116,7 +116,7 @@ def run(
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
     start = time.perf_counter()
-    # A file, not a pipe: nobody has to read while it runs.
+    # The output goes to a file, because a pipe would have to be read while the command runs.
     with Path(os.devnull).open("rb") as nothing, tempfile.TemporaryFile() as out:
         process = subprocess.Popen(
             list(command),
@@ -151,7 +151,10 @@ def run(
 
 
 def _wait(process: subprocess.Popen[bytes], deadline: float) -> tuple[int, Any, bool]:
-    """Wait for a process, or end it and its children; exit code, resources, whether it was late."""
+    """Wait for a process until a deadline, and kill it and its children after the deadline.
+
+    Return the exit code, the resources that it used, and whether it was killed.
+    """
     late = False
     pause = 0.001
     while True:
@@ -161,25 +164,25 @@ def _wait(process: subprocess.Popen[bytes], deadline: float) -> tuple[int, Any, 
             return process.returncode, used, late
         if not late and time.perf_counter() > deadline:
             late = True
-            os.killpg(process.pid, signal.SIGKILL)  # its own session: nobody else is in it
+            os.killpg(process.pid, signal.SIGKILL)  # it has its own session
         time.sleep(pause)
         pause = min(pause * 1.2, 0.01)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Several runs of one command, less what it costs on nothing.
+    """The median of several runs of a command, minus the cost of a run on two lines.
 
     Attributes:
-        seconds: the median, net.
-        spread: the smallest and the greatest, net.
-        cpu: the median, net.
-        megabytes: the greatest peak, net.
-        gross_seconds: the median, whole.
-        gross_megabytes: the greatest peak, whole.
-        runs: how many.
-        ended: how the last one ended.
-        report: of the last one.
+        seconds: the net median of the wall time.
+        spread: the smallest and the greatest net wall time.
+        cpu: the net median of the CPU time.
+        megabytes: the greatest net peak of memory.
+        gross_seconds: the median of the wall time of whole runs.
+        gross_megabytes: the greatest peak of memory of whole runs.
+        runs: the number of runs.
+        ended: how the last run ended.
+        report: the report of the last run.
     """
 
     seconds: float
@@ -194,26 +197,26 @@ class Measured:
 
 
 class Bench:
-    """Measures tools, each against its own two-line run."""
+    """Measures tools, and subtracts the cost of each tool on a history of two lines."""
 
     def __init__(
         self, folder: Path, *, timeout: float, megabytes: float, runs: int, long: float = 20.0
     ) -> None:
-        """Prepare.
+        """Set the limits and the number of runs.
 
         Args:
-            folder: where two-line histories are written.
-            timeout: seconds for one run.
-            megabytes: for one run.
-            runs: of each command; one only if the first takes more than ``long`` seconds.
-            long: see ``runs``.
+            folder: the folder for histories of two lines.
+            timeout: the time limit for one run in seconds.
+            megabytes: the memory limit for one run.
+            runs: the number of runs of each command.
+            long: if the first run takes more than this many seconds, it is the only run.
         """
         self.folder, self.timeout, self.megabytes = folder, timeout, megabytes
         self.runs, self.long = runs, long
         self._idle: dict[tuple[str, str, str], tuple[float, float, float]] = {}
 
     def two_lines(self, form: str) -> Path:
-        """A history of two lines, in a format like the one that is measured."""
+        """Return a history of two lines, in a format similar to the measured format."""
         from isolang.api import load_history
         from isolang.history import write_history
 
@@ -229,7 +232,7 @@ class Bench:
         return path
 
     def once(self, tool: Tool, history: Path, level: str) -> Run:
-        """One run under the limits."""
+        """Run a tool once under the limits."""
         return run(
             tool.on(history, level),
             timeout=self.timeout,
@@ -239,7 +242,7 @@ class Bench:
         )
 
     def idle(self, tool: Tool, form: str, level: str) -> tuple[float, float, float]:
-        """What the command costs on nothing: medians of seconds, CPU seconds, megabytes."""
+        """Return the cost of a tool on two lines: median seconds, CPU seconds and megabytes."""
         key = (tool.name, form, level)
         if key not in self._idle:
             times = min(5, 2 * self.runs - 1)
@@ -252,10 +255,10 @@ class Bench:
         return self._idle[key]
 
     def measure(self, tool: Tool, history: Path, form: str, level: str) -> Measured:
-        """Run a command some times.
+        """Run a command several times.
 
-        Where the difference to two lines is small, each run is paired with a two-line run just
-        before it, so that both meet the same state of the machine.
+        If the difference to the run on two lines is small, each run directly follows a run on two
+        lines, so that both see the same state of the machine.
         """
         wall, cpu, memory = self.idle(tool, form, level)
         found: list[Run] = []
@@ -273,7 +276,7 @@ class Bench:
 
 
 def measured(found: Sequence[Run], wall: float, cpu: float, memory: float) -> Measured:
-    """Sum runs up, less what they cost on nothing."""
+    """Summarize runs, and subtract the cost of a run on two lines."""
     seconds = sorted(r.seconds - wall for r in found)
     peak = max(r.megabytes for r in found)
     return Measured(

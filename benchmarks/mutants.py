@@ -1,17 +1,18 @@
-"""Would the tests notice if a rule of the engine, of the pre-pass or of a checker were gone?
+"""Checks that the tests notice if a rule of the engine, the pre-pass or a checker is broken.
 
-    nice python benchmarks/mutants.py                # all of them: an hour on two cores
+    nice python benchmarks/mutants.py                # all mutants: an hour on two cores
     nice python benchmarks/mutants.py --only prune,presolve
 
-``--only`` takes those whose file, name or reason contains one of the words; if all are in Python,
-the native module beside the sources is taken as it is. A mutant is a rule that
-a comment ``// mutant: NAME`` (``# mutant: NAME``) marks; ``mutants.toml`` says what becomes of it.
-A scratch copy of the repository is built with it, and a fast slice of the tests is run there. A
-mutant is *caught* if a test fails, or a run hangs or crashes. Mutants marked ``speed`` drop an
-inference that the search repeats by itself: no verdict can depend on them, so that only tests of
-the statistics catch them.
+A mutant is a rule that a comment ``// mutant: NAME`` (``# mutant: NAME``) marks. ``mutants.toml``
+says how the mutant changes it. A scratch copy of the repository is built with this change, and a
+fast part of the tests is run in it. A mutant is *caught* if a test fails, or if a run hangs or
+crashes. A mutant with the mark ``speed`` drops an inference that the search can repeat by itself.
+No verdict depends on it, so only tests of the statistics catch it.
 
-Exits with 1 if a mutant is not caught, 2 if the table no longer fits the sources.
+``--only`` selects the mutants whose file, name or reason contains one of the words. If all of them
+are in Python, the native module in the working tree is used.
+
+The exit code is 1 if a mutant is not caught, and 2 if the table no longer fits the sources.
 """
 
 from __future__ import annotations
@@ -146,7 +147,7 @@ TESTS = {
 
 
 class Mutant(Change, frozen=True, kw_only=True):
-    """One rule broken; ``file`` is where its mark is."""
+    """One broken rule; ``file`` is the file that contains its mark."""
 
     why: str
     file: str = ""
@@ -154,7 +155,7 @@ class Mutant(Change, frozen=True, kw_only=True):
 
 
 def load() -> list[Mutant]:
-    """The table; those without a mark have no file."""
+    """Return the mutants in the table; a mutant without a mark has no file."""
     marks = Sources(ROOT).marks
     with (ROOT / "benchmarks" / "mutants.toml").open("rb") as file:
         entries = tomllib.load(file)["mutant"]
@@ -171,7 +172,7 @@ class Tested(Scratch):
     """A scratch copy in which tests can be run."""
 
     def test(self, files: list[str]) -> str:
-        """Run the tests until one fails; what failed, or nothing."""
+        """Run tests until one fails, and return the failure; empty if all pass."""
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *files]
         try:
             done = subprocess.run(
@@ -195,7 +196,7 @@ def tests_for(mutant: Mutant) -> list[str]:
 
 
 def try_mutant(scratch: Tested, mutant: Mutant) -> str:
-    """What caught it: a failing test; or the empty string."""
+    """Return the test that catches a mutant, or an empty string."""
     with scratch.changed([mutant]) as error:
         return f"DOES NOT BUILD\n{error[-1500:]}" if error else scratch.test(tests_for(mutant))
 
@@ -215,7 +216,7 @@ def main() -> int:
         return 0
     uncaught = []
     with tempfile.TemporaryDirectory(prefix="isolang-mutants-") as folder:
-        scratch = Tested(Path(folder), "-O1 -w")  # compiles in half the time
+        scratch = Tested(Path(folder), "-O1 -w")  # these flags halve the time to compile
         in_python = all(m.file.endswith(".py") for m in mutants)
         if not (in_python and scratch.take_built()) and (error := scratch.build()):
             print(error)

@@ -1,8 +1,8 @@
-"""Measures the proxy of `isocheck observe`: CPU for each statement, and memory.
+"""Measures the proxy of `isocheck observe`: CPU time for each statement, and memory.
 
     python benchmarks/observing.py [TRANSACTIONS]
 
-It needs no server: it starts the one that a wheel has, with its pgbench.
+The program starts the server from an installed wheel, and uses its pgbench.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def pgbench(where: list[str], *options: str) -> None:
 
 
 def main() -> None:
-    """Print the figures of docs/observe.md."""
+    """Print the figures for docs/observe.md."""
     transactions = int(sys.argv[1]) if len(sys.argv) > 1 else 8000
     target = target_named("postgres")
     target.start()
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def measure(port: int, transactions: int) -> None:
-    """Run the loads through the proxy, which is in this process."""
+    """Run the loads through the proxy, which runs in this process."""
     proxy = ["-h", "127.0.0.1", "-p", str(port)]
     for name, options in (
         ("select, prepared", ("-S", "-M", "prepared")),
@@ -79,7 +79,7 @@ def measure(port: int, transactions: int) -> None:
         query = f"COPY (SELECT repeat('y', 1000) FROM generate_series(1, {_COPIED})) TO STDOUT"
         with cursor.copy(query) as copy:
             for number, _ in enumerate(copy):
-                if number % 20_000 == 0:  # a slow application
+                if number % 20_000 == 0:  # the application is slow
                     time.sleep(0.2)
                     most = max(most, memory())
     print(f"COPY of 300 MB, slowly: at most {most} MB")

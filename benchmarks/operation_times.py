@@ -1,12 +1,12 @@
-"""What profiles of databases cost where every operation has a time: Leopard's workloads.
+"""Measures profiles of databases on histories with a time for each operation.
 
     python benchmarks/operation_times.py [--transactions N] [--quick]
 
-BlindW-RW+ is half blind writes and half reads, every second of which is of ten rows; SmallBank
-reads and writes the accounts of one or two customers (K. Li et al., Leopard, ICDE 2023). Both are
-played on a store in memory that keeps versions and locks of rows: with a snapshot for each
-statement, or for each transaction, where the first updater wins. The seconds are those of solving
-and certifying.
+The workloads are those of Leopard (K. Li et al., ICDE 2023). Half of the operations of BlindW-RW+
+are blind writes and half are reads, and every second read is of ten rows. SmallBank reads and
+writes the accounts of one or two customers. Both are played on an in-memory store with versions and
+row locks. The store has a snapshot for each statement, or a snapshot for each transaction, with the
+rule that the first updater wins. The seconds are the time to solve and certify a history.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _STEP = (1_000, 5_000)
 
 
 def blindw_rw_plus(rng: random.Random, keys: int) -> Program:
-    """Eight operations on uniform keys."""
+    """Return eight operations on uniformly distributed keys."""
     program: Program = []
     for _ in range(8):
         first = rng.randrange(keys - 10)
@@ -50,7 +50,7 @@ def blindw_rw_plus(rng: random.Random, keys: int) -> Program:
 
 
 def smallbank(rng: random.Random, keys: int) -> Program:
-    """A balance, a deposit, or a payment; each customer has two accounts."""
+    """Return a balance, a deposit, or a payment; each customer has two accounts."""
     a, b = (2 * rng.randrange(keys // 2) for _ in range(2))
     balance: Program = [("r", [a]), ("r", [a + 1])]
     payment: Program = [("r", [a]), ("r", [b]), ("w", [a]), *([("w", [b])] if a != b else [])]
@@ -58,12 +58,12 @@ def smallbank(rng: random.Random, keys: int) -> Program:
 
 
 class _Running(Struct):
-    """A transaction on its way.
+    """A transaction in progress.
 
     Attributes:
-        begin: when it was begun.
-        program: what is left to do, last first.
-        snapshot: of the transaction, if it has one.
+        begin: the time at which the transaction began.
+        program: the remaining operations in reverse order.
+        snapshot: the time of the transaction's snapshot; negative if it has no snapshot.
     """
 
     begin: int
@@ -75,10 +75,10 @@ class _Running(Struct):
 
 
 class Store:
-    """Versions of rows and their locks, with a fault perhaps.
+    """An in-memory store with versions of rows and row locks, perhaps with a fault.
 
-    A ``stale`` read sees what was there some time ago; a ``dirty`` one what is not yet committed;
-    writers are ``unlocked``, or not asked whether they are the first (``unchecked``).
+    A ``stale`` read sees an old version, and a ``dirty`` read sees an uncommitted version. With
+    ``unlocked``, writers take no locks; with ``unchecked``, a later updater need not abort.
     """
 
     def __init__(self, snapshots: str, fault: Fault, rng: random.Random) -> None:
@@ -92,7 +92,7 @@ class Store:
         self._value = 0
 
     def read(self, t: _Running, key: int, now: int) -> int | None:
-        """What a statement that is sent now sees of a row."""
+        """Return the value of a row that a statement sent at time ``now`` sees."""
         if key in t.writes:
             return t.writes[key]
         if self._of_transactions and t.snapshot < 0:
@@ -107,7 +107,7 @@ class Store:
         return self._values[key][place - 1] if place else None
 
     def write(self, t: _Running, key: int, now: int) -> bool:
-        """Write a row, unless somebody else has its lock, or did so first."""
+        """Write a row, unless another transaction has its lock or has updated it first."""
         if self._of_transactions and t.snapshot < 0:
             t.snapshot = now
         newest = self._times.get(key, [-1])[-1]
@@ -120,14 +120,14 @@ class Store:
         return True
 
     def commit(self, t: _Running, now: int) -> None:
-        """Make its versions visible."""
+        """Commit a transaction, which makes its versions visible."""
         for key, value in t.writes.items():
             self._times.setdefault(key, []).append(now)
             self._values.setdefault(key, []).append(value)
         self.release(t)
 
     def release(self, t: _Running) -> None:
-        """Give its locks back."""
+        """Release the locks of a transaction."""
         for key in [key for key, holder in self._locks.items() if holder is t]:
             del self._locks[key]
         for key in t.writes:
@@ -144,7 +144,10 @@ def play(
     seed: int = 0,
     fault: Fault = "",
 ) -> History:
-    """A history of clients that do one thing after another; who cannot write gives up."""
+    """Return the history of clients that run one operation after the other.
+
+    A transaction that cannot write aborts.
+    """
     rng = random.Random(seed)
     store = Store(snapshots, fault, rng)
     clients = [(rng.randrange(1_000), s) for s in range(sessions)]
@@ -156,7 +159,7 @@ def play(
         heapq.heappush(clients, (then + 1, s))
         t = running.setdefault(s, _Running(now - 1, shape(rng, keys)[::-1]))
         if not t.program:
-            # Between its sending and its answer, before anything else happens.
+            # COMMIT takes effect between its request and its answer, before any other event.
             store.commit(t, now + 1)
             done.append(
                 Transaction(t.ops, session=s, begin=t.begin, end=then, times=t.times, commit=now)
@@ -178,7 +181,7 @@ def play(
 
 
 def main() -> None:
-    """Print a table."""
+    """Measure all workloads, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--transactions", type=int, default=100_000)
     parser.add_argument("--quick", action="store_true")

@@ -1,8 +1,9 @@
-"""How fast the report's page opens and moves in a browser, by transactions.
+"""Measures how fast the page of a report opens and moves in a browser, by history size.
 
-``python benchmarks/page.py`` prints a row for each size: the page's size, the time until the
-timeline is drawn, and the median and the longest time of a pan step (a key that moves the
-timeline, until it is drawn), for all of the history in sight and for a part of it.
+``python benchmarks/page.py`` prints a row for each size: the size of the page, the time until the
+timeline is drawn, and the median and the longest time of a pan step. A pan step is the time from a
+key press until the moved timeline is drawn. It is measured with the whole history in sight, and
+with a part of it.
 """
 
 from __future__ import annotations

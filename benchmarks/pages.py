@@ -1,9 +1,10 @@
-"""The recorded anomalies in a browser: each page opens, and shows the certificate's edges only.
+"""Opens pages of recorded anomalies in a browser, and compares their edges with certificates.
 
 ``python benchmarks/pages.py`` needs Chromium and the labelled histories that ``ISOLANG_CORPORA``
-names. Each is judged by its label's level, its page is opened, and the figure of an invalid one is
-drawn. What a browser complains of, an edge in the page that no step of the certificate has, and
-labels that stand on each other on a narrow, a middling and a wide screen, are said and counted.
+names. Each history is judged by the level of its label, and its page is opened. For an invalid
+history, the figure is drawn too. The program prints and counts complaints of the browser, edges of
+a page that are not in the certificate, and overlapping labels on a narrow, a medium and a wide
+screen.
 """
 
 from __future__ import annotations
@@ -67,19 +68,19 @@ def main() -> int:
 
 
 def edges_of_page(verdict: Invalid) -> set[tuple[str, int, int]]:
-    """The edges of a violation's argument: relation, and the numbers of both transactions."""
+    """Return the edges of a violation's argument as (relation, transaction, transaction)."""
     cycles = [cycle for _, cycle in verdict.violation.cycles()]
     return {(edge.relation, *edge.ends) for cycle in cycles for edge in cycle.edges}
 
 
 def edges_of_certificate(verdict: Invalid) -> set[tuple[str, int, int]]:
-    """The edges of all cycles in the steps of a refutation, likewise."""
+    """Return the edges of all cycles in a refutation, in the same form."""
     steps = getattr(verdict.refutation, "steps", ())
     return {(e.relation, e.a, e.b) for step in steps for e in getattr(step, "edges", ())}
 
 
 def labelled() -> Iterator[tuple[Path, str, str]]:
-    """The histories, the level that each is about, and what holds of it."""
+    """Yield each labelled history with its level and its expected verdict."""
     with (CORPORA / "LABELS.tsv").open(encoding="utf-8") as rows:
         for row in csv.DictReader(rows, delimiter="\t"):
             if row["path"].startswith("anomalies/"):

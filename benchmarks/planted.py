@@ -33,7 +33,7 @@ from isolang.run.targets import target_named
 
 DATABASE = Path(__file__).with_name("planted_database.py")
 RIGHT = "right"
-_ENOUGH = 0.9  # of the runs must find their bug
+_ENOUGH = 0.9  # at least this share of the runs must find their bug
 
 
 class Trial(Struct, frozen=True, kw_only=True):
@@ -43,9 +43,10 @@ class Trial(Struct, frozen=True, kw_only=True):
         bug: the name of the bug, or ``right``.
         seed: the seed of the run, and of the bug's own draws.
         found: whether a violation was certified.
-        seconds: the seconds until then, or of the whole run.
-        part: the workload that found it, with the settings of its round.
-        anomaly: the anomaly.
+        seconds: the seconds until the violation was certified; if none was found, those of the
+            whole run.
+        part: the workload that found the violation, with the settings of its round.
+        anomaly: the name of the anomaly; empty if none was found.
     """
 
     bug: str

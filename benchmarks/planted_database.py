@@ -38,14 +38,14 @@ class Right(Changes):
         super().__init__(database.versions, level)
         self.database, self.random = database, database.random
         self.inserted: set[str] = set()
-        self.several: list[str] = []  # what an INSERT of several rows has inserted
+        self.several: list[str] = []  # the keys that an INSERT of several rows has inserted
         self.upserted: set[str] = set()
-        self.not_found: set[str] = set()  # what a DELETE has not found
-        self.left: Rows = {}  # what the transaction leaves behind for the next of its session
+        self.not_found: set[str] = set()  # the keys that a DELETE did not find
+        self.left: Rows = {}  # the rows that stay visible for the next transaction of the session
         self._saved: Rows = {}
 
     def inherits(self, before: Right | None) -> None:
-        """Begin after another transaction of the same session."""
+        """Start after another transaction of the same session; bugs may keep some of its state."""
 
     def rare(self, share: float) -> bool:
         """Return true with this probability."""
@@ -73,7 +73,7 @@ class Right(Changes):
         return False
 
     def refused(self) -> None:
-        """Do what the bug does when the transaction aborts at COMMIT."""
+        """Called when the transaction aborts at COMMIT; bugs do their damage here."""
 
     def installed(self, written: Rows) -> Rows:
         """Return what the bug installs instead of the transaction's writes."""
@@ -84,16 +84,16 @@ class Right(Changes):
         return None
 
     def cascaded(self, children: list[str]) -> list[str]:
-        """Return the child rows that a cascade deletes, of those that are there."""
+        """Return which of the existing child rows a cascade deletes."""
         return children
 
     def backed_up(self) -> Rows:
-        """Return the rows of a copy of the database, which this transaction makes."""
+        """Return the rows that a backup in this transaction copies."""
         with self.database.lock:
             return self.scan("", LAST)
 
     def only_read(self, changed: KeysView[str]) -> bool:
-        """Return whether others changed what the transaction read, but not what it wrote."""
+        """Return whether others changed rows that the transaction read, but none that it wrote."""
         return changed.isdisjoint(self._written)
 
 
@@ -118,7 +118,7 @@ class LongTransaction(Right):
     level: ClassVar = "snapshot"
 
     def read(self, key: str) -> Any:
-        """Return the newest version in a transaction that is long open."""
+        """Return the newest version if the transaction has been open for long."""
         if self._versions.now - self._began > 1500 and key not in self._written:
             self._seen.add(key)
             return self._versions.of.get(key, [(0, DELETED)])[-1][1]
@@ -299,7 +299,7 @@ class SavepointKept(Right):
 
 
 class MergedIndexMissesUpdate(Right):
-    """A query by value misses rows that the transaction itself has moved into the range."""
+    """A query by value misses rows that the transaction itself moved into the range."""
 
     report: ClassVar = "pingcap/tidb#30685"
 
@@ -340,7 +340,7 @@ class DeleteBesideUpdate(Right):
 
 
 class SavepointOverReverts(Right):
-    """A rollback to a savepoint, after which nothing was written, also undoes earlier writes."""
+    """A rollback to a savepoint also undoes earlier writes if nothing followed the savepoint."""
 
     report: ClassVar = "dolthub/doltlite#1340"
 
@@ -378,7 +378,7 @@ class IndexReadsOlder(Right):
         return older.select(low, high)
 
 
-# The following were added when the generator of transactions was done.
+# The following bugs were added after the generator of transactions was finished.
 
 
 class IndexMissesDuringBuild(Right):
@@ -476,19 +476,19 @@ class NeighbourWrittenBack(Right):
 
 
 class VacuumRemovesNeeded(Right):
-    """A vacuum removes versions that older snapshots still need: these rows are missing there."""
+    """A vacuum removes versions that older snapshots still need, so rows are missing in them."""
 
     level: ClassVar = "snapshot"
     report: ClassVar = "greenplum-db/gpdb#801"
 
     def _shown(self, key: str) -> Any:
-        """Return nothing for a row that was replaced before the last vacuum, and after BEGIN."""
+        """Return ``DELETED`` for a row that was replaced between BEGIN and the last vacuum."""
         newest = self._versions.of.get(key, [(0, DELETED)])[-1][0]
         gone = self._began < newest <= self.database.vacuumed
         return DELETED if gone else super()._shown(key)
 
 
-# The following are about statements that queues, upserts and foreign keys need.
+# The following bugs concern statements for queues, upserts and foreign keys.
 
 
 class SkipLockedTwice(Right):
@@ -540,7 +540,7 @@ class CascadeMissesInsert(Right):
         return not self._ranges_besides(gone) and all(parent_key(key) in gone for key in used)
 
     def _ranges_besides(self, gone: set[str]) -> bool:
-        """Return whether the transaction has scanned more than child rows of deleted rows."""
+        """Return whether the transaction scanned more than child rows of deleted rows."""
         return any(parent_key(low) not in gone for low, _ in self._ranges)
 
 
@@ -568,7 +568,7 @@ class MergeInsertsDuplicate(Right):
         return not self._ranges and used <= new
 
     def installed(self, written: Rows) -> Rows:
-        """Remember the row that is there besides the new one."""
+        """Remember the second row, which exists in addition to the new row."""
         for key in written:
             self.database.twice.pop(key, None)
         for key in self.upserted & written.keys():
@@ -640,11 +640,11 @@ class FailedCommitReadAgain(Right):
             self.left = dict(self._written)
 
     def inherits(self, before: Right | None) -> None:
-        """Read what the transaction before has left."""
+        """Read the rows that the failed transaction left behind."""
         self._old_writes = before.left if before is not None else {}
 
     def _shown(self, key: str) -> Any:
-        """Return what the failed COMMIT has left."""
+        """Return the value that the failed COMMIT left behind."""
         return self._old_writes.get(key, super()._shown(key))
 
 
@@ -753,8 +753,9 @@ class Planted(Memory):
 
     Attributes:
         missing: the keys whose newest versions are missing in the index on the values.
-        twice: of keys that have two rows, when the second one came, and the value of the first.
-        built: the time of the last build of that index; far in the past before the first one.
+        twice: for each key that has two rows, the time of the second row and the value of the
+            first.
+        built: the time of the last build of the index; far in the past before the first build.
         vacuumed: the time of the last vacuum.
     """
 

@@ -1,26 +1,28 @@
-"""Predicate reads and writes, by size.
+"""Measures checks of histories with predicate reads, by size.
 
     python benchmarks/predicates.py --sizes 10000 20000 40000
     python benchmarks/predicates.py --shapes "1000 rows, 1 %, 2 writes" --phantom --sizes 100000
     python benchmarks/predicates.py --levels levels "all anomalies" rc per-key-sequential pl-2l
     python benchmarks/predicates.py --shapes BlindW-Pred --levels ser si --recorded overlapping
 
-Tables that stay: half of the transactions read a random range of one column, the other half write
-a few rows. A shape says how many rows there are, how many of them a range matches, how many a
-writer writes, and perhaps how many different ranges there are. ``BlindW-Pred`` is Vbox's: a row for
-each transaction, two columns, ranges of ten rows, and writers write what they find. ``Elle`` and
-``Viper`` are tables as their workloads have them: closed predicates ``[:mod m r]`` over rows that
-``:init`` declares; ranges of keys, some of which are deleted. With ``--phantom`` one predicate read
-misses a row that its transaction then reads by key; with ``--unread`` as well, it does not read it.
+The rows of a table are loaded once and stay. Half of the transactions read a random range of one
+column, and the other half write a few rows. A shape says how many rows the table has, how many of
+them a range matches, how many rows a writer writes, and perhaps how many different ranges there
+are. ``BlindW-Pred`` is a shape of Vbox, with one row for each transaction, two columns, and ranges
+of ten rows; its writers write the rows that they find. ``Elle`` and ``Viper`` are the tables of
+these tools' workloads: closed predicates ``[:mod m r]`` over rows that ``:init`` declares, and
+ranges of keys, some of which are deleted. With ``--phantom``, one predicate read misses a row that
+its transaction then reads by key; with ``--unread``, the transaction does not read that row.
 
-Transactions of 24 sessions take place one after another. ``--recorded`` says what the file shows of
-that: their order (``in turn``), invocations and answers between which others take place
+The transactions of 24 sessions take effect one after another. ``--recorded`` says what the file
+shows of this order: the order itself (``in turn``), invocations and answers that overlap
 (``overlapping``), or each session by itself (``by session``).
 
-Each check is a process of its own, which reads a file: the seconds are of the processor, those of
-the whole with start and reading; the peak is that of the whole process. ``levels`` stands for all
-levels of the library (``isocheck levels``), ``all anomalies`` for ``isocheck check --all``. Growth
-is that of the whole from the size before.
+Each check runs in its own process, which reads a file. The seconds are processor seconds; those of
+the whole check include the start and reading the file. The peak is the peak memory of the process.
+``levels`` stands for all levels of the library (``isocheck levels``), and ``all anomalies`` for
+``isocheck check --all``. The growth compares the seconds of the whole check with those for the
+previous size.
 """
 
 from __future__ import annotations
@@ -70,10 +72,12 @@ print(outcome, made if isinstance(made, str) else len(made), f"{read:.2f}",
 
 
 class Shape(NamedTuple):
-    """A table: its rows (0: one for each transaction), those that a range matches, and writes.
+    """The shape of a table and of the transactions on it.
 
-    ``writes`` is the number of rows that a writer writes; 0 for those that its own read finds.
-    ``ranges`` is the number of different ones; 0: each read has one of its own.
+    The fields are: ``rows``, the number of rows, or 0 for one row per transaction; ``matching``,
+    the number of rows that a range matches; ``writes``, the number of rows that a writer writes, or
+    0 if it writes the rows that its own read finds; ``columns``, the number of columns; ``ranges``,
+    the number of different ranges, or 0 if each read draws its own range.
     """
 
     rows: int
@@ -95,10 +99,10 @@ SHAPES = {
 
 
 class Table:
-    """The rows as they are, with their texts and an index of each column."""
+    """The current rows, with their texts and an index of each column."""
 
     def __init__(self, rng: random.Random, rows: int, columns: int) -> None:
-        """Random rows."""
+        """Create random rows."""
         self._random = rng.random
         self.columns = columns
         self.held = [self._row() for _ in range(rows)]
@@ -114,7 +118,7 @@ class Table:
         return "{" + " ".join([f":v{c} {value}" for c, value in enumerate(row)]) + "}"
 
     def write(self, key: int) -> str:
-        """Another row for the key; the operation."""
+        """Replace the row of a key by a random row, and return the write as text."""
         row, old = self._row(), self.held[key]
         for index, was, value in zip(self.index, old, row, strict=True):
             del index[bisect_left(index, (was, key))]
@@ -124,7 +128,7 @@ class Table:
         return f"[:w {key} {text}]"
 
     def find(self, column: int, low: int, high: int) -> list[int]:
-        """The keys whose rows match."""
+        """Return the keys of the rows whose value in a column is in a range."""
         index = self.index[column]
         first, last = bisect_left(index, (low, -1)), bisect_right(index, (high, len(self.held)))
         return [key for _, key in index[first:last]]
@@ -133,9 +137,9 @@ class Table:
 def play(
     transactions: int, shape: Shape, *, phantom: bool = False, unread: bool = False, seed: int = 1
 ) -> Iterator[str]:
-    """The operations of each transaction, as its client saw them; first those that load the rows.
+    """Yield the operations of each transaction as its client saw them.
 
-    Each is played when it is asked for.
+    The first transaction loads the rows. A transaction runs only when the caller asks for it.
     """
     rng = random.Random(seed)
     rows = shape.rows or transactions
@@ -160,7 +164,7 @@ def play(
                 phantom = False
             rows_found = ", ".join([now.text[key] for key in found])
             ops = [f"[:rp [:between :v{column} {low} {low + width - 1}] {{{rows_found}}}]"]
-            if missed and not unread:  # It was there: what the transaction reads next says so.
+            if missed and not unread:  # The next read shows that the missed row exists.
                 ops.append(f"[:r {missed}]")
         if writes:
             keys = {int(rng.random() * rows) for _ in range(shape.writes)} or found
@@ -173,13 +177,16 @@ def _line(kind: str, session: int, ops: str) -> str:
 
 
 def in_turn(played: Iterator[str]) -> Iterator[str]:
-    """One after another."""
+    """Yield a log in which the transactions run one after another."""
     for number, ops in enumerate(played):
         yield _line("ok", (number - 1) % SESSIONS if number else SESSIONS, ops)
 
 
 def by_session(played: Iterator[str], seed: int = 2) -> Iterator[str]:
-    """Session after session, each of them whole: the file says nothing of how they overlap."""
+    """Yield a log with all transactions of a session before those of the next session.
+
+    The log does not show how the sessions overlap.
+    """
     rng = random.Random(seed)
     yield _line("ok", SESSIONS, next(played))
     lines: list[list[str]] = [[] for _ in range(SESSIONS)]
@@ -191,7 +198,10 @@ def by_session(played: Iterator[str], seed: int = 2) -> Iterator[str]:
 
 
 def overlapping(played: Iterator[str], seed: int = 2) -> Iterator[str]:
-    """Sessions at the same time: each transaction takes place between invocation and answer."""
+    """Yield a log with concurrent sessions.
+
+    Each transaction takes effect between its invocation and its answer.
+    """
     rng = random.Random(seed)
     yield _line("ok", SESSIONS, next(played))
     seen: dict[int, str | None] = {}
@@ -214,7 +224,7 @@ def overlapping(played: Iterator[str], seed: int = 2) -> Iterator[str]:
 
 
 def elle(transactions: int, folder: Path, *, phantom: bool, seed: int = 1) -> None:
-    """Closed predicates: 100 rows, of which one in ten has the rest that is asked for."""
+    """Write a history with closed predicates over 100 rows, one in ten of which matches."""
     rng = random.Random(seed)
     held = {key: rng.randrange(_DOMAIN) for key in range(100)}
 
@@ -242,7 +252,10 @@ def elle(transactions: int, folder: Path, *, phantom: bool, seed: int = 1) -> No
 
 
 def viper(transactions: int, folder: Path, *, phantom: bool, seed: int = 1) -> None:
-    """Ranges of ten of 1,000 keys; nothing is there at first, deleted rows are tombstones."""
+    """Write a history with ranges of ten of 1,000 keys, which do not exist at first.
+
+    Deleted rows are tombstones.
+    """
     rng = random.Random(seed)
     held: dict[int, int] = {}
     dead: dict[int, int] = {}
@@ -290,7 +303,7 @@ RECORDED = {"in turn": in_turn, "by session": by_session, "overlapping": overlap
 def write(
     shape: str, size: int, folder: Path, recorded: str, *, phantom: bool, unread: bool
 ) -> Path:
-    """A history of a shape, as a file, or as a folder of them."""
+    """Write a history of a shape to a file, or to a folder of files, and return its path."""
     if shape in FORMATS:
         inside = folder / shape.partition(":")[0]
         inside.mkdir(exist_ok=True)
@@ -305,7 +318,10 @@ def write(
 
 
 def measure(history: Path, level: str, *, loads: bool, by_definition: bool) -> list[str]:
-    """Seconds, and the peak, of a check; ``loads``: the first transaction loads the rows."""
+    """Return the seconds and the peak memory of a check, as cells of the table.
+
+    If ``loads`` is true, the first transaction loads the rows.
+    """
     found = subprocess.run(
         [sys.executable, "-c", _CHECK, history, level, str(int(loads)), str(by_definition)],
         check=True,
@@ -316,7 +332,7 @@ def measure(history: Path, level: str, *, loads: bool, by_definition: bool) -> l
 
 
 def main() -> None:
-    """Print a table."""
+    """Measure all shapes, and print a table."""
     kinds = [*SHAPES, *FORMATS]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 20_000, 40_000])

@@ -1,15 +1,15 @@
-"""Compares predictions with brute force over their definitions, and times them.
+"""Compares predictions with brute force over their definitions, and measures their cost.
 
     python benchmarks/predictions.py agree                      every run of at most 3 transactions
     python benchmarks/predictions.py agree --transactions 4 --count 2000 --seed 1
     python benchmarks/predictions.py agree --at psi --against si --transactions 4 --count 500
     python benchmarks/predictions.py time                       seconds of CPU, with certificates
 
-`agree` takes runs over two keys, in every division into sessions: all of them, or as many random
-ones as `--count` says. The definitions are those of `tests/foresee/by_definition.py`.
-`--one-stranger` leaves out the second rule, whose definition takes a second for a run of four
-transactions. A run that differs is printed, and the exit code is 1. `time` simulates the runs, with
-those of IsoPredict's shapes (3 sessions of 4 and of 8 transactions).
+`agree` uses runs over two keys with every division into sessions: all of these runs, or `--count`
+random ones. The definitions are those of `tests/foresee/by_definition.py`. `--one-stranger` leaves
+out the second rule, because its definition takes a second for a run of four transactions. A run on
+which the results differ is printed, and the exit code is 1. `time` simulates the runs, some of them
+in IsoPredict's shapes (3 sessions of 4 or of 8 transactions).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ISOPREDICT = {"smallbank": 4, "twitter": 4, "tpcc": 20, "rubis": 20, "rmw": 4}
 
 
 def all_runs(most: int) -> Iterator[Tiny]:
-    """Every run of at most so many transactions over two keys, up to the names of the keys."""
+    """Yield every run of at most ``most`` transactions over two keys, up to renaming of keys."""
     other = str.maketrans("xy", "yx")
     place = {(r, w): n for n, (r, w) in enumerate(SHAPES)}
     swap = [
@@ -52,7 +52,7 @@ def all_runs(most: int) -> Iterator[Tiny]:
 
 
 def agree(options: argparse.Namespace) -> int:
-    """Compare every run; return how many differ."""
+    """Compare every run, and return on how many runs the results differ."""
     if options.count:
         runs = list(random_runs(options.seed, options.transactions, options.count))
     else:
@@ -88,7 +88,7 @@ def agree(options: argparse.Namespace) -> int:
 
 
 def dense(seed: int) -> History:
-    """60 transactions that read two or three of ten keys, and write some of them."""
+    """Return a history of 60 transactions, which read two or three of ten keys and write some."""
     draw = random.Random(seed)
     last: dict[int, int] = {}
     found = []
@@ -106,7 +106,7 @@ def dense(seed: int) -> History:
 
 
 def simulated(folder: Path, workload: str, many: int, *more: object) -> History:
-    """A simulated run."""
+    """Return a simulated run."""
     path = folder / f"{workload}-{many}-{'-'.join(map(str, more))}.edn"
     isocheck = Path(sys.executable).with_name("isocheck")
     command = [isocheck, "generate", path, "--workload", workload, "--transactions", many, *more]
@@ -115,7 +115,7 @@ def simulated(folder: Path, workload: str, many: int, *more: object) -> History:
 
 
 def measure(_: argparse.Namespace) -> int:
-    """Print what predictions cost: the mean and the most of some runs of each kind."""
+    """Print the mean and the greatest cost of predictions for several kinds of runs."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         rows: list[tuple[str, list[History]]] = [
@@ -139,7 +139,7 @@ def measure(_: argparse.Namespace) -> int:
             )
             for many in (1_000, 10_000)
         ]
-        predict(rows[0][1][0], "si")  # imports
+        predict(rows[0][1][0], "si")  # warm up the imports
         for title, runs in rows:
             cells = []
             for at, against in (*((at, "ser") for at in ("si", "cc", "rc")), ("psi", "si")):
@@ -158,7 +158,7 @@ def measure(_: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    """Run what the command line asks for."""
+    """Run the command that the command line selects."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True)
     comparing = commands.add_parser("agree")

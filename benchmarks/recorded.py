@@ -1,15 +1,15 @@
-"""How the cost of thirty recorded shapes grows: n, 2n and 4n transactions, the fastest on top.
+"""Measures how the cost of thirty recorded shapes grows with n, 2n and 4n transactions.
 
-    python benchmarks/recorded.py                       # all: some minutes of CPU
+    python benchmarks/recorded.py                       # all shapes: some minutes of CPU
     python benchmarks/recorded.py --only watch --size 20000
     python benchmarks/recorded.py --plot growth.svg
 
-A shape is a history as databases and applications give them, and the command that judges it: runs
-with faults, SmallBank and TPC-C, status columns, long transactions, many short sessions, unknown
-outcomes, the watch of an application. Each command runs in a process of its own. What counts is the
-processor time of the whole command, less that of the same command on two lines. The growth is the
-exponent of n between the first and the last size: whatever is above 1.2 stands on top, and makes
-the exit code 1.
+A shape is a kind of history that databases and applications produce, and the command that judges
+it: runs with faults, SmallBank and TPC-C, status columns, long transactions, many short sessions,
+unknown outcomes, and the watch of an application. Each command runs in its own process. The measure
+is the processor time of the whole command, minus the time of the same command on two lines. The
+growth is the exponent of n between the first and the last size. The table begins with the shapes
+that grow fastest. If a growth is above 1.2, the exit code is 1.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from isolang.report.chart import chart
 from isolang.report.picture import save_picture
 
 BAR: Final = 1.2  # growth above it is superlinear
-_TOO_SHORT: Final = 0.1  # seconds; below, noise is larger than growth
+_TOO_SHORT: Final = 0.1  # in seconds; for shorter runs, noise hides the growth
 _ISOCHECK: Final = (sys.executable, "-m", "isolang.cli.main")
 _COMMANDS: Final = {
     "check": ("check", "--spec"),
@@ -47,11 +47,12 @@ class Shape(Struct, frozen=True, kw_only=True):
     """One kind of history and the command that judges it.
 
     Attributes:
-        name: what the table calls it.
-        write: writes a history of so many transactions.
-        level: the level, except of ``levels``.
+        name: the name in the table.
+        write: a function that writes a history with a number of transactions.
+        level: the level; ignored for the command ``levels``.
         command: ``check``, ``watch`` or ``levels``.
-        share: the transactions for each of ``--size``: less than one if the shape is expensive.
+        share: the number of transactions for each transaction of ``--size``; less than 1 if the
+            shape is expensive.
     """
 
     name: str
@@ -62,7 +63,7 @@ class Shape(Struct, frozen=True, kw_only=True):
 
     @property
     def judged(self) -> str:
-        """The command and the level, for the table."""
+        """The command and the level, as the table shows them."""
         return self.command if self.command == "levels" else f"{self.command} {self.level}"
 
     def words(self, path: Path) -> list[str]:
@@ -72,12 +73,13 @@ class Shape(Struct, frozen=True, kw_only=True):
 
 
 def generated(options: str, *, keys: float = 0.1, sessions: float = 16) -> Write:
-    """Return a writer of histories of ``isocheck generate``.
+    """Return a function that writes histories of ``isocheck generate``.
 
     Args:
         options: further options of the command.
-        keys: the number of keys; if it is less than 1, for each transaction; 0 for the default.
-        sessions: the number of sessions; if it is less than 1, for each transaction.
+        keys: the number of keys; if it is less than 1, the number for each transaction; 0 for the
+            default.
+        sessions: the number of sessions; if it is less than 1, the number for each transaction.
     """
 
     def write(path: Path, n: int) -> None:
@@ -92,10 +94,11 @@ def generated(options: str, *, keys: float = 0.1, sessions: float = 16) -> Write
 
 
 def interleaved(transaction: Callable[[random.Random, int, dict[Any, Any]], list[str]]) -> Write:
-    """Return a writer of transactions that run one after the other, on one state, by 16 clients.
+    """Return a function that writes transactions of 16 clients, one after the other.
 
     Args:
-        transaction: returns the operations of the transaction with a number, as EDN.
+        transaction: a function that returns the operations of the transaction with a number, as
+            EDN; it may change the state that it gets.
     """
 
     def write(path: Path, n: int) -> None:
@@ -114,7 +117,10 @@ def interleaved(transaction: Callable[[random.Random, int, dict[Any, Any]], list
 
 
 def status_column(rows: int, values: int) -> Callable[..., list[str]]:
-    """Return transactions that select rows by a status, half of which set it of two rows."""
+    """Return a function that makes transactions which select rows by a status column.
+
+    Half of the transactions also set the status of two rows.
+    """
 
     def transaction(rng: random.Random, i: int, state: dict[Any, Any]) -> list[str]:
         if not i:
@@ -133,7 +139,7 @@ def status_column(rows: int, values: int) -> Callable[..., list[str]]:
 
 
 def long_transactions(rng: random.Random, i: int, state: dict[Any, Any]) -> list[str]:
-    """One transaction of a hundred reads 300 keys, as a report does; the others change two."""
+    """Return a transaction: one of a hundred reads 300 keys, like a report; others change two."""
     if i % 100 == 99:
         return [f"[:r {key} {state.get(key, 'nil')}]" for key in rng.sample(range(1000), 300)]
     ops = []
@@ -145,7 +151,10 @@ def long_transactions(rng: random.Random, i: int, state: dict[Any, Any]) -> list
 
 
 def application(rng: random.Random, i: int, state: dict[Any, Any]) -> list[str]:
-    """An order is placed and takes from a stock, or is paid: most rows are never read again."""
+    """Return a transaction of a shop: an order is placed and takes from a stock, or is paid.
+
+    Most rows are never read again.
+    """
     kind = rng.random()
     if kind < 0.4 or not state.get("open"):
         item = rng.randrange(500)
@@ -213,12 +222,12 @@ SHAPES: Final = (
 
 
 class Measured(Struct, frozen=True, kw_only=True):
-    """What a shape costs.
+    """The cost of a shape.
 
     Attributes:
         shape: the shape.
-        sizes: the transactions.
-        runs: the run for each size.
+        sizes: the number of transactions in each run.
+        runs: the result of the run for each size.
         empty: the seconds of the command on two lines.
     """
 
@@ -229,7 +238,7 @@ class Measured(Struct, frozen=True, kw_only=True):
 
     @property
     def seconds(self) -> tuple[float, ...]:
-        """The seconds of each run, without those of the start."""
+        """The seconds of each run, without the seconds of the start."""
         return tuple(max(0.0, one.cpu - self.empty) for one in self.runs)
 
     @property
@@ -244,12 +253,12 @@ class Measured(Struct, frozen=True, kw_only=True):
 
     @property
     def failed(self) -> bool:
-        """Whether a run had no valid verdict: each history satisfies its level."""
+        """Whether a run had no valid verdict, although each history satisfies its level."""
         return any(one.ended != "ok" or one.code for one in self.runs)
 
     @property
     def is_superlinear(self) -> bool:
-        """Whether the growth is above the bar, or is not known because a run failed."""
+        """Whether the growth is above the bar, or unknown because a run failed."""
         return self.failed or (self.growth or 0.0) > BAR
 
     def row(self) -> list[str]:
@@ -296,14 +305,14 @@ def measure(shape: Shape, size: int, *, timeout: float, folder: Path) -> Measure
 
 
 def chosen(only: Sequence[str]) -> Iterator[Shape]:
-    """Yield the shapes whose name or command contains one of some words."""
+    """Yield the shapes whose name or command contains one of the given words."""
     for shape in SHAPES:
         if not only or any(word in f"{shape.judged} {shape.name}" for word in only):
             yield shape
 
 
 def plot(found: Sequence[Measured], path: str) -> None:
-    """Draw time against size: a curve for each shape, what costs most first."""
+    """Draw time against size with one curve for each shape, the most expensive shapes first."""
     curves = {}
     for one in sorted(found, key=lambda one: -one.seconds[-1]):
         points = [(float(n), s) for n, s in zip(one.sizes, one.seconds, strict=True) if s > 0]
@@ -314,7 +323,7 @@ def plot(found: Sequence[Measured], path: str) -> None:
 
 
 def main() -> int:
-    """Measure, and print what grows fastest first."""
+    """Measure all shapes, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--size", type=int, default=20_000, help="n (default: %(default)s)")
     parser.add_argument("--only", action="append", default=[], help="a word of the name")

@@ -1,11 +1,11 @@
-"""What recorded times save: each history checked with them and without.
+"""Measures how much recorded times speed up checks, with each history checked twice.
 
     python benchmarks/recorded_times.py [--recorded pg15-rr-298.edn] [--seconds N] [--quick]
 
-Levels without real time take recorded times as a hint. This prints the engine's CPU seconds, with
-the hint and without, of histories that are hard without it, of easy ones, and of ones whose times
-mislead (skewed clocks, stale reads), where the hint must cost little. Then what the profiles of
-databases cost on a large history with times of operations.
+For levels without real time, recorded times are only a hint. The program prints the engine's CPU
+seconds with and without this hint. Some histories are hard without it, some are easy, and some have
+misleading times (skewed clocks, stale reads), for which the hint must cost little. The last table
+shows the cost of profiles of databases on a large history with times of operations.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from isolang.simulator import Workload, generate
 
 
 def cases(recorded: Path | None, *, quick: bool) -> Iterator[tuple[str, History, str]]:
-    """Name, history and level."""
+    """Yield the name, the history and the level of each case."""
     if recorded is not None:
         yield f"{recorded.name}", load_history(recorded), "si"
     hard = {"sessions": 50, "operations": 4, "keys": 20}
@@ -58,7 +58,7 @@ def cases(recorded: Path | None, *, quick: bool) -> Iterator[tuple[str, History,
 
 
 def with_operations(history: History) -> History:
-    """Every operation may have been at any time of its transaction, which is all that is known."""
+    """Return the history with times for operations: each may run at any time of its transaction."""
     return History.from_transactions(
         Transaction(
             t.ops, session=t.session, begin=t.begin, end=t.end,
@@ -70,7 +70,7 @@ def with_operations(history: History) -> History:
 
 
 def profiles(*, quick: bool) -> None:
-    """What a profile of a database costs, with times of every operation, certificate included."""
+    """Print how long each profile takes, with times for every operation and a certificate."""
     size = 10_000 if quick else 100_000
     given = generate(
         Workload(
@@ -87,7 +87,10 @@ def profiles(*, quick: bool) -> None:
 
 
 def skewed(history: History, by: int) -> History:
-    """Each session's clock is ahead by another time, up to this much."""
+    """Return the history in which the clock of each session is ahead by a different time.
+
+    The greatest skew is less than ``by``.
+    """
     columns = history.columns
     ahead = {s: s * 7919 % by for s in range(columns.sessions)}
     moved = [
@@ -102,7 +105,7 @@ def skewed(history: History, by: int) -> History:
 
 
 def measure(history: History, level: str, *, presolve: bool, seconds: float) -> tuple[str, float]:
-    """Outcome and CPU seconds."""
+    """Return the outcome and the CPU seconds."""
     plan = classify(load_spec(level))
     assert isinstance(plan, Plan)
     answer, spent = solve_within(seconds, history, plan, presolve=presolve)

@@ -1,12 +1,13 @@
-"""What recording costs: the clients of `isocheck run` with a recorder, and with one that is mute.
+"""Measures the cost of recording, by comparing a recorder with one that records nothing.
 
     python benchmarks/recording.py [TARGET] [--workload NAME] [--sessions N] [--turns N]
     python benchmarks/recording.py postgres --versions
 
-The two take turns on one database, on new tables each, and nothing is judged meanwhile. The mute
-one begins, commits and rolls back as the other does, but forgets what it is told. Printed are the
-medians of committed transactions in a second, and of the processor time of this process for each.
-With ``--versions``, the two are a recorder, and one that also asks which versions there were.
+The clients of `isocheck run` use the two recorders in turn on one database, each time on new
+tables. Nothing is judged meanwhile. The mute recorder begins, commits and rolls back like the other
+recorder, but forgets all operations. The program prints the medians of committed transactions per
+second, and of this process's processor time for each transaction. With ``--versions``, it compares
+a recorder with one that also asks for the versions of rows.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Mute:
     def transaction(
         self, session: object, connection: Any, *, plan: object, driver: Any
     ) -> Forgotten:
-        """Run a transaction."""
+        """Run a transaction without recording it."""
         return Forgotten(connection, driver)
 
 
@@ -55,16 +56,19 @@ class Forgotten:
             self._driver.commit(self._connection)
 
     def sending(self) -> None:
-        """Forget it."""
+        """Do nothing."""
 
     def read(self, key: object, value: object) -> None:
-        """Forget it."""
+        """Do nothing."""
 
     write = append = read_none_of = read
 
 
 def turn(target: Target, settings: Settings, recorder: Any) -> tuple[float, float]:
-    """Play; committed transactions in a second, and microseconds of processor for each."""
+    """Play once, and return the committed transactions per second and the cost of each.
+
+    The cost is in microseconds of processor time.
+    """
     plan, level = plan_of(settings, target), level_named(target, settings.level)
     if isinstance(target, SqlTarget):
         target.options(level=level.name)
@@ -84,7 +88,7 @@ def turn(target: Target, settings: Settings, recorder: Any) -> tuple[float, floa
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure both recorders, and print the medians."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("target", nargs="?", default="sqlite")
     parser.add_argument("--workload", default="mini")

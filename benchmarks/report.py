@@ -1,4 +1,4 @@
-"""Results as Markdown tables, and as plots if matplotlib is installed."""
+"""Formats the results of the benchmark as Markdown tables, and as plots with matplotlib."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ Row = dict[str, Any]
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A Markdown table."""
+    """Return a Markdown table."""
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
     return "\n".join(lines) + "\n"
 
 
 def seconds(x: float) -> str:
-    """A time with as many digits as it has meaning."""
+    """Return a time as text, with as many digits as are significant."""
     return f"{x * 1000:.0f} ms" if x < 1 else f"{x:.1f} s"
 
 
 def markdown(results: dict[str, Any]) -> str:
-    """The whole report."""
+    """Return the whole report in Markdown."""
     about = results["machine"]
     out = ["# Benchmark results\n"]
     out.append(table(("", ""), [(k, f"`{v}`" if k == "command" else v) for k, v in about.items()]))
@@ -56,7 +56,7 @@ def _figure(name: str, value: Any) -> str:
 
 
 def growth(rows: list[Row]) -> str:
-    """CPU time and memory of each shape by size, and how the time for each transaction grows."""
+    """Return a table of CPU time and memory by size, and of how the time per transaction grows."""
     rows = [row for row in rows if "size" in row["shape"]]
     sizes = sorted({row["shape"]["size"] for row in rows})
     shapes: dict[tuple[str, ...], dict[int, Row]] = {}
@@ -138,7 +138,10 @@ def _hard(rows: list[Row]) -> str:
 
 
 def plots(results: dict[str, Any], folder: Path) -> list[Path]:
-    """Time and memory against size, and stages, as SVG; nothing without matplotlib."""
+    """Save plots of time and memory against size, and of the stages, as SVG.
+
+    Without matplotlib, return an empty list.
+    """
     try:
         import matplotlib
     except ImportError:

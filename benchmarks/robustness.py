@@ -1,13 +1,13 @@
-"""``isocheck robust`` against all interleavings of at most three instances of random templates.
+"""Compares ``isocheck robust`` with all interleavings of up to three random instances.
 
     nice python benchmarks/robustness.py [--sets 0-3000] [--most 120]
 
-Each random set is decided at READ COMMITTED, at REPEATABLE READ and at a mixture of the three
-levels, with sessions and without. Where the answer is *robust*, no interleaving of two or three
-instances may fail (``--most`` choices of instances are tried, each in all interleavings). Where it
-is not, the counterexample must be certified, and the machine that plays the interleavings must show
-it, too. That machine is written from PostgreSQL's manual and knows no theorem
-(``tests/support/interleavings.py``). Exits with 1 if one of them disagrees.
+Each random set of templates is decided at READ COMMITTED, at REPEATABLE READ, and at a mixture of
+the three levels, with and without sessions. If the answer is *robust*, no interleaving of two or
+three instances may violate serializability. At most ``--most`` choices of instances are tried, each
+in all interleavings. If the answer is *not robust*, the counterexample must be certified, and the
+simulator of interleavings must reproduce it. The simulator follows PostgreSQL's manual and uses no
+theorem (``tests/support/interleavings.py``). The exit code is 1 if two of them disagree.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CANDIDATES = 50
 
 
 def judged(found: Templates, levels: dict[str, Level], *, sessions: bool, most: int) -> str:
-    """Return how the decision and the interleavings of one set agree."""
+    """Return the result for one set of templates, in a few words."""
     tried = 0
     for candidate in islice(candidates(found, levels, sessions=sessions), CANDIDATES):
         tried += 1

@@ -1,4 +1,4 @@
-"""The benchmark: one command runs it and writes a table, the numbers, and plots.
+"""Runs the benchmark, and writes a table, the numbers, and plots.
 
     python benchmarks/run.py                          everything (hours)
     python benchmarks/run.py --quick                  a few minutes
@@ -7,8 +7,8 @@
     python benchmarks/run.py --peer 'other=/opt/other/checker --level {level} {history}'
     python benchmarks/run.py --quick --write          the page docs/results.md as well
 
-Into ``--out`` go ``results.json`` (after each case, so that an interrupted run is not lost),
-``results.md`` and ``*.svg`` (if matplotlib is installed). See ``benchmarks/README.md``.
+The folder ``--out`` gets ``results.json``, ``results.md`` and, with matplotlib, ``*.svg``. The JSON
+file is written after each case, so an interrupted run is not lost. See ``benchmarks/README.md``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ measured, and what the stages are.
 
 
 def isocheck(threads: int = 1, options: str = "") -> Tool:
-    """This package, as the interpreter that runs this finds it."""
+    """Return this package as a tool, run by the current interpreter."""
     package = str(Path(isolang.__file__).resolve().parents[1])
     return Tool(
         name="isocheck" if threads == 1 else f"isocheck, {threads} threads",
@@ -59,7 +59,7 @@ def isocheck(threads: int = 1, options: str = "") -> Tool:
 
 
 def machine() -> dict[str, Any]:
-    """What the numbers depend on."""
+    """Return facts about the machine and the versions on which the numbers depend."""
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -88,7 +88,7 @@ def machine() -> dict[str, Any]:
 
 
 def select(options: argparse.Namespace) -> Iterator[Case]:
-    """The cases that were asked for."""
+    """Yield the cases that the command line selects."""
     found: list[Iterator[Case]] = []
     if "corpora" in options.only:
         folder = options.corpora
@@ -111,7 +111,7 @@ def select(options: argparse.Namespace) -> Iterator[Case]:
 
 
 def measure(case: Case, tools: list[Tool], bench: Bench, folder: Path) -> Iterator[dict[str, Any]]:
-    """One row for each level and tool."""
+    """Yield one row for each level and tool."""
     path = case.make(folder)
     for level in case.levels:
         for tool in tools:
@@ -142,7 +142,10 @@ def measure(case: Case, tools: list[Tool], bench: Bench, folder: Path) -> Iterat
 
 
 def measure_anomalies(folder: Path) -> dict[str, Any]:
-    """All anomalous histories in one process: seconds for each after the start."""
+    """Check all anomalous histories in one process, and return the seconds for each.
+
+    The seconds exclude the start of the process.
+    """
     script = (
         "import sys, time, json\n"
         "from isolang import load_history, load_spec, check\n"
@@ -173,13 +176,13 @@ def measure_anomalies(folder: Path) -> dict[str, Any]:
 
 
 def seeds(text: str) -> range:
-    """Read ``1-10`` or ``3``."""
+    """Parse a range of seeds such as ``1-10``, or a single seed such as ``3``."""
     first, _, last = text.partition("-")
     return range(int(first), int(last or first) + 1)
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -210,7 +213,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run; 1 if a verdict contradicts what is known."""
+    """Run the benchmark; return 1 if a verdict contradicts a known verdict."""
     options = parse(argv)
     cases = list(select(options))
     if options.list:

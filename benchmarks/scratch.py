@@ -1,4 +1,4 @@
-"""A copy of the repository with a few lines changed, and its native core built from them."""
+"""Makes a copy of the repository, changes a few lines, and builds the native core of the copy."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ MARK = re.compile(r"(?://|#) (?:mutant|ablation): ([\w, -]+)$", re.MULTILINE)
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """What becomes of a statement that ``// mutant: MARK`` or ``// ablation: MARK`` marks.
+    """A change of the statement that ``// mutant: MARK`` or ``// ablation: MARK`` marks.
 
-    In Python the comment begins with ``#``.
+    In Python, the comment begins with ``#``.
 
     Attributes:
-        mark: the name in the comment, which ends the statement's first line or stands above it.
-        edit: ``drop`` removes the statement (``drop 2``: and the next one), ``never`` and
-            ``always`` make its condition false or true, ``insert`` puts ``new`` before it; else
-            ``old``, which the statement has exactly once, becomes ``new``.
+        mark: the name in the comment, which is at the end of the statement's first line or above
+            it.
+        edit: ``drop`` removes the statement (``drop 2`` also removes the next one), ``never`` and
+            ``always`` make its condition false or true, and ``insert`` inserts ``new`` before it.
+            If it is empty, ``new`` replaces ``old``, which must occur exactly once in the
+            statement.
     """
 
     mark: str
@@ -35,10 +37,10 @@ class Change(Struct, frozen=True, kw_only=True):
 
 
 class Sources:
-    """The sources of a tree, and where their marks are."""
+    """The sources in a folder, with the places of their marks."""
 
     def __init__(self, tree: Path) -> None:
-        """Find all marks."""
+        """Find all marks in a folder."""
         self.marks: dict[str, tuple[Path, int]] = {}
         self.twice: list[str] = []
         found = [*(tree / "native").rglob("*.[ch]pp"), *(tree / "isolang").rglob("*.py")]
@@ -46,14 +48,17 @@ class Sources:
             text = path.read_text()
             for comment in MARK.finditer(text):
                 begin = text.rfind("\n", 0, comment.start()) + 1
-                while MARK.match(text[begin:].lstrip()):  # a line of its own: what follows is meant
+                while MARK.match(text[begin:].lstrip()):  # a mark on its own line
                     begin = text.index("\n", begin) + 1
                 for mark in comment[1].split(", "):
                     self.twice += [mark] if mark in self.marks else []
                     self.marks[mark] = (path, begin)
 
     def changed(self, change: Change) -> tuple[Path, str]:
-        """The file, and its text after the change; raises ValueError if it does not fit."""
+        """Return the changed file and its new text.
+
+        If the change does not fit the sources, ``ValueError`` is raised.
+        """
         if change.mark not in self.marks:
             raise ValueError(f"{change.mark}: no comment in the sources bears this mark")
         path, begin = self.marks[change.mark]
@@ -63,7 +68,7 @@ class Sources:
 
 
 def stale(changes: Sequence[Change]) -> list[str]:
-    """Why changes do not fit the sources, one message each."""
+    """Return a message for each change that does not fit the sources."""
     sources = Sources(ROOT)
     wrong = [f"{mark}: marked twice" for mark in sources.twice]
     for change in changes:
@@ -75,7 +80,7 @@ def stale(changes: Sequence[Change]) -> list[str]:
 
 
 def apply(change: Change, text: str) -> str:
-    """The text, which begins with the marked statement, after the change."""
+    """Apply a change to a text that begins with the marked statement, and return the new text."""
     if change.edit.startswith("drop"):
         for _ in range(int(change.edit.removeprefix("drop") or 1)):
             text = text[statement(text) :]
@@ -93,7 +98,7 @@ def apply(change: Change, text: str) -> str:
 
 
 def apply_to_python(change: Change, text: str) -> str:
-    """The same for Python, where a statement is one line."""
+    """Apply a change to Python code, in which the statement must be in one line."""
     line, _, rest = text.partition("\n")
     indent = line[: len(line) - len(line.lstrip())]
     match change.edit:
@@ -111,7 +116,7 @@ def apply_to_python(change: Change, text: str) -> str:
 
 
 def statement(text: str) -> int:
-    """Where the first statement ends: after its semicolon, or before the block that it opens."""
+    """Return where the first statement ends: after its semicolon, or before its block."""
     depth = 0
     for i, letter in enumerate(text):
         if letter in "([{":
@@ -126,7 +131,10 @@ def statement(text: str) -> int:
 
 
 def condition(text: str) -> tuple[int, int]:
-    """Where the condition of the first ``if`` or ``while`` begins and ends; no initialiser."""
+    """Return the begin and the end of the first condition of ``if`` or ``while``.
+
+    An initializer in the parentheses is not part of the condition.
+    """
     match = re.search(r"\b(?:if|while) \(", text)
     if match is None:
         raise ValueError("no condition")
@@ -141,12 +149,12 @@ def condition(text: str) -> tuple[int, int]:
 
 
 class Scratch:
-    """The copy, in a folder that is there and empty."""
+    """A copy of the repository in an existing empty folder."""
 
     def __init__(self, folder: Path, flags: str) -> None:
-        """Copy and configure; ``flags`` are the compiler's."""
+        """Copy the sources and configure the build with these compiler flags."""
         self.folder = folder
-        self._built = False  # from the sources as they are
+        self._built = False  # whether the unchanged sources have been built
         keep = shutil.ignore_patterns("__pycache__", "*.so", ".hypothesis")
         for name in ("native", "isolang", "tests", "docs", "benchmarks"):
             shutil.copytree(ROOT / name, folder / name, ignore=keep)
@@ -164,7 +172,7 @@ class Scratch:
         )
 
     def build(self) -> str:
-        """Build; the compiler's message if that fails."""
+        """Build the core, and return the compiler's message; empty if the build succeeds."""
         done = subprocess.run(
             ["ninja", "-C", self.folder / "build", "-j2"],
             check=False,
@@ -179,7 +187,7 @@ class Scratch:
         return ""
 
     def take_built(self) -> bool:
-        """Take the native module that is built beside the sources; whether there is one."""
+        """Copy the native module from the working tree, and return whether it exists."""
         for module in (ROOT / "isolang").glob("_native*.so"):
             shutil.copy(module, self.folder / "isolang" / module.name)
             self._built = True
@@ -187,7 +195,10 @@ class Scratch:
 
     @contextlib.contextmanager
     def changed(self, changes: Sequence[Change]) -> Iterator[str]:
-        """Build with these changes, taken back after; the compiler's message if that fails."""
+        """Build with changes, which are undone when the block ends.
+
+        Yield the compiler's message; empty if the build succeeds.
+        """
         before: dict[Path, str] = {}
         try:
             for change in changes:

@@ -1,7 +1,7 @@
-"""The pictures of the report in ``docs/images``, made from real histories.
+"""Takes the pictures of reports in ``docs/images`` from real histories.
 
-``python benchmarks/screenshots.py`` needs Chromium, and the recorded histories that
-``ISOLANG_CORPORA`` names for those that are no examples; it says what it leaves out.
+``python benchmarks/screenshots.py`` needs Chromium. Pictures of recorded histories also need the
+folder that ``ISOLANG_CORPORA`` names; without it, the program says which pictures it leaves out.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ON_CALL = ROOT / "examples/on-call.edn"
 POSTGRESQL = RECORDED / "pg18.6-serializable-write-skew.edn.gz"
 COBRA = CORPORA / "blindw-rw" / "ser-10000.bincode"
 
-# Name, history, level, and what is chosen: an edge by its number, counted from the end.
+# The name of the picture, the history, the level, and the selected edge, counted from the end.
 PICTURES = (
     ("levels", ON_CALL, "ser", "v=levels"),
     ("postgresql-serializable", POSTGRESQL, "ser-nosession", "e=-2"),

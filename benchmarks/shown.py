@@ -1,10 +1,10 @@
-"""Whether what is shown and exported together with a verdict means the same as the verdict.
+"""Checks that everything printed and exported together with a verdict agrees with the verdict.
 
-``campaign.py shown`` draws histories of any mixture of features, and some levels for each. If the
-history is invalid, the file of the smallest part, read with the options that it names, must be
-invalid under the same name and certified; text, JSON, page, DOT and the other forms must come
-without an exception, and may mention only transactions of the counterexample. Each format that
-accepts a history must give it the same verdicts when it is read back.
+``campaign.py shown`` draws histories with any mixture of features, and some levels for each. For an
+invalid history, the file with the smallest part is read with the options that it names. It must be
+invalid with the same anomaly, and certified. Text, JSON, page, DOT and the other forms must be
+written without an exception, and may mention only transactions of the counterexample. If a format
+accepts a history, the history must get the same verdicts when it is read again.
 """
 
 from __future__ import annotations
@@ -49,21 +49,24 @@ LEVELS: Final = (
     "postgresql-read-committed",
 )  # fmt: skip
 
-#: Levels of each history.
+#: The number of levels for each history.
 SOME: Final = 4
 
 
 def drawn(seed: int, number: int) -> Crossed:
-    """A history, a function of both numbers: of any features, with predicates, or a plain one."""
+    """Return the history that a seed and a number determine.
+
+    It has any mixture of features, or predicate reads, or only plain operations.
+    """
     rng = random.Random(f"{seed} {number}")
     if number % 4 == 3:
-        return Crossed(any_history(rng))  # which more formats express
+        return Crossed(any_history(rng))  # more formats can express such histories
     wanted: tuple[set[str], ...] = (set(), {"predicates"}, {"unwritten initial"})
     return crossed_history(rng, wanted=frozenset(wanted[number % 4]))
 
 
 class Shown:
-    """Judges histories, and looks at what is shown."""
+    """Judges histories, and checks their printed and exported forms."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -72,7 +75,7 @@ class Shown:
         self.wrong: list[str] = []
 
     def look(self, seed: int, number: int) -> None:
-        """At one history."""
+        """Check one history."""
         crossed = drawn(seed, number)
         rng = random.Random(f"{seed} {number} levels")
         try:
@@ -99,7 +102,7 @@ class Shown:
     def _problems(self, verdict: Verdict, plan: Route) -> Iterator[str]:
         report = report_of("history", "level", verdict)
         texts = {
-            "text": text_of_report(replace(report, anomalies=())),  # these are of all transactions
+            "text": text_of_report(replace(report, anomalies=())),  # they mention more transactions
             "JSON": msgspec.json.encode(report).decode(),
             **{name: form(verdict) for name, form in FORMS.items()},
         }
@@ -158,7 +161,7 @@ class Shown:
 
 
 def shown(seed: int, first: int, histories: int) -> tuple[dict[str, int], Sequence[str]]:
-    """What was looked at, and what is wrong."""
+    """Check histories, and return what was checked how often, and a message for each problem."""
     with tempfile.TemporaryDirectory() as folder:
         looked = Shown(Path(folder))
         for number in range(first, first + histories):

@@ -1,15 +1,16 @@
-"""Would the tests notice if a level of the library said something else?
+"""Checks that the tests would notice if a level of the library had a different text.
 
     nice python benchmarks/spec_mutants.py            # every level: minutes
-    nice python benchmarks/spec_mutants.py si psi-vis # these
+    nice python benchmarks/spec_mutants.py si psi-vis # only these levels
 
-Each mutant is a level with a check dropped, or a part of an expression exchanged. It is *caught* by
-the litmus histories if one of them has another verdict than under the level itself, by the
-brute-force oracle. Else all histories of up to two transactions and two keys, or three and one,
-are tried, and some thousands of three or four transactions, by the evaluator of ``isocheck spec
-lint``. What survives is the same level in other words: ``EQUIVALENT`` says why.
+A mutant is a level without one of its checks, or with a part of an expression exchanged. The litmus
+histories *catch* it if the brute-force oracle gives one of them another verdict than by the level
+itself. Otherwise the evaluator of ``isocheck spec lint`` tries all histories of up to two
+transactions and two keys, or three transactions and one key, and some thousands of histories of
+three or four transactions. A mutant that survives is equivalent to its level; ``EQUIVALENT`` says
+why.
 
-Exits with 1 if a mutant survives that is not in ``EQUIVALENT``.
+The exit code is 1 if a mutant survives that is not in ``EQUIVALENT``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from isolang.language.library import list_library  # noqa: E402
 
 
 def main() -> int:
-    """Judge the mutants of the levels named, or of all."""
+    """Judge the mutants of the named levels, or of all levels."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("levels", nargs="*", help="by default all")
     parser.add_argument("--samples", type=int, default=4000, help="random histories per level")

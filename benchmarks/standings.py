@@ -1,9 +1,10 @@
-"""All databases at all their levels, on one page: which claims held, and which did not.
+"""Writes a page with the results of all databases at all their levels.
 
-    python benchmarks/standings.py play --folder runs [TARGET …]   # a survey of each, saved as JSON
+    python benchmarks/standings.py play --folder runs [TARGET …]   # save a survey of each as JSON
     python benchmarks/standings.py page --folder runs > docs/standings.md
 
-A level is violated if one workload violates it; a mark is of what was played, and no proof.
+A level is violated if one workload violates it. A mark is about the runs that were played, and
+proves nothing about others.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ TARGETS = (
     "postgres", "mariadb", "sqlite", "duckdb", "redis", "etcd", "slatedb", "turso", "zodb", "lmdb",
     "lance", "deltalake", "pyiceberg", "h2", "hsqldb", "derby", "firebird", "seekdb",
 )  # fmt: skip
-# The more severe first: what is lost or seen that never was, then what no order explains.
+# Anomalies by severity: first lost or invented data, then results that no order explains.
 SEVERITY = (
     "aborted read", "dirty write", "intermediate read", "thin-air read", "lost update",
     "fractured read", "long fork", "write skew",
@@ -37,7 +38,7 @@ MARKS = {"invalid": "✗", "valid": "✓", "unknown": "?"}
 
 
 def play(targets: list[str], folder: Path, seconds: float, workloads: str) -> None:
-    """Make a survey of each target; one that cannot be reached is named and left out."""
+    """Make a survey of each target; a target that cannot be reached is named and left out."""
     folder.mkdir(parents=True, exist_ok=True)
     for target in targets:
         command = [
@@ -52,7 +53,7 @@ def play(targets: list[str], folder: Path, seconds: float, workloads: str) -> No
 
 
 def page(folder: Path) -> str:
-    """The page, of all surveys in a folder."""
+    """Return the page with all surveys in a folder."""
     rows = [
         row
         for file in sorted(folder.glob("*.json"))
@@ -105,7 +106,7 @@ def _row(
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Run the command that the command line selects."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("play", "page"))
     parser.add_argument("targets", nargs="*", default=list(TARGETS))

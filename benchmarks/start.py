@@ -1,11 +1,11 @@
-"""What a start costs: CPU seconds of small commands, and their ratio to another checkout's.
+"""Measures the CPU seconds of small commands, and their ratio to those of another checkout.
 
     python benchmarks/start.py                 # this checkout
-    python benchmarks/start.py ../before .     # folders with a built core, the first one is 1.00
+    python benchmarks/start.py ../before .     # folders with a built core; the first one is 1.00
 
-Runs alternate, with byte code that is written once and kept; what counts is the smallest of them,
-as nothing but another process's work can make a start longer. The bars are those of a machine on
-which the interpreter itself takes 0.01 s.
+Runs of the checkouts alternate, and byte code is written once and kept. The measure is the shortest
+run, because only other processes can make a start longer. The bars apply to a machine on which the
+interpreter alone takes 0.01 s.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from measuring import KEEP_BYTE_CODE
 from report import table
 
 ROOT = Path(__file__).resolve().parent.parent
-PROGRAM = "import sys; from isolang.cli.entry import main; sys.exit(main())"  # as it is installed
+PROGRAM = "import sys; from isolang.cli.entry import main; sys.exit(main())"  # as installed
 VALID = "examples/on-call.edn"
 CASES = {
     "--help": (("--help",), 0.17),
@@ -33,7 +33,7 @@ CASES = {
 
 
 def seconds(tree: Path, arguments: tuple[str, ...]) -> float:
-    """CPU of one run."""
+    """Return the CPU seconds of one run."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
         [sys.executable, "-P", "-c", PROGRAM, *arguments],
@@ -55,7 +55,7 @@ def main() -> int:
     rows = []
     for name, (arguments, bar) in CASES.items():
         found: list[list[float]] = [[] for _ in trees]
-        for _ in range(options.runs + 1):  # the first one compiles
+        for _ in range(options.runs + 1):  # the first run compiles byte code
             for tree, of_tree in zip(trees, found, strict=True):
                 of_tree.append(seconds(tree, arguments))
         least = [min(of_tree[1:]) for of_tree in found]

@@ -1,10 +1,10 @@
-"""What stated versions save: shapes of the hard region with and without them, and growth.
+"""Measures how much stated versions speed up checks in the hard region, and how this grows.
 
     python benchmarks/stated_versions.py [--seeds 5] [--timeout 10] [--large 1000000]
 
-The histories are those of a serial store whose clients blindly write few values to 20 keys, in 50
-sessions. Times are CPU seconds of the solve and of the whole check, certified. In those called
-*wrong*, a read has another version than it saw.
+The histories are those of a serial store with 50 sessions, whose clients blindly write few values
+to 20 keys. Times are CPU seconds of solving and of the whole check, which is certified. In the
+histories called *wrong*, one read states another version than the version that it saw.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from isolang.history import History, Transaction
 def store(
     seed: int, transactions: int, *, keys: int, values: int, sessions: int, reads: float
 ) -> list[Transaction]:
-    """What the sessions of a serial store did, with the version of each register."""
+    """Return the transactions of the sessions of a serial store, with versions of its registers."""
     rng = random.Random(seed)
     state: dict[int, tuple[int | None, int]] = dict.fromkeys(range(keys), (None, 0))
     made = []
@@ -43,7 +43,7 @@ def store(
 
 
 def wrong(seed: int, made: list[Transaction]) -> list[Transaction]:
-    """One read sees an older version of equal value than there was."""
+    """Return the history in which one read sees an older version with an equal value."""
     rng = random.Random(seed)
     values = {
         (op[1], version): op[2]
@@ -67,7 +67,7 @@ def wrong(seed: int, made: list[Transaction]) -> list[Transaction]:
 
 
 def timed(history: History, timeout: float) -> tuple[str, float, float]:
-    """The outcome, and the CPU seconds of the solve and of all."""
+    """Return the outcome, and the CPU seconds of solving and of the whole check."""
     begin = time.process_time()
     verdict = check(history, "ser", timeout=timeout, simplest=False)
     spent = time.process_time() - begin
@@ -76,7 +76,7 @@ def timed(history: History, timeout: float) -> tuple[str, float, float]:
 
 
 def rows(args: argparse.Namespace) -> Iterator[str]:
-    """A line of the table for each shape."""
+    """Yield a row of the table for each shape."""
     for reads in (0.3, 0.5, 0.7):
         for values in (2, 3):
             for kind in ("as it was", "wrong"):
@@ -98,7 +98,7 @@ def rows(args: argparse.Namespace) -> Iterator[str]:
 
 
 def outcomes(results: list[tuple[str, float, float]]) -> str:
-    """How often each."""
+    """Return how often each outcome occurred, as text."""
     names = [name for name, _, _ in results]
     return ", ".join(f"{names.count(name)} {name}" for name in sorted(set(names)))
 

@@ -1,4 +1,6 @@
-"""Random streams, watched: the verdict must be the whole file's, and each chain must be verified.
+"""Watches random streams, whose verdicts must be those of the whole files.
+
+Each chain of a valid stream is also verified.
 
 python benchmarks/watching.py --histories 500 --seed 1
 """
@@ -35,7 +37,10 @@ from isolang.watch import Stream, verify_chain
 
 
 def in_order(level: str, folder: Path) -> str:
-    """The level, and that nobody reads what was not begun when the reader had ended."""
+    """Save a level with one more check: reads must not be from transactions that began later.
+
+    Return the path of the saved level.
+    """
     spec = load_spec(level)
     for name, text in spec.texts.items():
         (folder / name).write_text(text)
@@ -45,7 +50,7 @@ def in_order(level: str, folder: Path) -> str:
 
 
 def main() -> None:
-    """Compare, and say where they differ."""
+    """Compare the verdicts, and report each difference."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--histories", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
@@ -108,7 +113,7 @@ def main() -> None:
                 counts[f"{kind} {whole.outcome} {found.outcome}"] += 1
             counts["parts"] += found.parts
             if (whole.outcome, found.outcome) == ("valid", "invalid"):
-                # What nobody had begun to write when its reader had it is no source for a watch.
+                # For a watch, a transaction that began after the reader ended is no source.
                 whole = api.check(read, in_order(level, folder), simplest=False, timeout=20)
                 counts["as the log's order is believed"] += whole.outcome == "invalid"
             decided = {whole.outcome, found.outcome} <= {"valid", "invalid"}

@@ -1,11 +1,12 @@
-"""Changed logs, states and chains of a watch: each must be refused, or change nothing.
+"""Changes logs, states and chains of a watch; each change must be rejected or have no effect.
 
 python benchmarks/watching_mutants.py --mutants 10000 --kills 100
 
-A mutant is one changed bit of the log, of the chain, or of the state from which a watch goes on; or
-a chain with right hashes and something else in it: parts swapped, left out or twice, another
-member, source, order or old value; or a log, whose hashes the chain has, with another element in a
-list that was read. A kill is SIGKILL at a random moment of a watch, which is then started again.
+A mutant is one changed bit of the log, the chain, or the state from which a watch resumes. It may
+also be a chain with correct hashes and changed content: parts that are swapped, left out or
+duplicated, or another member, source, order or old value. Finally, it may be a log in which a list
+read has another element, with a chain that has the hashes of this log. A kill sends SIGKILL to a
+watch at a random moment, after which the watch is started again.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from isolang.watch.state import NAME as STATE
 
 
 def made(folder: Path, *, lists: bool, transactions: int = 150) -> Path:
-    """A log and the chain of its watch."""
+    """Write a log, watch it, and return the path of the log."""
     workload = Workload(
         rule="strict-serializable", transactions=transactions, sessions=4, keys=10, lists=lists,
         info_rate=0.05, seed=5,
@@ -53,14 +54,14 @@ def made(folder: Path, *, lists: bool, transactions: int = 150) -> Path:
 def watch(
     path: Path, folder: Path, size: int, *, batches: int | None = None, spilled: bool = False
 ) -> Watch:
-    """Watch it to its end, or so many batches; from where its state was saved, if it was.
+    """Watch a log to its end, or for some batches; resume if a state was saved.
 
     Args:
         path: the log.
-        folder: of the watch.
-        size: of a round.
-        batches: how many; ``None`` for all.
-        spilled: whether what the cuts leave goes to disk.
+        folder: the folder of the watch.
+        size: the number of transactions in a round.
+        batches: the number of batches; ``None`` for all.
+        spilled: whether the values that the cuts leave go to disk.
     """
     resume = position_in(folder)
     stream = Stream([path], follow=False, batch=2000, resume=resume)
@@ -77,7 +78,7 @@ def watch(
 
 
 def rechained(entries: list[dict[str, Any]]) -> bytes:
-    """Entries with the hash of the line before each."""
+    """Return the entries as a chain, each with the hash of the previous line."""
     previous, text = "", b""
     for entry in entries:
         line = json.dumps({**entry, "previous": previous}).encode() + b"\n"
@@ -86,7 +87,7 @@ def rechained(entries: list[dict[str, Any]]) -> bytes:
 
 
 def forged(entries: list[dict[str, Any]], rng: random.Random) -> tuple[str, list[dict[str, Any]]]:
-    """Something else in one of the parts, or another order of them."""
+    """Return a name for a change, and the entries with a changed part or another order of parts."""
     parts = [i for i, entry in enumerate(entries) if entry["entry"] == "part"]
     at = rng.choice(parts)
     how = rng.choice(("swap", "drop", "twice", "member", "place", "source", "order", "before"))
@@ -130,7 +131,7 @@ def forged(entries: list[dict[str, Any]], rng: random.Random) -> tuple[str, list
 
 
 def flipped(data: bytes, rng: random.Random) -> bytes:
-    """One bit of it is another one."""
+    """Return the data with one random bit flipped."""
     at = rng.randrange(len(data))
     return data[:at] + bytes([data[at] ^ 1 << rng.randrange(8)]) + data[at + 1 :]
 
@@ -138,7 +139,7 @@ def flipped(data: bytes, rng: random.Random) -> bytes:
 def wrong_list(
     log: bytes, entries: list[dict[str, Any]], rng: random.Random
 ) -> tuple[bytes, bytes]:
-    """The log with another element in a list that a committed transaction read, and its chain."""
+    """Return the log with another element in a list read, and a chain with its hashes."""
     read = [
         (line.start(1) + at.start(), line.start(1) + at.end())
         for line in re.finditer(rb":type :ok,([^\n]*)", log)
@@ -161,7 +162,7 @@ def wrong_list(
 
 
 def of_state(path: Path, folder: Path, whole: list[bytes], rng: random.Random) -> str:
-    """Go on from a state with a changed bit; what became of it."""
+    """Resume from a state with a flipped bit, and return what happened."""
     state, chain = whole
     folder.mkdir(exist_ok=True)
     (folder / STATE).write_bytes(flipped(state, rng))
@@ -175,12 +176,12 @@ def of_state(path: Path, folder: Path, whole: list[bytes], rng: random.Random) -
     try:
         verify_chain(folder, Stream([path], follow=False))
     except IsolangError:
-        return "chain refused"  # a key on disk was changed, which was not missed before
+        return "chain refused"  # a key on disk was changed, which is noticed only here
     return "goes on as before"
 
 
 def mutate(count: int, seed: int, counts: Counter[str]) -> None:
-    """Change, and count what is refused."""
+    """Make mutants, and count the results."""
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as name:
         for lists in (False, True):
@@ -225,7 +226,7 @@ def mutate(count: int, seed: int, counts: Counter[str]) -> None:
 
 
 def kill(count: int, seed: int, counts: Counter[str]) -> None:
-    """Kill watches at random moments; each goes on, and its chain is verified."""
+    """Kill watches at random moments, resume them, and verify their chains."""
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -266,14 +267,14 @@ def kill(count: int, seed: int, counts: Counter[str]) -> None:
 
 
 def main() -> None:
-    """Mutate and kill."""
+    """Run the mutants and the kills."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mutants", type=int, default=1000)
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     counts: Counter[str] = Counter()
-    saving._SAVE_EACH = 20  # a state is there after a few rounds
+    saving._SAVE_EACH = 20  # so that a state is saved after a few rounds
     mutate(given.mutants, given.seed, counts)
     kill(given.kills, given.seed, counts)
     for kind, count in sorted(counts.items()):

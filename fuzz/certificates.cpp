@@ -1,6 +1,6 @@
-// A small history and a proof, both made of the fuzzer's bytes: the certificate checkers accept the proof, or refuse it
-// with a reason. ISOLANG_PROOF chooses the checker; `both` asks for a witness and a refutation of the same
-// history, of which no history has both.
+// Makes a small history and a proof from the fuzzer's bytes. The certificate checkers must accept the proof, or reject it
+// with a reason. ISOLANG_PROOF selects the checker. `both` makes a witness and a refutation for the same history, and
+// the checkers must not accept both of them.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ constexpr std::string_view kProof = ISOLANG_NAME_OF(ISOLANG_PROOF);
 
 using Checks = std::vector<CheckText>;
 
-// Checks as the library's levels have them, one of each form.
+// Checks of the library's levels, one of each form.
 const std::vector<Checks>& levels() {
   static const std::vector<Checks> all = {
       {{"G0", CheckKind::acyclic, "ww"}},
@@ -89,7 +89,7 @@ class Input {
 
   const Checks& checks() { return levels()[bytes_.ConsumeIntegralInRange<std::size_t>(0, levels().size() - 1)]; }
 
-  // What a user's specification may say: an expression that nobody wrote, for the reader of expressions.
+  // Returns a check whose expression is random text, as in a user's specification.
   Checks wild_checks() {
     static constexpr std::array kinds = {CheckKind::acyclic,    CheckKind::irreflexive,  CheckKind::earlier,
                                          CheckKind::of_one_key, CheckKind::by_statement, CheckKind::back_by_statement};
@@ -99,7 +99,7 @@ class Input {
 
   bool flag() { return bytes_.ConsumeBool(); }
 
-  // Mostly a number of something that is there; else anything.
+  // Returns mostly a number of an existing element, and sometimes any number.
   std::int64_t number(std::int64_t there) {
     if (bytes_.ConsumeIntegralInRange(0, 15) != 0) return bytes_.ConsumeIntegralInRange<std::int64_t>(-1, there);
     return bytes_.ConsumeIntegral<std::int64_t>();
@@ -171,7 +171,7 @@ class Input {
 
  private:
   void operation(History& h, const std::array<std::int32_t, 3>& keys, int position) {
-    // Two registers and a list, as readers never mix them.
+    // The history has two registers and a list, because readers never mix both kinds of a key.
     const std::size_t k = bytes_.ConsumeIntegralInRange<std::size_t>(0, 2);
     const bool writes = flag(), ok = bytes_.ConsumeIntegralInRange(0, 31) != 0;
     const auto atom = [&] {
@@ -198,7 +198,7 @@ class Input {
     }
   }
 
-  // What it returned, and what it says of rows that it did not.
+  // Adds a predicate read, with the rows that it returned and the rows that it missed.
   void predicate_read(History& h, const std::array<std::int32_t, 3>& keys, int position) {
     h.begin_statement("", position, flag() ? 1 : 0);
     for (std::size_t k = 0; k < 2; ++k) {
@@ -211,8 +211,7 @@ class Input {
     h.end_statement();
   }
 
-  // Draws moments that do not contradict each other: in program order, each answer comes after everything that was sent
-  // before it.
+  // Adds consistent random times: in program order, each answer comes after all requests that were sent before it.
   void add_times(History& h) {
     std::size_t s = 0;
     for (std::int32_t t = 0; t < h.transactions(); ++t) {
@@ -243,7 +242,7 @@ bool accepts(Check&& check) {
     check();
     return true;
   } catch (const Rejected& rejected) {
-    if (rejected.reason.empty()) std::abort();  // a refusal has a reason
+    if (rejected.reason.empty()) std::abort();  // a rejection must have a reason
   } catch (const NotCertified& reason) {
     if (reason.reason.empty()) std::abort();
   }

@@ -1,9 +1,10 @@
-"""Make the seeds of the fuzzers' corpus: every history of the tests, and a few certificates.
+"""Makes the seeds of the fuzzers' corpus from the histories of the tests and a few certificates.
 
-    python fuzz/corpus.py FOLDER   # the tool and atheris have to be installed
+    python fuzz/corpus.py FOLDER   # needs the installed package and atheris
 
-Writes ``FOLDER/TARGET/NAME``; ``fuzz/run --minimise`` keeps what adds coverage. Specifications are
-fuzzed from where they are.
+The program writes ``FOLDER/TARGET/NAME``, and ``fuzz/run --minimise`` keeps the files that add
+coverage. The fuzzer of specifications needs no copies, because it reads the specifications of the
+repository.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from support.paths import HISTORIES, TESTS
 
 from isolang import check
 
-BETWEEN = b"\0\0\0\n"  # of the files of one history, as fuzz/readers.cpp cuts them
+BETWEEN = b"\0\0\0\n"  # separates the files of one history, see fuzz/readers.cpp
 PATTERNS = {
     "edn": ("*.edn", "*.json"),
     "registers": ("registers/*",),
@@ -35,8 +36,8 @@ PROOFS = ("witness", "refutation", "both", "expression")
 
 
 def seeds(target: str) -> list[bytes]:
-    """The inputs of a target."""
-    if target in PROOFS:  # bytes that make longer and longer histories
+    """Return the inputs for a target."""
+    if target in PROOFS:  # longer inputs encode larger histories
         rng = random.Random(target)
         return [rng.randbytes(size) for size in (16, 64, 128, 256, 512, 1024, 2048)]
     if target == "certificate":
@@ -57,7 +58,7 @@ def seeds(target: str) -> list[bytes]:
 
 
 def main() -> None:
-    """Write all of them."""
+    """Write the seeds of all targets."""
     for target in (*PATTERNS, "cobra", "cobra_times", "certificate", *PROOFS):
         folder = Path(sys.argv[1]) / target
         folder.mkdir(parents=True, exist_ok=True)

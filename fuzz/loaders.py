@@ -1,8 +1,8 @@
-"""Fuzz the loaders in Python with atheris: specifications, and certificates.
+"""Fuzzes the loaders in Python, for specifications and certificates, with atheris.
 
     python fuzz/loaders.py spec|certificate [libFuzzer's options] [CORPUS...]
 
-What is loaded, or refused with one of the tool's errors, is fine; any other exception is a find.
+A loader must load an input or raise one of the tool's errors; any other exception is a bug.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ with atheris.instrument_imports(include=["isolang", "lark"]):
 
 
 def has_words(error: Exception) -> None:
-    """An error says something."""
+    """Check that the message of an error is not empty."""
     if not str(error).strip():
         raise AssertionError(f"{type(error).__name__} without a message")
 
 
 def spec(data: bytes) -> None:
-    """A text is loaded and classified."""
+    """Load and classify a specification."""
     try:
         route(load_spec("// fuzz\n" + data.decode("utf-8", "replace")))
     except IsolangError as error:
@@ -53,7 +53,7 @@ SER = load_spec("ser")
 
 
 def certificate(data: bytes) -> None:
-    """A certificate is read, with its spec, and its proof checked against a small history."""
+    """Read a certificate with its specification, and check its proof on a small history."""
     try:
         loaded = Certificate.from_json(data.decode("utf-8", "replace"))
         check_proof(HISTORY, SER, loaded.proof)
@@ -70,7 +70,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {"spec": spec, "certificate": cert
 
 
 def main() -> None:
-    """Run a target."""
+    """Run the fuzzer of a target."""
     if len(sys.argv) < 2 or sys.argv[1] not in TARGETS:
         sys.exit(__doc__)
     target = TARGETS[sys.argv.pop(1)]

@@ -1,5 +1,5 @@
-// Any bytes, given to one native reader: columns that fit together, from which a problem can be built, or an error made
-// for the user. ISOLANG_READER chooses the reader.
+// Gives arbitrary bytes to one native reader. It must return consistent columns, from which a problem can be built, or
+// raise an error for the user. ISOLANG_READER selects the reader.
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
@@ -18,7 +18,7 @@ using namespace isolang;
 
 constexpr std::string_view kReader = ISOLANG_NAME_OF(ISOLANG_READER);
 
-// Of formats of several files: the second one begins behind the first NUL, NUL, NUL, newline.
+// Splits the bytes for formats with several files: the second file begins after the first NUL, NUL, NUL, newline.
 std::vector<NamedBytes> files(std::string_view data) {
   constexpr std::string_view kBetween("\0\0\0\n", 4);
   const std::size_t cut = data.find(kBetween);
@@ -45,12 +45,12 @@ void use(const History& history) {
   for (const Atoms* atoms : {&history.key_atoms, &history.values})
     for (std::int32_t atom = 0; atom < atoms->size(); ++atom)
       if (atoms->kind(atom) >= AtomKind::string) characters += atoms->text(atom).size();
-  volatile std::size_t read = characters;  // so that the text is looked at
+  volatile std::size_t read = characters;  // forces the compiler to keep the accesses to the text
   static_cast<void>(read);
   try {
     build_problem(history);
     build_problem(history, /*unread=*/false, /*each_read=*/true);
-  } catch (const std::domain_error&) {  // what a problem cannot express, with a message for the user
+  } catch (const std::domain_error&) {  // a history that no problem can express; the error has a message for the user
   }
 }
 
