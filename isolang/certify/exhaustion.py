@@ -82,10 +82,10 @@ def check_exhaustion(
     for t in transactions:
         if t not in facts.could_be_included:
             raise CertificateRejected(f"transaction {t} cannot be included")
-    _Search(facts, spec, sorted(set(transactions)), seconds).refute()
+    _CandidateSearch(facts, spec, sorted(set(transactions)), seconds).refute()
 
 
-class _Search:
+class _CandidateSearch:
     def __init__(self, facts: Facts, spec: Spec, members: list[int], seconds: float | None) -> None:
         self._facts = facts
         self._spec = spec

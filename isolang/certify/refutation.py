@@ -97,7 +97,7 @@ def follow(history: History, spec: Spec, steps: Sequence[Any]) -> Followed:
     """
     facts = Facts(history)
     check_statements(history, facts)
-    checker = _Checker(facts, spec)
+    checker = _RefutationChecker(facts, spec)
     if not steps:
         raise CertificateRejected("the refutation has no steps")
     clause: list[int] = [TRUE]
@@ -111,7 +111,7 @@ def follow(history: History, spec: Spec, steps: Sequence[Any]) -> Followed:
     return Followed(cycles=checker.cycles, accepted=checker.accepted, outside=checker.outside)
 
 
-class _Checker:
+class _RefutationChecker:
     def __init__(self, facts: Facts, spec: Spec) -> None:
         self._facts = facts
         self.cycles = self.accepted = 0

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from isolang.certify.errors import CertificateRejected
-from isolang.certify.statements import IMPLICIT, Matching, Rows, judged_statements, own_rows
+from isolang.certify.statements import IMPLICIT, Matching, StatedRows, judged_statements, own_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def see(  # noqa: PLR0917 - a witness, and what is known of the history
     facts: Facts,
     history: History,
-    rows: Rows,
+    rows: StatedRows,
     included: AbstractSet[int],
     orders: Sequence[Sequence[int]],
     commits: Numbers | None,

@@ -67,7 +67,7 @@ def judged_statements(history: History, facts: Facts) -> frozenset[int]:
     )
 
 
-class Rows:
+class StatedRows:
     """All rows that may ever have existed in a history, and the predicates of its predicate reads.
 
     A row is a key with a value. The value is the key's initial value, or it was written by a
@@ -178,7 +178,7 @@ class Matching(Struct, frozen=True):
         return bool(self.holds(self.key, value))
 
 
-def check_statements(history: History, facts: Facts) -> Rows | None:
+def check_statements(history: History, facts: Facts) -> StatedRows | None:
     """Check that each predicate read has the operations that its predicate and the rows require.
 
     Returns:
@@ -191,7 +191,7 @@ def check_statements(history: History, facts: Facts) -> Rows | None:
     columns = history.columns
     if not len(columns.statement_start):
         return None
-    rows = Rows(history, facts)
+    rows = StatedRows(history, facts)
     for s in sorted(judged_statements(history, facts)):
         start, end = int(columns.statement_start[s]), int(columns.statement_end[s])
         holds = rows.judge(s)

@@ -76,7 +76,7 @@ class _Probe(Struct, frozen=True):
     tool: str = ""
 
 
-class _Found(Struct):
+class _FoundFiles(Struct):
     """The contents of all files.
 
     Attributes:
@@ -188,7 +188,7 @@ def _code(made: Summary, *, compared: bool) -> int:
     return exit_code(code for reached, code in codes if reached)
 
 
-def _report(run: RunVerdict, found: _Found) -> Report:
+def _report(run: RunVerdict, found: _FoundFiles) -> Report:
     report = found.reports.get((run.source, run.history, run.level))
     if report is None:
         files = dict(run.evidence)
@@ -230,13 +230,13 @@ def _pattern(names: str) -> re.Pattern[str]:
     return re.compile(rf"(?:.*/)?{made}")
 
 
-def _read(paths: Iterable[str], naming: re.Pattern[str] | None) -> _Found:
+def _read(paths: Iterable[str], naming: re.Pattern[str] | None) -> _FoundFiles:
     """Read all files, and give the verdicts the names that their paths and headers have.
 
     Raises:
         HistoryError: if a file that was named cannot be read, or is not a report.
     """
-    found = _Found()
+    found = _FoundFiles()
     for path in paths:
         if os.path.isdir(path):
             _read_folder(Path(path), found)
@@ -288,7 +288,7 @@ def _read(paths: Iterable[str], naming: re.Pattern[str] | None) -> _Found:
     return found
 
 
-def _read_folder(folder: Path, found: _Found) -> None:
+def _read_folder(folder: Path, found: _FoundFiles) -> None:
     for name, inner, files in os.walk(folder):
         inner.sort()
         at = Path(name)
@@ -299,7 +299,7 @@ def _read_folder(folder: Path, found: _Found) -> None:
             _read_file(at / file, found, inside=True)
 
 
-def _read_file(path: Path, found: _Found, *, inside: bool) -> None:
+def _read_file(path: Path, found: _FoundFiles, *, inside: bool) -> None:
     """Read a file.
 
     Args:
@@ -354,7 +354,7 @@ def _objects(data: bytes) -> list[bytes]:
     return [data]
 
 
-def _add(text: bytes, source: str, found: _Found) -> bool:
+def _add(text: bytes, source: str, found: _FoundFiles) -> bool:
     """Add what a JSON object says, and return whether it is a report.
 
     Raises:

@@ -64,7 +64,7 @@ class SearchFindings(Struct, frozen=True, kw_only=True):
         return f"{all_of if self.transactions else 'some histories'}, then the limit was reached"
 
 
-class _Search:
+class _DifferenceSearch:
     def __init__(self, spec: Spec, effort: Effort, settled: Set[str]) -> None:
         # The texts are removed, because specifications that differ only in their texts are equal.
         self._spec = replace(spec, texts={})
@@ -141,7 +141,7 @@ def search(
         transactions: the greatest number of transactions in a history.
         settled: the names of checks that need no search, because it is known whether they can fail.
     """
-    run = _Search(spec, Effort(seconds=seconds), settled)
+    run = _DifferenceSearch(spec, Effort(seconds=seconds), settled)
     size = 0
     try:
         while size < transactions and not run.done:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from isolang.certify.facts import Facts
-from isolang.certify.statements import Rows
+from isolang.certify.statements import StatedRows
 from isolang.explain.part import HistoryPart
 from isolang.explain.violation import (
     ArgumentView,
@@ -51,7 +51,7 @@ class QueryViews:
         self._facts: Facts = words.facts
         self._inner = {whole: op for op, whole in enumerate(part.ops)}
         self._remarks: dict[int, dict[RowRemark, None]] = {}  # by predicate read
-        self._rows: Rows | None = None
+        self._rows: StatedRows | None = None
 
     def of(self, argument: ArgumentView) -> tuple[QueryView, ...]:
         """Return the views of all predicate reads that an argument mentions."""
@@ -174,7 +174,7 @@ class QueryViews:
         s = self._history.statement_of(op)
         if int(self._history.columns.statement_predicate[s]) < 0:
             return ""
-        self._rows = self._rows or Rows(self._history, self._facts)
+        self._rows = self._rows or StatedRows(self._history, self._facts)
         found = self._rows.judge(s)(self._facts.key[op], self._facts.value[write])
         return "" if found is None else _MATCHES if found else _DIFFERS
 

@@ -173,7 +173,7 @@ class _Levels:
             )
         return run_of(verdict, serial=self._serial)
 
-    def search(self, run: PassedRun, work: Work, programs: Mapping[int, str]) -> _Search:
+    def search(self, run: PassedRun, work: Work, programs: Mapping[int, str]) -> _RunSearch:
         """Return a search of a run at these levels."""
         if self.direct is not None:
             return _DirectSearch(run, self, self.direct, work, programs)
@@ -213,7 +213,7 @@ class _FoundKind:
         self.candidate, self.who, self.count = candidate, who, 1
 
 
-class _Search:
+class _RunSearch:
     """The search in one run: what it has found, and where it gave up."""
 
     timed: ScheduledRule | None = None
@@ -338,7 +338,7 @@ class _Search:
         )
 
 
-class _DirectSearch(_Search):
+class _DirectSearch(_RunSearch):
     """A search that knows which transactions a stranger overlooks at the level."""
 
     def __init__(
@@ -531,7 +531,7 @@ class _DirectSearch(_Search):
         return False
 
 
-class _CoreSearch(_Search):
+class _CoreSearch(_RunSearch):
     """A search that asks a solver what a few transactions can read."""
 
     bound = f"cores of up to {MOST_MEMBERS} transactions"

@@ -47,7 +47,7 @@ def build(
             msg = f"{where}: not a Transaction (got {got}, expected Transaction)"
             raise HistoryError(msg)
     own_sessions = _own_sessions(transactions, name)
-    builder = _Builder(transactions, initial, name)
+    builder = _ColumnsBuilder(transactions, initial, name)
     builder.columns.versions_ordered = _ordered(versions, name)
     for index, transaction in enumerate(transactions):
         builder.add(index, transaction)
@@ -97,7 +97,7 @@ def _own_sessions(transactions: Sequence[Transaction], name: str) -> bool:
     return bool(without)
 
 
-class _Builder:
+class _ColumnsBuilder:
     """Checks transactions one at a time, and adds them to the columns."""
 
     def __init__(self, transactions: Sequence[Transaction], initial: object, name: str) -> None:

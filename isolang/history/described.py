@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 _VERSION: Final = re.compile(r' ?"xmin" (?:"\d+\(\d+,\d+\)"|\d+)(?=[ }])')
 
 
+# By unit of positions: what follows the name of the file.
+_PLACES = {"line": ":{}", "byte": " byte {}"}
+
+
 class DescribedColumns(Struct, frozen=True, kw_only=True):
     """The columns of a history, with names, places and texts of its transactions and operations.
 
@@ -151,11 +155,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
 
     def _place(self, file: int, position: int) -> str:
         name = self.files[file] if 0 <= file < len(self.files) else self.name
-        if self.position_unit == "line":
-            return f"{name}:{position}"
-        if self.position_unit == "byte":
-            return f"{name} byte {position}"
-        return f"{name} transaction {position}"
+        return name + _PLACES.get(self.position_unit, " transaction {}").format(position)
 
     def key(self, key: int) -> str:
         """Return a key as text, such as ``user/7``; most strings are not quoted."""

@@ -54,7 +54,7 @@ def gather(source: SourceText, *, path: Path | None, include_path: Sequence[Path
         SpecError: if a text has a syntax error, or an included file cannot be found or read.
     """
     walk = _Walk(_Files(tuple(include_path)))
-    return walk.gathered(_Found(source, path))
+    return walk.gathered(_FoundText(source, path))
 
 
 def gather_carried(sources: Sequence[SourceText]) -> Gathered:
@@ -67,7 +67,7 @@ def gather_carried(sources: Sequence[SourceText]) -> Gathered:
         SpecError: if a text has a syntax error, or an include that is neither among the texts nor
             in the library.
     """
-    return _Walk(_Carried(tuple(sources))).gathered(_Found(sources[0], None))
+    return _Walk(_Carried(tuple(sources))).gathered(_FoundText(sources[0], None))
 
 
 def read_source(path: Path, *, span: Span | None = None) -> SourceText:
@@ -132,7 +132,7 @@ def readable(name: str) -> str:
     return text if len(text) <= 200 else f"{text[:100]}…{text[-60:]}"
 
 
-class _Found(Struct, frozen=True):
+class _FoundText(Struct, frozen=True):
     """A text with the path of its file.
 
     The path is ``None`` if the text is not from a file, or if it is a text of the library.
@@ -155,7 +155,7 @@ class _Places(Protocol):
 
     notes: list[str]
 
-    def find(self, include: ast.Include, place: _Found) -> _Found:
+    def find(self, include: ast.Include, place: _FoundText) -> _FoundText:
         """Return the text that an ``include`` refers to if it is in the text of ``place``."""
         ...
 
@@ -167,7 +167,7 @@ class _Walk:
         self._sources: list[SourceText] = []
         self._seen: set[object] = set()
 
-    def gathered(self, main: _Found) -> Gathered:
+    def gathered(self, main: _FoundText) -> Gathered:
         """Parse the main text and all its includes, and return them together."""
         file = self._add(main, None)
         return Gathered(
@@ -177,7 +177,7 @@ class _Walk:
             notes=tuple(self._places.notes),
         )
 
-    def _add(self, found: _Found, include: ast.Include | None) -> ast.File:
+    def _add(self, found: _FoundText, include: ast.Include | None) -> ast.File:
         source = found.source
         if not (include is None or found.in_library or begins_like_a_specification(source)):
             # The message must not quote the file, because a specification that is not trusted may
@@ -207,7 +207,7 @@ class _Files:
         self.notes: list[str] = []
         self._include_path = include_path
 
-    def find(self, include: ast.Include, place: _Found) -> _Found:
+    def find(self, include: ast.Include, place: _FoundText) -> _FoundText:
         span, name = include.span, Path(include.file)
         if name.is_absolute() or os.path.normpath(name).startswith(".."):
             what = f"an include can only name a file in its folder (got {readable(include.file)})"
@@ -228,9 +228,9 @@ class _Files:
                 break
             if known is not None:
                 self.notes.append(f'include "{name}" is {found}, not the library\'s file')
-            return _Found(source, found)
+            return _FoundText(source, found)
         if known is not None:
-            return _Found(known, None)
+            return _FoundText(known, None)
         raise _not_found(include, ", ".join([*map(str, folders), "the library"]))
 
 
@@ -241,7 +241,7 @@ class _Carried:
         self.notes: list[str] = []
         self._sources = sources
 
-    def find(self, include: ast.Include, place: _Found) -> _Found:
+    def find(self, include: ast.Include, place: _FoundText) -> _FoundText:
         folder, slash, _ = place.source.name.rpartition("/")
         sibling = f"{folder}{slash}{include.file}"
         library = f"library:{include.file.removesuffix('.iso')}.iso"
@@ -254,9 +254,9 @@ class _Carried:
             key=lambda entry: entry[:2],
         )
         if ranked:
-            return _Found(ranked[0][2], None)
+            return _FoundText(ranked[0][2], None)
         if (known := library_source(include.file)) is not None:
-            return _Found(known, None)
+            return _FoundText(known, None)
         raise _not_found(include, "the given texts and the library")
 
 

@@ -151,7 +151,7 @@ def parse(part: Sequence[Token], begin: int, end: int, column: Names) -> ParsedC
     """
     if begin >= end:
         return ParsedCondition(node=("true",))
-    parser = _Parser(part, begin, end, column)
+    parser = _ConditionParser(part, begin, end, column)
     node = parser.disjunction()
     if parser.at != end:
         raise CannotEvaluateError(parser.rest())
@@ -222,7 +222,7 @@ def _conjuncts(part: Sequence[Token], begin: int, end: int) -> Iterator[tuple[in
             yield first, last
 
 
-class _Parser:
+class _ConditionParser:
     """A recursive-descent parser of conditions."""
 
     def __init__(self, part: Sequence[Token], at: int, end: int, column: Names) -> None:

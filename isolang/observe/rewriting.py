@@ -125,7 +125,7 @@ class DatabaseFacts(Struct, kw_only=True):
     aggregates: frozenset[str] = frozenset()
     functions: frozenset[str] = frozenset()
     volatile: frozenset[str] = frozenset()
-    shapes: dict[str, Shape] = field(default_factory=dict)
+    shapes: dict[str, StatementShape] = field(default_factory=dict)
 
     def ask(self, answer: Callable[[str], Iterable[Sequence[Any]]]) -> None:
         """Read the names of functions from the database; ``answer`` returns the rows of a query."""
@@ -145,7 +145,7 @@ class DatabaseFacts(Struct, kw_only=True):
         return self.version >= _MODERN
 
 
-class Shape(Struct, frozen=True):
+class StatementShape(Struct, frozen=True):
     """The meaning of the tokens of a statement, apart from the values of its constants.
 
     Attributes:
@@ -254,21 +254,21 @@ class Rewriter:
             self._texts[text] = made
         return made
 
-    def shaped(self, part: Sequence[Token]) -> Shape:
+    def shaped(self, part: Sequence[Token]) -> StatementShape:
         """Return the plan and the condition of a statement, which depend only on its shape."""
         name = shape(part)
         shapes = self._database.shapes
         found = shapes.get(name)
         if found is None:
             made = plan(part, self._database.aggregates)
-            found = Shape(
+            found = StatementShape(
                 made, _condition(part, made), *_wrapped(part, made, self._database.aggregates)
             )
             if len(shapes) < 4 * _MOST:
                 shapes[name] = found
         return found
 
-    def _blocks(self, found: Shape) -> tuple[ReportedBlock, ...]:
+    def _blocks(self, found: StatementShape) -> tuple[ReportedBlock, ...]:
         """Return the query blocks of a statement if the rows of all blocks can be seen."""
         seen: list[ReportedBlock] = []
         if found.wrapped is None:

@@ -64,10 +64,10 @@ def unsat_core(
         work: the limit of work, by default some ten seconds; more work gives a smaller core.
         until: the time of ``time.perf_counter`` at which to stop; ``None`` for no limit.
     """
-    return _Search(problem, route, seed, work or Work(_WORK), until).found()
+    return _CoreSearch(problem, route, seed, work or Work(_WORK), until).found()
 
 
-class _Search:
+class _CoreSearch:
     def __init__(
         self, problem: Problem, route: Relational, seed: int, work: Work, until: float | None
     ) -> None:

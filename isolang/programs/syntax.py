@@ -277,7 +277,7 @@ def parse_program(text: str, file: str = "<text>") -> Program:
     >>> [len(own) for own in found.sessions], found.texts[0]
     ([1, 2], ('a = r(x) w(y, a + 1)',))
     """
-    return _Parser(text, file).only_program()
+    return _ProgramParser(text, file).only_program()
 
 
 def parse_templates(text: str, file: str = "<text>") -> tuple[Program, ...]:
@@ -296,7 +296,7 @@ def parse_templates(text: str, file: str = "<text>") -> tuple[Program, ...]:
     >>> [(one.name, one.parameters, one.different) for one in found]
     [('Add', ('c',), ()), ('Both', ('c', 'd'), (('c', 'd'),))]
     """
-    return _Parser(text, file, templates=True).templates()
+    return _ProgramParser(text, file, templates=True).templates()
 
 
 class _TokenReader:
@@ -448,7 +448,7 @@ class _ExpressionParser(_TokenReader):
         return found
 
 
-class _Parser(_ExpressionParser):
+class _ProgramParser(_ExpressionParser):
     """Parses programs and templates."""
 
     def __init__(self, text: str, file: str, *, templates: bool = False) -> None:

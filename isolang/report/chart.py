@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from isolang.report.picture import FAINT, Box, Line, Picture, Point, Shape, Words, width_of
+from isolang.report.picture import FAINT, Box, FilledPolygon, Line, Picture, Point, Words, width_of
 
 # Colours that colour-blind people can distinguish (M. Okabe, K. Ito, 2002), and that are dark
 # enough for lines.
@@ -36,7 +36,7 @@ def chart(curves: Mapping[str, Sequence[Point]], *, title: str, across: str, up:
             _TOP + (high_y - y) / (high_y - low_y) * _HEIGHT,
         )
 
-    shapes: list[Box | Line | Shape | Words] = []
+    shapes: list[Box | Line | FilledPolygon | Words] = []
     for power in range(low_x, high_x + 1):
         x, bottom = at((10.0**power, 10.0**low_y))
         shapes.append(Line(points=((x, _TOP), (x, bottom)), line="#d0d7de", thick=0.8))
@@ -76,10 +76,10 @@ def _powers(values: Sequence[float]) -> tuple[int, int]:
     return (low, high) if high > low else (low, low + 1)
 
 
-def _marker(spot: Point, number: int, colour: str) -> Shape:
+def _marker(spot: Point, number: int, colour: str) -> FilledPolygon:
     corners, turned = _CORNERS[number % len(_CORNERS)]
     angles = [math.radians(turned + 360 * i / corners) for i in range(corners)]
     x, y = spot
-    return Shape(
+    return FilledPolygon(
         points=tuple((x + 4 * math.cos(a), y + 4 * math.sin(a)) for a in angles), fill=colour
     )

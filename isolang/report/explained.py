@@ -13,10 +13,10 @@ from isolang.report.figure import figure_of, moved_into_sight
 from isolang.report.picture import (
     INK,
     Box,
+    FilledPolygon,
     Line,
     Picture,
     Point,
-    Shape,
     Words,
     on_curve,
     tip,
@@ -208,7 +208,7 @@ def automaton(graph: Graph) -> Picture:
         room = max(room, (width_of(label, 11) + (24 if a != b else 16)) / share)
     apart = room + 2 * _RADIUS
     at = [(i * apart, 0.0) for i in range(graph.states)]
-    shapes: list[Box | Line | Shape | Words] = []
+    shapes: list[Box | Line | FilledPolygon | Words] = []
     for (a, b), label in sorted(labels.items()):
         (x1, y1), (x2, y2) = at[a], at[b]
         points: tuple[Point, ...]

@@ -29,10 +29,10 @@ from isolang.report.picture import (
     FAINT,
     INK,
     Box,
+    FilledPolygon,
     Line,
     Picture,
     Point,
-    Shape,
     Words,
     on_curve,
     tip,
@@ -57,7 +57,7 @@ class Drawn(NamedTuple):
 
     width: float
     height: float
-    shapes: list[Box | Line | Shape | Words]
+    shapes: list[Box | Line | FilledPolygon | Words]
 
 
 def figure(verdict: Verdict) -> Picture:
@@ -98,7 +98,7 @@ def _framed(body: Drawn, title: str) -> Picture:
     )
 
 
-def moved_into_sight(shapes: Sequence[Box | Line | Shape | Words], title: str) -> Picture:
+def moved_into_sight(shapes: Sequence[Box | Line | FilledPolygon | Words], title: str) -> Picture:
     """Return a picture that contains all shapes and is just large enough for them."""
     return _framed(_fitted(shapes), title)
 
@@ -139,7 +139,7 @@ def _split(split: SplitView, views: dict[int, TransactionView]) -> Drawn:
         inner = _argument(case.argument, views)
         head = _text(f"Case {number}: {case.assumption}", max(inner.width, _NARROWEST), bold=True)
         parts.append(_stacked([head, inner], gap=8))
-    shapes: list[Box | Line | Shape | Words] = list(parts[0].shapes)
+    shapes: list[Box | Line | FilledPolygon | Words] = list(parts[0].shapes)
     y, width, last = parts[0].height + _GAP, parts[0].width, 0.0
     for part in parts[1:]:
         last = y + 7
@@ -240,7 +240,7 @@ def _graph(
 ) -> Drawn:
     """Return the drawing of transactions around an ellipse, and the edges between them."""
     nodes = _placed({number: _node(number, name, views) for number, name in names.items()}, edges)
-    shapes: list[Box | Line | Shape | Words] = []
+    shapes: list[Box | Line | FilledPolygon | Words] = []
     labels: list[Box | Words] = []
     taken: list[Point] = []
     for edge, points in zip(edges, _ways(nodes, edges), strict=True):
@@ -432,7 +432,7 @@ _LEGEND: Final = 240.0  # the width to which lines of the legend are broken
 def lattice(levels: Levels) -> Picture:
     """Draw the levels of the library with their verdicts, and the strongest level at the top."""
     total, _, at, lines = placed_levels(levels.worth_listing())
-    shapes: list[Box | Line | Shape | Words] = [
+    shapes: list[Box | Line | FilledPolygon | Words] = [
         Line(points=points, line="#a5acb5", thick=1) for points in lines
     ]
     for level in (levels.levels[name] for name in levels.worth_listing()):
@@ -467,7 +467,7 @@ def _key(violation: Violation) -> Drawn:
     """Return the legend, which explains the lines and boxes that occur in the drawing."""
     edges = [edge for _, cycle in violation.cycles() for edge in cycle.edges]
     used = {edge.relation.partition("[")[0] for edge in edges}
-    shapes: list[Box | Line | Shape | Words] = []
+    shapes: list[Box | Line | FilledPolygon | Words] = []
     y = 0.0
     for name, style in RELATIONS.items():
         if name not in used:
@@ -490,7 +490,7 @@ def _text(
     )
     each = max(20, int(width / (size * (0.58 if bold else 0.54))))
     lines = textwrap.wrap(text, each, break_on_hyphens=False) or [""]
-    shapes: list[Box | Line | Shape | Words] = [
+    shapes: list[Box | Line | FilledPolygon | Words] = [
         Words(x=0, y=size + _LINE * i, text=line, size=size, bold=bold, colour=colour)
         for i, line in enumerate(lines)
     ]
@@ -501,7 +501,7 @@ def _text(
 def _stacked(parts: Sequence[Drawn], *, gap: float) -> Drawn:
     """Return the drawing of parts below each other, aligned on the left."""
     parts = [part for part in parts if part.shapes]
-    shapes: list[Box | Line | Shape | Words] = []
+    shapes: list[Box | Line | FilledPolygon | Words] = []
     y = 0.0
     for part in parts:
         shapes += _moved(part.shapes, 0, y)
@@ -511,7 +511,7 @@ def _stacked(parts: Sequence[Drawn], *, gap: float) -> Drawn:
 
 def _row(nodes: Sequence[_Node]) -> Drawn:
     """Return the drawing of boxes side by side, in rows of limited width."""
-    shapes: list[Box | Line | Shape | Words] = []
+    shapes: list[Box | Line | FilledPolygon | Words] = []
     x = y = tallest = 0.0
     for node in nodes:
         if x and x + node.width > 640:
@@ -522,14 +522,14 @@ def _row(nodes: Sequence[_Node]) -> Drawn:
     return _fitted(shapes) if shapes else Drawn(0, 0, [])
 
 
-def _fitted(shapes: Sequence[Box | Line | Shape | Words]) -> Drawn:
+def _fitted(shapes: Sequence[Box | Line | FilledPolygon | Words]) -> Drawn:
     """Return the drawing of shapes, moved such that their top left corner is at (0, 0)."""
     points: list[Point] = []
     for shape in shapes:
         match shape:
             case Box():
                 points += [(shape.x, shape.y), (shape.x + shape.width, shape.y + shape.height)]
-            case Line() | Shape():
+            case Line() | FilledPolygon():
                 points += [on_curve(shape.points, t / 10) for t in range(11)]
             case Words():
                 wide = width_of(shape.text, shape.size, bold=shape.bold, mono=shape.mono)
@@ -541,10 +541,10 @@ def _fitted(shapes: Sequence[Box | Line | Shape | Words]) -> Drawn:
 
 
 def _moved(
-    shapes: Sequence[Box | Line | Shape | Words], dx: float, dy: float
-) -> Iterator[Box | Line | Shape | Words]:
+    shapes: Sequence[Box | Line | FilledPolygon | Words], dx: float, dy: float
+) -> Iterator[Box | Line | FilledPolygon | Words]:
     for shape in shapes:
-        if isinstance(shape, Line | Shape):
+        if isinstance(shape, Line | FilledPolygon):
             yield replace(shape, points=tuple((x + dx, y + dy) for x, y in shape.points))
         else:
             yield replace(shape, x=shape.x + dx, y=shape.y + dy)

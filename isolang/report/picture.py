@@ -55,7 +55,7 @@ class Line(Struct, frozen=True, kw_only=True):
     dash: tuple[float, ...] = ()
 
 
-class Shape(Struct, frozen=True, kw_only=True):
+class FilledPolygon(Struct, frozen=True, kw_only=True):
     """A polygon that is filled with one colour."""
 
     points: tuple[Point, ...]
@@ -88,7 +88,7 @@ class Picture(Struct, frozen=True, kw_only=True):
     title: str
     width: float
     height: float
-    shapes: tuple[Box | Line | Shape | Words, ...]
+    shapes: tuple[Box | Line | FilledPolygon | Words, ...]
 
 
 def width_of(text: str, size: float = 11, *, bold: bool = False, mono: bool = False) -> float:
@@ -109,7 +109,7 @@ def width_of(text: str, size: float = 11, *, bold: bool = False, mono: bool = Fa
 _TIP: Final = 8.0
 
 
-def tip(end: Point, before: Point, colour: str) -> Shape:
+def tip(end: Point, before: Point, colour: str) -> FilledPolygon:
     """Return the head of an arrow that ends at ``end`` and comes from ``before``."""
     dx, dy = end[0] - before[0], end[1] - before[1]
     length = max(1e-9, (dx * dx + dy * dy) ** 0.5)
@@ -117,7 +117,7 @@ def tip(end: Point, before: Point, colour: str) -> Shape:
     base = (end[0] - _TIP * dx, end[1] - _TIP * dy)
     side = 0.42 * _TIP
     left, right = ((base[0] - s * dy, base[1] + s * dx) for s in (side, -side))
-    return Shape(points=(end, left, right), fill=colour)
+    return FilledPolygon(points=(end, left, right), fill=colour)
 
 
 def on_curve(points: Sequence[Point], t: float) -> Point:
@@ -145,7 +145,7 @@ def svg(picture: Picture) -> str:
     return "\n".join([*lines, "</svg>", ""])
 
 
-def _svg(shape: Box | Line | Shape | Words, mono: str) -> Iterator[str]:
+def _svg(shape: Box | Line | FilledPolygon | Words, mono: str) -> Iterator[str]:
     match shape:
         case Box():
             yield (
@@ -160,7 +160,7 @@ def _svg(shape: Box | Line | Shape | Words, mono: str) -> Iterator[str]:
                 f'<path d="M{first}{letter}{" ".join(rest)}" fill="none" stroke="{shape.line}" '
                 f'stroke-width="{shape.thick:g}"{_dashed(shape.dash)}/>'
             )
-        case Shape():
+        case FilledPolygon():
             points = " ".join(f"{x:.1f},{y:.1f}" for x, y in shape.points)
             yield f'<polygon points="{points}" fill="{shape.fill}"/>'
         case Words():
@@ -258,7 +258,7 @@ def _painted(picture: Picture, stream: IO[bytes], kind: str) -> None:
 
 
 def _paint(
-    axes: Any, shape: Box | Line | Shape | Words, order: int, fonts: Sequence[list[str]]
+    axes: Any, shape: Box | Line | FilledPolygon | Words, order: int, fonts: Sequence[list[str]]
 ) -> None:
     from matplotlib.patches import FancyBboxPatch, PathPatch, Polygon
     from matplotlib.path import Path as Way
@@ -285,7 +285,7 @@ def _paint(
                 linewidth=shape.thick,
                 capstyle="butt",
             )
-        case Shape():
+        case FilledPolygon():
             patch = Polygon(shape.points, closed=True, facecolor=shape.fill, linewidth=0)
         case Words():
             axes.text(
@@ -302,7 +302,7 @@ def _paint(
                 parse_math=False,
             )
             return
-    if not isinstance(shape, Shape) and shape.dash:
+    if not isinstance(shape, FilledPolygon) and shape.dash:
         patch.set_linestyle((0, tuple(x / shape.thick for x in shape.dash)))
     patch.set_zorder(order)
     axes.add_patch(patch)

@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from isolang.report.picture import FAINT, Box, Line, Picture, Point, Shape, Words
+from isolang.report.picture import FAINT, Box, FilledPolygon, Line, Picture, Point, Words
 from isolang.report.plain import figure, plain_page, text
 
 _WIDTH, _HEIGHT, _LEFT, _TOP = 420.0, 120.0, 64.0, 26.0
@@ -84,7 +84,7 @@ def _picture(curve: Curve, seconds: list[float], values: list[float], *, when: s
     def at(second: float, value: float) -> Point:
         return _LEFT + second / last * _WIDTH, _TOP + (1 - value / top) * _HEIGHT
 
-    shapes: list[Box | Line | Shape | Words] = [
+    shapes: list[Box | Line | FilledPolygon | Words] = [
         Words(x=8, y=16, text=curve.name, bold=True),
         Words(x=_LEFT + _WIDTH, y=16, text=f"{when} {_short(values[-1])}", anchor="end")
         if values

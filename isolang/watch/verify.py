@@ -174,7 +174,7 @@ def check_chain(
         values = Values(Path(name), memory=memory)
         try:
             clock_error = head.reading.clock_error
-            checker = _Checker(plan, clock_error, executor, initial, values)
+            checker = _ChainChecker(plan, clock_error, executor, initial, values)
             checker.progress = lambda done: progress(done, len(live.starts))
             if find_kernel() is not None:
                 checker.by_kernel, checker.spec = by_kernel, spec
@@ -219,7 +219,7 @@ def _read_as(
         yield "torn", f"the last {stream.torn:,} bytes, which are an incomplete line, are left out"
 
 
-def _verified(checker: _Checker, live: Live, stream: Stream, path: Path) -> History | None:
+def _verified(checker: _ChainChecker, live: Live, stream: Stream, path: Path) -> History | None:
     """Check all parts against the log.
 
     Return the history of the last batch, which states how the log was read; ``None`` if the stream
@@ -358,7 +358,7 @@ class _Pool:
             )
 
 
-class _Checker:
+class _ChainChecker:
     """Checks parts in order; each part begins with the last values that the earlier parts left."""
 
     def __init__(

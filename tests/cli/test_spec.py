@@ -347,14 +347,14 @@ def test_lint_says_perhaps_where_the_clock_ran_out(capfd, folder, monkeypatch):
     from isolang.comparison import search
 
     (folder / "a.iso").write_text('include "adya.iso"\nacyclic so & wr as c\nacyclic wr as d\n')
-    looked = search._Search.search
+    looked = search._DifferenceSearch.search
 
     def slow(self, size):
         if size == 3:
             raise TimeoutError
         looked(self, size)
 
-    monkeypatch.setattr(search._Search, "search", slow)
+    monkeypatch.setattr(search._DifferenceSearch, "search", slow)
     run = run_here(capfd, "spec", "lint", "a.iso")
     assert run.code == 0
     assert run.out == "a.iso: nothing found\n"

@@ -13,7 +13,7 @@ from support.histories import transactions
 from isolang.api import load_history
 from isolang.errors import HistoryError
 from isolang.history import UNKNOWN, History, Keyword, Transaction, write_history
-from isolang.history.build import _Builder
+from isolang.history.build import _ColumnsBuilder
 
 
 def typed(x):
@@ -349,7 +349,7 @@ def test_plain_operations_are_what_all_are(seed):
         return _Other(_Rows(part) if isinstance(part, dict) else part for part in op)
 
     def columns(programs):
-        builder = _Builder([Transaction(ops, session=0) for ops in programs], initial, "h")
+        builder = _ColumnsBuilder([Transaction(ops, session=0) for ops in programs], initial, "h")
         for index, transaction in enumerate(builder.transactions):
             builder.add(index, transaction)
         return builder.columns.__getstate__()

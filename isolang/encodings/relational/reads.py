@@ -51,7 +51,7 @@ def external_reads(
         ops: for each transaction element except T0, its successful operations.
     """
     native = problem.native
-    operations = _Operations(problem.history)
+    operations = _OperationsByKey(problem.history)
     start = native.candidate_start.tolist()
     candidate = native.candidate.tolist()
     writer_txn = native.writer_txn.tolist()
@@ -84,7 +84,7 @@ def external_reads(
     return reads
 
 
-class _Operations:
+class _OperationsByKey:
     def __init__(self, history: History) -> None:
         self._columns = columns = history.columns
         self.key = columns.op_key.tolist()

@@ -92,8 +92,8 @@ def name_values(
     declarable = none if declarable is None else declarable
     declared = none.copy() if declared is None else declared & declarable
 
-    def named() -> tuple[_Operations, list[tuple[NDArray[np.bool_], str]], NDArray[np.bool_]]:
-        ops = _Operations(part, tau, declared)
+    def named() -> tuple[_WrittenColumns, list[tuple[NDArray[np.bool_], str]], NDArray[np.bool_]]:
+        ops = _WrittenColumns(part, tau, declared)
         problems = _problems(ops, part.target, expressible, tau_writable=tau_writable)
         wrong = np.zeros(len(part.ops), dtype=bool)
         for mask, _ in problems:
@@ -205,7 +205,7 @@ def _shows(history: History, key: int, value: int, kind: int, pairs: set[tuple[i
     return any((key, one) in pairs for one in values)
 
 
-class _Operations:
+class _WrittenColumns:
     """The columns of the operations to write."""
 
     def __init__(self, part: Outline, tau: int, declared: NDArray[np.bool_]) -> None:
@@ -248,7 +248,7 @@ class _Operations:
 
 
 def _problems(
-    ops: _Operations,
+    ops: _WrittenColumns,
     target: str,
     expressible: Callable[[NDArray[np.int64]], NDArray[np.bool_]],
     *,
@@ -300,7 +300,11 @@ def _problems(
 
 
 def _renumber(
-    ops: _Operations, which: NDArray[np.int64], names: NDArray[np.int64], *, tau_writable: bool
+    ops: _WrittenColumns,
+    which: NDArray[np.int64],
+    names: NDArray[np.int64],
+    *,
+    tau_writable: bool,
 ) -> tuple[str, int] | None:
     """Number the values of one key.
 

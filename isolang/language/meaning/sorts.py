@@ -40,7 +40,7 @@ def check_sorts(items: Iterable[ast.Item], main: SourceText) -> Scope:
             place, a caret and a hint.
     """
     items = tuple(items)
-    checker = _Checker(items)
+    checker = _SortChecker(items)
     for item in items:
         checker.item(item)
     scope = Scope(checker.entries, checker.warnings_of(main))
@@ -54,7 +54,7 @@ def find_errors(items: Iterable[ast.Item]) -> list[SpecError]:
     A name whose declaration is wrong may have any sort, so its uses cause no further errors.
     """
     items = tuple(items)
-    checker = _Checker(items)
+    checker = _SortChecker(items)
     errors: list[SpecError] = []
     for item in items:
         try:
@@ -93,7 +93,7 @@ def _too_large(span: Span, what: str) -> _TooLargeError:
     )
 
 
-class _Checker:
+class _SortChecker:
     def __init__(self, items: tuple[ast.Item, ...]) -> None:
         self.entries = {
             name: ScopeEntry(name, builtin.sort, builtin.keyed, None)
@@ -404,7 +404,7 @@ def _call_form(entry: ScopeEntry) -> str:
     return f"{entry.name}({', '.join(param.text for param in entry.params)})"
 
 
-def _unused(items: tuple[ast.Item, ...], main: SourceText, checker: _Checker) -> list[str]:
+def _unused(items: tuple[ast.Item, ...], main: SourceText, checker: _SortChecker) -> list[str]:
     """Return warnings about names that the main text declares, and that no check or ``show`` uses.
 
     The result is empty for a text without checks and for a text in the library, because other texts

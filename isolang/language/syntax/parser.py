@@ -80,7 +80,7 @@ def parse(source: SourceText) -> ast.File:
         got = Got("character", text[start], frozenset())
         rest = text[start:]
         raise explain(span, before, got, keywords(), rest=rest) from None
-    return _Builder(source).file(tree)
+    return _SyntaxTreeBuilder(source).file(tree)
 
 
 def begins_like_a_specification(source: SourceText) -> bool:
@@ -168,7 +168,7 @@ def _check_depth(source: SourceText) -> None:
             )
 
 
-class _Builder:
+class _SyntaxTreeBuilder:
     """Converts Lark's parse tree to the syntax tree of ``ast``."""
 
     def __init__(self, source: SourceText) -> None:

@@ -114,7 +114,7 @@ class Asyncpg:
         call = partial(original, connection, query, *values, **options)
         if query == connection.get_reset_query():
             return (yield call)  # the pool resets the connection before it is used again
-        sent = _Sent(self, name, connection, query, values, options, call)
+        sent = _AsyncpgCall(self, name, connection, query, values, options, call)
         return (yield from self._watch.statement(sent))
 
     def _prepared(
@@ -122,7 +122,7 @@ class Asyncpg:
     ) -> Steps:
         call = partial(original, statement, *values, **options)
         query, connection = statement.get_query(), statement._connection
-        sent = _Sent(self, name, connection, query, values, options, call, statement)
+        sent = _AsyncpgCall(self, name, connection, query, values, options, call, statement)
         return (yield from self._watch.statement(sent))
 
     def _many(
@@ -156,12 +156,13 @@ class Asyncpg:
             self._watch.passed(connection, "executemany", query)
             return (yield send(args if each is None else each))
         sent = [
-            _Sent(self, "execute", connection, query, values, {}, send([values])) for values in each
+            _AsyncpgCall(self, "execute", connection, query, values, {}, send([values]))
+            for values in each
         ]
         hidden = partial(self._hidden_many, sent)
         return (yield from self._watch.many(sent, send(each), hidden))
 
-    def _hidden_many(self, sent: Sequence[_Sent], selected: str) -> Steps:
+    def _hidden_many(self, sent: Sequence[_AsyncpgCall], selected: str) -> Steps:
         """Run each statement with an added RETURNING clause, and return its rows.
 
         Only the watch sees these rows.
@@ -191,7 +192,7 @@ class Asyncpg:
         return (yield from self._watch.transactions.ending(connection, commit=False, send=send))
 
 
-class _Sent(Struct):
+class _AsyncpgCall(Struct):
     """Implements :class:`isolang.observe.drivers.library.Sent` for a call of asyncpg."""
 
     library: Asyncpg

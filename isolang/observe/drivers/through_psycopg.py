@@ -83,7 +83,9 @@ class Psycopg:
         **options: Any,
     ) -> Steps:
         arguments = () if params is None else (params,)
-        return (yield from watch.statement(_Sent(original, cursor, query, arguments, options)))
+        return (
+            yield from watch.statement(_PsycopgCall(original, cursor, query, arguments, options))
+        )
 
     def _execute_many(  # noqa: PLR0917 - the arguments of executemany follow those of a hook
         self,
@@ -100,7 +102,7 @@ class Psycopg:
         each = list(params_seq)
         send = partial(original, cursor, query, each, **options)
         kind = psycopg.AsyncCursor if isinstance(cursor, psycopg.AsyncCursor) else psycopg.Cursor
-        sent = [_Sent(plain[kind], cursor, query, (params,), {}) for params in each]
+        sent = [_PsycopgCall(plain[kind], cursor, query, (params,), {}) for params in each]
         if not each or options or not isinstance(query, str):
             watch.passed(cursor.connection, "executemany", _text_of(query, cursor.connection))
             return (yield send)
@@ -175,7 +177,7 @@ def _texts(cursor: Any) -> list[list[str | None]]:
     return [[None if one is None else bytes(one).decode(coding) for one in row] for row in cells]
 
 
-class _Sent:
+class _PsycopgCall:
     """Implements :class:`isolang.observe.drivers.library.Sent` for a call of ``execute``."""
 
     first_only = False

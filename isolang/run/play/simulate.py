@@ -56,7 +56,7 @@ def simulate(
     target.setup(workload.registers, workload.lists)
     draw, values, clock = Random(f"{seed}/order").random, count(1), count()
     clients = [
-        _Client(number, target.connect(), ProgramSource(seed, number, values))
+        _SimulatedClient(number, target.connect(), ProgramSource(seed, number, values))
         for number in range(sessions)
     ]
     ended: list[Transaction] = []
@@ -75,7 +75,7 @@ def simulate(
     return History.from_transactions(ended, name=f"<simulated {name}>")
 
 
-class _Client:
+class _SimulatedClient:
     """A client with its open transaction."""
 
     def __init__(self, number: int, client: MemoryClient, source: ProgramSource) -> None:
