@@ -309,11 +309,11 @@ def _wait(
 
 def _not_seen(unseen: Unseen, accepted: Collection[str]) -> tuple[NotSeen, ...]:
     """Return what was not seen, with whether it is harmless or allowed."""
-    from isolang.observe.unseen import kind_of, wording
+    from isolang.observe.unseen import kind_of, output_wording
 
     return tuple(
         NotSeen(
-            kind=kind_of(what), what=wording(what), count=count,
+            kind=kind_of(what), what=output_wording(what), count=count,
             first=unseen.examples.get(what, ""), harmless=kind_of(what) in accepted,
         )
         for what, count in sorted(unseen.items())
@@ -332,13 +332,13 @@ def _report_with_unseen(
     A valid verdict becomes unknown if what was not seen may matter, or if the command has failed,
     because it has then not done all that it should.
     """
-    from isolang.observe.unseen import missed
+    from isolang.observe.unseen import reason_for_unknown
 
     fields: Mapping[str, object] = {
         name: getattr(report, name) for name in Report.__struct_fields__
     }
     found = ObserveReport(**fields, unseen=tuple(seen), command_code=code)  # type: ignore[arg-type]
-    reason, kinds = missed(unseen, accepted)
+    reason, kinds = reason_for_unknown(unseen, accepted)
     if found.verdict != "valid" or not (kinds or code):
         return found
     hint = " ".join(f"--allow-unseen {kind}" for kind in kinds)

@@ -16,7 +16,7 @@ from msgspec import Struct
 from isolang.errors import IsolangError, one_line
 
 _SSL_REQUEST: Final = b"\0\0\0\10\4\xd2\x16\x2f"
-_PATIENCE: Final = 30  # the largest number of seconds until the server accepts a connection
+_CONNECT_SECONDS: Final = 30  # the largest number of seconds until the server accepts a connection
 
 
 class ServerAddress(Struct, frozen=True, kw_only=True):
@@ -79,7 +79,7 @@ class ServerAddress(Struct, frozen=True, kw_only=True):
                 "psql: postgresql://user@host:5432/database"
             ) from None
 
-    async def reach(self, protocol: Callable[[], asyncio.Protocol]) -> Any:
+    async def open_connection(self, protocol: Callable[[], asyncio.Protocol]) -> Any:
         """Open a connection on behalf of an application.
 
         Args:
@@ -97,13 +97,13 @@ class ServerAddress(Struct, frozen=True, kw_only=True):
         if self.host.startswith("/"):
             path = f"{self.host}/.s.PGSQL.{self.port}"
             return (await loop.create_unix_connection(protocol, path))[1]
-        stream = await asyncio.wait_for(self._connected(), _PATIENCE)
-        context = self._context() if self.tls else None
+        stream = await asyncio.wait_for(self._connect_socket(), _CONNECT_SECONDS)
+        context = self._tls_context() if self.tls else None
         name = self.host if context else None
         made = loop.create_connection(protocol, sock=stream, ssl=context, server_hostname=name)
         return (await made)[1]
 
-    async def _connected(self) -> socket.socket:
+    async def _connect_socket(self) -> socket.socket:
         """Connect to the server, and agree on TLS, without beginning the handshake of TLS."""
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
@@ -122,7 +122,7 @@ class ServerAddress(Struct, frozen=True, kw_only=True):
             raise
         return one
 
-    def _context(self) -> ssl.SSLContext:
+    def _tls_context(self) -> ssl.SSLContext:
         """Return the settings by which the server's certificate is checked."""
         context = ssl.create_default_context(cafile=self.root or None)
         context.check_hostname = self.tls == "verify-full"

@@ -21,7 +21,7 @@ _u32, _u16 = I32.unpack_from, I16.unpack_from
 _POSITION: Final = re.compile(rb"P(\d+)")
 
 
-class Answers:
+class AnswerRewriter:
     """Handles the messages of a server, each of which responds to a message of the application."""
 
     def __init__(self, shared: Conversation) -> None:
@@ -33,7 +33,7 @@ class Answers:
     def rewrite(self, tag: int, buffer: bytes, at: int, end: int) -> bytes | None:
         """Return the message to forward instead: empty to drop it, ``None`` to keep it."""
         if tag == 0x53:  # ParameterStatus
-            self._setting(*buffer[at : end - 1].split(b"\0", 1))
+            self._handle_setting(*buffer[at : end - 1].split(b"\0", 1))
             return None
         if tag in (0x4E, 0x41):  # notices, notifications
             return None
@@ -46,20 +46,20 @@ class Answers:
             return None
         head = self._expected[0]
         if head.query is not None:
-            return self._catalogue(head.query, tag, buffer[at:end])
+            return self._handle_catalogue(head.query, tag, buffer[at:end])
         if tag == 0x44:
-            return self._row(head, buffer, at, end)
+            return self._without_added_columns(head, buffer, at, end)
         if tag == 0x43:
-            return self._completed(head, buffer[at : end - 1].decode(errors="replace"))
+            return self._note_completion(head, buffer[at : end - 1].decode(errors="replace"))
         if tag == 0x54:
-            return self._description(head, buffer, at)
+            return self._expected_description(head, buffer, at)
         if tag == 0x5A:
             while self._expected and self._expected.popleft().kind not in "QSF":
                 pass
             self._shared.status = chr(buffer[at])
-            self._session.ready(self._shared.status)
+            self._session.note_ready(self._shared.status)
         elif tag == 0x45:
-            return self._error(buffer[at:end])
+            return self._note_error(buffer[at:end])
         elif tag in (0x31, 0x32, 0x33):
             self._expected.popleft()
         elif tag == 0x74 and head.described is not None:
@@ -67,20 +67,20 @@ class Answers:
         elif tag == 0x6E and head.kind == "D":
             self._expected.popleft()
         elif tag == 0x73:  # PortalSuspended
-            return self._suspended(head)
+            return self._note_suspension(head)
         elif tag == 0x49 and head.kind == "E":  # EmptyQueryResponse
             self._expected.popleft()
         return None
 
-    def _setting(self, name: bytes, value: bytes) -> None:
+    def _handle_setting(self, name: bytes, value: bytes) -> None:
         """Handle a setting of the session."""
         if name == b"standard_conforming_strings" and value != b"on":
             self._shared.unclear = True
             self._session.observation.history.unseen.note(SETTINGS)
         if name == b"application_name" and self._session.transaction is None:
-            self._session.introduce(value)
+            self._session.set_label(value)
 
-    def _catalogue(self, query: CatalogueQuery, tag: int, body: bytes) -> bytes | None:
+    def _handle_catalogue(self, query: CatalogueQuery, tag: int, body: bytes) -> bytes | None:
         """Handle a message with the result of a query of the catalogue."""
         if tag == 0x44:
             (size,) = _u32(body, 2)
@@ -90,13 +90,15 @@ class Answers:
         elif tag == 0x45 and not query.simple:
             # The server now ignores the application's messages, too, so the application gets the
             # error.
-            return self._error(body)
+            return self._note_error(body)
         if tag == 0x5A or query.closed == 2:
             self._expected.popleft()
             self._shared.resume(query)
         return b""
 
-    def _row(self, head: ExpectedAnswer, buffer: bytes, at: int, end: int) -> bytes | None:
+    def _without_added_columns(
+        self, head: ExpectedAnswer, buffer: bytes, at: int, end: int
+    ) -> bytes | None:
         """Return a row without the columns that were added; note what these contain."""
         done = head.current()
         if done is None:
@@ -127,7 +129,7 @@ class Answers:
             return b""
         return message(b"D", I16.pack(keep) + buffer[at + 2 : tail])
 
-    def _description(self, head: ExpectedAnswer, buffer: bytes, at: int) -> bytes | None:
+    def _expected_description(self, head: ExpectedAnswer, buffer: bytes, at: int) -> bytes | None:
         """Return the description of only the columns that the application expects."""
         if head.described is not None:
             self._expected.popleft()
@@ -146,7 +148,7 @@ class Answers:
             place = buffer.index(b"\0", place) + 19
         return message(b"T", I16.pack(keep) + buffer[at + 2 : place])
 
-    def _completed(self, head: ExpectedAnswer, tag: str) -> bytes | None:
+    def _note_completion(self, head: ExpectedAnswer, tag: str) -> bytes | None:
         """Note the end of an execution; return a corrected message if it counts an added row."""
         done = head.current()
         if head.kind == "E":
@@ -167,11 +169,11 @@ class Answers:
         self._session.complete(done, tag)
         return message(b"C", b"SELECT 0\0") if done.empty else None
 
-    def _suspended(self, head: ExpectedAnswer) -> bytes | None:
+    def _note_suspension(self, head: ExpectedAnswer) -> bytes | None:
         """Note that the application has received a part of the rows of a portal."""
         done, portal = head.current(), head.portal
         if done is not None and done.empty:  # the portal has no row for the application
-            return self._completed(head, "SELECT 1")
+            return self._note_completion(head, "SELECT 1")
         self._expected.popleft()
         if done is None or portal is None:
             return None
@@ -182,15 +184,15 @@ class Answers:
             portal.complete = True
             self._session.complete(done, "SELECT 1")
         else:
-            self._session.partly(done)
+            self._session.note_partial_result(done)
         return None
 
-    def _error(self, body: bytes) -> bytes | None:
+    def _note_error(self, body: bytes) -> bytes | None:
         """Note an error; return a corrected message if its position refers to a changed text."""
         head = self._expected[0]
         fields = {p[:1]: p[1:].decode(errors="replace") for p in body.split(b"\0") if p}
         fatal = fields.get(b"V", "ERROR") != "ERROR"
-        self._session.failed(
+        self._session.note_error(
             head.current(), fields.get(b"C", ""), fields.get(b"M", ""), fatal=fatal
         )
         if head.kind != "Q":  # the server ignores all messages up to the next S
@@ -198,10 +200,10 @@ class Answers:
                 one = self._expected.popleft()
                 if one.query is not None:
                     self._shared.resume(one.query)
-        return _moved(head.prepared, body)
+        return _with_original_position(head.prepared, body)
 
 
-def _moved(made: Prepared | None, body: bytes) -> bytes | None:
+def _with_original_position(made: Prepared | None, body: bytes) -> bytes | None:
     """Return an error with its position in the application's text; ``None`` if it is the same."""
     if made is None or not made.shifts:
         return None

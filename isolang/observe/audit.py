@@ -17,9 +17,9 @@ from isolang.observe.catalogue import Table
 from isolang.observe.history import ObservedHistory
 from isolang.observe.unseen import FOREIGN
 
-_PATIENCE: Final = 1  # the longest time in seconds that an audit waits for a lock
+_LOCK_SECONDS: Final = 1  # the longest time in seconds that an audit waits for a lock
 _ATTEMPTS: Final = 3  # the largest number of audits before a definition changes
-_PAUSE: Final = 0.05  # seconds between two attempts
+_PAUSE_SECONDS: Final = 0.05  # seconds between two attempts
 
 
 def rows_of(connection: Any, table: Table, most: int, *, whole: bool) -> list[Any] | None:
@@ -31,9 +31,9 @@ def rows_of(connection: Any, table: Table, most: int, *, whole: bool) -> list[An
         most: the largest number of rows.
         whole: whether to return the other columns, too.
     """
-    more = f", {table.whole('t')}::text" if whole else ""
+    more = f", {table.row_sql('t')}::text" if whole else ""
     found = connection.execute(
-        f"SELECT t.tableoid::text, t.xmin::text, t.ctid::text, {table.key_of('t')}::text{more} "
+        f"SELECT t.tableoid::text, t.xmin::text, t.ctid::text, {table.key_sql('t')}::text{more} "
         f"FROM {table.where} t LIMIT {most + 1}"
     ).fetchall()
     return None if len(found) > most else list(found)
@@ -46,47 +46,47 @@ class Audit:
         self._history, self._server, self._most = history, server, most_rows
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def at_the_end(self) -> None:
+    def audit_at_end(self) -> None:
         """Audit all tables, and note the rows that were written unobserved."""
         history = self._history
         tables = [one for one in history.unaudited.values() if one.name not in history.unordered]
-        for table, found in self._present(tables):
+        for table, found in self._current_versions(tables):
             if isinstance(found, str):
                 history.doubtful.setdefault(table.name, found)
             else:
                 self._compare(table, found)
 
-    def before_changes(self, then: Callable[[], None]) -> None:
+    def audit_before_changes(self, then: Callable[[], None]) -> None:
         """Run an audit in a task of the running loop, and then call a function."""
 
         async def audited() -> None:
             with suppress(Exception):  # if the audit fails, the predicate reads are not recorded
-                await self._attempts()
+                await self._audit_until_settled()
             then()
 
         task = asyncio.get_running_loop().create_task(audited())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _attempts(self) -> None:
+    async def _audit_until_settled(self) -> None:
         """Audit before definitions change; repeat the audit while transactions are ending."""
         unaudited, present = self._history.unaudited, self._history.present
         for _ in range(_ATTEMPTS):
             tables = [one for one in unaudited.values() if not one.altered]
-            for table, found in await asyncio.to_thread(list, self._present(tables)):
+            for table, found in await asyncio.to_thread(list, self._current_versions(tables)):
                 differs = isinstance(found, str) or any(present.differences(table.name, found))
                 if not differs:
                     unaudited.pop(table.name, None)
             if all(one.altered for one in unaudited.values()):
                 return
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(_PAUSE_SECONDS)
 
-    def _present(self, tables: Sequence[Table]) -> Iterator[tuple[Table, set[str] | str]]:
+    def _current_versions(self, tables: Sequence[Table]) -> Iterator[tuple[Table, set[str] | str]]:
         """Yield each table with its current versions, or with the reason why they are unknown."""
         for table in tables:
             try:
                 with closing(self._server.connect(table.database)) as connection:
-                    connection.execute(f"SET lock_timeout = '{_PATIENCE}s'")
+                    connection.execute(f"SET lock_timeout = '{_LOCK_SECONDS}s'")
                     found = self._versions(connection, table)
             except IsolangError as error:
                 found = str(error)

@@ -29,14 +29,14 @@ from isolang.observe.plan import (
 )
 from isolang.observe.unseen import LIMITED, SHAPES, SUBQUERIES
 
-_SETS: Final = frozenset({"union", "intersect", "except"})
-_JOINED: Final = frozenset({"join", "natural", "cross", "tablesample", "lateral"})
-_REFUSED: Final = frozenset({
+_SET_OPERATORS: Final = frozenset({"union", "intersect", "except"})
+_JOIN_WORDS: Final = frozenset({"join", "natural", "cross", "tablesample", "lateral"})
+_UNSUPPORTED_WORDS: Final = frozenset({
     "insert", "update", "delete", "merge", "table", "tablesample", "lateral", "recursive", "into",
     "for", "offset", "fetch", "ordinality",
 })  # fmt: skip
 # Words after which a statement is incomplete, so that a syntax error refers to its end.
-_OPEN: Final = frozenset({
+_INCOMPLETE_ENDINGS: Final = frozenset({
     "all", "and", "any", "as", "between", "by", "case", "cross", "distinct", "else", "except",
     "exists", "from", "full", "group", "having", "in", "inner", "intersect", "is", "join", "left",
     "like", "limit", "materialized", "natural", "not", "nulls", "on", "or", "order", "outer",
@@ -45,7 +45,7 @@ _OPEN: Final = frozenset({
 })  # fmt: skip
 
 
-def blocks(
+def plan_with_blocks(
     part: Sequence[Token], made: StatementPlan, aggregates: Collection[str]
 ) -> StatementPlan | None:
     """Return a plan that also reports the rows of the query blocks; ``None`` if none can.
@@ -61,7 +61,7 @@ def blocks(
         return None
     reader = Reader(part)
     try:
-        found = _Blocks(reader, own=bool(made.sources)).found()
+        found = _BlockReader(reader, own=bool(made.sources)).found()
     except RefusedError:
         return None
     top = reader.find({"limit"}, 0, len(part))
@@ -84,7 +84,7 @@ def _is_single(reader: Reader, aggregates: Collection[str]) -> bool:
     return len(outer) == 1 and aggregates_all(reader, outer[0], aggregates)
 
 
-class _Blocks:
+class _BlockReader:
     """Reads the blocks of one statement."""
 
     def __init__(self, reader: Reader, *, own: bool) -> None:
@@ -102,8 +102,8 @@ class _Blocks:
         reader = self._reader
         self._check()
         if reader.word(0) == "with":
-            self._with()
-        made = [self._block(n) for n in range(self._end) if reader.word(n) == "select"]
+            self._read_with_clause()
+        made = [self._read_block(n) for n in range(self._end) if reader.word(n) == "select"]
         if self._used != self._names.keys():  # the server does not run unused WITH queries
             raise RefusedError("WITH")
         return tuple(one for one in made if one is not None)
@@ -113,7 +113,11 @@ class _Blocks:
         reader = self._reader
         last = reader.part[-1]
         depth = sum((one.text == "(") - (one.text == ")") for one in reader.part)
-        if depth or min(reader.depth) < 0 or (last.kind == "word" and last.text in _OPEN):
+        if (
+            depth
+            or min(reader.depth) < 0
+            or (last.kind == "word" and last.text in _INCOMPLETE_ENDINGS)
+        ):
             raise RefusedError(SHAPES)
         if last.kind == "operator" or last.text in (",", "."):
             raise RefusedError(SHAPES)
@@ -122,12 +126,12 @@ class _Blocks:
             inner = word == "with" and n and reader.text(n - 1) == "("
             # A block with OFFSET also reads the rows that it leaves out.
             skipped = word == "offset" and reader.depth[n] > 0
-            if inner or (word in _REFUSED and not skipped):
+            if inner or (word in _UNSUPPORTED_WORDS and not skipped):
                 raise RefusedError(SHAPES)
-            if word == "limit" and reader.depth[n] and not self._exists(n):
+            if word == "limit" and reader.depth[n] and not self._is_limit_of_exists(n):
                 raise RefusedError(LIMITED)
 
-    def _exists(self, at: int) -> bool:
+    def _is_limit_of_exists(self, at: int) -> bool:
         """Return whether a LIMIT is the LIMIT 1 of EXISTS (SELECT …)."""
         reader = self._reader
         begin = at
@@ -136,7 +140,7 @@ class _Blocks:
         last = reader.text(at + 1) == "1" and reader.text(at + 2) == ")"
         return last and reader.word(begin - 1) == "exists"
 
-    def _with(self) -> None:
+    def _read_with_clause(self) -> None:
         reader = self._reader
         at = 1
         while True:
@@ -162,13 +166,13 @@ class _Blocks:
         if reader.word(at) not in ("select", "") or reader.text(at) not in ("select", "("):
             raise RefusedError("WITH")
 
-    def _block(self, begin: int) -> StatementTable | None:
+    def _read_block(self, begin: int) -> StatementTable | None:
         """Return the only table of a block; ``None`` if the block reads no table."""
         reader = self._reader
         depth = reader.depth[begin]
         end = begin + 1
         while end < self._end and reader.depth[end] >= depth:
-            if reader.depth[end] == depth and reader.word(end) in _SETS:
+            if reader.depth[end] == depth and reader.word(end) in _SET_OPERATORS:
                 break
             end += 1
         if self._own and not begin:
@@ -188,9 +192,9 @@ class _Blocks:
                 at = reader.close(at)
             else:
                 name, alias, _ = reader.table(at)
-                if name and not self._is_of_with(name, at):
+                if name and not self._names_with_query(name, at):
                     tables.append((name, alias))
-            at = self._next(at, stop, depth)
+            at = self._after_next_source(at, stop, depth)
         if not tables:
             return None
         if items > 1 or tables[0][0].startswith(("pg_", "information_schema.")):
@@ -203,11 +207,13 @@ class _Blocks:
         ((name, alias),) = tables
         return StatementTable(name=name, alias=alias, how="all", where=where, text=(place, behind))
 
-    def _next(self, at: int, stop: int, depth: int) -> int:
+    def _after_next_source(self, at: int, stop: int, depth: int) -> int:
         """Return the position after the next comma or JOIN of a FROM."""
         reader = self._reader
         while at < stop:
-            if reader.depth[at] == depth and (reader.text(at) == "," or reader.word(at) in _JOINED):
+            if reader.depth[at] == depth and (
+                reader.text(at) == "," or reader.word(at) in _JOIN_WORDS
+            ):
                 at += 1
                 while reader.word(at) in ("join", "left", "right", "inner", "full", "outer"):
                     at += 1
@@ -215,7 +221,7 @@ class _Blocks:
             at += 1
         return at
 
-    def _is_of_with(self, name: str, at: int) -> bool:
+    def _names_with_query(self, name: str, at: int) -> bool:
         """Return whether a name at a position refers to a WITH query, and note the use."""
         if name not in self._names:
             return False

@@ -43,9 +43,9 @@ _KEY_TYPES: Final = frozenset({
     *INTEGERS, BOOL, TEXT, VARCHAR, NAME, UUID_OID, DATE, TIMESTAMP, TIMESTAMPTZ, NUMERIC, 1042, 26,
 })  # fmt: skip
 _EXACT: Final = json.JSONDecoder(parse_float=Decimal)
-_NESTED: Final = 50  # a function has at most 100 arguments
+_COLUMNS_IN_GROUP: Final = 50  # a function has at most 100 arguments
 
-_DESCRIBED: Final = """pg_catalog.json_build_array(w.name, c.oid::int8, n.nspname, c.relname,
+_DESCRIPTION_SQL: Final = """pg_catalog.json_build_array(w.name, c.oid::int8, n.nspname, c.relname,
  c.relkind, c.relpersistence, c.relrowsecurity OR c.relhasrules, c.relhassubclass,
  c.relispartition, pg_catalog.has_table_privilege(c.oid, 'SELECT'),
  EXISTS (SELECT FROM pg_catalog.pg_trigger g
@@ -64,7 +64,7 @@ _DESCRIBED: Final = """pg_catalog.json_build_array(w.name, c.oid::int8, n.nspnam
   FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indimmediate
    AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL))::text"""
 
-ALL_TABLES: Final = f"""SELECT {_DESCRIBED} FROM pg_catalog.pg_class c
+ALL_TABLES: Final = f"""SELECT {_DESCRIPTION_SQL} FROM pg_catalog.pg_class c
  JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace,
  LATERAL (SELECT pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname))
   w(name)
@@ -85,11 +85,11 @@ AGGREGATES: Final = "SELECT DISTINCT proname FROM pg_catalog.pg_proc WHERE proki
 VOLATILE: Final = "SELECT DISTINCT proname FROM pg_catalog.pg_proc WHERE provolatile = 'v'"
 
 
-def lookup(names: Iterable[str]) -> str:
+def lookup_query(names: Iterable[str]) -> str:
     """Return the query that describes tables, given the names that a statement uses."""
     values = ", ".join("('" + one.replace("'", "''") + "')" for one in names)
     return (
-        f"SELECT {_DESCRIBED} FROM (VALUES {values}) w(name) "
+        f"SELECT {_DESCRIPTION_SQL} FROM (VALUES {values}) w(name) "
         "LEFT JOIN pg_catalog.pg_class c ON c.oid = pg_catalog.to_regclass(w.name) "
         "LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
     )
@@ -134,25 +134,25 @@ class Table(Struct, kw_only=True):
     altered: bool = False
     database: str = ""
 
-    def identity(self, alias: str) -> str:
+    def identity_sql(self, alias: str) -> str:
         """Return the SQL expression for the version and the key of a row."""
         return (
             f"pg_catalog.concat_ws(' ', {alias}.tableoid, {alias}.xmin, {alias}.ctid, "
-            f"{self.key_of(alias)})"
+            f"{self.key_sql(alias)})"
         )
 
     def version(self, oid: str, xmin: str, ctid: str) -> str:
         """Return the number of a version, which for partitioned tables includes the partition."""
         return f"{xmin}{ctid}" + (f"@{oid}" if self.partitioned else "")
 
-    def key_of(self, alias: str) -> str:
+    def key_sql(self, alias: str) -> str:
         """Return the SQL expression for the primary key."""
         columns = ", ".join(f"{alias}.{self.quoted[one]}" for one in self.key)
         return f"pg_catalog.json_build_array({columns})"
 
-    def whole(self, alias: str) -> str:
+    def row_sql(self, alias: str) -> str:
         """Return the SQL expression for all columns that a history contains."""
-        return whole_row(f"{alias}.{self.quoted[one]}" for one in self.columns)
+        return columns_sql(f"{alias}.{self.quoted[one]}" for one in self.columns)
 
     def returned_versions_sql(
         self, alias: str, how: str, *, old: bool, same_key: bool = False
@@ -173,13 +173,13 @@ class Table(Struct, kw_only=True):
         more = ""
 
         def version(of: str) -> str:
-            return f"{of}.tableoid::text, {of}.xmin::text, {of}.ctid::text, {self.key_of(of)}"
+            return f"{of}.tableoid::text, {of}.xmin::text, {of}.ctid::text, {self.key_sql(of)}"
 
         if how == "delete":
             both = f"{version('old' if old else alias)}, {nothing}, NULL"
         else:
             new = "new" if old else alias
-            both = f"{version('old') if old else nothing}, {version(new)}, {self.whole(new)}"
+            both = f"{version('old') if old else nothing}, {version(new)}, {self.row_sql(new)}"
             if same_key and not old:
                 name = "isolang_old"
                 equal = " AND ".join(
@@ -199,7 +199,7 @@ class Table(Struct, kw_only=True):
         return key_text(values)
 
     def row(self, reported: Sequence[Sequence[Any]]) -> dict[str, Any]:
-        """Return the row that a history contains for a result of :meth:`whole`."""
+        """Return the row that a history contains for a result of :meth:`row_sql`."""
         return recorded_row(self.columns, reported)
 
     def key_row(self, values: Sequence[Any]) -> dict[str, Any]:
@@ -210,7 +210,7 @@ class Table(Struct, kw_only=True):
             if name in self.columns
         }
 
-    def may_change_others(self, kind: str, assigned: Collection[str]) -> bool:
+    def may_change_other_tables(self, kind: str, assigned: Collection[str]) -> bool:
         """Return whether a statement may change rows of other tables through foreign keys.
 
         Args:
@@ -221,7 +221,7 @@ class Table(Struct, kw_only=True):
         columns = {*self.key}.union(*self.unique)
         return self.cascades and (kind == "delete" or not columns.isdisjoint(assigned))
 
-    def same_form(self, other: Table) -> bool:
+    def has_same_form(self, other: Table) -> bool:
         """Return whether two descriptions have the same columns and the same key."""
         return (self.columns, self.quoted, self.key) == (other.columns, other.quoted, other.key)
 
@@ -236,13 +236,13 @@ def key_text(values: Sequence[Any]) -> str:
     return texts[0] if len(texts) == 1 else ",".join(one.replace(",", "%2C") for one in texts)
 
 
-def whole_row(columns: Iterable[str]) -> str:
+def columns_sql(columns: Iterable[str]) -> str:
     """Return the SQL expression for the values of columns.
 
     The columns are divided into groups, because a function takes at most 100 arguments.
     """
     named = list(columns)
-    groups = [named[n : n + _NESTED] for n in range(0, len(named), _NESTED)]
+    groups = [named[n : n + _COLUMNS_IN_GROUP] for n in range(0, len(named), _COLUMNS_IN_GROUP)]
     made = [f"pg_catalog.json_build_array({', '.join(one)})" for one in groups]
     return f"pg_catalog.json_build_array({', '.join(made)})"
 
@@ -250,7 +250,7 @@ def whole_row(columns: Iterable[str]) -> str:
 def recorded_row(
     columns: Mapping[str, RecordedColumn], reported: Sequence[Sequence[Any]]
 ) -> dict[str, Any]:
-    """Return the row that a history contains for a result of :func:`whole_row`."""
+    """Return the row that a history contains for a result of :func:`columns_sql`."""
     values = [value for group in reported for value in group]
     return {
         name: column.recorded(value)
@@ -283,8 +283,8 @@ def _text(value: Any) -> str:
     return "null" if value is None else str(value)
 
 
-def described(text: str) -> tuple[str, Table | None]:
-    """Return the name in a row of :func:`lookup`, and its table; ``None`` for a missing table."""
+def parse_description(text: str) -> tuple[str, Table | None]:
+    """Return the name in a row of :func:`lookup_query`, and its table; ``None`` if missing."""
     (name, oid, schema, relation, kind, persistence, rules, children, partition, may, triggers,
      cascades, columns, indexes) = json.loads(text)  # fmt: skip
     if oid is None:
@@ -349,7 +349,7 @@ class Tables:
         self._known: dict[int, Table] = {}
         self._forms: dict[str, int] = {}
 
-    def meet(self, table: Table, *, rows_known: bool = True) -> Table:
+    def add(self, table: Table, *, rows_known: bool = True) -> Table:
         """Return the table with this number and form, which all sessions share.
 
         If a table was altered, truncated, or created again under its name, it is a different table
@@ -361,7 +361,7 @@ class Tables:
                 observation.
         """
         known = self._known.get(table.oid)
-        if known is not None and not known.altered and known.same_form(table):
+        if known is not None and not known.altered and known.has_same_form(table):
             known.triggers, known.cascades = table.triggers, table.cascades
             if known.why == table.why:
                 return known
@@ -383,7 +383,7 @@ class Tables:
         """Return the tables in their current form."""
         return [one for one in self._known.values() if not one.altered]
 
-    def emptied(self, table: Table) -> None:
+    def note_truncation(self, table: Table) -> None:
         """Note that a table was truncated, so its later rows belong to a different table."""
         table.altered = True
         known = self._known.get(table.oid)

@@ -30,7 +30,7 @@ from msgspec import Struct
 
 from isolang.files import replacing
 from isolang.history.remarks import NOT_FOUND
-from isolang.observe.edn import edn, end_of, predicate_edn
+from isolang.observe.edn import edn, end_of_bracket, predicate_edn
 from isolang.observe.predicates import Predicate, columns_in
 from isolang.observe.unseen import shortened
 from isolang.run.operation import DELETED
@@ -60,7 +60,7 @@ class KnownVersion(Struct, frozen=True):
     cells: Cells = {}
 
 
-class Found(Struct, frozen=True, kw_only=True):
+class TracedRead(Struct, frozen=True, kw_only=True):
     """A read of the version of a row."""
 
     table: str
@@ -72,7 +72,7 @@ class Found(Struct, frozen=True, kw_only=True):
     statement: str = ""
 
 
-class Wrote(Struct, frozen=True, kw_only=True):
+class TracedWrite(Struct, frozen=True, kw_only=True):
     """A write of a row.
 
     Attributes:
@@ -93,7 +93,7 @@ class Wrote(Struct, frozen=True, kw_only=True):
     statement: str = ""
 
 
-class MetCondition(Struct, frozen=True, kw_only=True):
+class TracedCondition(Struct, frozen=True, kw_only=True):
     """A condition of a statement, with all rows that satisfied it.
 
     Attributes:
@@ -115,7 +115,7 @@ class MetCondition(Struct, frozen=True, kw_only=True):
     statement: str = ""
 
 
-Step: TypeAlias = Found | Wrote | MetCondition
+Step: TypeAlias = TracedRead | TracedWrite | TracedCondition
 
 
 class Trace(Struct, frozen=True):
@@ -134,7 +134,7 @@ class Trace(Struct, frozen=True):
     steps: tuple[Step, ...]
 
 
-class _Table:
+class _TableVersions:
     """The versions of one table, as far as they are known."""
 
     def __init__(
@@ -146,7 +146,7 @@ class _Table:
     ) -> None:
         self.name = name
         self.initial: dict[tuple[str, int], Cells] = {}
-        self._made: dict[tuple[str, int], Wrote] = {}  # the last write of each version
+        self._made: dict[tuple[str, int], TracedWrite] = {}  # the last write of each version
         self._names: dict[int, str] = {}  # maps the identity of each write to the name of its row
         self._traces = traces
         self._last = last
@@ -159,9 +159,9 @@ class _Table:
         replaced: Counter[tuple[str, int]] = Counter()
         committed: set[tuple[str, int]] = set()
         for trace in self._traces:
-            own: dict[str, Wrote] = {}
+            own: dict[str, TracedWrite] = {}
             for step in trace.steps:
-                if not isinstance(step, Wrote) or step.table != self.name:
+                if not isinstance(step, TracedWrite) or step.table != self.name:
                     continue
                 if trace.outcome == "maybe":
                     return False
@@ -187,7 +187,7 @@ class _Table:
             for trace in self._traces
             if trace.outcome == "committed"
             for step in trace.steps
-            if isinstance(step, Found) and step.table == self.name and step.value is None
+            if isinstance(step, TracedRead) and step.table == self.name and step.value is None
         }
         return (
             known == final | replaced.keys()
@@ -207,16 +207,18 @@ class _Table:
         snapshot, even at REPEATABLE READ. The two rows do not replace each other.
         """
         rows: Counter[str] = Counter(key for key, _ in self.initial)
-        first: dict[int, Wrote] = {}  # for each write, the transaction's first write of the row
+        first: dict[
+            int, TracedWrite
+        ] = {}  # for each write, the transaction's first write of the row
         for trace in self._traces:
-            own: dict[str, Wrote] = {}
+            own: dict[str, TracedWrite] = {}
             for step in trace.steps:
-                if isinstance(step, Wrote) and step.table == self.name:
+                if isinstance(step, TracedWrite) and step.table == self.name:
                     inserted = step.old is None and step.old_known
                     own[step.key] = step if inserted else own.get(step.key, step)
                     first[id(step)] = own[step.key]
 
-        def name_of(write: Wrote) -> str:
+        def name_of(write: TracedWrite) -> str:
             while write.old is not None:
                 earlier = self._made.get((write.old.key, write.old.number))
                 if earlier is None:
@@ -233,11 +235,13 @@ class _Table:
                 if id(step) in first:
                     self._names[id(step)] = name_of(first[id(step)])
 
-    def row_of(self, write: Wrote) -> str:
+    def row_of(self, write: TracedWrite) -> str:
         """Return the name of the row of a write."""
         return self._names[id(write)]
 
-    def version(self, key: str, number: int, own: Mapping[str, Wrote]) -> tuple[str, Wrote | None]:
+    def version(
+        self, key: str, number: int, own: Mapping[str, TracedWrite]
+    ) -> tuple[str, TracedWrite | None]:
         """Return which row a read version belongs to, and the recorded write that made the version.
 
         Args:
@@ -256,7 +260,7 @@ class _Table:
         return (key, None) if made is None else (self.row_of(made), made)
 
 
-class Closed(Struct, frozen=True):
+class ClosedHistory(Struct, frozen=True):
     """The result of :func:`close`.
 
     Attributes:
@@ -265,7 +269,7 @@ class Closed(Struct, frozen=True):
     """
 
     path: Path | None
-    unseen: tuple[MetCondition, ...]
+    unseen: tuple[TracedCondition, ...]
 
 
 def close(
@@ -275,7 +279,7 @@ def close(
     *,
     is_initial: Callable[[int], bool],
     into: Path,
-) -> Closed:
+) -> ClosedHistory:
     """Write a history with predicate reads of those tables whose versions are all known.
 
     Args:
@@ -291,11 +295,11 @@ def close(
         for trace in traces
         if trace.outcome != "aborted"  # no level restricts the reads of aborted transactions
         for step in trace.steps
-        if isinstance(step, MetCondition)
+        if isinstance(step, TracedCondition)
     ]
     others = _other_lines(path, traces) if conditions else b""
     tables = {
-        name: _Table(name, traces, last_versions(name), is_initial)
+        name: _TableVersions(name, traces, last_versions(name), is_initial)
         for name in sorted({one.table for one in conditions})
         # If other recorders record rows of the table, these rows have other keys and values.
         if lines.spell(f"{name}/")[:-1].encode() not in others
@@ -307,17 +311,19 @@ def close(
         if id(one) in recorded:
             used[one.table] |= columns_in(one.predicate)
     if not recorded:
-        return Closed(None, unseen)
-    _Rewriting({name: tables[name] for name in used}, used, recorded).write(path, traces, into)
-    return Closed(into, unseen)
+        return ClosedHistory(None, unseen)
+    _PredicateReadWriter({name: tables[name] for name in used}, used, recorded).write(
+        path, traces, into
+    )
+    return ClosedHistory(into, unseen)
 
 
-class _Rewriting:
+class _PredicateReadWriter:
     """Writes the lines of transactions with whole rows, and with predicate reads."""
 
     def __init__(
         self,
-        tables: Mapping[str, _Table],
+        tables: Mapping[str, _TableVersions],
         used: Mapping[str, set[str]],
         recorded: set[int],
     ) -> None:
@@ -357,7 +363,7 @@ class _Rewriting:
     def _line(self, line: bytes, trace: Trace) -> bytes:
         old = line.decode()
         begin = old.index(_VALUE)
-        end = end_of(old, begin + len(_VALUE) - 1)
+        end = end_of_bracket(old, begin + len(_VALUE) - 1)
         completes = ":type :invoke" not in old[:begin]
         ops = list(self._operations(trace, known=completes and ":type :ok" in old[:begin]))
         value = " ".join(text for text, _ in ops)
@@ -379,22 +385,22 @@ class _Rewriting:
             trace: the transaction.
             known: whether the results of reads are known, as those of a committed transaction.
         """
-        own: dict[str, Wrote] = {}
+        own: dict[str, TracedWrite] = {}
         written: dict[str, str] = {}
         steps = trace.steps
         covered = {
             place
             for n, step in enumerate(steps)
-            if isinstance(step, MetCondition) and id(step) in self._recorded
+            if isinstance(step, TracedCondition) and id(step) in self._recorded
             for place in range(n - step.covers, n)
         }
         for n, step in enumerate(steps):
             table = self._tables.get(step.table)
-            if isinstance(step, MetCondition):
+            if isinstance(step, TracedCondition):
                 if id(step) in self._recorded:
                     assert table is not None
                     yield self._scan(step, table, own, known=known), step
-            elif isinstance(step, Wrote):
+            elif isinstance(step, TracedWrite):
                 own[step.key] = step
                 text = self._write(step, table)
                 if written.get(step.key) != text:  # otherwise, the same version is written again
@@ -404,7 +410,12 @@ class _Rewriting:
                 yield self._read(step, table, own, known=known), step
 
     def _scan(
-        self, step: MetCondition, table: _Table, own: Mapping[str, Wrote], *, known: bool
+        self,
+        step: TracedCondition,
+        table: _TableVersions,
+        own: Mapping[str, TracedWrite],
+        *,
+        known: bool,
     ) -> str:
         predicate = f"{{:table {edn(step.table)} :where {predicate_edn(step.predicate)}}}"
         if not known:
@@ -414,14 +425,19 @@ class _Rewriting:
         return f"[:rp {predicate} {{{shown}}}]"
 
     def _read(
-        self, step: Found, table: _Table | None, own: Mapping[str, Wrote], *, known: bool
+        self,
+        step: TracedRead,
+        table: _TableVersions | None,
+        own: Mapping[str, TracedWrite],
+        *,
+        known: bool,
     ) -> str:
         if table is None:
             return f"[:r {lines.spell(step.key)} {lines.spell(step.value if known else None)}]"
         key, row = self._version(table, step.key, step.number, own)
         return f"[:r {key} {row if known else edn(None)}]"
 
-    def _write(self, step: Wrote, table: _Table | None) -> str:
+    def _write(self, step: TracedWrite, table: _TableVersions | None) -> str:
         if table is None:
             value = DELETED if step.number is None else step.number
             return f"[:w {lines.spell(step.key)} {lines.spell(value)}]"
@@ -431,7 +447,7 @@ class _Rewriting:
         return f"[:w {key} {self._value(step.table, step.number, step.cells)}]"
 
     def _version(
-        self, table: _Table, key: str, number: int, own: Mapping[str, Wrote]
+        self, table: _TableVersions, key: str, number: int, own: Mapping[str, TracedWrite]
     ) -> tuple[str, str]:
         """Return the key and the row, in EDN, of a version that was read."""
         row, write = table.version(key, number, own)
@@ -448,7 +464,7 @@ class _Rewriting:
 
 def _row_shown(step: Step) -> str:
     """Return the text for the row of an operation."""
-    if isinstance(step, MetCondition):
+    if isinstance(step, TracedCondition):
         return f"{NOT_FOUND}{shortened(step.shown)}"
     return step.shown
 

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 
-from isolang.observe.catalogue import lookup
+from isolang.observe.catalogue import lookup_query
 from isolang.observe.executed import ExecutedStatement
 from isolang.observe.predicates import Parameters
 from isolang.observe.rewriting import Prepared, PreparedStatement, ReportedTable
@@ -68,7 +68,7 @@ class CatalogueQuery(Struct):
         query = (
             "SELECT pg_catalog.json_build_array(pg_catalog.current_setting('transaction_isolation')"
             ", pg_catalog.current_setting('default_transaction_isolation'), described)::text "
-            f"FROM ({lookup(self.names)}) found(described)"
+            f"FROM ({lookup_query(self.names)}) found(described)"
         ).encode("utf-8", "surrogateescape")
         if self.simple:
             return message(b"Q", query + b"\0")
@@ -136,22 +136,22 @@ class Conversation:
         self.delay: Delay = "none"
 
     @property
-    def waits(self) -> bool:
+    def is_waiting(self) -> bool:
         """Return whether the application's messages wait."""
         return self.delay in ("asks", "audits")
 
-    def unanswered(self) -> Iterator[ExecutedStatement]:
+    def unanswered_executions(self) -> Iterator[ExecutedStatement]:
         """Yield the executions that the server has not completed, in order."""
         for one in self.expected:
             yield from one.executed[one.at :]
 
-    def oldest(self) -> int | None:
+    def oldest_event(self) -> int | None:
         """Return the position of the connection's first event that has not been written."""
-        tickets = [one.ticket[0] for one in self.unanswered()][:1]
-        begun = self.session.begun()
+        tickets = [one.ticket[0] for one in self.unanswered_executions()][:1]
+        begun = self.session.begin_position()
         return min([*tickets, *([] if begun is None else [begun])], default=None)
 
     def resume(self, query: CatalogueQuery) -> None:
         """Store a result from the catalogue, so that the application's messages can continue."""
-        self.session.describe(query.rows, query.names)
+        self.session.store_descriptions(query.rows, query.names)
         self.delay = "asked"

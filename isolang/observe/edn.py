@@ -51,10 +51,10 @@ def predicate_edn(predicate: Any) -> str:
     return f"[:{' '.join([name, column, *map(edn, rest[1:])])}]"
 
 
-def end_of(text: str, begin: int) -> int:
+def end_of_bracket(text: str, begin: int) -> int:
     r"""Return the position after the bracket that closes the bracket at a position.
 
-    >>> end_of('[1 "]\\"" [2]] 3', 0)
+    >>> end_of_bracket('[1 "]\\"" [2]] 3', 0)
     13
     """
     depth, at, quoted = 0, begin, False

@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 from msgspec import Struct, field
 
 from isolang.observe.catalogue import Table
-from isolang.observe.lexer import Token, raw
-from isolang.observe.plan import StatementTable, named
+from isolang.observe.lexer import Token, catalogue_name
+from isolang.observe.plan import StatementTable, name_parts
 from isolang.observe.predicates import (
     CannotEvaluateError,
     Parameters,
@@ -71,7 +71,7 @@ def predicate_of(
     statement = done.statement
     made, condition = statement.plan, statement.condition
     writes = made.kind != "select"
-    looked = looked_up(condition, table, done)
+    looked = looked_up_key_count(condition, table, done)
     if made.claims and {made.claims} != set(table.key):
         return CONDITIONS, "", None
     if looked is not None and found >= looked:
@@ -83,7 +83,7 @@ def predicate_of(
     if made.skips or (writes and table.triggers):
         # A trigger may have kept a matching row unchanged, which is already counted as unseen.
         return "", "", None
-    kind, order = _limited(done, table, found)
+    kind, order = _kind_beyond_limit(done, table, found)
     if kind is not None:
         return kind, "", None
     pinned = set(table.key) <= condition.equal.keys()
@@ -98,13 +98,13 @@ def predicate_of_block(
 ) -> tuple[str, Predicate]:
     """Return the predicate of a query block as :func:`predicate_of` does, without an order."""
     table, condition = block.reported.table, block.condition
-    looked = looked_up(condition, table, done)
+    looked = looked_up_key_count(condition, table, done)
     if looked is not None and found >= looked:
         return "", ""
     return _predicate(condition, table, condition.columns, done)
 
 
-def limit_reached(done: ExecutedStatement) -> bool:
+def has_reached_limit(done: ExecutedStatement) -> bool:
     """Return whether the LIMIT of a SELECT may have left out rows."""
     made = done.statement.plan
     if done.cut:
@@ -129,7 +129,7 @@ def _predicate(
     return "", predicate
 
 
-def _limited(
+def _kind_beyond_limit(
     done: ExecutedStatement, table: Table, found: int
 ) -> tuple[str | None, tuple[str, bool] | None]:
     """Return the kind under which the rows that LIMIT and OFFSET left out are unseen.
@@ -152,11 +152,13 @@ def _limited(
         return None, None
     if not (made.order[1] and found):
         return "", None
-    order = _order(statement, table)
+    order = _first_order_column(statement, table)
     return (LIMITED if order is None else None), order
 
 
-def looked_up(condition: ParsedCondition, table: Table, done: ExecutedStatement) -> int | None:
+def looked_up_key_count(
+    condition: ParsedCondition, table: Table, done: ExecutedStatement
+) -> int | None:
     """Return how many rows a condition selects by a whole key; ``None`` for other conditions."""
     if any(key <= condition.equal.keys() for key in table.unique):
         return 1
@@ -171,7 +173,7 @@ def looked_up(condition: ParsedCondition, table: Table, done: ExecutedStatement)
     return None
 
 
-def _order(statement: PreparedStatement, table: Table) -> tuple[str, bool] | None:
+def _first_order_column(statement: PreparedStatement, table: Table) -> tuple[str, bool] | None:
     """Return the first column of ORDER BY, and whether it descends.
 
     Returns:
@@ -186,7 +188,7 @@ def _order(statement: PreparedStatement, table: Table) -> tuple[str, bool] | Non
     alone = len(first) == 1 or (
         len(first) == 3 and first[1] == "." and first[0] == statement.plan.sources[0].alias
     )
-    column = table.columns.get(raw(first[-1])) if alone else None
+    column = table.columns.get(catalogue_name(first[-1])) if alone else None
     # SOUND BECAUSE: an unqualified name first refers to a column of the result, so it must not
     # occur in the result as the name of another expression.
     place = statement.plan.place
@@ -198,7 +200,7 @@ def _order(statement: PreparedStatement, table: Table) -> tuple[str, bool] | Non
     return column.name, descends
 
 
-def joined_by_key(part: Sequence[Token], source: StatementTable, table: Table) -> bool:
+def is_joined_by_key(part: Sequence[Token], source: StatementTable, table: Table) -> bool:
     """Return whether a JOIN adds at most one row, because it equates a whole key of its table.
 
     Args:
@@ -210,13 +212,16 @@ def joined_by_key(part: Sequence[Token], source: StatementTable, table: Table) -
         return False
     condition = part[source.on[0] : source.on[1]]
     words = [t.text for t in condition if t.text not in ("(", ")")]
-    alias = named(source.alias)[-1]
+    alias = name_parts(source.alias)[-1]
     columns = set()
     while words:
         piece, words = words[:7], words[8:]
         if len(piece) != 7 or [piece[1], piece[3], piece[5]] != [".", "=", "."]:
             return False
-        sides = [(raw(piece[0]), raw(piece[2])), (raw(piece[4]), raw(piece[6]))]
+        sides = [
+            (catalogue_name(piece[0]), catalogue_name(piece[2])),
+            (catalogue_name(piece[4]), catalogue_name(piece[6])),
+        ]
         own = [column for name, column in sides if name == alias]
         if len(own) != 1:
             return False

@@ -26,7 +26,7 @@ from isolang.observe.unseen import FOREIGN
 from isolang.observe.values import BOOL
 from isolang.run.drivers.postgres_log import LoggedChange
 
-_SHOWN: Final = "a client that is not observed"
+_FOREIGN_CLIENT: Final = "a client that is not observed"
 
 
 class KnownPlaces(Struct, frozen=True):
@@ -58,7 +58,7 @@ class StartSnapshot(Struct, frozen=True):
         lowest, highest, *others = re.split("[:,]", text)
         return cls(int(lowest), int(highest), frozenset(int(o) % 2**32 for o in others if o))
 
-    def has(self, number: int) -> bool:
+    def contains(self, number: int) -> bool:
         """Return whether the snapshot contains a transaction, given by its number modulo 2**32."""
         if 0 < (self.lowest - number) % 2**32 < 2**31:
             return True
@@ -91,9 +91,9 @@ def add_foreign(
         places.names[name] = version
     added = 0
     for number, group in groupby(changes, key=lambda change: change.transaction):
-        if start.has(number):
+        if start.contains(number):
             continue
-        made = _Followed(history, number, tables, places, last, number not in recorded)
+        made = _LoggedTransaction(history, number, tables, places, last, number not in recorded)
         writes = list(made.writes(list(group)))
         if made.foreign and writes:
             history.add(writes)
@@ -112,7 +112,7 @@ def _final_versions(
                 yield (operation.table.name, version.key, one.number), version
 
 
-class _Followed(Struct, frozen=True):
+class _LoggedTransaction(Struct, frozen=True):
     """One transaction of the log.
 
     Attributes:
@@ -139,7 +139,7 @@ class _Followed(Struct, frozen=True):
             if change.kind == "TRUNCATE":
                 for name in change.table.split(", "):
                     if name in self.tables:
-                        self._doubt(self.tables[name], "TRUNCATE")
+                        self._note_incomplete_write(self.tables[name], "TRUNCATE")
             elif table is not None:
                 found.append((change, table, *_keys(table, change)))
         finals = {(table.name, new or ""): n for n, (_, table, _, new) in enumerate(found)}
@@ -154,11 +154,11 @@ class _Followed(Struct, frozen=True):
                 self.last[row_of] = new
                 row = _values(table, change)
             if (old is None and old_key is not None) or (new is not None and row is None):
-                self._doubt(table, old_key or new_key or "")
+                self._note_incomplete_write(table, old_key or new_key or "")
             else:
-                yield WrittenRow(table, new, row, old, _SHOWN, inserts=old is None)
+                yield WrittenRow(table, new, row, old, _FOREIGN_CLIENT, inserts=old is None)
 
-    def _doubt(self, table: Table, key: str) -> None:
+    def _note_incomplete_write(self, table: Table, key: str) -> None:
         """Note a write that the log does not describe completely."""
         if self.foreign:
             self.history.unseen.note(FOREIGN, f"{table.name}/{key}, in the log")
@@ -169,7 +169,7 @@ def _keys(table: Table, change: LoggedChange) -> tuple[str | None, str | None]:
     """Return the keys of the row before and after a change; ``None`` for a missing row."""
 
     def key(row: Mapping[str, str | None]) -> str:
-        return table.key_text([_plain(table, one, row.get(one)) for one in table.key])
+        return table.key_text([_json_value(table, one, row.get(one)) for one in table.key])
 
     if change.kind == "INSERT":
         return None, key(change.row)
@@ -178,7 +178,7 @@ def _keys(table: Table, change: LoggedChange) -> tuple[str | None, str | None]:
     return key(change.old or change.row), key(change.row)
 
 
-def _plain(table: Table, name: str, value: str | None) -> Any:
+def _json_value(table: Table, name: str, value: str | None) -> Any:
     """Return a value of the log in its JSON form."""
     column = table.columns.get(name)
     if value is None or column is None or column.oid != BOOL:
@@ -190,7 +190,7 @@ def _values(table: Table, change: LoggedChange) -> dict[str, Any] | None:
     """Return the row that a history contains; ``None`` if the log lacks a column."""
     try:
         return {
-            name: column.recorded(_plain(table, name, change.row[name]))
+            name: column.recorded(_json_value(table, name, change.row[name]))
             for name, column in table.columns.items()
         }
     except KeyError:  # the column is stored out of line, and did not change

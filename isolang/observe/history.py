@@ -61,9 +61,9 @@ class ObservedHistory:
         self.initial: dict[tuple[str, str], RowVersion] = {}
         self.unclear = False
         self.present = PresentRows()
-        self.versions = RecordedVersions(self.unseen, self.doubtful, self._load)
+        self.versions = RecordedVersions(self.unseen, self.doubtful, self._write_loaded_row)
         self._lines = HistoryLines(path, self.versions, states_versions=versions)
-        self.oldest: Callable[[], int] = lambda: 1 << 62
+        self.oldest_event: Callable[[], int] = lambda: 1 << 62
         self._indices = count()
         self._processes = count()
         self._began = monotonic_ns()
@@ -126,30 +126,32 @@ class ObservedHistory:
             elif isinstance(operation, ScannedRows):
                 self.unaudited[operation.table.name] = operation.table
 
-    def initially(self, rows: Sequence[tuple[Table, RowVersion, Mapping[str, Any]]]) -> None:
+    def write_initial_rows(
+        self, rows: Sequence[tuple[Table, RowVersion, Mapping[str, Any]]]
+    ) -> None:
         """Write the rows that exist before the first transaction."""
         reported = []
         for table, version, row in rows:
             known = self.versions.register(table, version, row, rank=0)
-            self.present.appeared(table.name, version)
+            self.present.add_version(table.name, version)
             if self._states_versions:
                 self.initial[table.name, version.key] = version
             reported.append(f"{known.key} {known.row}")
         if reported:
-            self._write_both("init", "{" + " ".join(reported) + "}")
+            self._write_both_lines("init", "{" + " ".join(reported) + "}")
 
-    def _load(self, table: Table, version: RowVersion) -> RecordedVersion:
+    def _write_loaded_row(self, table: Table, version: RowVersion) -> RecordedVersion:
         """Write a row that a large table contained from the beginning, as a separate transaction.
 
         SOUND BECAUSE: no other transaction has accessed the row before, and conditions use only the
         primary key of the row.
         """
         made = self.versions.register(table, version, table.key_row(version.values))
-        self.present.appeared(table.name, version)
-        self._write_both("txn", f"[[:insert {made.key} {made.row}]]")
+        self.present.add_version(table.name, version)
+        self._write_both_lines("txn", f"[[:insert {made.key} {made.row}]]")
         return made
 
-    def _write_both(self, what: str, value: str) -> None:
+    def _write_both_lines(self, what: str, value: str) -> None:
         """Write both lines of a transaction at time 0, in a separate session."""
         process = self.process()
         for kind in ("invoke", "ok"):
@@ -166,7 +168,7 @@ class ObservedHistory:
         elif self._states_versions:  # other writers are known only at the end
             self._lines.flush()
             return
-        oldest = 1 << 62 if everything else self.oldest()
+        oldest = 1 << 62 if everything else self.oldest_event()
         done = 0
         for _, what, one in self._events:
             if one.outcome is None or one.end >= oldest:
@@ -179,7 +181,7 @@ class ObservedHistory:
                 self._unfinished.add(one.begin)
                 self._lines.begin(one)
         del self._events[:done]
-        oldest = self.oldest()
+        oldest = self.oldest_event()
         first = self._events[0][0] if self._events else oldest
         self.versions.forget(min(first, min(self._unfinished, default=1 << 62), oldest))
         self._lines.flush()

@@ -8,7 +8,7 @@ from operator import not_
 from pathlib import Path
 from typing import Final
 
-from isolang.observe.edn import column_edn, edn, end_of
+from isolang.observe.edn import column_edn, edn, end_of_bracket
 from isolang.observe.seen import ReadRow, ScannedRows, SeenTransaction, WrittenRow
 from isolang.observe.versions import RecordedVersion, RecordedVersions
 from isolang.run.record.lines import ORDERED
@@ -69,7 +69,7 @@ class HistoryLines:
         """
         table, new, old = write.table, write.version, write.old
         moved = old is not None and new is not None and old.key != new.key
-        made = self._versions.written(write)
+        made = self._versions.version_of(write)
         reported = []
         if old is not None and (moved or made is None):
             replaced = self._versions.find(table, old, write.shown, writes=True)
@@ -97,7 +97,7 @@ class HistoryLines:
                 known = self._versions.find(operation.table, operation.version, operation.shown)
                 lines = [] if known is None else [_read(known)]
             else:
-                lines = self._scanned(operation)
+                lines = self._predicate_read_operations(operation)
             reported += lines
             shown += [operation.shown] * len(lines)
             statements += [operation.statement] * len(lines)
@@ -113,7 +113,7 @@ class HistoryLines:
         self.write(one.process, one.outcome or "info", one.ended, "txn", value, more)
         self.written += 1
 
-    def _scanned(self, scan: ScannedRows) -> list[tuple[str, int | None]]:
+    def _predicate_read_operations(self, scan: ScannedRows) -> list[tuple[str, int | None]]:
         rows = [self._versions.find(scan.table, one, scan.shown) for one in scan.rows]
         known = [one for one in rows if one is not None]
         if len(known) < len(rows):
@@ -155,7 +155,7 @@ def _read(one: RecordedVersion) -> tuple[str, int | None]:
     return f"[:r {one.key} {one.row}]", one.rank
 
 
-def without_scans(path: Path, tables: Mapping[str, str], into: Path) -> Iterator[str]:
+def without_predicate_reads(path: Path, tables: Mapping[str, str], into: Path) -> Iterator[str]:
     """Write a history without the predicate reads of some tables.
 
     Yields:
@@ -166,7 +166,7 @@ def without_scans(path: Path, tables: Mapping[str, str], into: Path) -> Iterator
         for line in lines:
             changed = line
             if "[:rp " in line and heads:
-                head, value, rest = _cut(line, ":value [")
+                head, value, rest = _split_at_vector(line, ":value [")
                 operations = value.split(TAB)
                 keep = [not one.startswith(heads) for one in operations]
                 if not all(keep):
@@ -174,7 +174,7 @@ def without_scans(path: Path, tables: Mapping[str, str], into: Path) -> Iterator
                     for begin in (_VERSIONS, _CALLERS, _STATEMENTS):
                         if not rest.startswith(f"]{begin}"):
                             continue
-                        frame, inside, rest = _cut(rest, begin)
+                        frame, inside, rest = _split_at_vector(rest, begin)
                         texts = inside.split(TAB)
                         if begin == _CALLERS:
                             yield from compress(texts, map(not_, keep))
@@ -187,8 +187,8 @@ def without_scans(path: Path, tables: Mapping[str, str], into: Path) -> Iterator
             out.write(changed)
 
 
-def _cut(line: str, begin: str) -> tuple[str, str, str]:
+def _split_at_vector(line: str, begin: str) -> tuple[str, str, str]:
     """Split a line into the parts before, inside and after the brackets of a vector."""
     at = line.index(begin) + len(begin)
-    end = end_of(line, at - 1)
+    end = end_of_bracket(line, at - 1)
     return line[:at], line[at : end - 1], line[end - 1 :]

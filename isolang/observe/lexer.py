@@ -132,10 +132,10 @@ def shape(part: Sequence[Token]) -> str:
     return " ".join([f"<{t.kind}>" if t.kind in _LITERALS else t.text for t in part])
 
 
-def raw(name: str) -> str:
+def catalogue_name(name: str) -> str:
     """Return a name as the catalogue stores it.
 
-    >>> raw("Account"), raw('"Odd name"')
+    >>> catalogue_name("Account"), catalogue_name('"Odd name"')
     ('account', 'Odd name')
     """
     if name.startswith('"'):

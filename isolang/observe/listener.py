@@ -13,8 +13,12 @@ from isolang.errors import IsolangError
 from isolang.observe.address import ServerAddress
 from isolang.observe.wire import Wire
 
-_PACE: Final = 0.2  # seconds between two regular tasks, such as to write the history
-_LIMIT: Final = 1 << 20  # bytes from an application that may wait while the catalogue is queried
+_SECONDS_BETWEEN_TASKS: Final = (
+    0.2  # seconds between two regular tasks, such as to write the history
+)
+_MOST_WAITING_BYTES: Final = (
+    1 << 20
+)  # bytes from an application that may wait while the catalogue is queried
 
 Send = Callable[[bytes], None]
 
@@ -87,7 +91,7 @@ class Listener:
         ready.set()
         while not self._ended.is_set():
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._ended.wait(), _PACE)
+                await asyncio.wait_for(self._ended.wait(), _SECONDS_BETWEEN_TASKS)
             await self._regularly()
         server.close()
         for client in tuple(self.clients):
@@ -110,18 +114,18 @@ class _Client(asyncio.Protocol):
         _no_delay(transport)
         self._listener.clients.add(self)
         transport.pause_reading()
-        self._reaching = asyncio.get_running_loop().create_task(self._reach())
+        self._reaching = asyncio.get_running_loop().create_task(self._connect_to_server())
 
-    async def _reach(self) -> None:
+    async def _connect_to_server(self) -> None:
         """Connect to the server, and start to forward messages."""
         try:
-            self._server = await self._listener.server.reach(lambda: _Server(self))
+            self._server = await self._listener.server.open_connection(lambda: _Server(self))
         except (OSError, TimeoutError) as error:
-            self._refuse(str(error))
+            self._report_unreachable(str(error))
             return
         self.transport.resume_reading()
 
-    def _refuse(self, why: str) -> None:
+    def _report_unreachable(self, why: str) -> None:
         """Tell the application that the server cannot be reached."""
         text = f"isocheck observe cannot connect to the server: {why}".encode()
         body = b"SFATAL\0VFATAL\0C08001\0M" + text + b"\0\0"
@@ -136,8 +140,8 @@ class _Client(asyncio.Protocol):
             self._server.transport.write(data)
 
     def data_received(self, data: bytes) -> None:
-        self.wire.from_client(data)
-        if self.wire.waiting_bytes() > _LIMIT:
+        self.wire.handle_client_bytes(data)
+        if self.wire.waiting_bytes() > _MOST_WAITING_BYTES:
             self.paused = True
             self.transport.pause_reading()
 
@@ -181,10 +185,10 @@ class _Server(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         client = self._client
-        client.wire.from_server(data)
+        client.wire.handle_server_bytes(data)
         if client.wire.broken:
             client.abort()
-        elif client.paused and not client.wire.waits:
+        elif client.paused and not client.wire.is_waiting:
             client.paused = False
             client.transport.resume_reading()
 

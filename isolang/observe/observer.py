@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from isolang.observe.address import ServerAddress
 from isolang.observe.audit import Audit, rows_of
-from isolang.observe.catalogue import ALL_TABLES, Table, Tables, described, exact_json
+from isolang.observe.catalogue import ALL_TABLES, Table, Tables, exact_json, parse_description
 from isolang.observe.history import ObservedHistory
-from isolang.observe.history_lines import without_scans
+from isolang.observe.history_lines import without_predicate_reads
 from isolang.observe.listener import Listener, Send
 from isolang.observe.observation import Observation
 from isolang.observe.rewriting import DatabaseFacts
 from isolang.observe.seen import RowVersion
-from isolang.observe.unseen import UNTOLD, Unseen
+from isolang.observe.unseen import CONDITIONS_ON_UNSEEN_WRITES, Unseen
 from isolang.observe.wire import Wire
 
 if TYPE_CHECKING:
     from isolang.run.drivers.postgres_log import PostgresLog
 
-_BEFORE: Final = "SELECT pg_current_snapshot()::text"
+_SNAPSHOT_QUERY: Final = "SELECT pg_current_snapshot()::text"
 
 
 class Observer:
@@ -62,7 +62,7 @@ class Observer:
         self._observations: dict[str, Observation] = {}
         self._main = self._snapshot = ""
         self._log: PostgresLog | None = None
-        self._listener = Listener(server, self._wire, self._regularly)
+        self._listener = Listener(server, self._wire, self._run_regular_tasks)
 
     @property
     def port(self) -> int:
@@ -76,7 +76,7 @@ class Observer:
             IsolangError: the database cannot be reached, or the port or file cannot be used.
         """
         self.history = ObservedHistory(self._path, versions=self._states_versions)
-        self.history.oldest = self._oldest
+        self.history.oldest_event = self._oldest
         self._audit = Audit(self.history, self._server, self._most)
         if self._states_versions:
             from isolang.run.drivers.postgres_log import PostgresLog
@@ -84,7 +84,7 @@ class Observer:
             self._log = PostgresLog(self._server.connect, "observe: --versions")
         with closing(self._server.connect()) as connection:
             self._main = connection.info.dbname
-            made = self._observation(connection, self._main, prefix="")
+            made = self._new_observation(connection, self._main, prefix="")
             self._initial_rows(connection, made)
         self._listener.start(*self._listen)
 
@@ -99,11 +99,11 @@ class Observer:
         if self._log is not None:
             self._add_foreign(self._log)
         history.close()
-        self._audit.at_the_end()
+        self._audit.audit_at_end()
         if history.doubtful:
             other = self._path.with_name(f"{self._path.name}.part")
-            for shown in without_scans(self._path, history.doubtful, other):
-                history.unseen.note(UNTOLD, shown)
+            for shown in without_predicate_reads(self._path, history.doubtful, other):
+                history.unseen.note(CONDITIONS_ON_UNSEEN_WRITES, shown)
             shutil.move(other, self._path)
         return history.unseen.settled()
 
@@ -131,17 +131,17 @@ class Observer:
 
     # --- the observer's own connection ---
 
-    def _observation(self, connection: Any, database: str, *, prefix: str) -> Observation:
+    def _new_observation(self, connection: Any, database: str, *, prefix: str) -> Observation:
         """Return a new observation of a database, which all sessions of the database share."""
         made = Observation(
             database=DatabaseFacts(version=connection.info.server_version),
             history=self.history,
             tables=Tables(database, prefix=prefix),
             most_rows=self._most,
-            audit=self._audit.before_changes,
+            audit=self._audit.audit_before_changes,
         )
         self._refresh(connection, made)
-        self.history.versions.is_old |= not made.database.modern
+        self.history.versions.is_old |= not made.database.returns_old_rows
         self._observations[database] = made
         return made
 
@@ -151,12 +151,12 @@ class Observer:
             return self._observations[database]
         try:
             with closing(self._server.connect(database)) as connection:
-                made = self._observation(connection, database, prefix=f"{database}:")
+                made = self._new_observation(connection, database, prefix=f"{database}:")
                 for (text,) in connection.execute(ALL_TABLES):
-                    table = described(text)[1]
+                    table = parse_description(text)[1]
                     if table is not None and not table.why:
                         sql = f"SELECT FROM {table.where} LIMIT 1"
-                        made.tables.meet(
+                        made.tables.add(
                             table, rows_known=connection.execute(sql).fetchone() is None
                         )
         except Exception:  # the session is counted as unseen, and passed on unchanged
@@ -173,14 +173,14 @@ class Observer:
 
         rows: list[tuple[Table, RowVersion, dict[str, Any]]] = []
         connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        (snapshot,) = connection.execute(_BEFORE).fetchone()
+        (snapshot,) = connection.execute(_SNAPSHOT_QUERY).fetchone()
         self._snapshot = snapshot
         self.history.versions.before = int(snapshot.partition(":")[0]) % 2**32
-        found = [described(text)[1] for (text,) in connection.execute(ALL_TABLES)]
+        found = [parse_description(text)[1] for (text,) in connection.execute(ALL_TABLES)]
         for described_table in found:
             if described_table is None:
                 continue
-            table = observation.tables.meet(described_table)
+            table = observation.tables.add(described_table)
             if table.why:
                 continue
             try:
@@ -193,7 +193,7 @@ class Observer:
                 version = RowVersion.of(table, oid, xmin, ctid, exact_json(key))
                 rows.append((table, version, table.row(exact_json(whole))))
         connection.execute("COMMIT")
-        self.history.initially(rows)
+        self.history.write_initial_rows(rows)
 
     # --- while applications work ---
 
@@ -202,10 +202,10 @@ class Observer:
 
     def _oldest(self) -> int:
         wires = [client.wire for client in tuple(self._listener.clients)]
-        found = [one for wire in wires if (one := wire.oldest()) is not None]
+        found = [one for wire in wires if (one := wire.oldest_event()) is not None]
         return min(found, default=1 << 62)
 
-    async def _regularly(self) -> None:
+    async def _run_regular_tasks(self) -> None:
         """Ask for the names of functions if a definition has changed, and write the history."""
         if any(one.refreshed != one.epoch for one in self._observations.values()):
             # If this fails, the known names of functions remain unchanged.

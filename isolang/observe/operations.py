@@ -10,13 +10,13 @@ from isolang.observe.catalogue import Table, exact_json
 from isolang.observe.edn import predicate_edn
 from isolang.observe.executed import (
     ExecutedStatement,
-    joined_by_key,
-    limit_reached,
+    has_reached_limit,
+    is_joined_by_key,
     predicate_of,
     predicate_of_block,
 )
 from isolang.observe.observation import Observation
-from isolang.observe.plan import JOINS, named
+from isolang.observe.plan import JOINS, name_parts
 from isolang.observe.predicates import Predicate
 from isolang.observe.rewriting import ReportedTable, keeps_key
 from isolang.observe.seen import RowVersion, ScannedRows, SeenTransaction, WrittenRow
@@ -35,7 +35,7 @@ from isolang.observe.unseen import (
 )
 
 # The kinds of unseen writes that depend on the table into which an INSERT inserts.
-_OF_TABLES: Final = frozenset({NO_KEY, KEY_TYPE, PRIVILEGE, PARTITIONED})
+_KINDS_OF_TABLES: Final = frozenset({NO_KEY, KEY_TYPE, PRIVILEGE, PARTITIONED})
 
 
 class StatementOperations:
@@ -50,21 +50,21 @@ class StatementOperations:
     def record_rows(self) -> None:
         """Note the rows that the application has received so far."""
         for reported, text in self._done.reported:
-            self._read(reported.table, self._versions(reported, text))
+            self._note_read_rows(reported.table, self._versions(reported, text))
 
     def record(self) -> None:
         """Note what the statement read and wrote, and count what cannot be seen."""
         statement = self._statement
-        self._count()
+        self._count_hidden()
         if any(one is not None and one.table.altered for one in statement.columns):
             self._note(ALTERED)
         elif statement.plan.kind == "select":
             if statement.reported:
-                self._selected()
+                self._note_select()
             if statement.blocks:
-                self._blocks()
+                self._note_blocks()
         elif statement.reported:
-            self._written()
+            self._note_writes()
 
     # --- all kinds of statements ---
 
@@ -72,16 +72,18 @@ class StatementOperations:
         """Count a read or write of the statement that cannot be seen."""
         self._observation.history.unseen.note(kind, self._statement.text, table=table)
 
-    def _count(self) -> None:
+    def _count_hidden(self) -> None:
         """Count the reads and writes of the statement that its form hides."""
         made = self._statement.plan
         if made.kind != "insert":
-            self._observation.history.unseen.read.update([named(one)[-1] for one in made.tables])
+            self._observation.history.unseen.read.update(
+                [name_parts(one)[-1] for one in made.tables]
+            )
         for what in self._statement.unseen:
-            adds = made.kind == "insert" and what in _OF_TABLES
-            self._note(what, table=named(made.tables[0])[-1] if adds else "")
+            adds = made.kind == "insert" and what in _KINDS_OF_TABLES
+            self._note(what, table=name_parts(made.tables[0])[-1] if adds else "")
 
-    def _read(self, table: Table, rows: Sequence[RowVersion]) -> None:
+    def _note_read_rows(self, table: Table, rows: Sequence[RowVersion]) -> None:
         """Note rows that were read."""
         for version in rows:
             self._transaction.read(table, version, self._shown)
@@ -93,13 +95,13 @@ class StatementOperations:
         self._note(LARGE)
         return True
 
-    def _is_committed(self) -> bool:
+    def _is_read_committed(self) -> bool:
         """Return whether each statement of the transaction has a separate snapshot."""
         return self._transaction.level in ("read committed", "read uncommitted")
 
     # --- SELECT ---
 
-    def _selected(self) -> None:
+    def _note_select(self) -> None:
         """Note the rows of the tables of a SELECT."""
         statement = self._statement
         found: dict[int, list[RowVersion]] = {id(one): [] for one in statement.reported}
@@ -110,7 +112,7 @@ class StatementOperations:
         first = statement.reported[0]
         table, rows = first.table, _distinct(found[id(first)])
         if whole and len(found) == 1:
-            self._conclude(table, rows, statement.plan.partial)
+            self._note_condition(table, rows, statement.plan.partial)
             return
         # SOUND BECAUSE: if there are subqueries, functions, HAVING or DISTINCT ON, the joins are
         # not the only reason why rows are not returned.
@@ -119,25 +121,25 @@ class StatementOperations:
             whole
             and only
             and all(
-                joined_by_key(statement.part, other.source, other.table)
+                is_joined_by_key(statement.part, other.source, other.table)
                 for other in statement.reported[1:]
             )
         )
         for reported in statement.reported[joined:]:
             versions = found[id(reported)]
             if not self._is_large(versions):
-                self._read(reported.table, _distinct(versions))
+                self._note_read_rows(reported.table, _distinct(versions))
         if not joined or any(len(one) != self._done.rows for one in found.values()):
             # If LEFT JOIN finds no row, the statement has read that a row is missing.
             self._note(CONDITIONS)
         if joined:
             outer = all(one.source.join == "left" for one in statement.reported[1:])
-            self._conclude(table, rows, "" if outer else JOINS)
+            self._note_condition(table, rows, "" if outer else JOINS)
 
-    def _blocks(self) -> None:
+    def _note_blocks(self) -> None:
         """Note which rows the query blocks of a SELECT found, and which rows they did not find."""
         done = self._done
-        if limit_reached(done):  # the statement itself may have read fewer rows
+        if has_reached_limit(done):  # the statement itself may have read fewer rows
             self._note(LIMITED)
             return
         by_block = {id(reported): found for reported, found in done.reported}
@@ -150,18 +152,18 @@ class StatementOperations:
             if kind:
                 self._note(kind)
             if predicate:
-                self._scan(reported.table, rows, predicate)
+                self._note_predicate_read(reported.table, rows, predicate)
             else:
-                self._read(reported.table, rows)
+                self._note_read_rows(reported.table, rows)
 
     # --- INSERT, UPDATE and DELETE ---
 
-    def _written(self) -> None:
+    def _note_writes(self) -> None:
         """Note the rows that a statement wrote, and the rows that it found to write them."""
         one, made = self._transaction, self._statement.plan
         (reported,) = self._statement.reported
         table = reported.table
-        modern, lost = self._observation.database.modern, False
+        modern, lost = self._observation.database.returns_old_rows, False
         writes: list[WrittenRow] = []
         olds: list[RowVersion] = []
         for _, text in self._done.reported:
@@ -189,17 +191,17 @@ class StatementOperations:
                 )
             )  # fmt: skip
         if lost:
-            self._lost_order(table, writes)
+            self._note_unknown_order(table, writes)
         if made.kind == "insert":
             if made.proposed >= 0 and len(writes) != made.proposed:
                 self._note(NO_ROW)
-            self._read(table, olds)  # ON CONFLICT DO UPDATE
+            self._note_read_rows(table, olds)  # ON CONFLICT DO UPDATE
         elif not lost:
-            self._conclude(table, olds, made.partial)
+            self._note_condition(table, olds, made.partial)
         for write in writes:
             one.write(write)
 
-    def _lost_order(self, table: Table, writes: Sequence[WrittenRow]) -> None:
+    def _note_unknown_order(self, table: Table, writes: Sequence[WrittenRow]) -> None:
         """Note a write of rows whose replaced versions an old server does not return."""
         history, made = self._observation.history, self._statement.plan
         history.doubtful.setdefault(table.name, table.name)
@@ -208,7 +210,11 @@ class StatementOperations:
         predicate: Predicate = ""
         if made.kind == "update":
             kind, predicate, _ = predicate_of(
-                self._done, table, len(writes), made.partial, read_committed=self._is_committed()
+                self._done,
+                table,
+                len(writes),
+                made.partial,
+                read_committed=self._is_read_committed(),
             )
         if kind:
             self._note(kind)
@@ -218,7 +224,7 @@ class StatementOperations:
 
     # --- conditions ---
 
-    def _conclude(self, table: Table, rows: Sequence[RowVersion], partial: str) -> None:
+    def _note_condition(self, table: Table, rows: Sequence[RowVersion], partial: str) -> None:
         """Note which rows a statement on one table found, and which its condition did not find.
 
         Args:
@@ -230,10 +236,10 @@ class StatementOperations:
         if self._is_large(rows):
             return
         kind, predicate, order = predicate_of(
-            self._done, table, len(rows), partial, read_committed=self._is_committed()
+            self._done, table, len(rows), partial, read_committed=self._is_read_committed()
         )
         if predicate:
-            self._scan(table, rows, predicate, order)
+            self._note_predicate_read(table, rows, predicate, order)
             return
         if kind:
             self._note(kind)
@@ -241,7 +247,7 @@ class StatementOperations:
         # depends on more than the key of that version. Otherwise, a lost update would be reported
         # as a fractured read.
         if self._statement.plan.kind == "select" or self._depends_on_rows(table):
-            self._read(table, rows)
+            self._note_read_rows(table, rows)
 
     def _depends_on_rows(self, table: Table) -> bool:
         """Return whether the effect of a write depends on more of its rows than their keys."""
@@ -249,7 +255,7 @@ class StatementOperations:
         key_only = not condition.why and condition.columns <= set(table.key)
         return self._statement.plan.computes or not key_only
 
-    def _scan(
+    def _note_predicate_read(
         self,
         table: Table,
         rows: Sequence[RowVersion],

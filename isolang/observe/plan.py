@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct, field
 
 from isolang.history.statements import Lock
-from isolang.observe.lexer import Token, raw
+from isolang.observe.lexer import Token, catalogue_name
 from isolang.observe.unseen import (
     COPIED,
     COPY,
@@ -182,14 +182,14 @@ def plan(part: Sequence[Token], aggregates: Collection[str]) -> StatementPlan:
         aggregates: the names of all aggregate functions of the database.
     """
     called = frozenset(
-        raw(a.text) for a, b in pairwise(part)
+        catalogue_name(a.text) for a, b in pairwise(part)
         if b.text == "(" and a.kind in ("word", "quoted")
     )  # fmt: skip
     try:
-        found = _planned(part, aggregates)
+        found = _plan_of(part, aggregates)
     except RefusedError as refused:
         found = StatementPlan(kind="other", unseen=(str(refused),))
-    if found.sources and not _complete(part, found):
+    if found.sources and not _is_complete(part, found):
         found = StatementPlan(kind="other", unseen=(SHAPES,))
     return StatementPlan(
         **{
@@ -201,7 +201,7 @@ def plan(part: Sequence[Token], aggregates: Collection[str]) -> StatementPlan:
     )
 
 
-def _complete(part: Sequence[Token], found: StatementPlan) -> bool:
+def _is_complete(part: Sequence[Token], found: StatementPlan) -> bool:
     """Return whether added text cannot change the server's message about a syntax error."""
     last = part[found.place - 1]
     if last.kind == "operator":
@@ -301,13 +301,13 @@ class Reader:
         return alias, at
 
 
-def _planned(part: Sequence[Token], aggregates: Collection[str]) -> StatementPlan:
+def _plan_of(part: Sequence[Token], aggregates: Collection[str]) -> StatementPlan:
     word = part[0].text if part and part[0].kind == "word" else ""
     text = " ".join(t.text for t in part[:14])
     if word in ("begin", "start"):
         return StatementPlan(kind="begin", name=_level(text))
     if word in ("commit", "end", "rollback", "abort", "savepoint", "release", "prepare"):
-        found = _control(part, word, text)
+        found = _control_plan(part, word, text)
         if found is not None:
             return found
     if word == "set":
@@ -319,7 +319,7 @@ def _planned(part: Sequence[Token], aggregates: Collection[str]) -> StatementPla
         return StatementPlan(kind="forget")
     if word == "explain" and "analyze" in text:
         return StatementPlan(kind="other", unseen=("EXPLAIN ANALYZE",))
-    if word == "with" and _only_of_catalogue(Reader(part), _names_of_with(part)):
+    if word == "with" and _reads_only_catalogue(Reader(part), _with_query_names(part)):
         return StatementPlan(kind="quiet")
     if word == "values" and any(t.kind == "word" and t.text == "select" for t in part):
         return StatementPlan(kind="other", unseen=(SUBQUERIES,))
@@ -329,11 +329,11 @@ def _planned(part: Sequence[Token], aggregates: Collection[str]) -> StatementPla
         copies = any(t.text == "select" for t in part) and "table" in text.split()[:4]
         return StatementPlan(kind="ddl", unseen=(COPIED,) if copies else ())
     if word == "select":
-        return _select(Reader(part), aggregates)
+        return _select_plan(Reader(part), aggregates)
     if word in ("insert", "update", "delete"):
-        return _write(Reader(part), word)
+        return _write_plan(Reader(part), word)
     if word == "truncate":
-        return StatementPlan(kind="truncate", tables=tuple(_truncated(Reader(part))))
+        return StatementPlan(kind="truncate", tables=tuple(_truncated_tables(Reader(part))))
     return StatementPlan(kind="other", unseen=(_OTHERS.get(word, SHAPES),))
 
 
@@ -342,7 +342,7 @@ def _level(text: str) -> str:
     return found[1] if found else ""
 
 
-def _control(part: Sequence[Token], word: str, text: str) -> StatementPlan | None:
+def _control_plan(part: Sequence[Token], word: str, text: str) -> StatementPlan | None:
     """Return the plan of a statement that ends a transaction or changes its savepoints."""
     second = part[1].text if len(part) > 1 else ""
     if second in ("prepared", "transaction") and (word == "prepare" or second == "prepared"):
@@ -351,16 +351,16 @@ def _control(part: Sequence[Token], word: str, text: str) -> StatementPlan | Non
         return StatementPlan(kind="commit", name="chain" if text.endswith("and chain") else "")
     if word in ("rollback", "abort"):
         if any(one.kind == "word" and one.text == "to" for one in part):
-            return StatementPlan(kind="back", name=raw(part[-1].text))
+            return StatementPlan(kind="back", name=catalogue_name(part[-1].text))
         return StatementPlan(kind="rollback", name="chain" if text.endswith("and chain") else "")
     if word == "savepoint":
-        return StatementPlan(kind="savepoint", name=raw(second))
+        return StatementPlan(kind="savepoint", name=catalogue_name(second))
     if word == "release":
-        return StatementPlan(kind="release", name=raw(part[-1].text))
+        return StatementPlan(kind="release", name=catalogue_name(part[-1].text))
     return None
 
 
-def _truncated(reader: Reader) -> Iterator[str]:
+def _truncated_tables(reader: Reader) -> Iterator[str]:
     """Yield the tables of a TRUNCATE."""
     at = 1 + (reader.word(1) == "table")
     while at < len(reader.part) and reader.is_name(at):
@@ -378,7 +378,7 @@ def _truncated(reader: Reader) -> Iterator[str]:
         at += 1
 
 
-class _From(Struct):
+class _FromTables(Struct):
     """The tables of a FROM, the unseen kinds, and whether joins decide about rows."""
 
     tables: list[tuple[str, str]] = field(default_factory=list)
@@ -417,8 +417,8 @@ def _join(
     return "left" if words[-1:] == ["left"] else "inner", (at + 1, commas[0] if commas else stop)
 
 
-def _from(reader: Reader, at: int, end: int) -> _From:
-    found = _From()
+def _from_tables(reader: Reader, at: int, end: int) -> _FromTables:
+    found = _FromTables()
     expected = True
     before = -1
     depth = reader.depth[at] if at < end else 0
@@ -452,7 +452,7 @@ def _from(reader: Reader, at: int, end: int) -> _From:
     return found
 
 
-def _select(reader: Reader, aggregates: Collection[str]) -> StatementPlan:
+def _select_plan(reader: Reader, aggregates: Collection[str]) -> StatementPlan:
     part, end = reader.part, len(reader.part)
     begin = reader.find({"from"}, 0, end)
     while begin < end and reader.word(begin - 1) == "distinct":  # IS DISTINCT FROM
@@ -462,14 +462,14 @@ def _select(reader: Reader, aggregates: Collection[str]) -> StatementPlan:
     if reader.find({"union", "intersect", "except"}, 0, end) < end:
         raise RefusedError("UNION, INTERSECT and EXCEPT")
     if begin == end:
-        return _without_from(reader)
+        return _plan_of_subqueries(reader)
     stop = reader.find(CLAUSES - {"on"}, begin + 1, end)
-    found = _from(reader, begin + 1, stop)
+    found = _from_tables(reader, begin + 1, stop)
     unseen = list(found.unseen)
     if any(reader.word(n) == "select" and not begin < n < stop for n in range(1, end)):
         unseen.append(SUBQUERIES)
-    if found.tables and all(_of_catalogue(name) for name, _ in found.tables):
-        if not _only_of_catalogue(reader):
+    if found.tables and all(_is_in_catalogue(name) for name, _ in found.tables):
+        if not _reads_only_catalogue(reader):
             raise RefusedError(SUBQUERIES)
         return StatementPlan(kind="quiet")
     distinct = reader.word(1) == "distinct"
@@ -477,7 +477,9 @@ def _select(reader: Reader, aggregates: Collection[str]) -> StatementPlan:
         raise RefusedError("SELECT DISTINCT")
     grouped = reader.find({"group"}, stop, end) < end
     having = reader.find({"having"}, stop, end)
-    aggregated = grouped or _aggregates(reader, aggregates, [*range(1, begin), *range(having, end)])
+    aggregated = grouped or _calls_aggregate(
+        reader, aggregates, [*range(1, begin), *range(having, end)]
+    )
     if aggregated and distinct:
         raise RefusedError("SELECT DISTINCT")
     if grouped and any(t.text in ("rollup", "cube", "grouping") for t in part[stop:]):
@@ -515,8 +517,10 @@ def _select(reader: Reader, aggregates: Collection[str]) -> StatementPlan:
         place=begin,
         unseen=tuple(unseen),
         partial=partial,
-        limit=_clause(reader, {"limit", "fetch"}, stop, aggregated=aggregated and not grouped),
-        offset=_clause(reader, {"offset"}, stop, aggregated=False),
+        limit=_clause_position(
+            reader, {"limit", "fetch"}, stop, aggregated=aggregated and not grouped
+        ),
+        offset=_clause_position(reader, {"offset"}, stop, aggregated=False),
         body=(begin, where[1] or stop),
         order=(order + 2, order_end) if order < end else (0, 0),
         locks=locks < end,
@@ -534,11 +538,11 @@ def lock_of(strengths: Collection[str]) -> Lock:
     return "share" if set(strengths) == {"share"} else "update"
 
 
-def _of_catalogue(name: str) -> bool:
+def _is_in_catalogue(name: str) -> bool:
     return name.startswith(("pg_", "information_schema."))
 
 
-def _names_of_with(part: Sequence[Token]) -> list[tuple[str, int, int]]:
+def _with_query_names(part: Sequence[Token]) -> list[tuple[str, int, int]]:
     """Return the names of WITH queries at any depth, with the range of tokens of their scopes."""
     reader = Reader(part)
     found = []
@@ -564,7 +568,7 @@ def _names_of_with(part: Sequence[Token]) -> list[tuple[str, int, int]]:
     return found
 
 
-def _only_of_catalogue(reader: Reader, names: Sequence[tuple[str, int, int]] = ()) -> bool:
+def _reads_only_catalogue(reader: Reader, names: Sequence[tuple[str, int, int]] = ()) -> bool:
     """Return whether the subqueries of a statement read only the catalogue.
 
     Args:
@@ -586,14 +590,16 @@ def _only_of_catalogue(reader: Reader, names: Sequence[tuple[str, int, int]] = (
             end += 1
         place = reader.find({"from"}, at, end, depth)
         if place < end:
-            tables = _from(reader, place + 1, reader.find(CLAUSES - {"on"}, place + 1, end, depth))
+            tables = _from_tables(
+                reader, place + 1, reader.find(CLAUSES - {"on"}, place + 1, end, depth)
+            )
             known = {name for name, begin, stop in names if begin <= at < stop}
-            if not all(_of_catalogue(name) or name in known for name, _ in tables.tables):
+            if not all(_is_in_catalogue(name) or name in known for name, _ in tables.tables):
                 return False
     return True
 
 
-def _clause(reader: Reader, words: set[str], begin: int, *, aggregated: bool) -> int:
+def _clause_position(reader: Reader, words: set[str], begin: int, *, aggregated: bool) -> int:
     """Return the position of a clause; 0 if it is missing, or if the result is one aggregate."""
     at = reader.find(words, begin, len(reader.part))
     return 0 if at == len(reader.part) or aggregated else at
@@ -607,12 +613,12 @@ def aggregates_all(reader: Reader, begin: int, names: Collection[str]) -> bool:
         end += 1
     stop = reader.find({"from"}, begin, end, depth)
     rest = {"group", "having", "union", "intersect", "except"}
-    return reader.find(rest, begin, end, depth) == end and _aggregates(
+    return reader.find(rest, begin, end, depth) == end and _calls_aggregate(
         reader, names, range(begin + 1, stop)
     )
 
 
-def _aggregates(reader: Reader, names: Collection[str], places: Sequence[int]) -> bool:
+def _calls_aggregate(reader: Reader, names: Collection[str], places: Sequence[int]) -> bool:
     """Return whether an aggregate is called, other than as a window function."""
     inside = 0
     for at in places:
@@ -632,7 +638,7 @@ def _aggregates(reader: Reader, names: Collection[str], places: Sequence[int]) -
     return False
 
 
-def _without_from(reader: Reader) -> StatementPlan:
+def _plan_of_subqueries(reader: Reader) -> StatementPlan:
     """Return the plan of a SELECT whose tables are in subqueries: SELECT EXISTS (SELECT …)."""
     opened = [
         n for n in range(1, len(reader.part))
@@ -658,7 +664,7 @@ def _without_from(reader: Reader) -> StatementPlan:
         if place == end or inner or (cut < end and not (single and exists)):
             raise RefusedError(SUBQUERIES)
         stop = reader.find(CLAUSES - {"on"}, place + 1, end, depth)
-        found = _from(reader, place + 1, stop)
+        found = _from_tables(reader, place + 1, stop)
         if found.joined or found.unseen or len(found.tables) != 1:
             raise RefusedError(SUBQUERIES)
         behind = stop
@@ -675,7 +681,7 @@ def _without_from(reader: Reader) -> StatementPlan:
     )  # fmt: skip
 
 
-def _write(reader: Reader, word: str) -> StatementPlan:
+def _write_plan(reader: Reader, word: str) -> StatementPlan:
     part, end = reader.part, len(reader.part)
     at = 1 if word == "update" else 2
     if word == "insert":
@@ -709,7 +715,7 @@ def _write(reader: Reader, word: str) -> StatementPlan:
                 partial = "cursors"
     claims = ""
     if partial == "subqueries" and where[1]:
-        claims, where = _claimed(reader, (name, alias), where)
+        claims, where = _skip_locked_claim(reader, (name, alias), where)
         if claims:
             unseen, partial = [], ""
     proposed = -1
@@ -718,11 +724,11 @@ def _write(reader: Reader, word: str) -> StatementPlan:
         conflict = reader.find({"conflict"}, at, end)
         upserts = reader.find({"set"}, conflict, end) < end
         if conflict < end and (not upserts or reader.find({"where"}, conflict, end) < end):
-            proposed = _proposed(reader, at, conflict)
+            proposed = _proposed_rows(reader, at, conflict)
     set_at = reader.find({"set"}, at, end) + 1
     stop = reader.find({"where", "returning", "from"}, set_at, end)
     if word == "update":
-        computes = _computes(part, reader, set_at, stop)
+        computes = _uses_columns(part, reader, set_at, stop)
     return StatementPlan(
         kind=word,  # type: ignore[arg-type]
         sources=(
@@ -738,14 +744,14 @@ def _write(reader: Reader, word: str) -> StatementPlan:
         skips=bool(claims),
         claims=claims,
         computes=computes,
-        assigned=_assigned(reader, set_at, stop),
+        assigned=_assigned_columns(reader, set_at, stop),
         upserts=upserts,
         proposed=proposed,
         tables=(name,),
     )  # fmt: skip
 
 
-def _claimed(
+def _skip_locked_claim(
     reader: Reader, written: tuple[str, str], where: tuple[int, int]
 ) -> tuple[str, tuple[int, int]]:
     """Recognise ``WHERE id = (SELECT id FROM … FOR UPDATE SKIP LOCKED)``, which job queues use.
@@ -758,16 +764,16 @@ def _claimed(
     part, (begin, end) = reader.part, where
     qualified = reader.text(begin + 1) == "."
     sign = begin + (3 if qualified else 1)
-    column = [raw(reader.text(n)) for n in range(begin, sign)]
+    column = [catalogue_name(reader.text(n)) for n in range(begin, sign)]
     opened = sign + 1
     table = opened + len(column) + 3
     is_other = (
         not reader.is_name(sign - 1)
-        or (qualified and column[0] != raw(written[1]))
+        or (qualified and column[0] != catalogue_name(written[1]))
         or reader.text(sign) not in ("=", "in")
         or reader.text(opened) != "("
         or reader.close(opened) != end
-        or [raw(reader.text(n)) for n in range(opened + 2, table - 1)] != column
+        or [catalogue_name(reader.text(n)) for n in range(opened + 2, table - 1)] != column
         or (reader.word(opened + 1), reader.word(table - 1)) != ("select", "from")
         or sum(reader.word(n) == "select" for n in range(1, len(part))) > 1
     )
@@ -777,7 +783,7 @@ def _claimed(
     *inner, stop = reader.table(table)
     locks = reader.find({"for"}, stop, close, depth)
     behind = [reader.text(n) for n in range(close - 2, close)]
-    same = [*map(raw, inner)] == [*map(raw, written)]
+    same = [*map(catalogue_name, inner)] == [*map(catalogue_name, written)]
     if not same or reader.word(stop) not in ("where", "order", "limit", "for"):
         return "", where
     if reader.word(locks + 1) not in ("update", "no") or behind != ["skip", "locked"]:
@@ -813,7 +819,7 @@ def _insert_target(reader: Reader, at: int) -> tuple[str, str, int]:
     return name, name, at
 
 
-def _proposed(reader: Reader, at: int, end: int) -> int:
+def _proposed_rows(reader: Reader, at: int, end: int) -> int:
     """Return how many rows an INSERT with ON CONFLICT DO NOTHING proposes; 0 if unknown."""
     values = reader.find({"values"}, at, end)
     rows = 0
@@ -833,7 +839,7 @@ _CONSTANT_WORDS: Final = frozenset({
 })  # fmt: skip
 
 
-def _computes(part: Sequence[Token], reader: Reader, begin: int, end: int) -> bool:
+def _uses_columns(part: Sequence[Token], reader: Reader, begin: int, end: int) -> bool:
     """Return whether the expressions that SET assigns use columns."""
     right = False
     for at in range(begin, end):
@@ -849,7 +855,7 @@ def _computes(part: Sequence[Token], reader: Reader, begin: int, end: int) -> bo
     return False
 
 
-def _assigned(reader: Reader, begin: int, end: int) -> frozenset[str]:
+def _assigned_columns(reader: Reader, begin: int, end: int) -> frozenset[str]:
     """Return the columns on the left sides of SET."""
     found = set()
     left = True
@@ -857,12 +863,12 @@ def _assigned(reader: Reader, begin: int, end: int) -> frozenset[str]:
         if reader.depth[at] == 0 and reader.text(at) in ("=", ","):
             left = reader.text(at) == ","
         elif left and reader.is_name(at):
-            found.add(raw(reader.text(at)))
+            found.add(catalogue_name(reader.text(at)))
     return frozenset(found)
 
 
 @lru_cache(maxsize=4096)
 @lru_cache(5000)
-def named(alias: str) -> tuple[str, ...]:
+def name_parts(alias: str) -> tuple[str, ...]:
     """Return the parts of a name in the form that the catalogue uses."""
-    return tuple(raw(one) for one in re.findall(r'"(?:[^"]|"")+"|[^.]+', alias))
+    return tuple(catalogue_name(one) for one in re.findall(r'"(?:[^"]|"")+"|[^.]+', alias))

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from isolang.observe.lexer import Token, raw, string_value
+from isolang.observe.lexer import Token, catalogue_name, string_value
 from isolang.observe.values import (
     INTEGERS,
     NUMERIC,
@@ -27,7 +27,7 @@ from isolang.observe.values import (
     oid_of_cast,
 )
 
-_FIRST_OF_USERS: Final = 16384  # the smallest number of a user-defined type
+_FIRST_USER_TYPE: Final = 16384  # the smallest number of a user-defined type
 _COMPARISONS: Final = {"=": "=", "<>": "!=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _NOT_NAMES: Final = frozenset({
@@ -77,7 +77,7 @@ class Parameters(Struct, frozen=True, gc=False):
 
 
 Node: TypeAlias = tuple[Any, ...]
-Names: TypeAlias = Callable[[Sequence[str]], str | None]
+ColumnLookup: TypeAlias = Callable[[Sequence[str]], str | None]
 """A function that returns the column to which a name refers, given the parts of the name.
 
 It returns ``None`` if the column belongs to another table.
@@ -143,7 +143,9 @@ def columns_in(predicate: Predicate) -> set[str]:
     return {predicate[1]}
 
 
-def parse(part: Sequence[Token], begin: int, end: int, column: Names) -> ParsedCondition:
+def parse_condition(
+    part: Sequence[Token], begin: int, end: int, column: ColumnLookup
+) -> ParsedCondition:
     """Parse a condition between two positions of a statement; an empty condition is true.
 
     Raises:
@@ -154,7 +156,7 @@ def parse(part: Sequence[Token], begin: int, end: int, column: Names) -> ParsedC
     parser = _ConditionParser(part, begin, end, column)
     node = parser.disjunction()
     if parser.at != end:
-        raise CannotEvaluateError(parser.rest())
+        raise CannotEvaluateError(parser.remaining_text())
     parts = node[1:] if node[0] == "and" else (node,)
     return ParsedCondition(
         node=node,
@@ -169,20 +171,22 @@ def parse(part: Sequence[Token], begin: int, end: int, column: Names) -> ParsedC
     )
 
 
-def parse_partly(part: Sequence[Token], begin: int, end: int, column: Names) -> ParsedCondition:
+def parse_known_parts(
+    part: Sequence[Token], begin: int, end: int, column: ColumnLookup
+) -> ParsedCondition:
     """Parse a condition; if it has no predicate, return the reason and the columns that it fixes.
 
     SOUND BECAUSE: a row matches only if it matches each of the parts that AND connects.
     """
     try:
-        return parse(part, begin, end, column)
+        return parse_condition(part, begin, end, column)
     except CannotEvaluateError as error:
         why = str(error) or "its shape"
     equal: dict[str, Constant] = {}
     among: dict[str, Node] = {}
     for first, last in _conjuncts(part, begin, end):
         try:
-            found = parse(part, first, last, column)
+            found = parse_condition(part, first, last, column)
         except CannotEvaluateError:
             continue
         equal |= found.equal
@@ -225,14 +229,14 @@ def _conjuncts(part: Sequence[Token], begin: int, end: int) -> Iterator[tuple[in
 class _ConditionParser:
     """A recursive-descent parser of conditions."""
 
-    def __init__(self, part: Sequence[Token], at: int, end: int, column: Names) -> None:
+    def __init__(self, part: Sequence[Token], at: int, end: int, column: ColumnLookup) -> None:
         self.part, self.at, self.end = part, at, end
         self.column = column
         self.columns: set[str] = set()
         self._depth = 0
 
     @contextmanager
-    def _inside(self) -> Iterator[None]:
+    def _nested(self) -> Iterator[None]:
         """Count the depth of nesting, and limit it."""
         self._depth += 1
         if self._depth > _DEEPEST:
@@ -242,11 +246,11 @@ class _ConditionParser:
         finally:
             self._depth -= 1
 
-    def rest(self) -> str:
+    def remaining_text(self) -> str:
         """Return the text at which the parser stopped."""
         return " ".join(t.text for t in self.part[self.at : min(self.end, self.at + 6)])
 
-    def word(self, *words: str) -> bool:
+    def accept(self, *words: str) -> bool:
         """Consume words if they come next, and return whether they did."""
         following = self.part[self.at : min(self.at + len(words), self.end)]
         found = [t.text for t in following if t.kind in ("word", "mark", "operator")]
@@ -255,19 +259,19 @@ class _ConditionParser:
         self.at += len(words)
         return True
 
-    def need(self, word: str) -> None:
-        if not self.word(word):
-            raise CannotEvaluateError(self.rest())
+    def expect(self, word: str) -> None:
+        if not self.accept(word):
+            raise CannotEvaluateError(self.remaining_text())
 
     def disjunction(self) -> Node:
-        return self._joined("or", self.conjunction)
+        return self._connected("or", self.conjunction)
 
     def conjunction(self) -> Node:
-        return self._joined("and", self.negation)
+        return self._connected("and", self.negation)
 
-    def _joined(self, word: str, part: Callable[[], Node]) -> Node:
+    def _connected(self, word: str, part: Callable[[], Node]) -> Node:
         parts = [part()]
-        while self.word(word):
+        while self.accept(word):
             parts.append(part())
         if len(parts) == 1:
             return parts[0]
@@ -277,8 +281,8 @@ class _ConditionParser:
         return (word, *flat)
 
     def negation(self) -> Node:
-        with self._inside():
-            if self.word("not"):
+        with self._nested():
+            if self.accept("not"):
                 return ("not", self.negation())
             return self.primary()
 
@@ -289,9 +293,9 @@ class _ConditionParser:
                 return self._operand_first()
             except CannotEvaluateError:
                 self.at, self.columns = before
-            self.need("(")
+            self.expect("(")
             found = self.disjunction()
-            self.need(")")
+            self.expect(")")
             return found
         return self._operand_first()
 
@@ -302,27 +306,27 @@ class _ConditionParser:
             self.at += 1
             return self._compared(left, _COMPARISONS[token.text])
         if not isinstance(left, str):
-            raise CannotEvaluateError(self.rest())
-        if self.word("is", "not", "null") or self.word("notnull"):
+            raise CannotEvaluateError(self.remaining_text())
+        if self.accept("is", "not", "null") or self.accept("notnull"):
             return ("not", ("null", left))
-        if self.word("is", "null") or self.word("isnull"):
+        if self.accept("is", "null") or self.accept("isnull"):
             return ("null", left)
-        if self.word("is"):
-            raise CannotEvaluateError(f"is {self.rest()}")
-        negated = self.word("not")
+        if self.accept("is"):
+            raise CannotEvaluateError(f"is {self.remaining_text()}")
+        negated = self.accept("not")
         found: Node
-        if self.word("between"):
+        if self.accept("between"):
             low = self.constant()
-            self.need("and")
+            self.expect("and")
             found = ("and", (">=", left, low), ("<=", left, self.constant()))
-        elif self.word("in", "("):
+        elif self.accept("in", "("):
             values = [self.constant()]
-            while self.word(","):
+            while self.accept(","):
                 values.append(self.constant())
-            self.need(")")
+            self.expect(")")
             found = ("in", left, *values)
         elif negated:
-            raise CannotEvaluateError(f"not {self.rest()}")
+            raise CannotEvaluateError(f"not {self.remaining_text()}")
         else:
             return ("true-column", left)
         return ("not", found) if negated else found
@@ -330,9 +334,9 @@ class _ConditionParser:
     def _compared(self, left: str | Constant, sign: str) -> Node:
         if isinstance(left, str) and sign in ("=", "!="):
             word = "any" if sign == "=" else "all"
-            if self.word(word, "("):
+            if self.accept(word, "("):
                 array = self.constant(array=True)
-                self.need(")")
+                self.expect(")")
                 found = ("in-array", left, array)
                 return found if sign == "=" else ("not", found)
         right = self.operand()
@@ -362,13 +366,13 @@ class _ConditionParser:
 
     def operand(self, *, array: bool = False) -> str | Constant:
         """Parse a column or a constant; a column is returned as its name."""
-        with self._inside():
+        with self._nested():
             return self._operand(array=array)
 
     def _operand(self, *, array: bool) -> str | Constant:
-        if self.word("("):
+        if self.accept("("):
             inside = self.operand(array=array)
-            self.need(")")
+            self.expect(")")
             return self._cast(inside, array=array)
         if self.at >= self.end:
             raise CannotEvaluateError("its end")
@@ -393,11 +397,11 @@ class _ConditionParser:
         if token.kind == "word" and token.text in _TYPED and self._next_is_text():
             self.at += 2
             return Constant(self.at - 1, 0, oid=oid_of_cast(token.text))
-        if self.word("cast", "("):
+        if self.accept("cast", "("):
             inside = self.operand()
-            self.need("as")
+            self.expect("as")
             found = self._with_type(inside, array=array)
-            self.need(")")
+            self.expect(")")
             return found
         return self._column()
 
@@ -413,7 +417,7 @@ class _ConditionParser:
             )
             if not named:
                 break
-            names.append(raw(token.text))
+            names.append(catalogue_name(token.text))
             self.at += 1
             if not (self.at < self.end and self.part[self.at].text == "."):
                 break
@@ -421,12 +425,12 @@ class _ConditionParser:
         following = self.part[self.at].text if self.at < self.end else ""
         found = self.column(names) if names and following not in ("(", "[", "::") else None
         if found is None:
-            raise CannotEvaluateError(" ".join((".".join(names), self.rest())).strip())
+            raise CannotEvaluateError(" ".join((".".join(names), self.remaining_text())).strip())
         self.columns.add(found)
         return found
 
     def _cast(self, value: str | Constant, *, array: bool) -> str | Constant:
-        while self.word("::"):
+        while self.accept("::"):
             value = self._with_type(value, array=array)
         return value
 
@@ -441,7 +445,7 @@ class _ConditionParser:
             self.at += 1
         if not words and self.at < self.end and self.part[self.at].kind == "quoted":
             self.at += 1
-        schema = self.word(".")
+        schema = self.accept(".")
         if schema:
             self.at += 1
         try:
@@ -450,7 +454,7 @@ class _ConditionParser:
             if len(words) > 1:
                 raise CannotEvaluateError(str(error)) from None
             oid = USER_TYPE
-        brackets = self.word("[", "]")
+        brackets = self.accept("[", "]")
         accepted = (0, oid, TEXT, VARCHAR) if oid == USER_TYPE else (0, oid)
         if isinstance(value, str) or value.oid not in accepted or brackets != array:
             raise CannotEvaluateError(f"a cast to {' '.join(words)}")
@@ -485,7 +489,7 @@ def _evaluated(
         if name == "in":
             return ("in", node[1], tuple(_value(one, column, part, parameters) for one in node[2:]))
         if name == "in-array":
-            return ("in", node[1], tuple(_members(node[2], column, part, parameters)))
+            return ("in", node[1], tuple(_list_values(node[2], column, part, parameters)))
         if name in ("<", "<=", ">", ">=") and not column.ordered:
             raise CannotEvaluateError(f"the order of texts, of the column {node[1]}")
         return (name, node[1], _value(node[2], column, part, parameters))
@@ -497,7 +501,7 @@ def _value(
     one: Constant, column: RecordedColumn, part: Sequence[Token], parameters: Parameters
 ) -> Any:
     """Return the value of a constant in the form that histories contain."""
-    value, oid = _text(one, part, parameters)
+    value, oid = _constant_text(one, part, parameters)
     found = column.constant(value, oid)
     if one.negative:
         if isinstance(found, (str, bool)):
@@ -506,13 +510,13 @@ def _value(
     return found
 
 
-def _members(
+def _list_values(
     one: Constant, column: RecordedColumn, part: Sequence[Token], parameters: Parameters
 ) -> list[Any]:
     if one.parameter:
         value, known = _parameter(one, parameters)
     else:
-        value, known = _text(one, part, parameters)[0], 0
+        value, known = _constant_text(one, part, parameters)[0], 0
     items, oid = array_items(value, known)
     if one.oid and oid and not keeps_value(oid, one.oid):
         raise UnknownValueError("a cast that may change the members of an array")
@@ -532,11 +536,13 @@ def _parameter(one: Constant, parameters: Parameters) -> tuple[str | bytes, int]
     return value, 0 if known == UNKNOWN else known
 
 
-def _text(one: Constant, part: Sequence[Token], parameters: Parameters) -> tuple[str | bytes, int]:
+def _constant_text(
+    one: Constant, part: Sequence[Token], parameters: Parameters
+) -> tuple[str | bytes, int]:
     """Return the text or bytes of a constant, and its type."""
     if one.parameter:
         value, known = _parameter(one, parameters)
-        if one.oid == USER_TYPE and (known in (TEXT, VARCHAR) or known >= _FIRST_OF_USERS):
+        if one.oid == USER_TYPE and (known in (TEXT, VARCHAR) or known >= _FIRST_USER_TYPE):
             known = 0
         elif known and one.oid and not keeps_value(known, one.oid):
             if isinstance(value, bytes) or known not in (TEXT, VARCHAR):

@@ -16,9 +16,11 @@ class PresentRows:
         self.live: dict[str, dict[str, str]] = {}
         # Versions replaced before their writers' ends were seen.
         self._replaced: dict[str, set[str]] = {}
-        self._perhaps: dict[str, set[str]] = {}  # versions of transactions with unknown outcomes
+        self._possibly_live: dict[
+            str, set[str]
+        ] = {}  # versions of transactions with unknown outcomes
 
-    def appeared(self, table: str, version: RowVersion) -> None:
+    def add_version(self, table: str, version: RowVersion) -> None:
         """Note that a version is in the database, unless it has already been replaced."""
         replaced = self._replaced.setdefault(table, set())
         if version.number in replaced:
@@ -31,10 +33,10 @@ class PresentRows:
         table, new, old = write.table.name, write.version, write.old
         if outcome == "info":
             named = {version.number for version in (new, old) if version is not None}
-            self._perhaps.setdefault(table, set()).update(named)
+            self._possibly_live.setdefault(table, set()).update(named)
         elif outcome == "ok":
             if new is not None:
-                self.appeared(table, new)
+                self.add_version(table, new)
             if old is not None and self.live.setdefault(table, {}).pop(old.number, None) is None:
                 self._replaced.setdefault(table, set()).add(old.number)
 
@@ -46,5 +48,5 @@ class PresentRows:
             there: the versions that the database has.
         """
         live = self.live.get(table, {}).keys()
-        perhaps = self._perhaps.get(table, set())
+        perhaps = self._possibly_live.get(table, set())
         return set(live - there - perhaps), set(there - live - perhaps)

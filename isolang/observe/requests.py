@@ -22,7 +22,7 @@ from isolang.observe.unseen import CALLED_BY_PROTOCOL
 _u32, _u16 = I32.unpack_from, I16.unpack_from
 
 
-class WaitsError(Exception):
+class MustWaitError(Exception):
     """A message from the application must wait, and be handled again later.
 
     Attributes:
@@ -34,7 +34,7 @@ class WaitsError(Exception):
         self.instead = instead
 
 
-class Requests:
+class RequestRewriter:
     """Handles the messages of an application, and the statements that it prepared and bound."""
 
     def __init__(self, shared: Conversation, resume: Callable[[], None]) -> None:
@@ -55,7 +55,7 @@ class Requests:
         """Return the message to send instead; ``None`` to send it unchanged.
 
         Raises:
-            WaitsError: the message must wait.
+            MustWaitError: the message must wait.
         """
         body = buffer[at:end]
         if tag == 0x51:
@@ -83,7 +83,7 @@ class Requests:
         """Return a prepared text.
 
         Raises:
-            WaitsError: the catalogue must be queried first, or an audit is necessary first.
+            MustWaitError: the catalogue must be queried first, or an audit is necessary first.
         """
         shared, text = self._shared, raw.decode("utf-8", "surrogateescape")
         batch = bool(self._expected) and self._expected[-1].kind not in ("Q", "S", "F")
@@ -96,16 +96,16 @@ class Requests:
             query = CatalogueQuery(made.asks, simple)
             self._expected.append(ExpectedAnswer("L", query=query))
             shared.delay = "asks"
-            raise WaitsError(query.messages())
+            raise MustWaitError(query.messages())
         audit = self._session.observation.audit
         changes = any(one.plan.kind in ("ddl", "truncate") for one in made.statements)
         if changes and audit is not None and self._history.unaudited and delay != "audited":
             shared.delay = "audits"
-            audit(self._audited)
-            raise WaitsError
+            audit(self._continue_after_audit)
+            raise MustWaitError
         return made
 
-    def _audited(self) -> None:
+    def _continue_after_audit(self) -> None:
         """Continue after an audit."""
         self._shared.delay = "audited"
         self._resume()

@@ -8,10 +8,10 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from isolang.observe import predicates
-from isolang.observe.blocks import blocks
+from isolang.observe.blocks import plan_with_blocks
 from isolang.observe.catalogue import AGGREGATES, FUNCTIONS, VOLATILE, Table
-from isolang.observe.lexer import Token, UnclearTextError, raw, shape, statements, tokens
-from isolang.observe.plan import StatementPlan, StatementTable, named, plan
+from isolang.observe.lexer import Token, UnclearTextError, catalogue_name, shape, statements, tokens
+from isolang.observe.plan import StatementPlan, StatementTable, name_parts, plan
 from isolang.observe.predicates import ParsedCondition
 from isolang.observe.unseen import (
     CALLED,
@@ -23,10 +23,10 @@ from isolang.observe.unseen import (
     UNKNOWN_TABLES,
 )
 
-_MODERN: Final = 180000  # the first version of the server with RETURNING old
-_LONG: Final = 4096  # the largest number of characters in a cached text
-_SHOWN: Final = 100  # the largest number of characters of a statement in the history
-_MOST: Final = 5000  # the largest number of cached texts
+_FIRST_WITH_OLD: Final = 180000  # the first version of the server with RETURNING old
+_LONGEST_CACHED: Final = 4096  # the largest number of characters in a cached text
+_LONGEST_SHOWN: Final = 100  # the largest number of characters of a statement in the history
+_MOST_CACHED: Final = 5000  # the largest number of cached texts
 
 
 class ReportedTable(Struct, frozen=True):
@@ -87,7 +87,7 @@ class PreparedStatement(Struct, kw_only=True):
 
     def __post_init__(self) -> None:
         shown = " ".join(self.text.split())
-        self.shown = shown if len(shown) <= _SHOWN else shown[: _SHOWN - 1] + "…"
+        self.shown = shown if len(shown) <= _LONGEST_SHOWN else shown[: _LONGEST_SHOWN - 1] + "…"
         self.columns = self.reported
         if self.blocks:
             self.columns += (None, *[one.reported for one in self.blocks])
@@ -135,14 +135,14 @@ class DatabaseFacts(Struct, kw_only=True):
         self.shapes.clear()
 
     @property
-    def changing(self) -> frozenset[str]:
+    def unrepeatable_functions(self) -> frozenset[str]:
         """The functions whose second call may differ from the first call."""
         return self.functions | self.volatile
 
     @property
-    def modern(self) -> bool:
+    def returns_old_rows(self) -> bool:
         """Return whether the server supports ``old`` and ``new`` in RETURNING."""
-        return self.version >= _MODERN
+        return self.version >= _FIRST_WITH_OLD
 
 
 class StatementShape(Struct, frozen=True):
@@ -203,7 +203,7 @@ class Rewriter:
                 unseen=(SHAPES,),
             )
             return Prepared(sent=text, statements=[whole])
-        shapes = [(part, self.shaped(part)) for part in parts]
+        shapes = [(part, self.shape_of(part)) for part in parts]
         if may_ask:
             unknown = dict.fromkeys(
                 one.name for _, found in shapes
@@ -222,7 +222,7 @@ class Rewriter:
             whole_text = text if len(parts) == 1 else text[part[0].start : part[-1].end]
             seen = self._blocks(found)
             planned = found.wrapped if seen and found.wrapped else found.plan
-            reported, addition, unseen = self._edited(part, planned)
+            reported, addition, unseen = self._edit_of(part, planned)
             made.statements.append(
                 PreparedStatement(
                     plan=planned,
@@ -241,7 +241,7 @@ class Rewriter:
                 addition = addition.format(*(_text_of(one, part, text) for one in reported))
             additions = [(where, addition)]
             if seen:
-                front, behind = _around(seen, part, text)
+                front, behind = _enclosing_texts(seen, part, text)
                 additions = [(part[0].start, front), *additions, (part[-1].end, behind)]
             for where, more in additions:
                 if more:
@@ -250,11 +250,11 @@ class Rewriter:
                     added += len(more)
                     at = where
         made.sent = "".join([*pieces, text[at:]])
-        if len(text) < _LONG and len(self._texts) < _MOST and may_ask:
+        if len(text) < _LONGEST_CACHED and len(self._texts) < _MOST_CACHED and may_ask:
             self._texts[text] = made
         return made
 
-    def shaped(self, part: Sequence[Token]) -> StatementShape:
+    def shape_of(self, part: Sequence[Token]) -> StatementShape:
         """Return the plan and the condition of a statement, which depend only on its shape."""
         name = shape(part)
         shapes = self._database.shapes
@@ -262,9 +262,11 @@ class Rewriter:
         if found is None:
             made = plan(part, self._database.aggregates)
             found = StatementShape(
-                made, _condition(part, made), *_wrapped(part, made, self._database.aggregates)
+                made,
+                _condition(part, made),
+                *_plan_with_blocks(part, made, self._database.aggregates),
             )
-            if len(shapes) < 4 * _MOST:
+            if len(shapes) < 4 * _MOST_CACHED:
                 shapes[name] = found
         return found
 
@@ -281,7 +283,7 @@ class Rewriter:
             seen.append(ReportedBlock(ReportedTable(one, table), condition))
         return tuple(seen)
 
-    def _edited(
+    def _edit_of(
         self, part: Sequence[Token], planned: StatementPlan
     ) -> tuple[tuple[ReportedTable, ...], str, tuple[str, ...]]:
         """Return the reported tables, the text to add, and the unseen kinds."""
@@ -294,42 +296,42 @@ class Rewriter:
             table = self.tables.get(one.name)
             why = UNKNOWN_TABLES if table is None else table.why
             if not why and table is not None:
-                why = self._refused(one, table)
+                why = self._reason_unseen(one, table)
             if why or table is None:
                 unseen.append(why)
                 continue
             writes = one.how in ("write", "delete")
             if writes and table.triggers:
                 unseen.append(TRIGGERS)
-            if writes and table.may_change_others(planned.kind, planned.assigned):
+            if writes and table.may_change_other_tables(planned.kind, planned.assigned):
                 unseen.append(CASCADES)
             reported.append(ReportedTable(one, table))
-            texts.append(self._column(one, table, len(texts), planned))
+            texts.append(self._column_sql(one, table, len(texts), planned))
         return tuple(reported), "".join(texts), tuple(dict.fromkeys(unseen))
 
-    def _refused(self, one: StatementTable, table: Table) -> str:
+    def _reason_unseen(self, one: StatementTable, table: Table) -> str:
         if one.how in ("row", "all"):
             return ""
         if table.partitioned:
             return PARTITIONED
-        if self._database.modern and raw(one.alias) in ("old", "new"):
+        if self._database.returns_old_rows and catalogue_name(one.alias) in ("old", "new"):
             return NAMED_OLD
         return ""
 
-    def _column(
+    def _column_sql(
         self, one: StatementTable, table: Table, number: int, planned: StatementPlan
     ) -> str:
         """Return the text of the column that returns the row versions of a table."""
         name = f"isolang_{number}"
         if one.how == "row":
-            return f", {table.identity(one.alias)} AS {name} "
+            return f", {table.identity_sql(one.alias)} AS {name} "
         if one.how == "all":
-            rows = f"pg_catalog.json_agg({table.identity(one.alias)})::text"
+            rows = f"pg_catalog.json_agg({table.identity_sql(one.alias)})::text"
             if one.text[1]:
                 rows = f"(SELECT {_braced(rows)} {{{number}}})"
             return f", {rows} AS {name} "
         same_key = planned.kind == "update" and keeps_key(planned, table)
-        old = self._database.modern
+        old = self._database.returns_old_rows
         reported = table.returned_versions_sql(one.alias, one.how, old=old, same_key=same_key)
         return f"{' RETURNING ' if planned.silent else ', '}{reported}::text AS {name}"
 
@@ -350,7 +352,9 @@ def _text_of(one: ReportedTable, part: Sequence[Token], text: str) -> str:
     return text[part[begin].start : part[end - 1].end]
 
 
-def _around(seen: Sequence[ReportedBlock], part: Sequence[Token], text: str) -> tuple[str, str]:
+def _enclosing_texts(
+    seen: Sequence[ReportedBlock], part: Sequence[Token], text: str
+) -> tuple[str, str]:
     """Return the texts before and after a statement that enclose it in another statement.
 
     The enclosing statement returns the same rows in the same order, or one row if the inner
@@ -359,7 +363,7 @@ def _around(seen: Sequence[ReportedBlock], part: Sequence[Token], text: str) -> 
     columns = []
     for number, one in enumerate(seen):
         table, alias = one.reported.table, one.reported.source.alias
-        rows = f"SELECT {table.identity(alias)} {_text_of(one.reported, part, text)}"
+        rows = f"SELECT {table.identity_sql(alias)} {_text_of(one.reported, part, text)}"
         columns.append(
             "CASE WHEN pg_catalog.row_number() OVER () = 1 THEN (SELECT pg_catalog.json_agg("
             f"isolang_row)::text FROM ({rows}) isolang_rows(isolang_row)) END "
@@ -369,11 +373,11 @@ def _around(seen: Sequence[ReportedBlock], part: Sequence[Token], text: str) -> 
     return front, ") isolang_own) isolang_all RIGHT JOIN (SELECT 1) isolang_one ON true"
 
 
-def _wrapped(
+def _plan_with_blocks(
     part: Sequence[Token], made: StatementPlan, aggregates: Collection[str]
 ) -> tuple[StatementPlan | None, tuple[ParsedCondition, ...]]:
     """Return the plan that also returns the rows of query blocks, and the blocks' conditions."""
-    found = blocks(part, made, aggregates)
+    found = plan_with_blocks(part, made, aggregates)
     conditions: list[ParsedCondition] = []
     for one in found.wrapped if found else ():
         condition = _condition(part, StatementPlan(kind="select", sources=(one,)))
@@ -390,7 +394,7 @@ def _condition(part: Sequence[Token], made: StatementPlan) -> ParsedCondition:
     one, *others = made.sources
     if others and (one.how != "row" or one.join):
         return ParsedCondition(why="several tables")
-    aliases = named(one.alias)
+    aliases = name_parts(one.alias)
 
     def column(names: Sequence[str]) -> str | None:
         own = tuple(names[:-1])
@@ -398,7 +402,7 @@ def _condition(part: Sequence[Token], made: StatementPlan) -> ParsedCondition:
             return None if others else names[-1]
         return names[-1] if own == aliases[-len(own) :] else None
 
-    return predicates.parse_partly(part, *one.where, column)
+    return predicates.parse_known_parts(part, *one.where, column)
 
 
 def limit_value(part: Sequence[Token], at: int, parameters: predicates.Parameters) -> int | None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from isolang.observe.catalogue import described
+from isolang.observe.catalogue import parse_description
 from isolang.observe.executed import ExecutedStatement
 from isolang.observe.observation import Observation
 from isolang.observe.operations import StatementOperations
@@ -48,7 +48,7 @@ class Session:
         self._last_end = -1
         self._epoch = observation.epoch
 
-    def introduce(self, name: bytes) -> None:
+    def set_label(self, name: bytes) -> None:
         """Label transactions with the application's name, unless it is the name of a tool."""
         self.label = "" if name in (b"psql", b"pgbench") else name.decode(errors="replace")
 
@@ -61,7 +61,7 @@ class Session:
             self.rewriter.forget()
         return self.rewriter.prepare(text, may_ask=may_ask)
 
-    def describe(self, rows: Sequence[bytes], names: Sequence[str]) -> None:
+    def store_descriptions(self, rows: Sequence[bytes], names: Sequence[str]) -> None:
         """Store the catalogue's descriptions of tables, one text for each table."""
         for name in names:
             self.rewriter.tables.setdefault(name, None)
@@ -70,10 +70,10 @@ class Session:
             self.default_level = default
             if self.transaction is not None:
                 self.transaction.level = level
-            name, found = described(table)
-            self.rewriter.tables[name] = found and self.observation.tables.meet(found)
+            name, found = parse_description(table)
+            self.rewriter.tables[name] = found and self.observation.tables.add(found)
 
-    def begun(self) -> int | None:
+    def begin_position(self) -> int | None:
         """Return the position of the current transaction's first event; ``None`` outside of one."""
         return None if self.transaction is None else self.transaction.begin
 
@@ -153,7 +153,7 @@ class Session:
         for name in done.statement.plan.tables:
             table = self.rewriter.tables.get(name)
             if table is not None:
-                self.observation.tables.emptied(table)
+                self.observation.tables.note_truncation(table)
         self._history.unseen.note(TRUNCATED, done.statement.text)
         self.observation.epoch += 1
 
@@ -191,7 +191,7 @@ class Session:
         if outcome == "info":
             self._process = self._history.process()
 
-    def ready(self, status: str) -> None:
+    def note_ready(self, status: str) -> None:
         """Note that the server waits for statements, inside a transaction (T, E) or outside (I)."""
         one = self.transaction
         if one is None:
@@ -209,7 +209,7 @@ class Session:
         elif status == "T":
             one.implicit = False
 
-    def failed(
+    def note_error(
         self, done: ExecutedStatement | None, state: str, message: str, *, fatal: bool
     ) -> None:
         """Note an error that the server reported."""
@@ -245,12 +245,12 @@ class Session:
         self._history.unclear = True
         self._history.unseen.note(kind)
 
-    def broken(self) -> None:
+    def note_broken(self) -> None:
         """Note that further messages on the connection cannot be understood."""
         self.unclear(BROKEN)
         self._finish("info", "a message on the connection violated the protocol")
 
-    def partly(self, done: ExecutedStatement) -> None:
+    def note_partial_result(self, done: ExecutedStatement) -> None:
         """Note that the application has received a part of the rows of a SELECT.
 
         If the application does not request the remaining rows before the transaction ends, these

@@ -61,7 +61,7 @@ TEMPORARY: Final = "temporary"
 # Details of the kinds.
 RECHECKED: Final = "conditions that READ COMMITTED checks again"
 OLD_SERVER: Final = "conditions, before PostgreSQL 18"
-UNTOLD: Final = "conditions on tables with writes that were not seen"
+CONDITIONS_ON_UNSEEN_WRITES: Final = "conditions on tables with writes that were not seen"
 LARGE_TABLES: Final = "conditions on tables with more rows than --most-rows"
 CALLED: Final = "functions of the database"
 CALLED_BY_PROTOCOL: Final = "function calls of the protocol"
@@ -93,7 +93,7 @@ SETTINGS: Final = "sessions with standard_conforming_strings = off"
 KINDS: Final[Mapping[str, Kind]] = {
     CONDITIONS: Kind(
         "conditions that isolang cannot evaluate; only the rows that they returned are seen",
-        (RECHECKED, OLD_SERVER, UNTOLD),
+        (RECHECKED, OLD_SERVER, CONDITIONS_ON_UNSEEN_WRITES),
     ),
     NOT_FOUND: Kind("lookups of keys that were not found"),
     TWO_ROWS: Kind("rows whose key also belongs to a row that others have deleted"),
@@ -151,7 +151,7 @@ Temporary tables are harmless because other sessions do not see them. Definition
 because the rows of an altered table are rows of another table in the history.
 """
 
-LOUD: Final = frozenset(name for name, kind in KINDS.items() if not kind.harmless)
+HARMFUL_KINDS: Final = frozenset(name for name, kind in KINDS.items() if not kind.harmless)
 """The names of the kinds that are not harmless."""
 
 _KIND_OF: Final = {one: name for name, kind in KINDS.items() for one in (name, *kind.details)}
@@ -166,7 +166,7 @@ def kind_of(what: str) -> str:
     return _KIND_OF[what]
 
 
-def wording(what: str) -> str:
+def output_wording(what: str) -> str:
     """Return the output's words for a thing: the meaning of a kind, or the detail itself."""
     return KINDS[what].meaning if what in KINDS else what
 
@@ -181,12 +181,12 @@ _ADDS: Final = re.compile(
 _READS: Final = re.compile(r"\b(?:select|conflict|with|table|to)\b", re.IGNORECASE)
 
 
-def added_to(text: str) -> str:
+def table_added_to(text: str) -> str:
     """Return the table to which a statement adds rows without reading any rows; else empty.
 
-    >>> added_to("INSERT INTO public.log VALUES (1)"), added_to("COPY log FROM STDIN")
+    >>> table_added_to("INSERT INTO public.log VALUES (1)"), table_added_to("COPY log FROM STDIN")
     ('log', 'log')
-    >>> added_to("INSERT INTO log SELECT * FROM account")
+    >>> table_added_to("INSERT INTO log SELECT * FROM account")
     ''
     """
     found = _ADDS.match(text)
@@ -268,7 +268,7 @@ class Unseen(Counter[str]):
         found.update(self)
         found.read = set(self.read)
         for (what, table), number in self._added.items():
-            unread = table and table not in self.read and kind_of(what) in LOUD
+            unread = table and table not in self.read and kind_of(what) in HARMFUL_KINDS
             name, example = UNREAD if unread else what, self._first[what, table]
             found[what] -= number
             found[name] += number
@@ -296,16 +296,15 @@ def accepted_kinds(allow_unseen: bool | Collection[str]) -> frozenset[str]:
         IsolangError: a name is not the name of a kind.
     """
     if isinstance(allow_unseen, bool):
-        return frozenset(KINDS) if allow_unseen else frozenset(KINDS) - LOUD
+        return frozenset(KINDS) if allow_unseen else frozenset(KINDS) - HARMFUL_KINDS
     named = {allow_unseen} if isinstance(allow_unseen, str) else set(allow_unseen)
     for name in sorted(map(str, named - KINDS.keys())):
-        raise IsolangError(
-            f"allow_unseen: unknown kind (got {name!r}, expected {', '.join(sorted(LOUD))})"
-        )
-    return frozenset(KINDS) - LOUD | named
+        expected = ", ".join(sorted(HARMFUL_KINDS))
+        raise IsolangError(f"allow_unseen: unknown kind (got {name!r}, expected {expected})")
+    return frozenset(KINDS) - HARMFUL_KINDS | named
 
 
-def missed(unseen: Unseen, accepted: Collection[str]) -> tuple[str, list[str]]:
+def reason_for_unknown(unseen: Unseen, accepted: Collection[str]) -> tuple[str, list[str]]:
     """Return the reason why a valid verdict is unknown, and the kinds that were not accepted.
 
     Both are empty if nothing was unseen, or only things of accepted kinds.
@@ -315,7 +314,7 @@ def missed(unseen: Unseen, accepted: Collection[str]) -> tuple[str, list[str]]:
     ]
     if not lines:
         return "", []
-    listed = "; ".join(f"{wording(what)} ({detail})" for what, detail in lines)
+    listed = "; ".join(f"{output_wording(what)} ({detail})" for what, detail in lines)
     kinds = list(dict.fromkeys(kind_of(what) for what, _ in lines))
     reason = (
         f"the recorded history satisfies the level, but some operations were not seen: {listed}"
@@ -323,13 +322,13 @@ def missed(unseen: Unseen, accepted: Collection[str]) -> tuple[str, list[str]]:
     return reason, kinds
 
 
-def loud(verdict: Valid, unseen: Unseen, accepted: Collection[str]) -> Valid | Unknown:
+def unknown_if_unseen(verdict: Valid, unseen: Unseen, accepted: Collection[str]) -> Valid | Unknown:
     """Return a valid verdict, or unknown if a thing was unseen that is not accepted."""
     from msgspec.structs import asdict
 
     from isolang.verdict import Unknown
 
-    reason, kinds = missed(unseen, accepted)
+    reason, kinds = reason_for_unknown(unseen, accepted)
     if not kinds:
         return verdict
     names = ", ".join(f'"{kind}"' for kind in kinds)

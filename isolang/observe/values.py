@@ -52,7 +52,7 @@ _SINCE_2000: Final = 946_684_800_000_000
 _DAY: Final = 86_400_000_000
 _LARGEST: Final = 2**63 - 1
 _EXACT: Final = 2**53  # from this number on, databases compare floats and integers differently
-_LONG: Final = 64  # a longer text is replaced by its hash
+_LONGEST_TEXT: Final = 64  # a longer text is replaced by its hash
 _SCALE: Final = 6  # the largest number of digits after the decimal point
 _INTEGER: Final = re.compile(r"[+-]?\d+")
 _FLOAT: Final = re.compile(r"[+-]?\d+(?:\.\d*)?(?:e[+-]?\d+)?", re.ASCII)
@@ -132,7 +132,7 @@ class RecordedColumn(Struct, frozen=True, kw_only=True):
             oid = own
         elif oid != own and not any({oid, own} <= one for one in _CLASSES):
             raise UnknownValueError(f"a constant of type {oid}")
-        plain = binary(value, oid) if isinstance(value, bytes) else _parsed(value, oid)
+        plain = binary_value(value, oid) if isinstance(value, bytes) else _parsed(value, oid)
         if self.oid == NUMERIC and not isinstance(plain, float):
             return _scaled(Decimal(plain), self.scale)
         if isinstance(plain, Decimal):
@@ -174,7 +174,7 @@ def keeps_value(oid: int, cast: int) -> bool:
 
 def short_text(text: str) -> str:
     """Return a text, or the hash of a long text; results are equal iff the texts are."""
-    if len(text) <= _LONG:
+    if len(text) <= _LONGEST_TEXT:
         return text
     return "sha256:" + hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
@@ -210,7 +210,7 @@ def array_items(value: Any, oid: int) -> tuple[list[Any], int]:
     return [one.strip() for one in parts], item
 
 
-def binary(value: bytes, oid: int) -> Any:
+def binary_value(value: bytes, oid: int) -> Any:
     """Return the value of a parameter in binary format.
 
     Raises:

@@ -90,14 +90,14 @@ class RecordedVersions:
             self._known.pop(name, None)
             self._pending.pop(name, None)
 
-    def written(self, write: WrittenRow) -> RecordedVersion | None:
+    def version_of(self, write: WrittenRow) -> RecordedVersion | None:
         """Return the version that a write made, by its key and row; ``None`` for a deletion."""
         new = write.version
         if new is None:
             return None
-        return self._known.get((write.table.name, new.number)) or self._made(write)
+        return self._known.get((write.table.name, new.number)) or self._remember_write(write)
 
-    def _made(self, write: WrittenRow) -> RecordedVersion:
+    def _remember_write(self, write: WrittenRow) -> RecordedVersion:
         """Remember the version that a write created, and return its key and row."""
         table, new, old = write.table, write.version, write.old
         assert new is not None
@@ -106,10 +106,10 @@ class RecordedVersions:
         if old is not None and old.key == new.key:
             before = self.find(table, old, write.shown, writes=True)
         elif write.same_key:
-            before = self._unordered(write, new.key)
+            before = self._placeholder_before(write, new.key)
         return self.register(table, new, write.row, before)
 
-    def _unordered(self, write: WrittenRow, key: str) -> RecordedVersion | None:
+    def _placeholder_before(self, write: WrittenRow, key: str) -> RecordedVersion | None:
         """Return a placeholder for the version that a write replaced, if one row had its key.
 
         Return ``None`` if several rows had this key, one after the other.
@@ -167,7 +167,7 @@ class RecordedVersions:
                 break
             name = table.name, chain[-1].old.number
         for write in reversed(chain):
-            self._made(write)
+            self._remember_write(write)
         found = self._known.get((table.name, version.number))
         if found is not None:
             return found

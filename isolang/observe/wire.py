@@ -11,11 +11,11 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Final, Literal
 
-from isolang.observe.answers import Answers
+from isolang.observe.answers import AnswerRewriter
 from isolang.observe.conversation import I32, Conversation
 from isolang.observe.history import ObservedHistory
 from isolang.observe.observation import Observation
-from isolang.observe.requests import Requests, WaitsError
+from isolang.observe.requests import MustWaitError, RequestRewriter
 from isolang.observe.session import Session
 from isolang.observe.unseen import ERRORS, NOT_OBSERVED
 
@@ -55,7 +55,7 @@ class MessageBuffer:
         self._more.clear()
         return True
 
-    def take_out(self, length: int) -> bytes:
+    def remove_first(self, length: int) -> bytes:
         """Remove a number of bytes from the beginning, and return them."""
         taken, self.rest = self.rest[:length], self.rest[length:]
         return taken
@@ -95,7 +95,7 @@ class MessageBuffer:
                     begin = at + length
                 at += length
             out.append(buffer[begin:at])
-        except WaitsError as held:  # the message stays until it is handled again
+        except MustWaitError as held:  # the message stays until it is handled again
             out += (buffer[begin:at], held.instead)
         except Exception as error:
             out.append(buffer[begin:at])
@@ -130,25 +130,25 @@ class Wire:
         self.cancels = self.broken = self._ended = False
         self._phase: Literal["starts", "observed", "pass"] = "starts"
         self._conversation: Conversation | None = None
-        self._requests: Requests
-        self._answers: Answers
+        self._requests: RequestRewriter
+        self._answers: AnswerRewriter
         self._from_client, self._from_server = MessageBuffer(), MessageBuffer()
 
-    def oldest(self) -> int | None:
+    def oldest_event(self) -> int | None:
         """Return the position of this connection's first event that has not been written."""
-        return None if self._conversation is None else self._conversation.oldest()
+        return None if self._conversation is None else self._conversation.oldest_event()
 
     def waiting_bytes(self) -> int:
         """Return how many bytes from the application wait for a result from the catalogue."""
         rest = self._from_client.rest
-        return len(rest) if rest and self.waits else 0
+        return len(rest) if rest and self.is_waiting else 0
 
     @property
-    def waits(self) -> bool:
+    def is_waiting(self) -> bool:
         """Return whether the application's messages wait for a result from the catalogue."""
-        return self._conversation is not None and self._conversation.waits
+        return self._conversation is not None and self._conversation.is_waiting
 
-    def from_client(self, data: bytes) -> None:
+    def handle_client_bytes(self, data: bytes) -> None:
         """Handle bytes from the application."""
         buffer = self._from_client
         if not buffer.take(data):
@@ -156,13 +156,13 @@ class Wire:
         out: list[bytes] = []
         if self._phase == "starts":
             self._start(out)
-        if self._phase == "observed" and not self.waits:
+        if self._phase == "observed" and not self.is_waiting:
             failure = buffer.forward(out, _OF_APPLICATIONS, self._requests.rewrite)
             if failure is not None:
                 self._give_up(failure)
                 self._phase = "pass"
         if self._phase == "pass":
-            out.append(buffer.take_out(len(buffer.rest)))
+            out.append(buffer.remove_first(len(buffer.rest)))
         if sent := b"".join(out):
             self._to_server(sent)
 
@@ -171,7 +171,7 @@ class Wire:
         if not isinstance(failure, (ValueError, IndexError, struct.error)):
             self._history.unseen.note(ERRORS, repr(failure))
         assert self._conversation is not None
-        self._conversation.session.broken()
+        self._conversation.session.note_broken()
 
     def _start(self, out: list[bytes]) -> None:
         """Handle the messages before the session begins."""
@@ -183,10 +183,10 @@ class Wire:
             elif len(buffer.rest) < length:
                 break
             elif code in (_SSL, _GSS):
-                buffer.take_out(length)
+                buffer.remove_first(length)
                 self._to_client(b"N")
             else:
-                out.append(buffer.take_out(length))
+                out.append(buffer.remove_first(length))
                 self.cancels = code == _CANCEL
                 observed = not self.cancels and self._begin(out[-1])
                 self._phase = "observed" if observed else "pass"
@@ -203,13 +203,13 @@ class Wire:
             self._history.unseen.note(NOT_OBSERVED, database)
             return False
         session = Session(observation)
-        session.introduce(reported.get(b"application_name", b""))
+        session.set_label(reported.get(b"application_name", b""))
         self._conversation = shared = Conversation(session)
-        self._requests = Requests(shared, resume=lambda: self.from_client(b""))
-        self._answers = Answers(shared)
+        self._requests = RequestRewriter(shared, resume=lambda: self.handle_client_bytes(b""))
+        self._answers = AnswerRewriter(shared)
         return True
 
-    def from_server(self, data: bytes) -> None:
+    def handle_server_bytes(self, data: bytes) -> None:
         """Handle bytes from the server."""
         if self._conversation is None:
             self._to_client(data)
@@ -223,8 +223,8 @@ class Wire:
             self._give_up(failure)
         if sent := b"".join(out):
             self._to_client(sent)
-        if self._from_client.rest and not self.waits:
-            self.from_client(b"")
+        if self._from_client.rest and not self.is_waiting:
+            self.handle_client_bytes(b"")
 
     def lost(self) -> None:
         """Note that the connection has ended."""
@@ -232,4 +232,4 @@ class Wire:
             return
         self._ended = True
         if self._conversation is not None:
-            self._conversation.session.lost([*self._conversation.unanswered()])
+            self._conversation.session.lost([*self._conversation.unanswered_executions()])

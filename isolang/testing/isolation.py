@@ -148,7 +148,7 @@ class Isolation(Watches):
         """
         __tracebackhide__ = True
         from isolang.api import check, load_history
-        from isolang.observe.unseen import accepted_kinds, loud
+        from isolang.observe.unseen import accepted_kinds, unknown_if_unseen
         from isolang.testing.assertion import accept
         from isolang.verdict import NOTHING_OBSERVED, Valid
 
@@ -175,7 +175,7 @@ class Isolation(Watches):
                     verdict, notes=tuple(n for n in verdict.notes if n != NOTHING_OBSERVED)
                 )
             if isinstance(verdict, Valid) and self._is_own(recorded):
-                verdict = loud(verdict, self.unseen(), kinds)
+                verdict = unknown_if_unseen(verdict, self.unseen(), kinds)
             self._waiting.discard(recorded)
             self.judged.append(verdict)
             if self.keep is not None:

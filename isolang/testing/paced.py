@@ -119,9 +119,9 @@ class PacedDrivers:
                 (transaction, enter, _begin),
                 (transaction, end, _end),
             ):
-                self._hooks.around(owner, name, steps, awaits=awaits)
+                self._hooks.replace_method(owner, name, steps, awaits=awaits)
             for owner, name in ((cursor, "copy"), (cursor, "stream"), (server, "execute")):
-                self._hooks.before(owner, name, _other)
+                self._hooks.call_before(owner, name, _other)
         if "asyncpg" in sys.modules:
             self._hook_asyncpg()
         return self
@@ -131,9 +131,9 @@ class PacedDrivers:
         from asyncpg.prepared_stmt import PreparedStatement
 
         for name in ("execute", "fetch", "fetchrow", "fetchval", "executemany"):
-            self._hooks.around(Connection, name, _sent, awaits=True)
+            self._hooks.replace_method(Connection, name, _sent, awaits=True)
             if hasattr(PreparedStatement, name) and name != "execute":
-                self._hooks.around(PreparedStatement, name, _prepared, awaits=True)
+                self._hooks.replace_method(PreparedStatement, name, _prepared, awaits=True)
 
     def __exit__(self, *exc: object) -> None:
         self._hooks.remove()

@@ -7,7 +7,7 @@ from testing.conftest import embedded, isolation  # noqa: F401 - fixtures
 import isolang
 from isolang.observe.address import ServerAddress
 from isolang.observe.observer import Observer
-from isolang.observe.unseen import LOUD, kind_of
+from isolang.observe.unseen import HARMFUL_KINDS, kind_of
 from isolang.run.targets import target_named
 
 
@@ -67,7 +67,7 @@ class Observed:
         """End the observation; return what was not seen, without what is harmless."""
         if self.observer is not None:
             found = self.observer.stop()
-            self.unseen = {kind: n for kind, n in found.items() if kind_of(kind) in LOUD}
+            self.unseen = {kind: n for kind, n in found.items() if kind_of(kind) in HARMFUL_KINDS}
             self.observer = None
         return self.unseen
 

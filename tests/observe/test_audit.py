@@ -46,7 +46,7 @@ def history(tmp_path):
     """A history in which one row is live, on whose table a condition was recorded."""
     one = ObservedHistory(tmp_path / "observed.edn")
     table = Table(oid=9, where="t", name="t", columns={}, quoted={"id": "id"}, key=("id",))
-    one.initially([(table, RowVersion.of(table, *ROW, [1]), {})])
+    one.write_initial_rows([(table, RowVersion.of(table, *ROW, [1]), {})])
     one.unaudited["t"] = table
     return one
 
@@ -64,7 +64,7 @@ def history(tmp_path):
 )
 def test_an_audit_at_the_end(history, rows, doubtful, unseen):
     """A row that nobody is known to have written, or a table that cannot be read, is named."""
-    Audit(history, Server(*rows), 3).at_the_end()
+    Audit(history, Server(*rows), 3).audit_at_end()
     assert (history.doubtful, {**history.unseen}) == (doubtful, unseen)
 
 
@@ -74,7 +74,7 @@ def test_an_audit_before_changes(history, rows):
     went_on = asyncio.Event()
 
     async def changes():
-        Audit(history, Server(*rows), 3).before_changes(went_on.set)
+        Audit(history, Server(*rows), 3).audit_before_changes(went_on.set)
         await asyncio.wait_for(went_on.wait(), 10)
 
     asyncio.run(changes())
@@ -85,8 +85,8 @@ def test_an_audit_before_changes(history, rows):
 def test_the_snapshot_at_the_start():
     """It has what ended before, also where the numbers of transactions begin again."""
     one = StartSnapshot.parse("10:20:10,14")
-    assert [n for n in range(5, 25) if one.has(n)] == [
+    assert [n for n in range(5, 25) if one.contains(n)] == [
         *range(5, 10), 11, 12, 13, *range(15, 20)
     ]  # fmt: skip
     wrapped = StartSnapshot.parse(f"{2**32 + 1}:{2**32 + 2}:{2**32 + 1}")
-    assert [n for n in (2**32 - 1, 0, 1, 2) if wrapped.has(n)] == [2**32 - 1, 0]
+    assert [n for n in (2**32 - 1, 0, 1, 2) if wrapped.contains(n)] == [2**32 - 1, 0]

@@ -29,7 +29,9 @@ def predicate(condition, *values):
     """The predicate of the condition of a statement on one table."""
     where = deletion(condition)
     try:
-        return predicates.parse(*where, column).predicate(COLUMNS, where[0], Parameters(values))
+        return predicates.parse_condition(*where, column).predicate(
+            COLUMNS, where[0], Parameters(values)
+        )
     except CannotEvaluateError:
         return None
 
@@ -91,7 +93,7 @@ def test_the_value_of_a_parameter():
 )
 def test_columns_that_a_condition_pins(condition, equal, among):
     """Those that are equal to values, if the rest has no predicate, too; nothing by halves."""
-    found = predicates.parse_partly(*deletion(condition), column)
+    found = predicates.parse_known_parts(*deletion(condition), column)
     assert set(found.equal) == equal
     assert {name: len(node) - 2 for name, node in found.among.items()} == among
     assert found.why

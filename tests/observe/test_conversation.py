@@ -2,12 +2,12 @@
 
 import pytest
 
-from isolang.observe.answers import Answers
+from isolang.observe.answers import AnswerRewriter
 from isolang.observe.catalogue import Tables
 from isolang.observe.conversation import Conversation, message
 from isolang.observe.history import ObservedHistory
 from isolang.observe.observation import Observation
-from isolang.observe.requests import Requests, WaitsError
+from isolang.observe.requests import MustWaitError, RequestRewriter
 from isolang.observe.rewriting import DatabaseFacts
 from isolang.observe.session import Session
 from isolang.observe.wire import MessageBuffer
@@ -48,7 +48,7 @@ def test_what_is_not_understood_stays(wrong):
 
 def test_a_held_message_is_taken_again():
     """What is sent instead comes before it, and all behind it waits too."""
-    held = [WaitsError(b"first")]
+    held = [MustWaitError(b"first")]
 
     def hold(tag, *_):
         if tag == 0x43 and held:
@@ -88,15 +88,15 @@ def ask(requests, tag, body):
 )
 def test_the_catalogue_is_asked_once(shared, tag, body, answer):
     """A message waits for the answer, which the application does not get, and then asks no more."""
-    requests, answers = Requests(shared, lambda: None), Answers(shared)
+    requests, answers = RequestRewriter(shared, lambda: None), AnswerRewriter(shared)
     assert answers.rewrite(0x5A, b"I", 0, 1) is None
-    with pytest.raises(WaitsError) as held:
+    with pytest.raises(MustWaitError) as held:
         ask(requests, tag, body)
     assert b"isolang_catalogue" in held.value.instead or tag == 0x51
-    assert shared.waits
+    assert shared.is_waiting
     for letter in answer:
         assert answers.rewrite(letter[0], b"I", 0, 1) == b""
-    assert (shared.waits, shared.delay) == (False, "asked")
+    assert (shared.is_waiting, shared.delay) == (False, "asked")
     assert ask(requests, tag, body) is None  # the table is not known, so the text stays
     assert [one.kind for one in shared.expected] == [chr(tag)]
     assert shared.delay == "none"
@@ -108,20 +108,20 @@ def test_an_audit_comes_before_a_definition(shared):
     observation = shared.session.observation
     observation.audit = audits.append
     observation.history.unaudited["t"] = object()
-    requests = Requests(shared, lambda: resumed.append(shared.delay))
-    with pytest.raises(WaitsError) as held:
+    requests = RequestRewriter(shared, lambda: resumed.append(shared.delay))
+    with pytest.raises(MustWaitError) as held:
         ask(requests, 0x51, b"ALTER TABLE t ADD c int\0")
-    assert (held.value.instead, shared.waits, [*shared.expected]) == (b"", True, [])
+    assert (held.value.instead, shared.is_waiting, [*shared.expected]) == (b"", True, [])
     (then,) = audits
     then()
-    assert (resumed, shared.waits) == (["audited"], False)
+    assert (resumed, shared.is_waiting) == (["audited"], False)
     assert ask(requests, 0x51, b"ALTER TABLE t ADD c int\0") is None
     assert (len(audits), shared.delay) == (1, "none")
 
 
 def test_types_belong_to_the_statement_that_is_described(shared):
     """The answer for a statement says nothing about another one that took its name meanwhile."""
-    requests, answers = Requests(shared, lambda: None), Answers(shared)
+    requests, answers = RequestRewriter(shared, lambda: None), AnswerRewriter(shared)
     answers.rewrite(0x5A, b"I", 0, 1)
     for tag, body in (
         (0x50, b"s\0SELECT $1\0\0\0"),
@@ -134,5 +134,5 @@ def test_types_belong_to_the_statement_that_is_described(shared):
     assert answers.rewrite(0x74, described, 0, len(described)) is None
     assert ask(requests, 0x42, b"\0s\0\0\0\0\1\0\0\0\x011\0\0") is None
     assert ask(requests, 0x45, b"\0\0\0\0\0") is None
-    (done,) = shared.unanswered()
+    (done,) = shared.unanswered_executions()
     assert done.parameters.oids == (0x17,)

@@ -3,7 +3,7 @@
 import pytest
 
 import isolang
-from isolang.observe.unseen import OLD_SERVER, RECHECKED, UNTOLD
+from isolang.observe.unseen import CONDITIONS_ON_UNSEEN_WRITES, OLD_SERVER, RECHECKED
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_what_is_lost_is_counted(rows, level, text, unseen):
         one.execute(text)
     with rows.connect(level) as one:
         one.execute("SELECT * FROM t WHERE id = 1").fetchall()
-    assert set(rows.stop()) == {*unseen, UNTOLD}
+    assert set(rows.stop()) == {*unseen, CONDITIONS_ON_UNSEEN_WRITES}
     assert "[:rp " not in rows.path.read_text()
     assert rows.verdict("sser") == "valid"
 

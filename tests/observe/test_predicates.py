@@ -34,7 +34,7 @@ def predicate(text, *given, oids=()):
     def column(names):
         return names[-1] if len(names) == 1 or names[0] == "t" else None
 
-    found = predicates.parse(part, 0, len(part), column)
+    found = predicates.parse_condition(part, 0, len(part), column)
     return found.predicate(COLUMNS, part, Parameters(given, oids or (0,) * len(given)))
 
 
@@ -105,7 +105,7 @@ def test_a_cast_to_a_type_of_users_names_no_row():
         ('s = cast($1 as "T")', set()),
     ):
         part = list(tokens(text))
-        found = predicates.parse_partly(part, 0, len(part), lambda names: names[-1])
+        found = predicates.parse_known_parts(part, 0, len(part), lambda names: names[-1])
         assert found.equal.keys() == equal, text
 
 
@@ -118,7 +118,7 @@ def test_parameters_have_their_types():
         "=", "day", 946_684_800_000_000 + 86_400_000_000,
     )  # fmt: skip
     price = struct.pack("!hhHhhh", 2, 0, 0x4000, 2, 12, 5000)
-    assert values.binary(price, values.NUMERIC) == Decimal("-12.5")
+    assert values.binary_value(price, values.NUMERIC) == Decimal("-12.5")
     assert predicate("price = $1", price, oids=(1700,)) == ("=", "price", -1250)
     assert predicate("a = any($1)", "{1,2}") == ("in", "a", (1, 2))
     items = struct.pack("!iiiiiiiii", 1, 0, 23, 2, 1, 4, 1, 4, 2)

@@ -64,13 +64,13 @@ def test_a_row_keeps_its_key(versions):
         end(versions, "ok", one, at)
     third = versions.find(TABLE, THIRD, "SELECT")
     assert (third.key, third.rank) == ('["t" "1"]', 3)
-    assert versions.written(WRITES[0]).rank == 1
-    assert versions.written(write(THIRD, None)) is None
+    assert versions.version_of(WRITES[0]).rank == 1
+    assert versions.version_of(write(THIRD, None)) is None
 
 
 def test_a_row_that_is_inserted_again_is_another(versions):
     """Its key has a number."""
-    keys = [versions.written(write(None, one)).key for one in (FIRST, SECOND)]
+    keys = [versions.version_of(write(None, one)).key for one in (FIRST, SECOND)]
     assert keys == ['["t" "1"]', '["t" "1#2"]']
 
 
@@ -78,7 +78,7 @@ def test_versions_are_forgotten(versions):
     """What was replaced before a position is not known any more, and a read of it is counted."""
     for at, one in enumerate(WRITES[:2]):
         end(versions, "ok", one, at)
-        versions.written(one)
+        versions.version_of(one)
     versions.forget(1)
     assert versions.find(TABLE, FIRST, "SELECT") is not None
     versions.forget(2)
@@ -90,9 +90,9 @@ def test_versions_are_forgotten(versions):
 def test_a_row_of_an_old_server(versions):
     """The key of an UPDATE is that of the only row, unless one of this key was deleted."""
     versions.is_old = True
-    versions.written(WRITES[0])
+    versions.version_of(WRITES[0])
     update = write(None, SECOND, same_key=True)
-    assert versions.written(update).key == '["t" "1"]'
+    assert versions.version_of(update).key == '["t" "1"]'
     end(versions, "ok", write(SECOND, None), 2)
-    assert versions.written(write(None, THIRD, same_key=True)).key == '["t" "1#2"]'
+    assert versions.version_of(write(None, THIRD, same_key=True)).key == '["t" "1#2"]'
     assert versions._unseen == {OLD_SERVER: 1}

@@ -9,6 +9,7 @@ from isolang.observe.unseen import (
     CALLED,
     CASCADES,
     CONDITIONS,
+    CONDITIONS_ON_UNSEEN_WRITES,
     COPY,
     FOREIGN,
     LARGE_TABLES,
@@ -18,7 +19,6 @@ from isolang.observe.unseen import (
     PROCEDURES,
     RECHECKED,
     SUBQUERIES,
-    UNTOLD,
     VIEWS,
 )
 
@@ -41,7 +41,7 @@ def test_a_deletion_past_the_proxy(rows):
     rows.direct("DELETE FROM t WHERE id = 2")
     with rows.connect() as one:
         assert len(one.execute("SELECT * FROM t WHERE v > 5").fetchall()) == 2
-    assert rows.stop() == {FOREIGN: 1, UNTOLD: 2}
+    assert rows.stop() == {FOREIGN: 1, CONDITIONS_ON_UNSEEN_WRITES: 2}
     assert "[:rp" not in rows.path.read_text()
     assert rows.verdict("sser") == "valid"
 
@@ -67,7 +67,7 @@ def test_rows_that_a_foreign_key_deletes(rows):
     unseen = rows.stop()
     assert unseen[CASCADES] == 1
     assert unseen[FOREIGN] == 1
-    assert unseen[UNTOLD] == 2
+    assert unseen[CONDITIONS_ON_UNSEEN_WRITES] == 2
     assert rows.verdict("sser") == "valid"
 
 

@@ -9,15 +9,15 @@ import isolang
 from isolang import History, Transaction
 from isolang.errors import IsolangError
 from isolang.observe.unseen import (
+    HARMFUL_KINDS,
     KINDS,
-    LOUD,
     UNREAD,
     Unseen,
     accepted_kinds,
-    added_to,
     kind_of,
-    loud,
-    missed,
+    reason_for_unknown,
+    table_added_to,
+    unknown_if_unseen,
 )
 
 
@@ -31,8 +31,8 @@ def test_the_page_lists_all_kinds():
     text = (ROOT / "docs" / "observe.md").read_text().partition("## What is not seen")[2]
     table, _, rest = text.partition("These kinds are harmless")
     first = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
-    assert sorted(re.findall(r"`(\w+)`", " ".join(first))) == sorted(LOUD)
-    assert set(re.findall(r"`(\w+)`", rest.partition("All")[0])) == set(KINDS) - LOUD
+    assert sorted(re.findall(r"`(\w+)`", " ".join(first))) == sorted(HARMFUL_KINDS)
+    assert set(re.findall(r"`(\w+)`", rest.partition("All")[0])) == set(KINDS) - HARMFUL_KINDS
     details = [one for kind in KINDS.values() for one in kind.details]
     assert len(set(details) | set(KINDS)) == len(details) + len(KINDS)
     assert "(observe.md#what-is-not-seen)" in (ROOT / "docs" / "pytest.md").read_text()
@@ -45,10 +45,10 @@ def test_each_detail_is_accepted_by_the_name_of_its_kind(kind):
         unseen = Unseen()
         unseen.note(detail, "SELECT 1", number=2)
         assert kind_of(detail) == kind
-        reason, kinds = missed(unseen, accepted_kinds(()))
+        reason, kinds = reason_for_unknown(unseen, accepted_kinds(()))
         assert f"{detail} (2; first: SELECT 1)" in reason
         assert kinds == [kind]
-        assert missed(unseen, accepted_kinds({kind})) == ("", [])
+        assert reason_for_unknown(unseen, accepted_kinds({kind})) == ("", [])
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
@@ -56,11 +56,11 @@ def test_each_kind(kind):
     """One thing of a loud kind makes a valid verdict unknown unless its name is accepted."""
     unseen = Unseen(lambda: "app.py:3")
     unseen.note(kind, "SELECT 1")
-    assert loud(valid(), unseen, accepted_kinds({kind})).outcome == "valid"
-    assert loud(valid(), unseen, accepted_kinds(allow_unseen=True)).outcome == "valid"
-    verdict = loud(valid(), unseen, accepted_kinds({"copy"} - {kind}))
-    assert verdict.outcome == ("unknown" if kind in LOUD else "valid")
-    if kind in LOUD:
+    assert unknown_if_unseen(valid(), unseen, accepted_kinds({kind})).outcome == "valid"
+    assert unknown_if_unseen(valid(), unseen, accepted_kinds(allow_unseen=True)).outcome == "valid"
+    verdict = unknown_if_unseen(valid(), unseen, accepted_kinds({"copy"} - {kind}))
+    assert verdict.outcome == ("unknown" if kind in HARMFUL_KINDS else "valid")
+    if kind in HARMFUL_KINDS:
         assert f"{KINDS[kind].meaning} (1; first: SELECT 1, app.py:3)" in verdict.reason
         assert verdict.cause == "unseen"
         assert "some operations were not seen" in str(verdict)
@@ -87,10 +87,10 @@ def test_a_kind_that_does_not_exist_is_an_error():
 )
 def test_writes_to_tables_that_nothing_reads_are_harmless(text, table):
     """As long as no recorded statement reads the table, and the write itself reads nothing."""
-    assert added_to(text) == table
+    assert table_added_to(text) == table
     unseen = Unseen()
     unseen.note("executemany", "UPDATE account SET a = 1")
-    unseen.note("executemany", text, table=added_to(text))
+    unseen.note("executemany", text, table=table_added_to(text))
     assert unseen == {"executemany": 2}
     settled = unseen.settled()
     assert settled == ({"executemany": 1, UNREAD: 1} if table else {"executemany": 2})

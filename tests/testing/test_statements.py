@@ -35,7 +35,7 @@ def parsed(text):
 def test_what_is_returned_and_set(text, returned, sets):
     """The expressions of the list, or behind RETURNING, as written; the columns behind SET."""
     found = parsed(text)
-    assert found.output() == returned or (found.plan.silent and not returned)
+    assert found.output_expressions() == returned or (found.plan.silent and not returned)
     assert found.plan.assigned == set(sets)
 
 
@@ -52,7 +52,7 @@ def test_what_is_returned_and_set(text, returned, sets):
 )
 def test_whether_the_result_is_the_number_of_rows(text, counts):
     """Of all rows that match, and nothing else."""
-    assert parsed(text).counts() == counts
+    assert parsed(text).returns_count() == counts
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from isolang.observe.drivers.recording import StatementRecorder
 from isolang.observe.drivers.statements import Planner, Statement
 from isolang.observe.drivers.transactions import CONTROLS, OpenTransaction, Transactions
 from isolang.observe.plan import StatementPlan
-from isolang.observe.unseen import AUTOCOMMIT, OUTSIDE, SHAPES, Unseen, added_to
+from isolang.observe.unseen import AUTOCOMMIT, OUTSIDE, SHAPES, Unseen, table_added_to
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,7 +58,7 @@ class DriverWatch:
         self.recorder = recorder
         self.unseen = Unseen(caller)
         self.library = library
-        self._connect = partial(server.connected, library.name, conninfo, parameters)
+        self._connect = partial(server.inspect_server, library.name, conninfo, parameters)
         self._names = names or {}
         self._versions = WrittenVersions(all_known=versions)
         self._reads_log = versions
@@ -80,8 +80,8 @@ class DriverWatch:
         found = self._connect()
         self.transactions.where = found.place
         self._versions.before = found.oldest
-        shares_log = self._join(self._others)
-        self._conditions.possible = found.facts.modern and not self._reads_log
+        shares_log = self._share_versions(self._others)
+        self._conditions.possible = found.facts.returns_old_rows and not self._reads_log
         if self._reads_log and not shares_log:
             self._log = VersionsLog(self._connect_to_log, self.library.name, self._names)
         self._planner = Planner(found.facts)
@@ -123,7 +123,7 @@ class DriverWatch:
             )
         return self._log.account(path, into)
 
-    def _join(self, others: Sequence[DriverWatch]) -> bool:
+    def _share_versions(self, others: Sequence[DriverWatch]) -> bool:
         """Share the known versions with the other watches of the same database.
 
         SOUND BECAUSE: a version that another watch has recorded is not initial for this watch. Two
@@ -187,21 +187,21 @@ class DriverWatch:
         return every
 
     def _connect_to_log(self) -> Any:
-        return server.own_connection(*self._database)
+        return server.open_own_connection(*self._database)
 
     # --- statements ---
 
-    def passed(self, connection: Any, kind: str, text: str = "") -> None:
+    def note_unrecorded(self, connection: Any, kind: str, text: str = "") -> None:
         """Note a call whose reads and writes cannot be recorded."""
-        one = self.transactions.arrive(connection)
+        one = self.transactions.transaction_for_statement(connection)
         if one is not None:
             one.sent()
             one.tables.clear()
             one.unclear = True
-        if self.transactions.here(connection):
-            self.unseen.note(kind, text, table=added_to(text))
+        if self.transactions.is_watched(connection):
+            self.unseen.note(kind, text, table=table_added_to(text))
 
-    def many(
+    def record_many(
         self,
         each: Sequence[Sent],
         send: Callable[[], Any],
@@ -216,7 +216,7 @@ class DriverWatch:
                 columns, and returns the rows of each execution.
         """
         connection, text = each[0].connection, each[0].text
-        one = self.transactions.arrive(connection)
+        one = self.transactions.transaction_for_statement(connection)
         failed = one is not None and self.library.state(connection) == "failed"
         parsed: list[Statement] = []
         if one is not None and not failed:
@@ -229,13 +229,13 @@ class DriverWatch:
             (table,) = yield from self._statements.tables(one, each[0], parsed[0])
         if one is None or table is None:
             if not (failed or silent):
-                self.passed(connection, "executemany", text)
+                self.note_unrecorded(connection, "executemany", text)
             return (yield send)
         one.sent()
         try:
             found = yield from hidden(self._statements.writes.selected(parsed[0], table))
         except BaseException:
-            self.transactions.interrupted(connection)
+            self.transactions.note_interruption(connection)
             raise
         for sent, statement, answer in zip(each, parsed, found, strict=True):
             yield from self._statements.writes.hidden(one, sent, statement, table, answer)
@@ -247,13 +247,15 @@ class DriverWatch:
         kind, name = statement.plan.kind, statement.plan.name
         # COMMIT AND CHAIN begins a transaction, whose end the watch would not know.
         if kind in CONTROLS and (kind not in ("commit", "rollback") or name != "chain"):
-            return (yield from self.transactions.controlled(connection, statement.plan, sent.send))
-        one = self.transactions.arrive(connection)
+            return (
+                yield from self.transactions.send_control(connection, statement.plan, sent.send)
+            )
+        one = self.transactions.transaction_for_statement(connection)
         if one is None:
-            return (yield from self._outside(sent, statement))
+            return (yield from self._send_outside(sent, statement))
         if self.library.state(connection) == "failed":
             return (yield sent.send)
-        return (yield from self._within(one, sent, statement))
+        return (yield from self._send_within(one, sent, statement))
 
     def _parsed(self, sent: Sent) -> Statement:
         literal = sent.literal()
@@ -263,21 +265,25 @@ class DriverWatch:
         # If a value cannot be written as a literal, the statement's condition is not known.
         return replace(found, plan=StatementPlan(kind="other", unseen=(SHAPES,)))
 
-    def _outside(self, sent: Sent, statement: Statement) -> Steps:
+    def _send_outside(self, sent: Sent, statement: Statement) -> Steps:
         """Send a statement outside watched transactions; in autocommit, record it by itself."""
         connection, text = sent.connection, sent.text
         own = connection in server.OWN_CONNECTIONS
-        if own or not self.transactions.here(connection) or self._statements.is_quiet(statement):
+        if (
+            own
+            or not self.transactions.is_watched(connection)
+            or self._statements.is_quiet(statement)
+        ):
             return (yield sent.send)
-        if self.library.state(connection) != "idle" or self.library.pipelined(connection):
-            self.unseen.note(OUTSIDE, text, table=added_to(text))
+        if self.library.state(connection) != "idle" or self.library.is_pipelined(connection):
+            self.unseen.note(OUTSIDE, text, table=table_added_to(text))
             return (yield sent.send)
         one = self.transactions.begin(connection)
         assert one is not None  # the connection is to the watched database
         one.alone = True
         self.unseen.note(AUTOCOMMIT, text)
         try:
-            result = yield from self._within(one, sent, statement)
+            result = yield from self._send_within(one, sent, statement)
         except BaseException as error:
             if self.transactions.open(connection) is one:
                 self.transactions.end(connection, error)
@@ -286,9 +292,9 @@ class DriverWatch:
             self.transactions.end(connection, None)
         return result
 
-    def _within(self, one: OpenTransaction, sent: Sent, statement: Statement) -> Steps:
+    def _send_within(self, one: OpenTransaction, sent: Sent, statement: Statement) -> Steps:
         try:
             return (yield from self._statements.record(one, sent, statement))
         except BaseException:
-            self.transactions.interrupted(sent.connection)
+            self.transactions.note_interruption(sent.connection)
             raise

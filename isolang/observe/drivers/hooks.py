@@ -26,7 +26,7 @@ class Hooks:
         """Return whether any method is replaced at present."""
         return bool(self._replaced)
 
-    def around(
+    def replace_method(
         self, owner: type, name: str, steps: Callable[..., Steps], *, awaits: bool = False
     ) -> None:
         """Replace a method by the steps of a generator.
@@ -50,7 +50,7 @@ class Hooks:
 
         self._replace(owner, name, then if awaits else now)
 
-    def before(self, owner: type, name: str, note: Callable[..., None]) -> None:
+    def call_before(self, owner: type, name: str, note: Callable[..., None]) -> None:
         """Replace a method by one that first calls ``note`` with the same arguments."""
         original = getattr(owner, name)
 

@@ -26,7 +26,7 @@ class Sent(Protocol):
     text: str
 
     @property
-    def first_only(self) -> bool:
+    def wants_first_only(self) -> bool:
         """Return whether the application receives only the first row of the result."""
         ...
 
@@ -100,7 +100,7 @@ class Library(Protocol):
         """Replace the library's public methods by methods that report to the watch."""
         ...
 
-    def place(self, connection: Any) -> tuple[Any, ...]:
+    def database_of(self, connection: Any) -> tuple[Any, ...]:
         """Return the host, port and database of a connection, as libpq represents them.
 
         Return an empty tuple if the connection is closed.
@@ -111,14 +111,14 @@ class Library(Protocol):
         """Return the state of the transaction on a connection."""
         ...
 
-    def begins(self, connection: Any) -> bool:
+    def begins_transaction(self, connection: Any) -> bool:
         """Return whether the next statement begins a transaction if no transaction is open."""
         ...
 
-    def pipelined(self, connection: Any) -> bool:
+    def is_pipelined(self, connection: Any) -> bool:
         """Return whether the connection sends statements before earlier results have arrived."""
         ...
 
-    def refused(self, result: Any) -> bool:
+    def was_rolled_back(self, result: Any) -> bool:
         """Return whether the result of a COMMIT shows that the server rolled back instead."""
         ...

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from isolang.observe.catalogue import Table, lookup
+from isolang.observe.catalogue import Table, lookup_query
 from isolang.observe.drivers import rows
 from isolang.observe.drivers.changes import SeenRow, value_text, written_text
-from isolang.observe.drivers.writes import GONE
-from isolang.observe.lexer import raw
+from isolang.observe.drivers.writes import DELETED
+from isolang.observe.lexer import catalogue_name
 from isolang.run.drivers.postgres_log import LoggedChange, PostgresLog
 from isolang.run.record.database_log import Installed, RewrittenHistory, rewrite_history
 
@@ -60,7 +60,7 @@ class VersionsLog:
         with self._connect() as connection:
             for change in self._changes:
                 if change.table not in tables:
-                    found = connection.execute(lookup([change.table])).fetchall()
+                    found = connection.execute(lookup_query([change.table])).fetchall()
                     tables[change.table] = rows.table_of(found, self._names)
                 table = tables[change.table]
                 if not isinstance(table, str):
@@ -77,16 +77,16 @@ def _versions_of(change: LoggedChange, table: Table) -> Iterator[Installed]:
 
     new, old = key(change.row), key(change.old)
     if old is not None and old != new and change.kind == "UPDATE":
-        yield Installed(transaction=number, key=old, value=GONE)
+        yield Installed(transaction=number, key=old, value=DELETED)
     if new is None:
         new = old if change.kind == "DELETE" else None
     if new is not None:
         gone = change.kind == "DELETE"
-        others = {raw(one) for one in table.others}
+        others = {catalogue_name(one) for one in table.others}
         row = {one: value_text(value) for one, value in change.row.items() if one in others}
         yield Installed(
             transaction=number,
             key=new,
-            value=GONE if gone else number,
+            value=DELETED if gone else number,
             row="" if gone else written_text(SeenRow(row=row)),
         )

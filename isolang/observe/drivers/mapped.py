@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _ASSIGNED: Final = "isolang_assigned"  # where an object stores the line of its last assignment
 _LIBRARIES: Final[dict[str, type[Library]]] = {"psycopg": Psycopg, "asyncpg": Asyncpg}
 # The parameters that both drivers have, by their names in libpq.
-_SHARED: Final = {"host": "host", "port": "port", "user": "user", "password": "password",
+_LIBPQ_NAMES: Final = {"host": "host", "port": "port", "user": "user", "password": "password",
                   "database": "dbname", "dbname": "dbname"}  # fmt: skip
 
 
@@ -73,9 +73,12 @@ class SqlAlchemyWatch(DriverWatch):
         self._mapped.configure()
         for mapper in self._mapped.mappers:
             self._listeners += [
-                (mapper, "after_insert", self._written),
-                (mapper, "after_update", self._written),
-                *((one.class_attribute, "set", _assigned) for one in mapper.column_attrs),
+                (mapper, "after_insert", self._name_assignment_line),
+                (mapper, "after_update", self._name_assignment_line),
+                *(
+                    (one.class_attribute, "set", _store_assignment_line)
+                    for one in mapper.column_attrs
+                ),
             ]
         for listener in self._listeners:
             event.listen(*listener)
@@ -90,7 +93,9 @@ class SqlAlchemyWatch(DriverWatch):
         self._listeners = []
         super().__exit__()
 
-    def _written(self, mapper: Mapper[Any], connection: Connection, target: Any) -> None:
+    def _name_assignment_line(
+        self, mapper: Mapper[Any], connection: Connection, target: Any
+    ) -> None:
         """Name the line of the assignment for a write that a flush has sent."""
         from sqlalchemy import inspect
 
@@ -99,10 +104,10 @@ class SqlAlchemyWatch(DriverWatch):
         if one is not None and where:
             table: Any = mapper.base_mapper.local_table
             values = mapper.primary_key_from_instance(target)
-            one.locate(key_of(table.fullname, values), where)
+            one.set_write_caller(key_of(table.fullname, values), where)
 
 
-def _assigned(target: Any, value: Any, old: Any, initiator: Any) -> None:
+def _store_assignment_line(target: Any, value: Any, old: Any, initiator: Any) -> None:
     """Store the line that assigns an attribute, because a later flush sends the write."""
     from sqlalchemy import inspect
 
@@ -136,4 +141,4 @@ def parameters_of(engine: Engine) -> dict[str, Any]:
         return {
             name: value for name, value in found.items() if name not in ("autocommit", "context")
         }
-    return {_SHARED[name]: value for name, value in found.items() if name in _SHARED}
+    return {_LIBPQ_NAMES[name]: value for name, value in found.items() if name in _LIBPQ_NAMES}

@@ -11,14 +11,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from isolang.observe.catalogue import Table, exact_json
-from isolang.observe.closed import KnownVersion, MetCondition, Trace, close
+from isolang.observe.closed import KnownVersion, Trace, TracedCondition, close
 from isolang.observe.drivers import rows
 from isolang.observe.drivers.hooks import Steps
 from isolang.observe.drivers.library import Sent
-from isolang.observe.drivers.observed import FIRST, HALF
+from isolang.observe.drivers.observed import FIRST_NUMBER, HALF_OF_NUMBERS
 from isolang.observe.drivers.statements import Statement
 from isolang.observe.drivers.transactions import OpenTransaction
-from isolang.observe.executed import ExecutedStatement, looked_up, predicate_of
+from isolang.observe.executed import ExecutedStatement, looked_up_key_count, predicate_of
 from isolang.observe.plan import StatementPlan
 from isolang.observe.predicates import (
     CannotEvaluateError,
@@ -32,8 +32,8 @@ from isolang.observe.values import CAST_NAMES, INT8, TEXT, USER_TYPE
 if TYPE_CHECKING:
     from pathlib import Path
 
-_LEVEL: Final = "SELECT current_setting('transaction_isolation')"
-_MOST: Final = 100_000  # the largest number of rows of a table whose versions are compared
+_LEVEL_QUERY: Final = "SELECT current_setting('transaction_isolation')"
+_MOST_ROWS: Final = 100_000  # the largest number of rows of a table whose versions are compared
 
 
 class ConditionRecorder:
@@ -66,7 +66,7 @@ class ConditionRecorder:
     def meet(self, table: Table) -> None:
         """Note a table of a statement."""
         before = self._tables.setdefault(table.name, table)
-        if before.oid != table.oid or not before.same_form(table):
+        if before.oid != table.oid or not before.has_same_form(table):
             self._altered.add(table.name)
 
     def note(  # noqa: PLR0917 - all that is known of a statement
@@ -119,17 +119,17 @@ class ConditionRecorder:
         )
         if not (kind or predicate):
             return
-        pinned = looked_up(condition, table, done) is not None
+        pinned = looked_up_key_count(condition, table, done) is not None
         versions = [(key, v) for key, v in (met or {}).items() if v is not None]
         whole = self.possible and met is not None and len(versions) == len(met)
         if kind or not whole or (order is not None and len(versions) != found):
             self._unseen.note(NOT_FOUND if pinned else kind_of(kind or CONDITIONS), sent.text)
             return
         if order is not None:
-            predicate, versions = _before_the_last(predicate, versions, *order)
+            predicate, versions = _predicate_before_last(predicate, versions, *order)
             covers = 0
         one.steps.append(
-            MetCondition(
+            TracedCondition(
                 table=table.name,
                 predicate=predicate,
                 rows=tuple((key, version.number) for key, version in versions),
@@ -147,7 +147,7 @@ class ConditionRecorder:
         if not self.possible or not (plan.locks or plan.kind != "select"):
             return False
         if not one.level:
-            ((one.level,),) = yield from sent.ask(_LEVEL)
+            ((one.level,),) = yield from sent.ask(_LEVEL_QUERY)
         return one.level not in ("repeatable read", "serializable")
 
     def _values(self, sent: Sent, statement: Statement, table: Table) -> Steps:
@@ -178,7 +178,7 @@ class ConditionRecorder:
         most = max(types)
         values: list[str | None] = [None] * most
         for number, value in zip(types, exact_json(answer), strict=True):
-            values[number - 1] = None if value is None else _plain(value)
+            values[number - 1] = None if value is None else _postgres_text(value)
         return Parameters(values, [types.get(n, 0) for n in range(1, most + 1)])
 
     def close(self, path: Path, into: Path | None, before: int) -> Path:
@@ -194,7 +194,7 @@ class ConditionRecorder:
         """
 
         def is_initial(number: int) -> bool:
-            return number < FIRST or 0 < (before - number) % 2**32 < HALF
+            return number < FIRST_NUMBER or 0 < (before - number) % 2**32 < HALF_OF_NUMBERS
 
         last = self._last if into is not None else lambda table: None  # not known
         into = into or path
@@ -213,7 +213,7 @@ class ConditionRecorder:
         table = self._tables[name]
         query = (
             f"SELECT {rows.selected([(table.where, table)], row=True)} FROM {table.where} "
-            f"LIMIT {_MOST + 1}"
+            f"LIMIT {_MOST_ROWS + 1}"
         )
         import psycopg
 
@@ -223,7 +223,7 @@ class ConditionRecorder:
         except psycopg.Error:  # the server has stopped, or the table no longer exists
             return None
         (found,) = rows.versions(answer, [table])
-        if len(answer) > _MOST or None in found.values():
+        if len(answer) > _MOST_ROWS or None in found.values():
             return None
         return {
             key: KnownVersion(key, one.number, one.cells)
@@ -232,7 +232,7 @@ class ConditionRecorder:
         }
 
 
-def _before_the_last(
+def _predicate_before_last(
     predicate: Predicate, found: list[tuple[str, rows.Version]], column: str, descends: bool
 ) -> tuple[Predicate, list[tuple[str, rows.Version]]]:
     """Return a predicate for the rows before the last row in a column's order, and these rows."""
@@ -243,6 +243,6 @@ def _before_the_last(
     return order if predicate == "true" else ("and", predicate, order), before
 
 
-def _plain(value: Any) -> str:
+def _postgres_text(value: Any) -> str:
     """Return the text of a JSON value in the form that PostgreSQL reads."""
     return str(value).lower() if isinstance(value, bool) else str(value)

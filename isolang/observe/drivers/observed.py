@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from isolang.history.statements import Lock, SentStatement
-from isolang.observe.closed import Found, Step, Trace, Wrote
+from isolang.observe.closed import Step, Trace, TracedRead, TracedWrite
 from isolang.observe.drivers.callers import caller
 from isolang.observe.drivers.changes import Row, SeenRow, read_text, written_text
 from isolang.run.drivers.postgres import classify
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from isolang.run.operation import RecordedOperation
     from isolang.run.record.recorder import Recorder
 
-HALF: Final = 2**31  # PostgreSQL compares transaction numbers modulo 2**32
-FIRST: Final = 3  # smaller numbers stand for versions that are older than all transactions
+HALF_OF_NUMBERS: Final = 2**31  # PostgreSQL compares transaction numbers modulo 2**32
+FIRST_NUMBER: Final = 3  # smaller numbers stand for versions that are older than all transactions
 
 
 class WrittenVersions:
@@ -43,7 +43,7 @@ class WrittenVersions:
         self.before: int | None = None
         self._written: set[tuple[str, int]] = set()
 
-    def wrote(self, key: str, version: int) -> None:
+    def note_write(self, key: str, version: int) -> None:
         """Record that a watched transaction wrote a version of a row."""
         self._written.add((key, version))
 
@@ -69,9 +69,9 @@ class WrittenVersions:
         if (key, version) in self._written:
             return (version,)
         assert self.before is not None  # it is set before the first transaction begins
-        if version < FIRST or 0 < (self.before - version) % 2**32 < HALF:
+        if version < FIRST_NUMBER or 0 < (self.before - version) % 2**32 < HALF_OF_NUMBERS:
             return (None,)
-        if after is not None and 0 < (version - after) % 2**32 < HALF:
+        if after is not None and 0 < (version - after) % 2**32 < HALF_OF_NUMBERS:
             return ()
         return (version,) if self._all_known else ()
 
@@ -94,7 +94,7 @@ class ObservedTransaction:
         self._where = ""
         self.steps: list[Step] = []  # what the transaction did, in more detail
         self._savepoints: list[tuple[str, int, int]] = []
-        driver = Driver(commit=_nothing, rollback=_nothing, classify=self._classify)
+        driver = Driver(commit=_do_nothing, rollback=_do_nothing, classify=self._classify)
         self._t = recorder.transaction(session, driver=driver).__enter__()
         self._begun = self._t.index
 
@@ -141,7 +141,7 @@ class ObservedTransaction:
         if table:
             shown, where = "" if seen is None else read_text(seen), self._remarks[-1][0]
             self.steps.append(
-                Found(
+                TracedRead(
                     table=table,
                     key=key,
                     number=number,
@@ -159,7 +159,7 @@ class ObservedTransaction:
         value: Any,
         seen: SeenRow | None = None,
         *,
-        step: Wrote | None = None,
+        step: TracedWrite | None = None,
     ) -> None:
         """Add a write of a row; if the last write of the row has the same value, merge the two.
 
@@ -177,7 +177,7 @@ class ObservedTransaction:
                 if other == key
             ]
             earlier = known[-1][1] if known else None
-            whole = _since(seen, earlier.row if earlier else {})
+            whole = _with_seen_before(seen, earlier.row if earlier else {})
             shown = "" if whole is None else written_text(whole)
             self.steps.append(
                 replace(step, caller=self.where, shown=shown, statement=self.statement)
@@ -187,21 +187,24 @@ class ObservedTransaction:
         writes = [n for n in places if self.operations[n][0] == "w"]
         if writes and self.operations[writes[-1]][2] == value:
             where, earlier = self._remarks[writes[-1]]
-            self._remarks[writes[-1]] = where, _since(seen, earlier.before if earlier else {})
+            self._remarks[writes[-1]] = (
+                where,
+                _with_seen_before(seen, earlier.before if earlier else {}),
+            )
             return
         _, earlier = self._remarks[places[-1]] if places else ("", None)
         self.operations.append(("w", key, value))
-        self._remarks.append((self.where, _since(seen, earlier.row if earlier else {})))
+        self._remarks.append((self.where, _with_seen_before(seen, earlier.row if earlier else {})))
         self._statements.append(self.statement)
 
-    def locate(self, key: str, where: str) -> None:
+    def set_write_caller(self, key: str, where: str) -> None:
         """Set the ``file:line`` of the application that caused the last write of a row."""
         for n, (name, one, _) in reversed(list(enumerate(self.operations))):
             if (name, one) == ("w", key):
                 self._remarks[n] = where, self._remarks[n][1]
                 break
         for n, step in reversed(list(enumerate(self.steps))):
-            if isinstance(step, Wrote) and step.key == key:
+            if isinstance(step, TracedWrite) and step.key == key:
                 self.steps[n] = replace(step, caller=where)
                 break
 
@@ -283,10 +286,10 @@ class ObservedTransaction:
         return classify(error, "commit" if self.committing or self.alone else "statement")
 
 
-def _since(seen: SeenRow | None, before: Row) -> SeenRow | None:
+def _with_seen_before(seen: SeenRow | None, before: Row) -> SeenRow | None:
     """Add the columns that the transaction had seen before a write to the written row."""
     return None if seen is None else replace(seen, before={**seen.before, **before})
 
 
-def _nothing(connection: object) -> None:
+def _do_nothing(connection: object) -> None:
     """Do nothing, because the application itself commits and rolls back."""

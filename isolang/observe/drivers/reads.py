@@ -20,7 +20,7 @@ from isolang.observe.drivers.met import ConditionRecorder
 from isolang.observe.drivers.observed import WrittenVersions
 from isolang.observe.drivers.statements import FromClause, Planner, Statement
 from isolang.observe.drivers.transactions import OpenTransaction
-from isolang.observe.executed import joined_by_key
+from isolang.observe.executed import is_joined_by_key
 from isolang.observe.plan import JOINS
 from isolang.observe.predicates import Parameters
 from isolang.observe.rewriting import limit_value
@@ -94,7 +94,7 @@ class ReadRecorder:
                 identified.
         """
         clauses = statement.from_clauses(tables)
-        if any(clause.calls & self._database.changing for clause in clauses):
+        if any(clause.calls & self._database.unrepeatable_functions for clause in clauses):
             # A query of the watch would call the function again.
             self._unseen.note(SHAPES, sent.text)
             clauses = []
@@ -108,11 +108,11 @@ class ReadRecorder:
         """Return the rows that match the condition of a SELECT, found by queries of the watch."""
         found = Matched()
         for clause in clauses:
-            answer = yield from sent.ask(rows.matching(clause, row=row))
+            answer = yield from sent.ask(rows.matching_rows_query(clause, row=row))
             one.number = rows.transaction_of(answer) or one.number
             found.tables += rows.versions(answer, [table for _, table in clause.tables], row=row)
             found.size += len(answer)
-            found.lacks = found.lacks or rows.lacks(answer, clause, row=row)
+            found.lacks = found.lacks or rows.lacks_row(answer, clause, row=row)
         return found
 
     def _select(
@@ -126,7 +126,7 @@ class ReadRecorder:
         plan = statement.plan
         # A volatile function may return another result, or change something, when it is called
         # again.
-        pure = not plan.names & self._database.changing
+        pure = not plan.names & self._database.unrepeatable_functions
         locks = bool(plan.lock) and not one.alone  # in autocommit, the locks end with the statement
         alone = len(plan.sources) == 1 and all(tables)
         sums = plan.sources[0].how == "all"
@@ -137,12 +137,14 @@ class ReadRecorder:
                 before = yield from self._matching(one, sent, clauses)
             result = yield sent.send
             count = sent.count(result)
-            names, returned = sent.output_rows(result, len(statement.output()))
+            names, returned = sent.output_rows(result, len(statement.output_expressions()))
             limited = bool(plan.limit or plan.offset or plan.skips)
-            first = sent.first_only and not sums and not single
+            first = sent.wants_first_only and not sums and not single
             query = None
             if returned and alone and not sums and (limited or first or plan.lock):
-                query = rows.returned_keys(statement, clauses[0].tables[0][1], returned, names)
+                query = rows.returned_rows_query(
+                    statement, clauses[0].tables[0][1], returned, names
+                )
             if query is None:
                 after = yield from self._matching(one, sent, clauses, row=True)
             else:
@@ -180,7 +182,7 @@ class ReadRecorder:
                 found = count or 0
         read = one.steps[steps:]
         complete = len(read) == sum(map(len, after.tables))
-        if statement.counts() and returned and returned[0][0] is not None:
+        if statement.returns_count() and returned and returned[0][0] is not None:
             complete = complete and int(returned[0][0]) == after.size
         elif not sums:
             complete = complete and count in (None, after.size) and not (first and every > 1)
@@ -209,7 +211,7 @@ class ReadRecorder:
         # SOUND BECAUSE: if there are subqueries, functions, HAVING or DISTINCT ON, the joins are
         # not the only reason why rows are not returned.
         joined = statement.plan.partial == JOINS and all(
-            table is not None and (not n or joined_by_key(statement.part, sources[n], table))
+            table is not None and (not n or is_joined_by_key(statement.part, sources[n], table))
             for n, table in enumerate(tables)
         )
         if not (joined and complete) or after.lacks:

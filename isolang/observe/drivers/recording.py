@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from isolang.observe.catalogue import FUNCTIONS, VOLATILE, Table, lookup
+from isolang.observe.catalogue import FUNCTIONS, VOLATILE, Table, lookup_query
 from isolang.observe.drivers import rows
 from isolang.observe.drivers.hooks import Steps
 from isolang.observe.drivers.library import Sent
@@ -31,7 +31,7 @@ from isolang.observe.drivers.reads import ReadRecorder
 from isolang.observe.drivers.statements import Planner, Statement
 from isolang.observe.drivers.transactions import Lost, OpenTransaction, Transactions
 from isolang.observe.drivers.writes import WriteRecorder
-from isolang.observe.plan import named
+from isolang.observe.plan import name_parts
 from isolang.observe.unseen import (
     CALLED,
     CASCADES,
@@ -41,8 +41,8 @@ from isolang.observe.unseen import (
     TRUNCATED,
     TWO_PHASES,
     Unseen,
-    added_to,
     kind_of,
+    table_added_to,
 )
 
 _TOUCHES_NO_ROW: Final = frozenset({"quiet", "forget", "level", "begin"})
@@ -139,7 +139,7 @@ class StatementRecorder:
                 kinds.append(SHAPES)
         for kind in dict.fromkeys(kinds):
             one.unclear = True
-            adds = "" if kind == kind_of(CALLED) else added_to(sent.text)
+            adds = "" if kind == kind_of(CALLED) else table_added_to(sent.text)
             self._unseen.note(kind, sent.text, table=adds)
         ends = plan.kind in ("commit", "rollback") or TWO_PHASES in plan.unseen
         if ends or not statement.whole:
@@ -159,7 +159,7 @@ class StatementRecorder:
         """
         plan = statement.plan
         if plan.kind != "insert":
-            self._unseen.read.update(named(name)[-1] for name in plan.tables)
+            self._unseen.read.update(name_parts(name)[-1] for name in plan.tables)
         unseen = [kind_of(what) for what in plan.unseen]
         if self._calls(statement):
             unseen.append(kind_of(CALLED))
@@ -171,19 +171,19 @@ class StatementRecorder:
             elif plan.kind != "select":
                 if found.triggers:
                     unseen.append(kind_of(TRIGGERS))
-                if found.may_change_others(plan.kind, plan.assigned):
+                if found.may_change_other_tables(plan.kind, plan.assigned):
                     unseen.append(kind_of(CASCADES))
             tables.append(None if isinstance(found, str) else found)
         for kind in dict.fromkeys(unseen):
             one.unclear = one.unclear or kind in _MAY_WRITE
             if kind != CATALOGUE:
-                self._unseen.note(kind, sent.text, table=added_to(sent.text))
+                self._unseen.note(kind, sent.text, table=table_added_to(sent.text))
         return tables
 
     def _table(self, one: OpenTransaction, sent: Sent, name: str) -> Steps:
         """Return a table by its name; if its rows cannot be identified, return the reason."""
         if name not in one.tables:
-            found = rows.table_of((yield from sent.ask(lookup([name]))), self._names)
+            found = rows.table_of((yield from sent.ask(lookup_query([name]))), self._names)
             one.tables[name] = found
             if not isinstance(found, str):
                 self._conditions.meet(found)

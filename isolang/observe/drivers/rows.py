@@ -12,10 +12,10 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from isolang.observe.catalogue import Table, described, exact_json, key_text
+from isolang.observe.catalogue import Table, exact_json, key_text, parse_description
 from isolang.observe.drivers.changes import LONGEST, SeenRow, value_text
 from isolang.observe.drivers.statements import FromClause, Statement
-from isolang.observe.lexer import raw
+from isolang.observe.lexer import catalogue_name
 from isolang.observe.unseen import KEY_TYPE, PARTITIONED, UNKNOWN_TABLES
 
 _OUTPUT_COLUMN: Final = re.compile(
@@ -61,11 +61,11 @@ def table_of(answer: Sequence[Sequence[Any]], names: Mapping[str, str]) -> Table
     did, or the queries could fail.
 
     Args:
-        answer: the rows that the query of :func:`isolang.observe.catalogue.lookup` returned for one
-            name.
+        answer: the rows for one name in the result of
+            :func:`isolang.observe.catalogue.lookup_query`.
         names: the names of tables in the history, if they differ from those in the database.
     """
-    table = described(answer[0][0])[1] if answer else None
+    table = parse_description(answer[0][0])[1] if answer else None
     if table is None:
         return UNKNOWN_TABLES
     if table.why not in ("", KEY_TYPE) or table.partitioned:
@@ -90,9 +90,9 @@ def selected(tables: Sequence[tuple[str, Table]], *, row: bool = False, old: boo
         columns += [f"{alias}.{one}::text" for one in ("xmin", *_key(table))]
         if row:
             columns += [f"left({alias}.{one}::text, {LONGEST})" for one in table.others]
-            columns.append(f"{table.whole(alias)}::text")
+            columns.append(f"{table.row_sql(alias)}::text")
         if old:
-            columns += ["old.xmin::text", f"{table.whole('old')}::text"]
+            columns += ["old.xmin::text", f"{table.row_sql('old')}::text"]
     return ", ".join(columns)
 
 
@@ -100,7 +100,7 @@ def _key(table: Table) -> list[str]:
     return [table.quoted[one] for one in table.key]
 
 
-def matching(clause: FromClause, *, row: bool = False) -> str:
+def matching_rows_query(clause: FromClause, *, row: bool = False) -> str:
     """Return the query for the rows of the tables of a SELECT that match its condition.
 
     Args:
@@ -136,8 +136,8 @@ def versions(
     return found
 
 
-def lacks(rows: Sequence[Sequence[Any]], clause: FromClause, *, row: bool) -> bool:
-    """Return whether a result of :func:`matching` lacks a row of one of the tables."""
+def lacks_row(rows: Sequence[Sequence[Any]], clause: FromClause, *, row: bool) -> bool:
+    """Return whether a result of :func:`matching_rows_query` lacks a row of one of the tables."""
     at = 1
     for _, table in clause.tables:
         if any(one[at] is None for one in rows):
@@ -178,7 +178,7 @@ def transaction_of(rows: Sequence[Sequence[Any]]) -> int | None:
     return None if not rows or rows[0][0] is None else int(rows[0][0]) % 2**32
 
 
-def returned_keys(
+def returned_rows_query(
     statement: Statement,
     table: Table,
     rows: Sequence[Sequence[Any]],
@@ -197,7 +197,7 @@ def returned_keys(
         The query; ``None`` if the rows do not contain all columns of the primary key.
     """
     (source,) = statement.plan.sources
-    output = [_output_column(one, source.alias) for one in statement.output()]
+    output = [_named_column(one, source.alias) for one in statement.output_expressions()]
     if output == ["*"]:
         output = list(names)
     if len(rows[0]) != len(output) or not set(table.key) <= set(output):
@@ -213,19 +213,19 @@ def returned_keys(
     )
 
 
-def _output_column(text: str, alias: str) -> str:
+def _named_column(text: str, alias: str) -> str:
     """Return the column of the table that an output expression names, without quotes.
 
     Return ``*`` for all columns, and an empty string for every other expression.
     """
-    if text == "*" or (text.endswith(".*") and raw(text[:-2]) == raw(alias)):
+    if text == "*" or (text.endswith(".*") and catalogue_name(text[:-2]) == catalogue_name(alias)):
         return "*"
     found = _OUTPUT_COLUMN.fullmatch(text)
     if found is None or found["name"].isdigit():
         return ""
     qualified = found["alias"]
-    own = qualified is None or raw(qualified) == raw(alias)
-    return raw(found["name"]) if own else ""
+    own = qualified is None or catalogue_name(qualified) == catalogue_name(alias)
+    return catalogue_name(found["name"]) if own else ""
 
 
 def _quoted(value: Any) -> str:

@@ -26,7 +26,7 @@ class WatchedServer(NamedTuple):
     facts: DatabaseFacts
 
 
-def own_connection(conninfo: str, parameters: dict[str, Any]) -> Any:
+def open_own_connection(conninfo: str, parameters: dict[str, Any]) -> Any:
     """Return a connection of the watch itself, in autocommit mode, whose rows are tuples.
 
     Args:
@@ -45,7 +45,7 @@ def own_connection(conninfo: str, parameters: dict[str, Any]) -> Any:
     return connection
 
 
-def connected(name: str, conninfo: str, parameters: dict[str, Any]) -> WatchedServer:
+def inspect_server(name: str, conninfo: str, parameters: dict[str, Any]) -> WatchedServer:
     """Connect to a database once, and return what the watch must know about its server.
 
     Args:
@@ -59,7 +59,7 @@ def connected(name: str, conninfo: str, parameters: dict[str, Any]) -> WatchedSe
     import psycopg
 
     try:
-        with own_connection(conninfo, parameters) as own:
+        with open_own_connection(conninfo, parameters) as own:
             ((oldest,),) = own.execute("SELECT pg_snapshot_xmin(pg_current_snapshot())::text")
             info = own.info
             facts = DatabaseFacts(version=info.server_version)

@@ -8,7 +8,7 @@ from itertools import pairwise
 from msgspec import Struct
 
 from isolang.observe.catalogue import Table
-from isolang.observe.lexer import Token, UnclearTextError, raw, statements, tokens
+from isolang.observe.lexer import Token, UnclearTextError, catalogue_name, statements, tokens
 from isolang.observe.plan import StatementPlan, StatementTable
 from isolang.observe.predicates import ParsedCondition
 from isolang.observe.rewriting import DatabaseFacts, Rewriter
@@ -33,18 +33,18 @@ class Statement(Struct, frozen=True, kw_only=True):
     condition: ParsedCondition
     whole: bool = True
 
-    def between(self, begin: int, end: int) -> str:
+    def text_between(self, begin: int, end: int) -> str:
         """Return the text of a range of tokens."""
         return self.text[self.part[begin].start : self.part[end - 1].end]
 
-    def output(self) -> tuple[str, ...]:
+    def output_expressions(self) -> tuple[str, ...]:
         """Return the expressions that the application receives for each row, as written."""
         begin, end = 1, self.plan.place
         if self.plan.kind != "select":
             begin = self._find("returning") + 1
-        return tuple(self.between(first, last) for first, last in self._listed(begin, end))
+        return tuple(self.text_between(first, last) for first, last in self._listed(begin, end))
 
-    def counts(self) -> bool:
+    def returns_count(self) -> bool:
         """Return whether the result is only the number of the rows that match."""
         listed = [one.text for one in self.part[1 : self.plan.place]]
         named = len(listed) == 4 or (len(listed) == 6 and listed[4] == "as")
@@ -71,9 +71,11 @@ class Statement(Struct, frozen=True, kw_only=True):
     ) -> FromClause:
         called = pairwise(self.part[slice(*place)])
         names = frozenset(
-            raw(a.text) for a, b in called if b.text == "(" and a.kind in ("word", "quoted")
+            catalogue_name(a.text)
+            for a, b in called
+            if b.text == "(" and a.kind in ("word", "quoted")
         )
-        return FromClause(text=self.between(*place), tables=tables, calls=names)
+        return FromClause(text=self.text_between(*place), tables=tables, calls=names)
 
     def _find(self, word: str) -> int:
         depth = 0
@@ -137,7 +139,7 @@ class Planner:
                 condition=condition,
                 whole=not parts,
             )
-        found = self._rewriter.shaped(parts[0])
+        found = self._rewriter.shape_of(parts[0])
         return Statement(text=text, part=parts[0], plan=found.plan, condition=found.condition)
 
 

@@ -60,21 +60,23 @@ class Asyncpg:
         self._watch = watch
         self.fetch, self.fetch_prepared = Connection.fetch, PreparedStatement.fetch
         for name in _CALLS:
-            hooks.around(Connection, name, partial(self._call, name), awaits=True)
+            hooks.replace_method(Connection, name, partial(self._call, name), awaits=True)
         for name in _CALLS[1:]:
-            hooks.around(PreparedStatement, name, partial(self._prepared, name), awaits=True)
-        hooks.around(Connection, "executemany", self._many, awaits=True)
-        hooks.around(PreparedStatement, "executemany", self._many_prepared, awaits=True)
+            hooks.replace_method(
+                PreparedStatement, name, partial(self._prepared, name), awaits=True
+            )
+        hooks.replace_method(Connection, "executemany", self._many, awaits=True)
+        hooks.replace_method(PreparedStatement, "executemany", self._many_prepared, awaits=True)
         for owner in (Connection, PreparedStatement):
             for name, kind in _PASSED.items():
                 if hasattr(owner, name):
-                    hooks.before(owner, name, partial(self._pass, kind))
+                    hooks.call_before(owner, name, partial(self._pass, kind))
         for name in _COPY:
-            hooks.before(Connection, name, partial(self._copy, name))
-        hooks.around(Connection, "close", self._close, awaits=True)
-        hooks.before(Connection, "terminate", watch.transactions.closed)
+            hooks.call_before(Connection, name, partial(self._copy, name))
+        hooks.replace_method(Connection, "close", self._close, awaits=True)
+        hooks.call_before(Connection, "terminate", watch.transactions.closed)
 
-    def place(self, connection: Any) -> tuple[Any, ...]:
+    def database_of(self, connection: Any) -> tuple[Any, ...]:
         """Return the host, port and database of a connection, as libpq represents them.
 
         Return an empty tuple if the connection is closed.
@@ -96,15 +98,15 @@ class Asyncpg:
             return "idle"
         return "failed" if connection in self.failed else "open"
 
-    def begins(self, connection: Any) -> bool:
+    def begins_transaction(self, connection: Any) -> bool:
         """Return false, because with asyncpg only ``BEGIN`` begins a transaction."""
         return False
 
-    def pipelined(self, connection: Any) -> bool:
+    def is_pipelined(self, connection: Any) -> bool:
         """Return false, because asyncpg waits for each result before it sends another statement."""
         return False
 
-    def refused(self, result: Any) -> bool:
+    def was_rolled_back(self, result: Any) -> bool:
         """Return whether COMMIT returned ``ROLLBACK``, as it does for a failed transaction."""
         return bool(result == "ROLLBACK")
 
@@ -153,14 +155,14 @@ class Asyncpg:
         """
         each = None if hasattr(args, "__aiter__") else [tuple(values) for values in args]
         if not each:
-            self._watch.passed(connection, "executemany", query)
+            self._watch.note_unrecorded(connection, "executemany", query)
             return (yield send(args if each is None else each))
         sent = [
             _AsyncpgCall(self, "execute", connection, query, values, {}, send([values]))
             for values in each
         ]
         hidden = partial(self._hidden_many, sent)
-        return (yield from self._watch.many(sent, send(each), hidden))
+        return (yield from self._watch.record_many(sent, send(each), hidden))
 
     def _hidden_many(self, sent: Sequence[_AsyncpgCall], selected: str) -> Steps:
         """Run each statement with an added RETURNING clause, and return its rows.
@@ -178,18 +180,20 @@ class Asyncpg:
 
     def _pass(self, kind: str, source: Any, *arguments: Any, **_: Any) -> None:
         if hasattr(source, "get_query"):
-            self._watch.passed(source._connection, kind, source.get_query())
+            self._watch.note_unrecorded(source._connection, kind, source.get_query())
         else:
-            self._watch.passed(source, kind, str(arguments[0]) if arguments else "")
+            self._watch.note_unrecorded(source, kind, str(arguments[0]) if arguments else "")
 
     def _copy(self, name: str, connection: Any, what: str, *_: Any, **__: Any) -> None:
         into = name in ("copy_records_to_table", "copy_to_table")
         query = what if name == "copy_from_query" else what.join(["COPY ", " FROM STDIN"])
-        self._watch.passed(connection, "copy", query if into else f"COPY ({what}) TO STDOUT")
+        self._watch.note_unrecorded(
+            connection, "copy", query if into else f"COPY ({what}) TO STDOUT"
+        )
 
     def _close(self, original: Any, connection: Any, **options: Any) -> Steps:
         send = partial(original, connection, **options)
-        return (yield from self._watch.transactions.ending(connection, commit=False, send=send))
+        return (yield from self._watch.transactions.send_end(connection, commit=False, send=send))
 
 
 class _AsyncpgCall(Struct):
@@ -205,7 +209,7 @@ class _AsyncpgCall(Struct):
     prepared: Any = None
 
     @property
-    def first_only(self) -> bool:
+    def wants_first_only(self) -> bool:
         """Return whether the application receives only the first row of the result."""
         return self.name in _ONE
 
@@ -287,7 +291,7 @@ class _AsyncpgCall(Struct):
         found, status = yield from self._fetch(self.text)
         first = found[0] if found else None
         if self.prepared is not None:
-            suspended = first is not None and self.first_only
+            suspended = first is not None and self.wants_first_only
             self.prepared._last_status = None if suspended else status.encode()
         if self.name == "fetchval" and first is not None:
             first = first[self.options.get("column", 0)]

@@ -27,9 +27,9 @@ class Psycopg:
         import psycopg
 
         def around(owner: str, name: str, steps: Any) -> None:
-            hooks.around(getattr(psycopg, owner), name, steps)
+            hooks.replace_method(getattr(psycopg, owner), name, steps)
             later = getattr(psycopg, f"Async{owner}")
-            hooks.around(later, _LATER.get(name, name), steps, awaits=True)
+            hooks.replace_method(later, _LATER.get(name, name), steps, awaits=True)
 
         plain = {one: one.execute for one in (psycopg.Cursor, psycopg.AsyncCursor)}
         around("Cursor", "execute", partial(self._execute, watch))
@@ -40,14 +40,14 @@ class Psycopg:
             ("ServerCursor", "execute", "cursors"),
         ):
             for one in (owner, f"Async{owner}"):
-                hooks.before(getattr(psycopg, one), name, partial(self._pass, watch, kind))
+                hooks.call_before(getattr(psycopg, one), name, partial(self._pass, watch, kind))
         around("Connection", "commit", partial(self._finish, watch, True))
         around("Connection", "rollback", partial(self._finish, watch, False))
         around("Connection", "close", partial(self._finish, watch, False))
         around("Transaction", "__enter__", partial(self._enter, watch))
         around("Transaction", "__exit__", partial(self._exit, watch))
 
-    def place(self, connection: Any) -> tuple[Any, ...]:
+    def database_of(self, connection: Any) -> tuple[Any, ...]:
         """Return the host, port and database of a connection; empty if it is closed."""
         if connection.closed:
             return ()
@@ -58,15 +58,15 @@ class Psycopg:
         """Return the state of the transaction on a connection."""
         return _STATES.get(connection.info.transaction_status.name, "unknown")
 
-    def begins(self, connection: Any) -> bool:
+    def begins_transaction(self, connection: Any) -> bool:
         """Return whether a statement begins a transaction, as it does unless autocommit is on."""
         return not connection.autocommit
 
-    def pipelined(self, connection: Any) -> bool:
+    def is_pipelined(self, connection: Any) -> bool:
         """Return whether the connection is in pipeline mode."""
         return bool(connection.pgconn.pipeline_status)
 
-    def refused(self, result: Any) -> bool:
+    def was_rolled_back(self, result: Any) -> bool:
         """Return false, because the results of psycopg do not show whether the server rolled back.
 
         A failed transaction is recognised by its state before COMMIT.
@@ -104,24 +104,28 @@ class Psycopg:
         kind = psycopg.AsyncCursor if isinstance(cursor, psycopg.AsyncCursor) else psycopg.Cursor
         sent = [_PsycopgCall(plain[kind], cursor, query, (params,), {}) for params in each]
         if not each or options or not isinstance(query, str):
-            watch.passed(cursor.connection, "executemany", _text_of(query, cursor.connection))
+            watch.note_unrecorded(
+                cursor.connection, "executemany", _text_of(query, cursor.connection)
+            )
             return (yield send)
         return (
-            yield from watch.many(sent, send, partial(_hidden_many, original, cursor, query, each))
+            yield from watch.record_many(
+                sent, send, partial(_hidden_many, original, cursor, query, each)
+            )
         )
 
     def _pass(
         self, watch: DriverWatch, kind: str, cursor: Any, query: Any = "", *_: Any, **__: Any
     ) -> None:
-        watch.passed(cursor.connection, kind, _text_of(query, cursor.connection))
+        watch.note_unrecorded(cursor.connection, kind, _text_of(query, cursor.connection))
 
     def _finish(self, watch: DriverWatch, commit: bool, original: Any, connection: Any) -> Steps:
         send = partial(original, connection)
-        return (yield from watch.transactions.ending(connection, commit=commit, send=send))
+        return (yield from watch.transactions.send_end(connection, commit=commit, send=send))
 
     def _enter(self, watch: DriverWatch, original: Any, block: Any) -> Steps:
         send = partial(original, block)
-        result, block.isolang_outer = yield from watch.transactions.block(
+        result, block.isolang_outer = yield from watch.transactions.begin_block(
             block.connection, lambda: block.savepoint_name, send
         )
         return result
@@ -131,7 +135,7 @@ class Psycopg:
         commit = not any(raised) and not block.force_rollback
         if getattr(block, "isolang_outer", False):
             return (
-                yield from watch.transactions.ending(block.connection, commit=commit, send=send)
+                yield from watch.transactions.send_end(block.connection, commit=commit, send=send)
             )
         return (
             yield from watch.transactions.end_block(
@@ -180,7 +184,7 @@ def _texts(cursor: Any) -> list[list[str | None]]:
 class _PsycopgCall:
     """Implements :class:`isolang.observe.drivers.library.Sent` for a call of ``execute``."""
 
-    first_only = False
+    wants_first_only = False
 
     def __init__(
         self, original: Any, cursor: Any, query: Any, arguments: tuple[Any, ...], options: Any

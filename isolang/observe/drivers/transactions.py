@@ -77,11 +77,11 @@ class Transactions:
         self._numbers: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         self._sessions = count()
 
-    def here(self, connection: Any) -> bool:
+    def is_watched(self, connection: Any) -> bool:
         """Return whether a connection is to the watched database."""
-        return self.library.place(connection) == self.where
+        return self.library.database_of(connection) == self.where
 
-    def arrive(self, connection: Any) -> OpenTransaction | None:
+    def transaction_for_statement(self, connection: Any) -> OpenTransaction | None:
         """Return the transaction to which the next statement of a connection belongs.
 
         If none is open and the library begins transactions by itself, one begins here. Return
@@ -89,10 +89,10 @@ class Transactions:
         in a pipeline; the open transaction is then recorded with an unknown outcome.
         """
         one = self.current(connection)
-        begins = one is None and self.library.begins(connection)
+        begins = one is None and self.library.begins_transaction(connection)
         if begins and self.library.state(connection) == "idle":
             one = self.begin(connection)
-        if one is not None and self.library.pipelined(connection):
+        if one is not None and self.library.is_pipelined(connection):
             self._unseen.note("pipelines")
             self.end(connection, Lost())
             return None
@@ -112,8 +112,8 @@ class Transactions:
 
     def begin(self, connection: Any) -> OpenTransaction | None:
         """Begin a transaction; return ``None`` if the connection is to another database."""
-        if not self.here(connection):
-            self._unseen.note("databases", str(self.library.place(connection)))
+        if not self.is_watched(connection):
+            self._unseen.note("databases", str(self.library.database_of(connection)))
             return None
         if connection not in self._numbers:
             self._numbers[connection] = next(self._sessions)
@@ -129,15 +129,15 @@ class Transactions:
             one.announce()
         self._ended(one.end(error))
 
-    def interrupted(self, connection: Any) -> None:
+    def note_interruption(self, connection: Any) -> None:
         """End the transaction if an exception has ended the transaction or the connection."""
         one = self._open.get(connection)
         going_on = one is None or one.alone or self.library.state(connection) in ("open", "failed")
         if not going_on:
-            gone = not self.library.place(connection)
+            gone = not self.library.database_of(connection)
             self.end(connection, RolledBack() if gone else Lost())
 
-    def ending(self, connection: Any, *, commit: bool, send: Callable[[], Any]) -> Steps:
+    def send_end(self, connection: Any, *, commit: bool, send: Callable[[], Any]) -> Steps:
         """Send a call that ends a transaction, and record the outcome."""
         one = self.current(connection)
         if one is None:
@@ -155,7 +155,7 @@ class Transactions:
         if connection not in self._open:
             return result
         if self.library.state(connection) in ("idle", "unknown"):
-            commit = commit and not self.library.refused(result)
+            commit = commit and not self.library.was_rolled_back(result)
             self.end(connection, None if commit else RolledBack())
         elif commit:  # the statement is in a pipeline
             self.end(connection, Lost())
@@ -163,7 +163,7 @@ class Transactions:
             self.end(connection, RolledBack())
         return result
 
-    def block(
+    def begin_block(
         self, connection: Any, savepoint: Callable[[], str], send: Callable[[], Any]
     ) -> Steps:
         """Send a call that begins a block: a transaction, or a savepoint within a transaction.
@@ -204,10 +204,10 @@ class Transactions:
         if one is not None:
             self.end(connection, Lost() if one.committing else RolledBack())
 
-    def controlled(self, connection: Any, plan: StatementPlan, send: Callable[[], Any]) -> Steps:
+    def send_control(self, connection: Any, plan: StatementPlan, send: Callable[[], Any]) -> Steps:
         """Send a statement that begins or ends a transaction, or changes its savepoints."""
         if plan.kind in ("commit", "rollback"):
-            return (yield from self.ending(connection, commit=plan.kind == "commit", send=send))
+            return (yield from self.send_end(connection, commit=plan.kind == "commit", send=send))
         one = self.current(connection)
         idle = self.library.state(connection) == "idle"
         result = yield send

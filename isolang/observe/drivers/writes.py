@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from isolang.history.values import Keyword
 from isolang.observe.catalogue import Table
-from isolang.observe.closed import KnownVersion, Wrote
+from isolang.observe.closed import KnownVersion, TracedWrite
 from isolang.observe.drivers import rows
 from isolang.observe.drivers.hooks import Steps
 from isolang.observe.drivers.library import Sent
@@ -17,13 +17,13 @@ from isolang.observe.drivers.met import ConditionRecorder
 from isolang.observe.drivers.observed import WrittenVersions
 from isolang.observe.drivers.statements import Statement
 from isolang.observe.drivers.transactions import OpenTransaction, Transactions
-from isolang.observe.lexer import raw
+from isolang.observe.lexer import catalogue_name
 from isolang.observe.unseen import (
     NO_ROW,
     Unseen,
 )
 
-GONE: Final = Keyword("deleted")
+DELETED: Final = Keyword("deleted")
 
 
 class WriteRecorder:
@@ -50,7 +50,7 @@ class WriteRecorder:
     def record(self, one: OpenTransaction, sent: Sent, statement: Statement, table: Table) -> Steps:
         """Send a write, and record what it wrote."""
         if not statement.plan.silent:
-            return (yield from self._returning(one, sent, statement, table))
+            return (yield from self._send_returning(one, sent, statement, table))
         result, found = yield from sent.hidden(self.selected(statement, table))
         yield from self.hidden(one, sent, statement, table, found)
         return result
@@ -61,7 +61,7 @@ class WriteRecorder:
         return rows.selected([(source.alias, table)], row=True, old=self._returns_old(statement))
 
     def _returns_old(self, statement: Statement) -> bool:
-        aliases = {raw(source.alias) for source in statement.plan.sources}
+        aliases = {catalogue_name(source.alias) for source in statement.plan.sources}
         return self._conditions.possible and not aliases & {"old", "new"}
 
     def hidden(
@@ -76,9 +76,9 @@ class WriteRecorder:
         one.number = rows.transaction_of(found) or one.number
         old = self._returns_old(statement)
         (versions,) = rows.versions(found, [table], old=old)
-        yield from self._wrote(one, sent, statement, table, versions, old=old)
+        yield from self._record_rows(one, sent, statement, table, versions, old=old)
 
-    def _returning(
+    def _send_returning(
         self, one: OpenTransaction, sent: Sent, statement: Statement, table: Table
     ) -> Steps:
         """Send a write that returns rows to the application, and query their versions after it.
@@ -90,7 +90,7 @@ class WriteRecorder:
             yield from sent.ask("BEGIN")
         try:
             result, found = yield from sent.returning()
-            yield from self._returned(one, sent, statement, table, found)
+            yield from self._record_returned(one, sent, statement, table, found)
         except Exception:
             state = self._transactions.library.state(sent.connection)
             if one.alone and state in ("open", "failed"):
@@ -100,7 +100,7 @@ class WriteRecorder:
             yield from sent.ask("COMMIT")
         return result
 
-    def _returned(
+    def _record_returned(
         self,
         one: OpenTransaction,
         sent: Sent,
@@ -111,9 +111,9 @@ class WriteRecorder:
         query = None
         if found is not None and statement.plan.kind != "delete":
             if not found:
-                yield from self._wrote(one, sent, statement, table, {}, old=False)
+                yield from self._record_rows(one, sent, statement, table, {}, old=False)
                 return
-            query = rows.returned_keys(statement, table, found)
+            query = rows.returned_rows_query(statement, table, found)
         if query is None:
             one.unclear = True
             self._unseen.note("returning", sent.text)
@@ -121,9 +121,9 @@ class WriteRecorder:
         answer = yield from sent.ask(query)
         one.number = rows.transaction_of(answer) or one.number
         (versions,) = rows.versions(answer, [table])
-        yield from self._wrote(one, sent, statement, table, versions, old=False)
+        yield from self._record_rows(one, sent, statement, table, versions, old=False)
 
-    def _wrote(
+    def _record_rows(
         self,
         one: OpenTransaction,
         sent: Sent,
@@ -156,15 +156,15 @@ class WriteRecorder:
                 one, sent, statement, table, len(versions), replaced if known else None
             )
         for key, version in versions.items():
-            step = _step(statement, table, key, version, old=old and not moved)
+            step = _detailed_write(statement, table, key, version, old=old and not moved)
             if kind == "delete":
-                one.write(key, GONE, step=step)
+                one.write(key, DELETED, step=step)
             elif version is None:
                 one.unclear = True
                 self._unseen.note("deleted", key)
             else:
-                self._versions.wrote(key, version.number)
-                sets = [column for column in table.others if raw(column) in assigned]
+                self._versions.note_write(key, version.number)
+                sets = [column for column in table.others if catalogue_name(column) in assigned]
                 seen = replace(version.seen, named=sets)
                 one.write(key, version.number, seen, step=step)
         proposed = statement.plan.proposed
@@ -174,16 +174,16 @@ class WriteRecorder:
             self._unseen.note("keys", sent.text)
 
 
-def _step(
+def _detailed_write(
     statement: Statement, table: Table, key: str, version: rows.Version | None, *, old: bool
-) -> Wrote:
+) -> TracedWrite:
     """Return a write of a row in detail; ``old`` is true if it names the replaced version."""
     plain = statement.plan.kind == "insert" and not statement.plan.upserts
     replaced = None
     if version is not None and version.old is not None:
         replaced = KnownVersion(key, version.old, version.old_cells)
     gone = statement.plan.kind == "delete" or version is None
-    return Wrote(
+    return TracedWrite(
         table=table.name,
         key=key,
         number=None if gone or version is None else version.number,
