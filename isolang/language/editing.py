@@ -50,7 +50,7 @@ def notes(text: str, path: Path) -> list[Note]:
 
     try:
         warnings = [*route(found.spec).warnings, *polarity_warnings(found.spec)]
-    except SpecError:  # the text has no checks, because other files include it
+    except SpecError:  # a text without checks is a fragment for other files to include
         warnings = [*found.spec.warnings]
     return [_warning(one, path) for one in warnings]
 
@@ -80,7 +80,7 @@ def _warning(text: str, path: Path) -> Note:
 
 
 def _short(message: str) -> str:
-    """Return a message without its place and source line, which the editor shows itself."""
+    """Return a message without its place and source line, because the editor shows both anyway."""
     first, *rest = message.splitlines()
     return "\n".join([_PLACE.sub("", first), *(line.strip() for line in rest if "hint:" in line)])
 

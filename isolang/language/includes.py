@@ -1,4 +1,4 @@
-"""Collects a text with all texts that it includes, each only once, in the order of their effect."""
+"""Collects a text and all texts that it includes, each once, in the order in which they apply."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Gathered(Struct, frozen=True, kw_only=True):
         items: all items except includes. The items of an included file are at the place of its
             first include.
         sources: the texts in the order of reading, beginning with the main text.
-        notes: for users, notes about includes that were found in a place that they may not expect.
+        notes: messages for users about includes that were found in an unexpected place.
     """
 
     main: ast.File
@@ -119,7 +119,7 @@ def _read(path: Path, span: Span | None) -> SourceText:
 
 
 def is_there(path: Path) -> bool:
-    """Return whether a file or folder exists; the result is false if its name is not possible."""
+    """Return whether a file or folder exists; if its name is not valid, it does not."""
     try:
         return path.exists()
     except (OSError, ValueError):
@@ -135,7 +135,7 @@ def readable(name: str) -> str:
 class _FoundText(Struct, frozen=True):
     """A text with the path of its file.
 
-    The path is ``None`` if the text is not from a file, or if it is a text of the library.
+    The path is ``None`` for a text that is not from a file, and for a text of the library.
     """
 
     source: SourceText
@@ -180,8 +180,8 @@ class _Walk:
     def _add(self, found: _FoundText, include: ast.Include | None) -> ast.File:
         source = found.source
         if not (include is None or found.in_library or begins_like_a_specification(source)):
-            # The message must not quote the file, because a specification that is not trusted may
-            # include any path.
+            # An untrusted specification may include any file of the machine, so the message must
+            # not quote the included file.
             what = f"{source.name} is not a specification: it does not begin like a specification"
             raise error_at(include.span, what)
         self._seen.add(found.identity)
@@ -235,7 +235,7 @@ class _Files:
 
 
 class _Carried:
-    """Searches for includes among texts that were read earlier, by the names that they had."""
+    """Searches for includes by name among texts that were read earlier."""
 
     def __init__(self, sources: tuple[SourceText, ...]) -> None:
         self.notes: list[str] = []

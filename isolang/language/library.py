@@ -94,8 +94,9 @@ class _Alias(Struct, frozen=True):
     Attributes:
         of: the level for which the alias is another name.
         title: the title of the specification.
-        note: a remark that says who uses this name.
-        header: the name in the header of the text; empty if this is the alias itself.
+        note: a remark about who uses the alias.
+        header: the name in the header of the alias's text, if it differs from the alias; otherwise
+            empty.
     """
 
     of: str
@@ -176,7 +177,7 @@ def normalise(name: str) -> str:
     """
     plain = name.strip().lower().removesuffix(".iso")
     plain = re.sub(r"[ _-]+|(?<=\d)\.(?=\d)", "-", plain)
-    plain = re.sub(r"^1sr$", "one-copy-sr", plain)  # the name of a text must begin with a letter
+    plain = re.sub(r"^1sr$", "one-copy-sr", plain)  # the name in a header cannot begin with a digit
     return f"{plain[:-1]}-plus" if plain.endswith("+") else plain
 
 
@@ -282,9 +283,8 @@ def _style(name: str) -> Style:
 def _has_no_session_form(name: str) -> bool:
     """Return whether a library file has a form without sessions.
 
-    This is so if the file or an included file mentions ``so``, and the file includes no form
-    without sessions. A file that includes such a form is a session guarantee, which writes ``so``
-    only where it means sessions.
+    A file has such a form if it or an included file mentions ``so``, unless it includes a form
+    without sessions itself. Such a file defines a session guarantee, which needs its ``so``.
     """
     if name not in _files():
         return False

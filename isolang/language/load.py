@@ -75,7 +75,7 @@ def load_spec(
     for folder in folders:
         if not folder.is_dir():
             raise SpecError(f"{folder}: not a folder (expected a folder with files to include)")
-    if source.name.startswith("library:"):  # the text includes only other texts of the library
+    if source.name.startswith("library:"):  # texts of the library include only texts of the library
         return _of_library(source, tuple(notes))
     return _lowered(gather(source, path=path, include_path=folders), notes)
 
@@ -132,7 +132,7 @@ def find_errors(
     *,
     include_path: Sequence[str | os.PathLike[str]] = (),
 ) -> list[SpecError]:
-    """Return all errors in a specification, where :func:`load_spec` reports only the first.
+    """Return all errors in a specification, whereas :func:`load_spec` reports only the first one.
 
     If a text does not follow the grammar, the result has only the first error.
 
@@ -197,7 +197,10 @@ def _digest(sources: Sequence[SourceText]) -> str:
 
 
 def _locate(argument: str | os.PathLike[str]) -> tuple[SourceText, Path | None, list[str]]:
-    """Return the main text that ``argument`` refers to, its path if it is a file, and notes."""
+    """Find the main text that ``argument`` refers to.
+
+    Return it with its path (if it is a file) and notes.
+    """
     if isinstance(argument, str):
         if "\n" in argument or _TEXT.match(argument):
             return SourceText("<text>", argument), None, []

@@ -74,18 +74,20 @@ class Word(Struct, frozen=True, kw_only=True):
         compares: the data that a history must have for the word: times of transactions, moments of
             operations and of COMMIT, sessions, groups of sessions, labels of transactions, or
             requested levels.
-        follows: the chosen relations from which the relation follows.
+        follows: the chosen relations on which the relation depends, such as ``rf`` and ``ww`` for
+            ``rw``.
         part_of: the relation of which this relation has only the pairs from item reads (``i…``), or
             only those from predicate reads (``p…``).
         letter: whether the word can label edges in event graphs and refutations.
-        filtered: whether the steps of the relation between accesses to one key are separate
-            letters, such as ``rt[W,R]``.
+        filtered: whether the relation has a separate letter for steps between accesses to one key,
+            such as ``rt[W,R]``.
         between_commits: the kinds of walks (over statements or operations) in which the letter may
             lead from one COMMIT to another.
         colour: the colour of the relation's edges, which several words share.
         dash: the lengths of dashes and gaps of the relation's edges, in turn; empty for solid
             lines.
-        joins: where the relation's edges leave the first transaction and enter the second.
+        joins: the points of drawn transactions (such as the begin and the end) at which edges leave
+            the first transaction and enter the second.
     """
 
     name: Name

@@ -33,7 +33,7 @@ _NAME: Final = re.compile(r'"([^"]*)"')
 
 
 def restriction_of(letter: str) -> Restriction | None:
-    """Return how names in quotes restrict a letter; if the letter has no names, return ``None``.
+    """Return the restriction that names in quotes put on a letter; without names, return ``None``.
 
     >>> restriction_of('wr[not "a/*", "b"]')
     ('wr', ('a/*', 'b'), True)
@@ -46,7 +46,7 @@ def restriction_of(letter: str) -> Restriction | None:
 
 
 def in_order(letters: Iterable[str]) -> list[str]:
-    """Return letters in the order of the vocabulary, each before the same letter with names."""
+    """Sort letters by the order of the vocabulary; a letter with names follows the bare letter."""
     place = {letter: i for i, letter in enumerate((*LETTERS, *NAMED))}
     return sorted(letters, key=lambda letter: (place[whole_letter(letter)], letter))
 
@@ -67,8 +67,8 @@ class Automaton(Struct, frozen=True, kw_only=True):
             the transaction T passes the test, it becomes the product edge (T, q) → (T, q').
         epsilon: the moves ``(q, q')`` inside one transaction, which become product edges (T, q) →
             (T, q') for every transaction T.
-        repeatable: the relations among ``so`` and ``rt`` whose immediate pairs are enough, because
-            each step can be replaced by several steps.
+        repeatable: the transitive relations, such as ``so`` and ``rt``, of which the event graph
+            needs only the immediate pairs, because several steps can replace each step.
         back: the return paths that a single ``rw`` must not close. For each ``(q, q')``, an ``rw``
             pair S → B is forbidden if (B, q') reaches (S, q). The product has no edges for such
             pairs, and loops of the automaton need not pass state 0.
@@ -92,8 +92,8 @@ class Automaton(Struct, frozen=True, kw_only=True):
             ``ww`` also leads to the node of the write, which is the first later statement that
             reads, or a node after all statements; ``po`` then leads to later statements in the same
             state.
-        judges: whether cycles of the product are violations. If not, the automaton is used only for
-            its return paths, and another check forbids each of its cycles.
+        judges: whether cycles of the product are violations. If false, the automaton is used only
+            for its return paths, and another check already forbids all of its cycles.
     """
 
     check: str
@@ -121,7 +121,7 @@ class Automaton(Struct, frozen=True, kw_only=True):
         return frozenset(map(whole_letter, self.steps))
 
     def of(self, letter: str) -> tuple[tuple[int, int], ...]:
-        """Return the steps of a letter, including steps that are restricted to names."""
+        """Return all steps that read a letter, with or without names in quotes."""
         return tuple(
             step
             for own, steps in self.steps.items()
@@ -155,7 +155,8 @@ class Automaton(Struct, frozen=True, kw_only=True):
             here, before = free[q], walk[-1]
             for relation in walk:
                 reached = _after(here, leads[relation])
-                if relation == before and relation in TRANSITIVE:  # one step may replace both edges
+                # one transitive step may replace both edges
+                if relation == before and relation in TRANSITIVE:
                     reached |= here
                 here, before = _after(reached, free), relation
             around.append(here)

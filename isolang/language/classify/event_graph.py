@@ -1,4 +1,4 @@
-"""Compiles checks to automata, or explains why a check does not compile.
+"""Compiles checks to automata for event graphs, or explains why a check does not compile.
 
 This module tests the conditions under which docs/routes.md#event-graphs proves that the product of
 a history with the automaton of a check has a cycle iff the history violates the check.
@@ -77,7 +77,7 @@ class NotAnEventGraph(SpecError):  # noqa: N818 - it names what a check is not
         what = f"check `{check}` is not an event graph: {reason}" if check else reason
         context = ""
         for candidate in spec.checks:
-            # The construct that does not compile may be in a definition, even in another file.
+            # The construct that does not compile may be part of a definition, even in another file.
             if candidate.name == check and (candidate.file, candidate.line) != pos[:2]:
                 context = f"used by check `{check}` in {candidate.file}:{candidate.line}"
         text = message_at(pos, spec.texts, what, hint=hint, context=context)
@@ -89,7 +89,8 @@ class NotAnEventGraph(SpecError):  # noqa: N818 - it names what a check is not
     def reasons(self) -> tuple[str, ...]:
         """Return phrases that explain why the native engine cannot decide a specification.
 
-        The second phrase is about return paths, for which another check may be the reason.
+        If return paths were tried as well, a second phrase explains why they do not apply, perhaps
+        because of another check.
         """
         own = f"check `{self.check}`: {self.reason}" if self.check else self.reason
         other = self.return_path_refusal
@@ -124,15 +125,15 @@ class Plan(Route, frozen=True, kw_only=True):
 
 
 def classify(spec: Spec) -> Plan:
-    """Compile every check to an automaton, such that the event graphs decide the specification.
+    """Compile every check of a specification to an automaton whose event graph decides the check.
 
     Args:
         spec: the specification. It compiles only if it declares no relations except ``rf`` and
             ``ww``.
 
     Raises:
-        NotAnEventGraph: if a check or a declaration does not compile. The error has the reason for
-            the first that does not compile.
+        NotAnEventGraph: if a check or a declaration does not compile. The error names the first
+            check or declaration that does not compile, and the reason.
         SpecError: if the specification has no check.
     """
     for exists in spec.exists:
@@ -175,7 +176,7 @@ _FORMS: Mapping[str, tuple[str, str]] = {
 
 
 def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
-    """Return the automaton of one check, and a warning, which is empty if the check can fail."""
+    """Return the automaton of one check, and a warning if no history can violate the check."""
 
     def refuse(reason: str, e: Core | None = None, hint: str = "") -> NotAnEventGraph:
         pos = e.pos if e is not None and e.pos is not None else check.pos
@@ -212,7 +213,7 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
         except NotRegularError:
             if check.kind != "irreflexive" or not isinstance(expr, ForKey):
                 raise
-            # The union over keys has a loop iff the relation for some key has a loop.
+            # The union over all keys has a loop iff the relation of some single key has a loop.
             sites, expr = "accesses", of_one_key(expr)
             language = language_of(expr)
         if language.nullable:
@@ -232,7 +233,8 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
             _need_closed(language, refuse, check.expr)
         # The automaton needs no `init`, because no walk leads back to T0.
         of_key = sites == "accesses"
-        # As in the checkers, a relation that is not an order is never allowed, even after `init`.
+        # Like the certificate checkers, reject every relation that is not an order, even after
+        # `init`.
         if of_key and (whole := [r for r in NO_ORDERS if r in names(expr)]):
             raise refuse(f"`{whole[0]}` compares whole transactions", check.expr)
         transitive = (TRANSITIVE - {"init"}) | {"ww"} if of_key else TRANSITIVE
@@ -263,7 +265,7 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
 
 
 def over_operations(automaton: Automaton) -> Automaton:
-    """Return the automaton with a ``po`` loop at each state in which a walk leaves a statement."""
+    """Return the automaton with a ``po`` loop at each state whose steps leave a statement."""
     leaving = {q for letter in ("rw", "tx") for q, _ in automaton.steps.get(letter, ())}
     leaving |= {q for q, _ in automaton.back}
     steps = {**automaton.steps, "po": tuple((q, q) for q in sorted(leaving))}
@@ -271,7 +273,7 @@ def over_operations(automaton: Automaton) -> Automaton:
 
 
 def leaves_the_key(automaton: Automaton) -> str:
-    """Return the reason why a walk of one key may visit a transaction that does not access the key.
+    """Return why a walk that stays with one key may visit a transaction without access to it.
 
     The result is empty if every such walk can be replaced by one that visits only transactions that
     access the key.
@@ -303,7 +305,7 @@ def leaves_the_key(automaton: Automaton) -> str:
 
 
 def _silently(automaton: Automaton, states: set[int], tests: Sequence[str] = ()) -> set[int]:
-    """Return the states to which silent moves, and moves of the given tests, lead from ``states``.
+    """Return the states reachable from ``states`` by silent moves and by moves of the given tests.
 
     A transaction that passes ``[W]`` or ``[R]`` accesses the key. A transaction that passes the
     test of a label or of a level may not access the key.
@@ -321,11 +323,11 @@ class _Refuse(Protocol):
 
 
 def _need_closed(language: Dfa, refuse: _Refuse, e: Core) -> None:
-    """Raise an error unless any two words in sequence are a word (condition 2 in the docs)."""
+    """Raise an error unless words may be concatenated (condition 2 in docs/routes.md)."""
     twice = concatenate(language, language)
     if not included(twice, language):
-        # A closed walk can be read from any of its transactions. Therefore a good example is a word
-        # of which no rotation is a word of the expression.
+        # A closed walk can be read from any of its transactions. Therefore the error shows, if
+        # possible, a word none of whose rotations is a word of the expression.
         allowed = subtract(twice, rotations(language))
         shown = _shown(shortest_word(subtract(twice, language) if allowed.empty else allowed))
         reason = (
@@ -350,12 +352,12 @@ def _cannot_fail(spec: Spec, check: Check, base: Dfa) -> str:
 
 
 def _on_accepted(dfa: Dfa) -> Dfa:
-    """Return an automaton for the same language that has only states on accepted words."""
+    """Remove the states that lie on no path to a final state; the language stays the same."""
     return subtract(dfa, Dfa(({},), frozenset()))
 
 
 def steps_of(dfa: Dfa) -> tuple[str, ...]:
-    """Return the letters of an automaton that are not tests."""
+    """Return the letters of an automaton, without tests."""
     return tuple(letter for letter in in_order(dfa.letters) if not is_test(letter))
 
 
@@ -364,7 +366,7 @@ def _shown(word: Word) -> str:
 
 
 def shown_letter(letter: str) -> str:
-    """Return a letter as it is written in the language."""
+    """Return a letter as users write it in specifications: tests are in brackets."""
     if " not " in letter and whole_letter(letter) in NAMED:
         return f"[T \\ {letter.replace(' not ', ' ')}]"
     return f"[{letter}]" if is_test(letter) else letter
@@ -373,7 +375,7 @@ def shown_letter(letter: str) -> str:
 def generators(
     stretched_language: Dfa, *, acyclic: bool, transitive: frozenset[str] = TRANSITIVE
 ) -> Dfa:
-    """Return a language F such that F⁺ is the language of a check, up to transitive letters.
+    """Return a finite language F whose closure F⁺ has the words that a check forbids.
 
     Args:
         stretched_language: the language L(e) in which r⁺ replaces each transitive letter r.
@@ -381,7 +383,7 @@ def generators(
         acyclic: whether the check is ``acyclic``. Otherwise it is ``irreflexive``, and L(e)·L(e) ⊆
             L(e) must hold.
     """
-    # For `irreflexive`, condition 2 implies K = L = L⁺, also after transitive letters are replaced.
+    # For `irreflexive`, condition 2 implies K = L = L⁺, even after r⁺ replaces transitive letters.
     whole = plus(stretched_language) if acyclic else stretched_language
     base = subtract(whole, concatenate(whole, whole))
     return subtract(base, stretched(whole, transitive))

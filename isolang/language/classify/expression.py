@@ -1,4 +1,4 @@
-"""Translates core expressions that are regular into their languages.
+"""Translates regular core expressions into regular languages of relation names.
 
 A word is a sequence of relation names, which a walk through a history spells. The operators ``|``,
 ``;``, ``?``, ``^+``, ``^*`` and ``id`` on relations are the regular operators on languages. ``[W]``
@@ -65,7 +65,9 @@ class NotRegularError(Exception):
 
 
 def plain(e: Core, *, splits: bool = False) -> Core:
-    """Simplify an expression, and split ``wr`` and ``rw`` into their parts if some part occurs.
+    """Simplify an expression.
+
+    If parts of ``wr`` or ``rw`` occur, split ``wr`` and ``rw`` into them.
 
     The parts are ``iwr | pwr`` and ``irw | prw``.
 
@@ -112,7 +114,7 @@ def _plain(e: Core) -> Core:
         ) if key is not None and key == other:
             return Rel("rw", key, e.pos)
         case Inter(parts=parts) if set(parts) == {Rel("rt"), Rel("same-group")}:
-            return Rel("group-rt", None, e.pos)  # neither relation has a pair of T0
+            return Rel("group-rt", None, e.pos)  # like `rt & same-group`, it has no pairs with T0
         case Plus(arg=Rel(name="ww", key=str())):
             return e.arg
         case Lift(arg=Rel(name="T")):
@@ -131,7 +133,9 @@ def _plain(e: Core) -> Core:
 
 
 def lettered(e: Core) -> Core:
-    """Replace restricted steps of a ``plain`` expression by letters such as ``rt[W,R]``.
+    """Replace the restricted steps of an expression by letters such as ``rt[W,R]``.
+
+    The function :func:`plain` must have returned the expression.
 
     Each step between accesses to one key becomes a letter. Each relation that is restricted to a
     class of keys, and each test of a name, also becomes a letter.
@@ -167,7 +171,7 @@ def _within(e: Core, key: str, within: KeyClass) -> Core:
     if isinstance(e, Rel) and e.key == key:
         if whole_letter(e.name) != e.name:
             raise NotRegularError(e, f"`{brief(e)}` mixes two classes of keys")
-        # T0 wrote every key, so the steps of `init` need no restriction.
+        # T0 wrote every key, so a restriction to keys would not change `init`.
         return e if e.name == "init" else replace(e, name=f"{e.name}[{within}]")
     if isinstance(e, ForKey) and e.key == key:
         return e
@@ -185,7 +189,7 @@ def _with_filtered(e: Seq) -> Core:
             continue
         (key,) = keys
         letters = tuple(
-            # T0 accesses every key, so the steps of `init` need no tests.
+            # T0 accesses every key, so tests would not change `init`.
             Rel("init" if name == "init" else f"{name}[{a.name},{b.name}]", key, e.pos)
             for name in names
             for a in before
@@ -238,7 +242,9 @@ def language_of(
 
 
 def of_one_key(e: Core) -> Core:
-    """Return the body of ``for x: …`` without the key variable, for walks that stay with one key.
+    """Return the body of ``for x: body`` without its key variable.
+
+    The words of the result are for walks that stay with one key.
 
     Raises:
         NotRegularError: if the expression has another form, or is not about one key only.
@@ -265,7 +271,7 @@ def of_one_key(e: Core) -> Core:
 
 
 def is_of_one_key(e: Core) -> bool:
-    """Return whether an expression is about one key only, so that :func:`of_one_key` accepts it."""
+    """Return whether all steps are on one key, so that :func:`of_one_key` accepts the expression."""
     with suppress(NotRegularError):
         of_one_key(e)
         return True
@@ -277,7 +283,7 @@ _FORM = "walks over statements have the form of `consistent-read-by-statement`"
 
 
 def speaks_of_statements(e: Core) -> bool:
-    """Return whether walks of an expression may visit single statements."""
+    """Return whether the walks of an expression visit single statements of transactions."""
     return not names(e).isdisjoint(("statement", "last-write", *OF_STATEMENTS))
 
 
@@ -307,7 +313,7 @@ def by_operation(e: Core) -> Core:
 def leaves_by_commit(e: Core) -> bool:
     """Return whether every walk over operations may leave each transaction by ``tx``.
 
-    If so, no walk is lost because ``rw`` has no edge from a transaction to itself.
+    If so, the missing ``rw`` edges from a transaction to itself do not matter.
     """
     if isinstance(e, Seq) and Rel("statement") in (parts := _flat(e)):
         away = parts[parts.index(Rel("statement")) + 2 :][:1]
@@ -359,7 +365,10 @@ def _not_over_operations(part: Core, construct: Core | None = None) -> NotRegula
 def _through_operations(
     e: Core, entry: Core, onwards: tuple[Core, ...], *, in_union_with_ww: bool
 ) -> Core:
-    """Return an expression for the words of ``entry ; statement ; (po ; statement)? ; away``."""
+    """Return an expression for the words of ``entry ; statement ; (po ; statement)? ; away``.
+
+    Such words pass through a transaction, which each part of ``away`` leaves.
+    """
     if onwards[:1] != (_ONWARDS,) or onwards[1:] == ():
         raise NotRegularError(e, f"`{brief(e)}` is not a walk through a transaction", _OPERATIONS)
     met = _steps(entry, _to_operation)
@@ -402,7 +411,8 @@ _ON: tuple[tuple[Core, ...], ...] = (
 def by_statement(e: Core) -> Core:
     """Return an expression for the words that walks over statements spell.
 
-    ``wr`` leads to a statement that reads, and ``rw`` leads from such a statement.
+    In such a walk, ``wr`` enters a transaction at a statement that reads, and ``rw`` leaves it from
+    one.
 
     SOUND BECAUSE each statement that reads is a separate node between COMMITs, so the steps to this
     node and from it are steps of one walk, as in the composition. The steps from a statement must
@@ -472,7 +482,7 @@ def _from_statement(e: Core) -> str:
 
 
 def _relations(e: Core) -> Iterable[Rel]:
-    """Yield the relations in an expression, but not the sets in ``[…]``."""
+    """Yield the relations in an expression, without the sets in tests such as ``[W]``."""
     if isinstance(e, Rel):
         if e.name != "id":
             yield e
@@ -482,7 +492,7 @@ def _relations(e: Core) -> Iterable[Rel]:
 
 
 def closure_around(e: Core, letters: frozenset[str]) -> Core | None:
-    """Return the first innermost closure that mentions all of ``letters``, or ``None``."""
+    """Return an innermost closure that mentions all of ``letters``; if there is none, ``None``."""
     for child in children(e):
         if (found := closure_around(child, letters)) is not None:
             return found
@@ -554,7 +564,7 @@ def _check_for(e: ForKey) -> None:
 
 
 def _uses(e: Core, key: str) -> tuple[int, int]:
-    """Return how often a word uses ``key`` at least and at most; 2 means two or more uses."""
+    """Return the minimum and maximum number of uses of ``key`` in a word; 2 means two or more."""
     match e:
         case Rel():
             return (1, 1) if e.key == key else (0, 0)

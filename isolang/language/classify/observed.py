@@ -115,7 +115,7 @@ def rewrite(spec: Spec) -> Observed:
 
 
 def _declared(spec: Spec) -> tuple[Exists, Exists | None]:
-    """Return the declarations of the order and of the visibility relation.
+    """Return the declarations of the total order and of the visibility relation.
 
     If no visibility relation is declared, the second result is ``None``.
     """

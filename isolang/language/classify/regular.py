@@ -180,7 +180,7 @@ def minimise(dfa: Dfa) -> Dfa:
         if len(set(refined)) == len(set(block)):
             break
         block = refined
-    # Blocks are numbered by their first states, so the block of the initial state has number 0.
+    # Number the blocks in the order of their first states, so that the initial state is in block 0.
     number: dict[int, int] = {}
     for b in block:
         number.setdefault(b, len(number))
@@ -284,9 +284,9 @@ def up_to_last(dfa: Dfa, letter: str) -> Dfa:
 
 
 def around(dfa: Dfa, letter: str) -> Dfa:
-    """Return the language of all words v u such that u a v is a word of ``dfa``.
+    """Return the language of all words v u such that ``dfa`` accepts u a v, where a is ``letter``.
 
-    The letter a is ``letter``, and neither u nor v contains it.
+    Neither u nor v contains the letter a.
     """
     nfa = Nfa()
     rest = Dfa(tuple({a: t for a, t in row.items() if a != letter} for row in dfa.moves), dfa.final)
@@ -302,7 +302,7 @@ def around(dfa: Dfa, letter: str) -> Dfa:
 
 
 def between_ends(dfa: Dfa, first: str, last: str) -> Dfa:
-    """Return the language of the words of ``dfa`` without certain letters at their ends.
+    """Return the language of ``dfa`` after stripping letters from both ends of each word.
 
     All letters ``first`` at the beginning of a word, and all letters ``last`` at its end, are
     removed.
@@ -344,7 +344,10 @@ def union(*languages: Dfa) -> Dfa:
 
 
 def loops(dfa: Dfa, state: int) -> Dfa:
-    """Return the language of all words, including the empty word, from a state to itself."""
+    """Return the language of the words that lead from a state back to it.
+
+    The empty word is one of them.
+    """
     nfa = Nfa()
     start, _ = nfa.embed(dfa)
     nfa.skip(nfa.initial, start + state)
@@ -366,13 +369,13 @@ def find_loop(dfa: Dfa) -> tuple[Word, Word, Word] | None:
     best: tuple[Word, Word, Word] | None = None
     to_state = _shortest(dfa, 0)
     tried = 0
-    # The shortest loop makes the clearest message. In a large automaton, only some states are
-    # tried, because this takes time.
+    # The shortest loop makes the clearest message. Trying all states of a large automaton would
+    # take too long.
     for state in sorted(_looping(dfa)):
         if tried >= 50:
             break
         if (loop := _shortest_loop(dfa, state)) is None:
-            continue  # the state is only on a path from one loop to another
+            continue  # the state lies on a path between two loops, but not on a loop
         tried += 1
         away = _shortest(dfa, state)
         rest = min((away[f] for f in dfa.final if f in away), key=lambda w: (len(w), w))
@@ -389,7 +392,7 @@ def shortest_word(dfa: Dfa) -> Word:
 
 
 def most_uses(dfa: Dfa, letter: str) -> int:
-    """Return how often a word contains ``letter`` at most; 2 means two or more times."""
+    """Return the largest number of times that a word contains ``letter``; 2 means two or more."""
     order = [(0, 0)]
     seen = set(order)
     for state, uses in order:

@@ -85,10 +85,9 @@ _OF_READS = OF_READS | {"rf", "R", "cand", "po", "tx", "pred"}
 
 
 def why_not_closed(spec: Spec) -> str:
-    """Return the reason why a specification may not be closed under sub-histories.
+    """Return why a specification may not be closed under sub-histories; if it is closed, ``""``.
 
-    The result is empty if it is closed: a violation in a part of a history is then always a
-    violation in the whole history.
+    If it is closed, every violation in a part of a history is a violation in the whole history.
     """
     for check in spec.checks:
         if not check.flag and (reason := _why_check_not_closed(check)):
@@ -102,9 +101,9 @@ def why_not_closed(spec: Spec) -> str:
 def unread_matter(spec: Spec) -> bool:
     """Return whether a verdict may depend on including transactions that no transaction reads from.
 
-    The verdict by a specification that is closed under sub-histories does not depend on this. The
-    result for a flagged check does not depend on it if the specification with this check is also
-    closed.
+    The verdict by a specification that is closed under sub-histories does not depend on this.
+    Neither does the result for a flagged check, if the specification together with this check is
+    closed, too.
     """
     return bool(why_not_closed(spec)) or any(
         check.flag and _why_check_not_closed(check) for check in spec.checks
@@ -140,7 +139,7 @@ def _why_gains_pairs(e: Core) -> str:
 
 
 def _why_loses_pairs(e: Core) -> str:
-    """Return the reason why a relation may lose a pair in a part that has both elements of it.
+    """Return the reason why a part of a history may lose a pair although it has both its elements.
 
     The result is empty if this is not possible.
     """

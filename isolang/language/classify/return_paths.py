@@ -117,8 +117,8 @@ def classify_return_paths(spec: Spec, why_no_event_graph: str = "") -> Plan:
     if mentions.uses_reads_from(spec) and not any(
         OF_READS & a.relations or a.back for a in automata
     ):
-        # The engine chooses sources only for reads that can be steps of a walk. If no walk has such
-        # steps, the engine would not find reads that are anomalies.
+        # The engine chooses sources only for reads that can be steps of a walk. If no check has
+        # `wr` or `rw` steps, the engine would overlook the reads that are anomalies.
         pos, reason = (
             spec.checks[0].pos,
             "it mentions reads, but no walk of its checks uses a relation of reads",
@@ -167,17 +167,16 @@ class _Compiler:
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
         self._automata: list[Automaton] = []
-        # The languages of the acyclic checks. The key says whether their walks stay with one key.
+        # The languages of the acyclic checks, by whether their walks stay with one key.
         self._acyclic: dict[bool, list[Dfa]] = {False: [], True: []}
         self._pending: list[tuple[str, Dfa, frozenset[str], bool]] = []
-        # `_whole` has the words over operations that acyclic checks forbid. `_between_operations`
-        # has the return paths over operations.
+        # Over operations: the words that acyclic checks forbid, and the return paths.
         self._whole: list[Dfa] = []
         self._between_operations: list[tuple[str, Dfa]] = []
         self._splits = mentions.distinguishes_reads(spec)
 
     def check(self, check: Check) -> None:
-        """Compile one check of a specification over dependencies."""
+        """Compile one check; the specification must be one over dependencies."""
         alone = replace(self._spec, checks=(check,))
         try:
             self._automata += classify(alone).automata
@@ -202,7 +201,10 @@ class _Compiler:
             self._acyclic[of_key].append(plus(language))
 
     def _over_operations(self, check: Check) -> None:
-        """Compile an ``irreflexive`` check over operations whose walks end in their only ``rw``."""
+        """Compile an ``irreflexive`` check over operations.
+
+        Each word must have a single ``rw``, as its last letter.
+        """
         try:
             words = by_operation(plain(check.expr))
             language = language_of(words, letters=WORDS_BY_OPERATION)
@@ -241,7 +243,7 @@ class _Compiler:
         return False
 
     def acyclic(self, name: str, e: Core) -> None:
-        """Compile the condition ``acyclic e``, which is not itself a check of the specification."""
+        """Compile the condition ``acyclic e``, which may be only a part of the check ``name``."""
         language, _ = self._language(name, e)
         if language.nullable or not without(language, steps_of(language)).empty:
             raise _NotHornError(f"`{name}` would contain a part of the identity")
@@ -255,7 +257,7 @@ class _Compiler:
     def need_within_order(self, name: str, phi: Core) -> None:
         """Raise an error unless an acyclic check already forbids all cycles of words of phi."""
         language, _ = self._language(name, phi)
-        # SOUND BECAUSE a walk whose transactions pass the tests is also a walk without the tests.
+        # SOUND BECAUSE removing tests from an expression can only add walks.
         untested, _ = self._language(name, _untested(phi))
         known = self._acyclic[False]
         if language.nullable or not any(
@@ -291,7 +293,8 @@ class _Compiler:
         self._pending.append((name, without(before, ("init",)), kinds, of_key))
 
     def _back_to_source(self, name: str, language: Dfa) -> bool:
-        """Compile ``irreflexive`` of words with one ``wr`` each, if the language has this form.
+        """Compile ``irreflexive`` of words with exactly one ``wr`` each, if the language has this
+        form.
 
         The rest of such a word leads from the reader back to the source. The words need not be
         closed under composition.
@@ -313,7 +316,7 @@ class _Compiler:
         self._automata.append(_automaton(name, direct=direct))
 
     def finished(self) -> tuple[Automaton, ...]:
-        """Compile the remaining return paths, and return the automata of all checks."""
+        """Compile the return paths that were postponed, and return the automata of all checks."""
         for name, language, closing, of_key in self._pending:
             self._add_return_paths(name, language, closing, of_key=of_key)
         for name, language in self._between_operations:
@@ -382,7 +385,8 @@ class _Compiler:
         orders = [("so", *_part_of("so")), ("rt", "group-rt", *_part_of("rt"))]
         orders += [("ww",)] if of_key else []
         strict = [language_of(Star(Union(tuple(map(Rel, order))))) for order in orders]
-        # A walk that stays with one key is also a walk over all keys, so those checks forbid it.
+        # Walks that stay with one key are also walks over all keys, so the acyclic checks over all
+        # keys forbid them, too.
         acyclic = [*self._acyclic[False], *(self._acyclic[True] if of_key else ())]
         allowed = union(*strict, *map(rotations, acyclic))
         if not all(included(loops(dfa, state), allowed) for state in range(len(dfa.moves))):

@@ -32,8 +32,8 @@ class SpecSplit(Struct, frozen=True, kw_only=True):
         plan: the route of the part. It relies on a theorem if the checks of the part mention a
             chosen order.
         other_checks: the unflagged checks that are not in the part.
-        unchosen: the declared relations that the part does not mention, for which a model of the
-            part has no value.
+        unchosen: the declared relations that the part does not mention; a model of the part has no
+            value for them.
         flags: the flagged checks.
     """
 
@@ -45,7 +45,9 @@ class SpecSplit(Struct, frozen=True, kw_only=True):
 
     @property
     def is_all(self) -> bool:
-        """Return whether a model of the part is always a model of the whole specification."""
+        """Return whether the part is everything: it has all checks and mentions all declared
+        relations. If so, each of its models is a model of the whole specification.
+        """
         return not self.other_checks and not self.unchosen
 
     @property
@@ -132,7 +134,10 @@ def _largest_first(
 
 
 def _plan(part: Spec, plan_of: Callable[[Spec], Plan]) -> Plan | frozenset[str]:
-    """Return the engine's plan for a part; if it has none, return the checks that are to blame."""
+    """Return the engine's plan for a part.
+
+    If the part does not compile, return the names of the checks that the error blames.
+    """
     try:
         return plan_of(part)
     except NotAnEventGraph as error:

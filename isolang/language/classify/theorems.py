@@ -147,9 +147,10 @@ def _by_visibility(
     if vis in _BEGIN_WITH_T0:
         seen |= {"init"}
     external = prefix = total = conflict = False
-    tested: list[Core] = []  # letters with tests that vis must contain
-    after: list[Core] = []  # letters with tests that may follow vis within vis
-    within: list[Core] = []  # letters with tests that ar must contain
+    # letters between tests, such as `[W] ; so ; [R]`, that vis must contain
+    tested: list[Core] = []
+    after: list[Core] = []  # letters between tests that vis must contain after a vis step
+    within: list[Core] = []  # letters between tests that ar must contain
     for check in spec.checks:
         if check.kind != "require":
             return None
@@ -172,7 +173,7 @@ def _by_visibility(
         elif bound == Rel(vis) and e == Seq((Rel(ar), Rel(vis))):
             prefix = True
         elif bound == Rel(vis) and e == Seq((Rel(vis), Rel(vis))):
-            pass  # the check always holds, because `ar` and therefore `ar^* ; D` are transitive
+            pass  # the check cannot fail, because `ar` and therefore `ar^* ; D` are transitive
         elif bound is not None and _is_either_way(bound, vis) and _is_conflict(e):
             conflict = True
         else:
@@ -272,7 +273,7 @@ def _is_tested(e: Core) -> bool:
 
 
 def _follows(e: Core, vis: str) -> TypeGuard[Seq]:
-    """Return whether ``e`` is ``vis`` and then a letter with tests, as ``vis ; [R] ; so ; [R]``."""
+    """Return whether ``e`` has the form ``vis ; [R] ; so ; [R]``, with any letter and any tests."""
     return isinstance(e, Seq) and e.parts[0] == Rel(vis) and _is_tested(Seq(e.parts[1:]))
 
 

@@ -238,7 +238,7 @@ class _Lowering:
         )
 
     def _whole(self, e: ast.Expr, env: _Env) -> Core:
-        """Lower an expression of an item, and count its size toward the limit for all items."""
+        """Lower an expression of an item, and add its size to the total, which has a limit."""
         term = self.expr(e, env)
         self._size += self._shared[id(term)].size
         if self._size > MAX_NODES:

@@ -180,7 +180,10 @@ def without_sessions(spec: Spec) -> Spec:
 
 
 def without_real_time(spec: Spec) -> Spec:
-    """Return the specification with ``init``, or the empty relation, for relations of times."""
+    """Return the specification with the least value in place of each relation that compares times.
+
+    The least value is ``init`` or the empty relation.
+    """
     return _replaced(spec, _least(COMPARING_TIMES - OF_EVENTS), "without real time")
 
 
@@ -219,7 +222,7 @@ def _replaced(spec: Spec, by: Mapping[str, Core], suffix: str) -> Spec:
 
 
 def summands(e: Core | None) -> tuple[Core, ...]:
-    """Return the parts of a union, also of unions inside it; none for ``None``."""
+    """Return the parts of a union, with nested unions flattened; for ``None``, an empty tuple."""
     if isinstance(e, Union):
         return tuple(inner for part in e.parts for inner in summands(part))
     return () if e is None else (e,)

@@ -44,7 +44,7 @@ def polarity_warnings(spec: Spec) -> list[str]:
 
 
 def _several_keys(spec: Spec, check: Check) -> Iterator[str]:
-    """Warn that a check of cycles over all keys allows steps with different keys in one cycle."""
+    """Warn that a check for cycles may mix keys: its cycles may have steps on different keys."""
     if check.kind == "acyclic" and isinstance(check.expr, ForKey) and _keyed(check.expr):
         key, body = check.expr.key, brief(check.expr.body)
         what = (
@@ -171,7 +171,7 @@ def _one_sided(spec: Spec, exists: Exists) -> Iterator[str]:
 
 
 def _easier_with(check: Check, name: str) -> set[str]:
-    """Return ``smaller`` or ``larger``, or both: which values of a relation make a check easier."""
+    """Return which values of a relation make a check easier: ``smaller``, ``larger``, or both."""
     found = {"smaller" if up else "larger" for up in _occurrences(check.expr, name)}
     if check.bound is not None:
         found |= {"larger" if up else "smaller" for up in _occurrences(check.bound, name)}
@@ -181,7 +181,7 @@ def _easier_with(check: Check, name: str) -> set[str]:
 
 
 def _occurrences(e: Core, name: str) -> Iterator[bool]:
-    """Yield, for each use of a relation in ``e``, whether ``e`` grows when the relation grows."""
+    """For each use of a relation in ``e``, yield whether ``e`` grows when the relation grows."""
     match e:
         case Rel():
             if e.name == name:

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from isolang.language.syntax.source import SourceText, Span
 
-# The keywords and operators of the grammar by their roles: tests of checks, words that begin an
-# item, and operators that bind more tightly than the union.
+# The keywords and operators of the grammar by role: the kinds of checks, the words that begin an
+# item, and the operators that bind more tightly than a union.
 TESTS = frozenset(("acyclic", "irreflexive", "empty", "require"))
 ITEM = TESTS | {"spec", "include", "let", "exists", "flag", "not", "show", "allows", "forbids"}
 TERM_OPERATORS = frozenset((";", "&", "\\", "*"))

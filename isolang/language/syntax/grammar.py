@@ -36,9 +36,10 @@ def parser() -> Lark:
         warnings.warn(what, RuntimeWarning, stacklevel=2)
     elif made["lark"] != lark.__version__:
         what = f"{TABLES} was made by Lark {made['lark']} (got {lark.__version__}); not used"
-        warnings.warn(what, ImportWarning, stacklevel=2)  # not the user's fault, so not shown
+        # an ImportWarning is hidden by default, because users can do nothing about it
+        warnings.warn(what, ImportWarning, stacklevel=2)
     else:
-        return Lark.load(made["tables"])  # Lark accepts the data in place of a file
+        return Lark.load(made["tables"])  # Lark accepts the tables themselves instead of a file
     return from_grammar(text)
 
 
@@ -63,7 +64,7 @@ def digest(text: str) -> str:
 
 
 def _dictionary(pairs: list[tuple[str, Any]]) -> dict[int | str, Any]:
-    """Return a dictionary in which keys that are numbers are integers again, as Lark needs them."""
+    """Return a dictionary with integers as keys where JSON turned them into strings."""
     return {int(key) if key.isdigit() else key: value for key, value in pairs}
 
 

@@ -31,7 +31,7 @@ _CALLS = frozenset(("domain", "range"))
 
 
 class _Piece(Struct, frozen=True):
-    """A token or a comment, with what the layout has to know about its place in the text."""
+    """A token or a comment, with the facts about its place that the layout depends on."""
 
     kind: Literal["token", "line comment", "block comment"]
     text: str
@@ -56,7 +56,8 @@ def format_text(source: SourceText) -> str:
     parse(source)
     text = SourceText(source.name, source.text.replace("\r\n", "\n").replace("\r", "\n"))
     lines: list[str] = []
-    after = ""  # the kind of element that ends the last line, if a comment may follow it
+    # the kind of the element that ends the last line, if a comment may follow on that line
+    after = ""
     for element in _elements(_pieces(text)):
         first = element[0]
         same_line = bool(after) and not first.own_line
@@ -167,7 +168,7 @@ def _item(pieces: Sequence[_Piece], used: int) -> list[str]:
 
     breaks = any(p.kind == "line comment" or "\n" in p.text for p in pieces)
     if not breaks:
-        # Comments within a line are placed like tokens.
+        # Comments inside a line are laid out like tokens.
         return _broken(list(pieces), "", used)
     for piece in pieces:
         if piece.kind == "line comment" or "\n" in piece.text:
@@ -205,8 +206,8 @@ def _broken(pieces: Sequence[_Piece], indent: str, used: int, deeper: str = "") 
 def _ranks(pieces: Sequence[_Piece]) -> dict[int, tuple[int, int]]:
     """Return a rank for each piece before which a line may be broken.
 
-    Lines are broken before the pieces with the lowest rank, which are those that bind least
-    tightly. The first piece has no rank, because nothing would remain before the break.
+    A line is broken before the pieces with the lowest rank, which are the operators that bind least
+    tightly. The first piece has no rank, because a break before it would leave an empty line.
     """
     ranks: dict[int, tuple[int, int]] = {}
     depth = 0

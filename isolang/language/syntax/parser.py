@@ -95,7 +95,7 @@ def begins_like_a_specification(source: SourceText) -> bool:
 
 
 def _tokens(text: str, *, stop: int | None) -> Iterator[Token]:
-    """Yield the tokens that begin before offset ``stop``, up to the first character of no token."""
+    """Yield the tokens that begin before offset ``stop``, ending at the first invalid character."""
     from lark.exceptions import UnexpectedCharacters
 
     try:
@@ -109,7 +109,7 @@ def _tokens(text: str, *, stop: int | None) -> Iterator[Token]:
 
 @cache
 def _terminal(name: str) -> str:
-    """Return a terminal as users type it; for a class of tokens, return the name of the class."""
+    """Return the text of a terminal such as ``;``; for a pattern, return the terminal's name."""
     from lark.lexer import PatternStr
 
     for terminal in _lark().terminals:

@@ -262,7 +262,7 @@ def _missing_expression(place: StopPoint) -> _Diagnosis | None:
 
 
 def _form(place: StopPoint) -> _Diagnosis | None:
-    """Explain a mistake after a word that only a few other words may follow."""
+    """Explain a mistake after a word such as ``for``, which only a few other words may follow."""
     got = place.got
     if place.last in ("flag", "not"):
         return f"`{place.last}` needs a check", f"write `{place.last} acyclic EXPRESSION as NAME`"
