@@ -40,7 +40,7 @@ class Anomaly(IntEnum):
 
 
 def anomalies_of(facts: Facts, op: int) -> set[Anomaly]:
-    """Return all intrinsic anomalies that ``op`` shows by itself; a write shows none."""
+    """Return all intrinsic anomalies that the read ``op`` shows by itself. A write shows none."""
     if not facts.is_read(op):
         return set()
     if facts.is_list(op):
@@ -51,7 +51,7 @@ def anomalies_of(facts: Facts, op: int) -> set[Anomaly]:
     key, value = facts.key[op], facts.value[op]
 
     def is_what_was_read(write: int) -> bool:
-        if facts.source[op] != BY_VALUE:  # if the history names the write that was read
+        if facts.source[op] != BY_VALUE:  # the history names the source of the read
             return write == facts.source[op]
         return value == facts.as_read(facts.value[write])
 
@@ -77,9 +77,9 @@ def anomalies_of(facts: Facts, op: int) -> set[Anomaly]:
 
 
 def _named_otherwise(facts: Facts, op: int) -> set[Anomaly]:
-    """Return ``TWO_VALUES`` if the read names a version and returned another value than it has.
+    """Return ``{TWO_VALUES}`` if the read returned a value other than that of its named version.
 
-    If the value of the version agrees with the read, or is unknown, return the empty set.
+    If the read returned the value of the version, or this value is unknown, return the empty set.
     """
     if facts.kind[op] != READ or facts.source[op] == BY_VALUE:
         return set()
@@ -93,7 +93,7 @@ def _named_otherwise(facts: Facts, op: int) -> set[Anomaly]:
 
 
 def value_of_initial(facts: Facts, op: int) -> int | None:
-    """Return the value that an external read of a register took from the initial version.
+    """Return the value of the initial version of a register, as an external read returned it.
 
     Return ``None`` if ``op`` is not such a read, does not name the initial version as its source,
     or returned nil.
@@ -119,7 +119,7 @@ def _set_read_anomalies(facts: Facts, op: int, own: list[int]) -> set[Anomaly]:
 
 
 def _why_not(facts: Facts, op: int, writes: list[int]) -> set[Anomaly]:
-    """Return the anomalies that explain why ``op`` can read from none of ``writes``.
+    """Return the anomalies that explain why none of ``writes`` can be the source of ``op``.
 
     If ``writes`` is empty, the read is a thin-air read.
     """
@@ -203,7 +203,7 @@ def _list_anomalies(facts: Facts, op: int) -> set[Anomaly]:
 
 
 def incompatible(facts: Facts, op: int, other: int) -> bool:
-    """Return whether two operations read lists of one key, neither a prefix of the other."""
+    """Return whether two operations read lists of one key and neither list is a prefix."""
     if not (facts.is_read(op) and facts.is_read(other)):
         return False
     if not (facts.is_list(op) and facts.is_list(other)) or facts.key[op] != facts.key[other]:

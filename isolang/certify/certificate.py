@@ -1,4 +1,4 @@
-"""Reads and writes certificates: files with a verdict, its proof, and all that a checker needs."""
+"""Reads and writes certificates: files with a verdict, its proof, and the data to check it."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 FORMAT = 1
-# Releases whose certificates lack ``set_reads`` turned all set-reads into operations if there were
-# at most this many of them.
+# Old releases, whose certificates lack ``set_reads``, turned all set-reads into operations if there
+# were at most this many.
 _ONCE_WRITTEN_OUT = 100_000
 
 
 class CertificateError(IsolangError):
-    """The error for a certificate that cannot be used, for example because it cannot be read."""
+    """The error for a certificate that cannot be used: unreadable, or for another history."""
 
 
 class Certificate(Struct, frozen=True, kw_only=True):
@@ -82,7 +82,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
         spec: Spec,
         proof: Proof,
     ) -> Certificate:
-        """Return the certificate with which ``proof`` proves a verdict on ``history``."""
+        """Make the certificate for a proof, whose kind determines the verdict on ``history``."""
         return cls(
             proof=proof,
             history_name=history.name,
@@ -97,7 +97,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
         )
 
     def about(self, history: History) -> History:
-        """Return the history with the set-reads that the certificate names as operations.
+        """Return the history in which the set-reads that the certificate lists are operations.
 
         Raises:
             CertificateRejected: if the history lacks one of these set-reads.
@@ -114,7 +114,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
             raise CertificateRejected(f"set_reads: {error}") from None
 
     def _is_of_all(self, history: History) -> bool:
-        """Return whether all set-reads were operations in the release that made the certificate."""
+        """Return whether the certificate's release made operations of all implicit set-reads."""
         if not history.columns.implicit:
             return False
         if isinstance(self.proof, Witness):
@@ -183,7 +183,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
                 suffix = f"-{number}" if number > 1 else ""
                 path = folder / f"{stem}{suffix}.certificate.json"
                 try:
-                    path.open("x").close()  # an empty file reserves the name
+                    path.open("x").close()  # reserve the name with an empty file
                 except FileExistsError:
                     if path.is_file() and path.read_text(encoding="utf-8") == text:
                         return path

@@ -1,6 +1,6 @@
-"""Evaluates the claim of one cycle step of a refutation, by the definition of its check.
+"""Evaluates the claim of one cycle step of a refutation: that its edges violate a check.
 
-The edges of a step are in every choice in which the literals of the step hold. This module
+The edges of a step exist under every choice in which the literals of the step hold. This module
 evaluates a part of such a choice. The part has the transactions of the edges, their reads and
 writes, and no pairs of relations besides the edges. If an expression gains pairs when its relations
 gain pairs, and never loses one, each pair of its value for the part is also a pair of its value for
@@ -56,7 +56,7 @@ def only_grows(e: Core) -> bool:
 
 
 class Claim(Evaluator):
-    """Evaluates relations on the given edges alone, which are a part of a choice.
+    """Evaluates expressions on the edges of one step alone, which are a part of a choice.
 
     Only the elements that the edges mention are numbered. Therefore the cost does not depend on the
     size of the history.
@@ -93,7 +93,7 @@ class Claim(Evaluator):
         return self.of_transaction[self._facts.n]
 
     def before(self, key: int | None = None) -> _Pairs:
-        """Yield the pairs of writers that the step's literals order, for one key or all keys."""
+        """Yield the pairs of writers that the step's literals order, by default for all keys."""
         for edge in self._edges:
             if key in (None, edge.key):
                 if edge.relation == "ww":
@@ -138,7 +138,7 @@ class Claim(Evaluator):
 
     @cached_property
     def _reads(self) -> list[int]:
-        """The external reads of the claim that have a candidate."""
+        """The external reads by transactions of the claim that have at least one candidate."""
         facts = self._facts
         return [
             op
@@ -176,7 +176,7 @@ class Claim(Evaluator):
                 return union(self.relation(name, k) for k in self.keys)
             key = _ANY_KEY
         if name not in ROWS:
-            return {}  # the specification chooses this relation, and no edge is a pair of it
+            return {}  # a chosen relation, of which no edge is a pair
         word = word_of(name)
         match word:
             case "T":
@@ -234,7 +234,7 @@ class Claim(Evaluator):
             case "same-group" | "same-label" | "label" | "level":
                 return {}  # no edge has this relation
             case "vo" | "cand" | "co" | "ar" | "vis" | "conflict":
-                return {}  # the edges do not determine it
+                return {}  # a relation that the edges alone do not determine
             case _:
                 assert_never(word)
 
@@ -247,7 +247,7 @@ class Claim(Evaluator):
                 yield (edge.a if edge.relation == "wr" else edge.writer), edge.op
 
     def _last_of(self, op: int, key: int) -> int | None:
-        """Return the last write of a key by the transaction of ``op``; ``None`` if none exists."""
+        """Return the last write of a key by the transaction of ``op``, or ``None``."""
         t = self._owner(op)
         return self._write(t, key) if self._facts.writes_key(t, key) else None
 

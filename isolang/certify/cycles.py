@@ -69,7 +69,7 @@ class Cycles:
     # --- an order of all transactions ---
 
     def _may_be(self, rules: Rules, edges: Sequence[Edge]) -> bool:
-        """Return whether the rules allow an order of all transactions that contains these edges."""
+        """Return whether the rules allow an order of all transactions with these edges."""
         if not self.may_order(rules, edges, ()):
             return False
         cases = [(a, b) for a, b, _ in self.cases(rules, edges)]
@@ -99,11 +99,10 @@ class Cycles:
     def cases(
         self, rules: Rules, edges: Sequence[Edge]
     ) -> Iterator[tuple[int, int, Sequence[Edge]]]:
-        """Yield pairs that a total order must contain because the opposite pair leads to a loop.
+        """Yield pairs that a total order must contain because the reverse pair would close a loop.
 
-        Each pair is yielded with the edges that form the loop with the opposite pair. The pairs
-        that are tried lead from the start to the end of a stretch of the walk in which the last
-        edge is the only ``rw``.
+        Each pair comes with the edges that form a loop with the reverse pair. The function tries
+        the ends of each stretch of the walk whose last edge is its only ``rw``.
         """
         for i, last in enumerate(edges):
             if last.relation != "rw":

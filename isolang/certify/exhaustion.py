@@ -99,7 +99,7 @@ class _CandidateSearch:
         self._end = None if seconds is None else time.perf_counter() + seconds
 
     def _relevant_keys(self) -> list[int]:
-        """Return the keys that the transactions access, and one unaccessed key of each class.
+        """Return the keys that the transactions access, and one further key of each class of keys.
 
         If events are elements, return up to ``EVENTS_OF_T0`` unaccessed keys of each class.
 
@@ -179,7 +179,7 @@ class _CandidateSearch:
         return [*inside, _NONE] if outside else inside
 
     def _staged(self) -> list[list[Check]]:
-        """Return the checks by stage; checks of stage i use only the first i chosen relations."""
+        """Return the checks by stage; those of stage i use only the first i chosen relations."""
         place = {e.name: i + 1 for i, e in enumerate(self._declared)}
         place |= dict.fromkeys(OVERWRITING, place.get("ww", 0))
         stages: list[list[Check]] = [[] for _ in range(len(self._declared) + 1)]
@@ -212,7 +212,7 @@ class _CandidateSearch:
         chosen: dict[tuple[str, int | None], Rows],
         at: int,
     ) -> bool:
-        """Return whether some choice of the relations from index ``at`` on satisfies all checks."""
+        """Return whether the choice can be completed with relations from index ``at`` on."""
         world = self._world(included, sources, chosen)
         if not all(holds(world, check) for check in self._stages[at]):
             return False
@@ -237,9 +237,9 @@ class _CandidateSearch:
 
 
 class _Growth:
-    """Derives further pairs that a relation must contain from the pairs that it already has.
+    """Derives pairs that a chosen relation must contain from the pairs that it already has.
 
-    If the relation has a key, nothing is derived.
+    It derives nothing for a relation that is chosen for each key.
 
     Attributes:
         rules: expressions that the relation must contain, and that never lose a pair when the
@@ -294,9 +294,9 @@ def _beyond(a: Rows, b: Rows) -> Iterator[tuple[int, int]]:
 def _values(
     world: ConcreteInterpretation, exists: Exists, binding: dict[str, int], growth: _Growth
 ) -> list[Rows]:
-    """Return the values that a relation may have within its bounds.
+    """Return the values of a chosen relation that its bounds allow.
 
-    Some values that violate a check are left out already.
+    Values that certainly violate a check may be left out.
     """
     over = world.value(exists.over, binding)
     elements = list(bits(members_of(over)))
@@ -346,7 +346,7 @@ def _picks(of: Rows) -> Iterator[Rows]:
 def _bounds(
     world: ConcreteInterpretation, exists: Exists, binding: dict[str, int], elements: list[int]
 ) -> tuple[Rows, Rows]:
-    """Return the smallest and the largest value that the bounds of a relation allow."""
+    """Return the smallest and the largest value of a chosen relation that its bounds allow."""
     least = world.value(exists.containing, binding) if exists.containing is not None else {}
     most = world.value(exists.within, binding) if exists.within is not None else None
     members = bits_of(elements)

@@ -52,7 +52,10 @@ class Facts(SourceFacts):
         return pair and (not ends or bool(self.shared_keys(relation, a, b)))
 
     def shared_keys(self, relation: str, a: int, b: int) -> set[int]:
-        """Return the keys that ``a`` and ``b`` access in the ways that ``rt[W,R]`` requires."""
+        """Return the keys that both transactions access as the letter ``relation`` requires.
+
+        For ``rt[W,R]``, ``a`` writes such a key and ``b`` reads it.
+        """
         first, last = relation.rstrip("]").partition("[")[2].split(",")
         return self._accessed(a, first) & self._accessed(b, last)
 
@@ -94,14 +97,14 @@ class Facts(SourceFacts):
         return any(self._slack)
 
     def by_own_clock(self, answered: int, t: int) -> int:
-        """Return the time of an answer to ``t`` as the clock of the session showed it.
+        """Return the time at which ``t`` got an answer, as the clock of its own session showed it.
 
-        The result can be compared with the times at which the same session sent something.
+        The time can be compared with the times of requests of the same session.
         """
         return answered if answered == _UNKNOWN_END else answered - self._slack[self.session[t]]
 
     def before(self, answered: int, a: int, sent: int, b: int) -> bool:
-        """Return whether ``a`` got the answer before ``b`` sent the request.
+        """Return whether ``a`` got its answer before ``b`` sent its request, given their times.
 
         If both transactions are in one session, the session's clock may show the order even if the
         widened bounds do not.
@@ -174,7 +177,7 @@ class Facts(SourceFacts):
         return _Moments({at: (since[at], until[at]) for at in since}, commit_sent, answered)
 
     def _known(self, t: int) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-        """Return the place of each operation of ``t`` with its recorded times, in order.
+        """Return the place of each operation of ``t`` and its recorded times, in program order.
 
         All operations of a predicate read together are one entry.
         """
@@ -206,7 +209,7 @@ class Facts(SourceFacts):
         return self._timed(a, b) and self._before_commit(self.first_answered(a), a, b)
 
     def locked(self, a: int, b: int) -> bool:
-        """Return whether ``a`` had written a key, which ``b`` writes too, before ``b`` committed.
+        """Return whether ``a`` wrote some key, which ``b`` writes too, before ``b`` committed.
 
         More exactly, ``a``'s write of the key was answered before ``b`` sent its COMMIT.
         """

@@ -58,7 +58,7 @@ class HistoryIndex:
         self._op_end: list[int] = columns.op_end.tolist()
         self._commit_begin: list[int] = columns.commit_begin.tolist()
         self._commit_end: list[int] = columns.commit_end.tolist()
-        # By how much the times of each session were widened for its clock error.
+        # The slack of each session: by how much its times were widened for its clock error.
         self._slack: list[int] = columns.slack.tolist() or [0] * columns.sessions
         self.kind: list[int] = columns.op_kind.tolist()
         self.ok: list[int] = columns.op_ok.tolist()
@@ -95,7 +95,8 @@ class HistoryIndex:
         self._writes_of_key: list[list[int]] = [[] for _ in range(self.keys)]
         self._sets: dict[int, Container[int]] = {}
         self._implicit: defaultdict[int, list[int]] = defaultdict(list)  # of each transaction
-        self.writers: list[list[int]] = [[] for _ in range(self.keys)]  # that are live; without T0
+        # of each key, the writers that may be included, without T0
+        self.writers: list[list[int]] = [[] for _ in range(self.keys)]
         self._list_reads: list[list[int]] = [[] for _ in range(self.keys)]
         # The successful writes and appends of each transaction to each key, in order.
         self._own: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
@@ -131,7 +132,7 @@ class HistoryIndex:
         return op
 
     def bears(self, t: int, of: Named) -> bool:
-        """Return whether a transaction has a label, or requested a level, that ``of`` names."""
+        """Return whether a transaction has the label or requested the level that ``of`` names."""
         if t == self.n or self.status[t] == INITIAL:
             return False
         history = self._history
@@ -145,7 +146,7 @@ class HistoryIndex:
         return any(name in history.labels_of(b) for name in history.labels_of(a))
 
     def key_in(self, key: int, within: KeyClass) -> bool:
-        """Return whether the name of a key belongs to a class of keys."""
+        """Return whether a class of keys, given by patterns, contains a key."""
         name = self._history.key_name(key)
         listed = any(_is_called(name, pattern) for pattern in within.patterns)
         return not listed if within.negated else listed
@@ -197,7 +198,7 @@ class HistoryIndex:
         return t == self.n or (self.live(t) and key in self.last[t])
 
     def writes_by(self, t: int, key: int) -> list[int]:
-        """Return the successful writes or appends of ``key`` by ``t``, in order."""
+        """Return the successful writes of ``key`` (or appends to it) by ``t``, in program order."""
         return self._own.get((t, key), [])
 
     def is_list(self, op: int) -> bool:
@@ -232,12 +233,12 @@ class HistoryIndex:
         return True
 
     def own_before(self, op: int) -> list[int]:
-        """Return the own writes of the key, if successful, that precede the read ``op``."""
+        """Return the reader's own successful writes of the key that precede the read ``op``."""
         own = self._own.get((self.txn_of[op], self.key[op]))
         return own[: bisect_left(own, self.place(op)[0])] if own else []
 
     def own_after(self, op: int) -> list[int]:
-        """Return the own writes of the key, if successful, that follow the read ``op``."""
+        """Return the reader's own successful writes of the key that follow the read ``op``."""
         own = self._own.get((self.txn_of[op], self.key[op]))
         return own[bisect_left(own, self.place(op)[0]) :] if own else []
 
@@ -273,7 +274,7 @@ class HistoryIndex:
         return (op, len(self._statement_start)) if s is None else (self._statement_start[s], s)
 
     def reads_first(self, op: int, later: int) -> bool:
-        """Return whether ``op`` precedes ``later``; false if one predicate read contains both."""
+        """Return whether ``op`` precedes ``later``, in a different predicate read if in any."""
         # mutant: python-ordered-statements
         return self.place(op) < self.place(later)
 

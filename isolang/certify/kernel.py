@@ -105,8 +105,8 @@ def run_kernel(program: Path, text: str, seconds: float | None = None) -> tuple[
     """
     from isolang.certify.kernel_text import beyond
 
-    # The program's functions, which Coq extracted, recurse along lists. Therefore the limit on the
-    # stack is raised as far as possible.
+    # The functions that Coq extracted recurse along lists. Therefore raise the limit on the stack
+    # as far as possible.
     stack = 'ulimit -s unlimited 2>/dev/null || ulimit -s "$(ulimit -H -s)"; exec "$0"'
     try:
         done = subprocess.run(

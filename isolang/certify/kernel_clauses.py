@@ -17,7 +17,8 @@ class Clauses:
 
     def __init__(self) -> None:
         self.steps: list[str] = []
-        self._clauses: list[list[int]] = [[]]  # the empty first entry lets numbers begin at 1
+        # index 0 is unused, because steps are numbered from 1
+        self._clauses: list[list[int]] = [[]]
         self._with: defaultdict[int, list[int]] = defaultdict(list)  # the steps with each literal
         self._units: list[int] = []
         self._is_done = False
@@ -30,7 +31,7 @@ class Clauses:
     def add(self, text: str, clause: list[int]) -> None:
         """Add a step with the line ``text`` in the kernel's input, which proves ``clause``."""
         if self._is_done:
-            return  # the kernel stops at the empty clause
+            return  # the proof is complete, and the kernel reads no further
         self._is_done = not clause
         place = len(self._clauses)
         self.steps.append(text)

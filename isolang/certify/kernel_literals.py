@@ -31,7 +31,8 @@ class Literals:
         self._facts = text.facts
         self._level = level
         self._sources_of: defaultdict[int, list[int]] = defaultdict(list)
-        self._compared: set[tuple[int, int, int]] = set()  # each has a key and two writers
+        # (key, writer, writer) for each pair with a literal
+        self._compared: set[tuple[int, int, int]] = set()
         self._telling_of: dict[int, list[int]] = {}  # the list reads of each key
 
     def number(self, t: int) -> int:
@@ -56,9 +57,9 @@ class Literals:
         return self.atom("in", self.number(t))[0]
 
     def inclusions(self, *txns: int) -> list[int]:
-        """Return the literals that say which indeterminate ones of these are included.
+        """Return the literals that say that the given transactions are included.
 
-        Transactions that are not indeterminate have no such literal.
+        Only indeterminate transactions have such a literal.
         """
         return sorted({self.included(t) for t in txns if self.is_open(t)})
 
@@ -177,7 +178,7 @@ class Literals:
         return self._telling_of[key]
 
     def _step_shown(self, literal: int, op: int, key: int, a: int, b: int) -> None:
-        """Add the steps by which a list read shows that ``a`` precedes ``b``."""
+        """Add the steps that derive ``literal`` from a list read that shows ``a`` before ``b``."""
         if self._level.order is None:
             self.add_listed(literal, op, a, b)
             return

@@ -79,7 +79,7 @@ class _Steps:
                 if self._facts.is_list(op):
                     self._anomaly_of_lists(op, other if of_two else None)
                 elif self._facts.is_external(op):
-                    # The kernel's input gives this read a value that no version has.
+                    # In the kernel's input, this read returns a value that no version has.
                     self._literals.choose(op, nothing=kind == Anomaly.TWO_VALUES)
                 else:
                     self._clauses.add(
@@ -96,7 +96,7 @@ class _Steps:
                 self._clauses.add(f"order {listed(literals)}", [-v for v in literals])
             case s.RupStep(literals=literals):
                 clause = [self._literals.literal(positive, of) for positive, of in literals]
-                # For the kernel, an order says nothing about a transaction that is not included.
+                # In the kernel, orders constrain only included transactions.
                 excluded = {
                     -self._literals.included(t)
                     for _, of in literals
@@ -181,7 +181,7 @@ class _Steps:
         self._clauses.add(f"cycle {number} {ROUNDS} {len(edges)} {' '.join(edges)}", clause)
 
     def _shorten(self, clause: list[int]) -> None:
-        """Add the clause without its literals about inclusion too, if unit propagation gives it."""
+        """Also add the clause without its inclusion literals, if unit propagation proves it."""
         less = [literal for literal in clause if abs(literal) not in self._literals.is_inclusion]
         if len(less) < len(clause):
             self._clauses.propagate(less)
@@ -229,7 +229,10 @@ class _ListAnomalies:
         self._add = literals.clauses.add
 
     def contradict(self, op: int, other: int) -> None:
-        """Add the steps for the opposite orders that two list reads show where they first vary."""
+        """Add the steps that derive a contradiction from the lists that two reads returned.
+
+        The reads show opposite orders of two writers at the first element where the lists differ.
+        """
         facts = self._facts
         for value, second in zip(facts.list_of(op), facts.list_of(other), strict=False):
             if value != second:
@@ -260,7 +263,7 @@ class _ListAnomalies:
             self.state_shown(one)
 
     def tear(self, op: int) -> None:
-        """Add a step for each way in which a single list read contradicts the history's writes."""
+        """Add a step for each contradiction between a single list read and the history's writes."""
         facts = self._facts
         txn, number = self._text.place[op]
         key, reader = facts.key[op], facts.txn_of[op]
@@ -302,9 +305,9 @@ class _ListAnomalies:
         self._literals.add_listed(back, op, b, a)
 
     def state_shown(self, op: int) -> None:
-        """Add steps that say which writers a list read shows to be included.
+        """Add steps that say that all writers in a list read are included.
 
-        The writers of the elements are included if the reader is included.
+        They are included if the reader is included.
         """
         facts = self._facts
         txn, number = self._text.place[op]

@@ -133,7 +133,7 @@ class LevelText:
             self._orders_versions = False
 
     def _least(self, e: Core) -> Core | None:
-        """Return an expression with ``ww`` in place of ``vo``; if it is empty, return ``None``.
+        """Return an expression with ``ww`` in place of ``vo``; if nothing remains, return ``None``.
 
         Only list reads and stated versions give pairs to ``vo``. If the history has no lists,
         ``vo`` is therefore left out.
@@ -363,7 +363,8 @@ class HistoryText:
         if not facts.ok[op] or (not writes and facts.value[op] == UNKNOWN_VALUE):
             return ""
         if not facts.live(facts.txn_of[op]):
-            return f"w {key} {NOWHERE}" if writes else ""  # the transaction is aborted
+            # of an aborted transaction, the kernel only needs to know which keys it writes
+            return f"w {key} {NOWHERE}" if writes else ""
         if facts.key[op] in self._lists:
             if writes:
                 return f"w {key} {facts.value[op]}"
@@ -382,7 +383,7 @@ class HistoryText:
         return write + 1 if self._by_write else self.facts.as_read(self.facts.value[write])
 
     def _value(self, op: int) -> int:
-        """Return the value that the text states for a read: the returned or a special value."""
+        """Return the value that the text states for a read, which may be a special code."""
         facts = self.facts
         source = facts.source[op]
         if source == BY_VALUE:
@@ -410,7 +411,7 @@ class HistoryText:
         return [source + 1] if explains else []
 
     def _initial_values(self) -> str:
-        """Return, as text, the values of initial versions that are not only nil."""
+        """Return the text for initial versions that may have a value other than nil."""
         facts = self.facts
         entries: list[str] = []
         for key in range(facts.keys):
@@ -427,7 +428,7 @@ class HistoryText:
         return "".join([f"initial {len(entries)}", *entries])
 
     def _beginnings(self) -> str:
-        """Return, as text, the elements of each initial list that is not empty."""
+        """Return the text for initial lists that are not empty."""
         found = {key: self.beginning(key) for key in sorted(self._lists)}
         entries = [_with_list("", key + 1, values) for key, values in found.items() if values]
         return "".join([f"beginning {len(entries)}", *entries])

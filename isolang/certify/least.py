@@ -31,7 +31,7 @@ class Rules(Struct, frozen=True, kw_only=True):
         either: for each rule of this form, an expression and the name of the relation that must
             contain each pair of the expression or the opposite pair.
         limits: the checks that the forced relations must not violate.
-        beyond: why some axiom cannot be taken as a rule; empty if every axiom is a rule.
+        beyond: why some axiom cannot be used as a rule; empty if every axiom is a rule.
     """
 
     order: str
@@ -153,7 +153,7 @@ def rules_of(spec: Spec) -> Rules | None:
 
 
 def at_least(rules: Rules, exists: Iterable[Exists], t0: int, everyone: int) -> dict[str, Rows]:
-    """Return the values of the chosen relations before any rule is applied.
+    """Return the least values of the chosen relations, to which rules have not added pairs yet.
 
     In relations that begin with T0, T0 precedes all other transactions. Other relations are empty.
     """

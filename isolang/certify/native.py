@@ -38,7 +38,7 @@ def native_checks(spec: Spec) -> list[tuple[str, CheckKind, str, tuple[NameOf, .
     return [_as_taken(check) for check in judged(spec)]
 
 
-@lru_cache(maxsize=256)  # because one level often judges many histories
+@lru_cache(maxsize=256)  # one level often judges many histories
 def _as_taken(check: Check) -> tuple[str, CheckKind, str, tuple[NameOf, ...]]:
     from isolang._native import CheckKind
 

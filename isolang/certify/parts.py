@@ -29,7 +29,7 @@ def check_in_parts(
     proof: Witness | Refutation,
     seconds: float = 0.0,
 ) -> None:
-    """Check a proof natively, and evaluate by definition the checks that are not for native code.
+    """Check a proof natively, and evaluate by definition the checks that the native checker lacks.
 
     Args:
         history: the history that the proof is about.

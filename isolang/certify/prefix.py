@@ -67,7 +67,7 @@ def _letter(e: Core) -> str:
 
 
 def numbered(expr: Core) -> tuple[Core, tuple[NameOf, ...]]:
-    """Return the expression with each name in quotes replaced by its number, and the names."""
+    """Replace each name in quotes by a number. Return the new expression and the list of names."""
     found: list[NameOf] = []
 
     def number(of: NameOf) -> str:
@@ -93,7 +93,7 @@ def numbered(expr: Core) -> tuple[Core, tuple[NameOf, ...]]:
 
 
 def _whole(name: str) -> tuple[str, str]:
-    """Split a name before the separator: return the name, and the separator with the number."""
+    """Split a numbered name into the name itself and the rest: the separator with the number."""
     whole, at, number = name.partition(_AT)
     return whole, at + number
 
@@ -264,7 +264,7 @@ def nullable(expr: Core) -> bool:
             return all(map(empty, e.parts))
         return empty(e.arg) if isinstance(e, Plus) else True
 
-    prefix_text(expr)  # raises if the prefix form cannot express it
+    prefix_text(expr)  # raises NotCertifiedError if the prefix form cannot express the expression
     return empty(plain(numbered(expr)[0]))
 
 

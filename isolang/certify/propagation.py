@@ -20,9 +20,11 @@ class Propagation:
 
     def __init__(self) -> None:
         self.contradictory = False
-        self._holds = [True, False]  # for each literal: whether it is known to hold
+        # for each literal, whether it holds under the current assignment
+        self._holds = [True, False]
         self._watches: list[list[list[int]]] = [[], []]
-        self._group: list[list[int] | None] = [None]  # for each variable
+        # for each variable, the group that contains its positive literal
+        self._group: list[list[int] | None] = [None]
         self._trail: list[int] = []
         self._done = 0
 

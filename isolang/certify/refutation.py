@@ -54,7 +54,7 @@ class Followed(Struct, frozen=True, kw_only=True):
         cycles: how many cycle steps the refutation has.
         accepted: how many cycle steps were shown to hold by definition; the clauses of the other
             cycle steps were accepted without a check.
-        outside: why some step could not be checked by definition; empty if all steps were checked.
+        outside: why some step could not be checked by definition; empty if every step was checked.
     """
 
     cycles: int
@@ -125,7 +125,8 @@ class _RefutationChecker:
         self._judges_reads = uses_reads_from(spec)
         self._clauses = Propagation()
         self._literals: dict[Literal, int] = {}
-        self._groups: defaultdict[int, list[int]] = defaultdict(list)  # read -> its source literals
+        # for each read, the literals of its sources
+        self._groups: defaultdict[int, list[int]] = defaultdict(list)
         self._most_telling: dict[int, int] = {}
         self._candidates: dict[int, list[int]] = {}
 
@@ -174,7 +175,8 @@ class _RefutationChecker:
             if not contradict(facts, step.op, step.other_op):
                 raise CertificateRejected("anomaly: the versions do not contradict each other")
         elif not self._judges_reads:
-            # Without rf, a violation must be a contradiction in vo, because every ww contains vo.
+            # A specification without rf is violated only by a contradiction in vo, which every ww
+            # contains.
             other = step.op if step.other_op is None else step.other_op
             if not contradicts_order(facts, step.op, other):
                 raise CertificateRejected("anomaly: the level ignores reads, and vo is an order")
@@ -390,7 +392,7 @@ class _RefutationChecker:
         return self._literals[In(t)]
 
     def _showing(self, t: int) -> Iterable[int]:
-        """Return the indeterminate transactions with a list read that shows an element of ``t``."""
+        """Return the indeterminate transactions that read a list with an element of ``t``."""
         facts = self._facts
         readers = {
             facts.txn_of[op]

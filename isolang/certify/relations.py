@@ -1,4 +1,4 @@
-"""Checks the proof by chosen relations: evaluates all axioms on the relations, as sets of pairs."""
+"""Checks proofs that give the chosen relations: evaluates all axioms on them, as sets of pairs."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def world_of(
     included: Sequence[int],
     relations: Mapping[str, Mapping[int, Pairs]],
 ) -> ConcreteInterpretation:
-    """Return chosen relations as an assignment in which other expressions can be evaluated.
+    """Return the assignment that chosen relations define, for evaluating other expressions in it.
 
     Raises:
         CertificateRejected: if a relation is not of its declared kind.
@@ -196,7 +196,7 @@ def outside_bounds(
     over: Rows,
     value: Rows,
 ) -> str:
-    """Return how a value violates the bounds of an ``exists``; empty if no bound is violated."""
+    """Return a phrase on how a value violates the bounds of an ``exists``; empty if it does not."""
     if exists.containing is not None:
         least = world.value(exists.containing, binding)
         if any(row & ~value.get(i, 0) for i, row in least.items()):
@@ -213,7 +213,7 @@ def outside_bounds(
 
 
 def _order(name: str, over: Rows, pairs: Pairs) -> Rows:
-    """Return the total order of which ``pairs`` are the pairs of neighbours."""
+    """Return the total order whose pairs of neighbours are ``pairs``."""
     members = members_of(over)
     following = dict(pairs)
     starts = [i for i in bits(members) if i not in set(following.values())]

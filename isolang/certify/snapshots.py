@@ -82,7 +82,7 @@ def see(  # noqa: PLR0917 - a witness, and what is known of the history
         if columns.statement_known[s] != IMPLICIT:
             continue
         start, end = int(columns.statement_start[s]), int(columns.statement_end[s])
-        # Set-reads of these keys are operations already, or the transaction wrote the row itself.
+        # Skip keys whose set-read is already an operation, and rows that the transaction wrote.
         # mutant: python-own-decides
         explained = {*facts.key[start:end], *own_rows(history, facts, s)}
         holds, snapshot = rows.judge(s), int(seen[s])

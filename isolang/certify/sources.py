@@ -29,7 +29,8 @@ class SourceFacts(HistoryIndex):
         one_of = self.kind[op] == READ_ONE_OF
         # mutant: python-returned-row
         if self.in_statement(op) and (one_of or value == self.deleted):
-            # A row that was returned but does not match has no candidate. Deleted rows never match.
+            # A returned row that does not match the predicate has no candidate. Deleted rows never
+            # match.
             return not one_of
         # mutant: python-set-read
         return (self.as_read(value) in self.set_of(op)) == one_of
@@ -57,8 +58,10 @@ class SourceFacts(HistoryIndex):
         initial = self.initial_value[self.key[op]]
         of_rows = self.kind[op] in SET_READS and self.in_statement(op)
         if of_rows and (self.kind[op] == READ_ONE_OF or initial == NIL):
-            return self.kind[op] != READ_ONE_OF  # no predicate matches a row that does not exist
-        if self.kind[op] == READ_NONE_OF:  # only the declared initial value matters, not nil
+            # no predicate matches a missing row, so READ_ONE_OF cannot have seen it
+            return self.kind[op] != READ_ONE_OF
+        # test the declared initial value only; a test of nil would always succeed
+        if self.kind[op] == READ_NONE_OF:
             return self.set_allows(op, initial)
         nil = self.nil_is_initial(self.key[op])
         if self.kind[op] == READ_ONE_OF:
@@ -75,7 +78,10 @@ class SourceFacts(HistoryIndex):
         return self.writes.get((key, self.value[op]), [])
 
     def _explains(self, write: int, key: int) -> bool:
-        """Return whether ``write`` is a live transaction's last successful write of ``key``."""
+        """Return whether ``write`` can be a source.
+
+        It must be the last successful write of ``key`` by a transaction that may be included.
+        """
         t = self.txn_of[write]
         if self.kind[write] not in (WRITE, APPEND) or self.key[write] != key or not self.ok[write]:
             return False
@@ -197,7 +203,10 @@ class SourceFacts(HistoryIndex):
         return max([longest, *others], key=lambda op: len(set(self.shown(op))))
 
     def shows(self, op: int, a: int, b: int) -> bool:
-        """Return whether list read ``op`` shows ``a`` before ``b``, or shows only ``a``."""
+        """Return whether the list read ``op`` shows that ``a`` precedes ``b``.
+
+        The list then has an element of ``a`` and no earlier element of ``b``.
+        """
         if op not in self._first_shown:
             first: dict[int, int] = {}
             for i, w in enumerate(self.shown(op)):

@@ -1,4 +1,4 @@
-"""Evaluates predicate reads again: decides from the texts of predicates and rows which rows match.
+"""Re-evaluates predicate reads: decides from the texts of predicates and rows which rows match.
 
 The readers of histories and the native checker also evaluate predicates, but with other code.
 """
@@ -116,7 +116,7 @@ class StatedRows:
         return holds
 
     def around(self, s: int) -> Sequence[tuple[int, int]]:
-        """Return a selection of rows that contains all matches of a predicate read.
+        """Return the rows that may match the predicate of a read, without most rows that do not.
 
         If the predicate implies an interval for the numbers of a column, rows with a number outside
         this interval are left out. Numbers are compared as floats, because some databases round
@@ -164,7 +164,7 @@ class StatedRows:
 
 
 class Matching(Struct, frozen=True):
-    """The set of values with which the row of a key matches a predicate.
+    """The set of all values for which the row of one key matches a predicate.
 
     Whether a value is in the set is computed only when ``in`` is evaluated.
     """
@@ -284,7 +284,7 @@ def _row(text: str) -> Row:
 
 
 def _key_in(table: str | None, text: str) -> str | None:
-    """Return the value that ``:key`` has in a row; ``None`` if the row is in another table."""
+    """Return the value of ``:key`` in a row. If the row is in another table, return ``None``."""
     if table is None:
         return text
     form = _read(text)
@@ -363,7 +363,7 @@ def _number_of(text: str) -> int | float | None:
 
 
 def _rounded(text: Form) -> float | None:
-    """Return the number that a text represents as a float; ``None`` if there is no such number."""
+    """Return the number that a text represents as a float; if it is not a number, ``None``."""
     try:
         number = _number(text)
     except _OddError:

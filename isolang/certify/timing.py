@@ -17,7 +17,7 @@ _Moments = Sequence[_Moment]
 
 
 class _After:
-    """Finds the elements with a moment later than a given time."""
+    """Finds the elements that have a moment after a given time, as bits."""
 
     def __init__(self, moments: _Moments) -> None:
         ascending = sorted(moments)
@@ -75,7 +75,7 @@ class Timing:
         return rows
 
     def before_commit(self, name: str, writers: Mapping[int, Sequence[int]]) -> Rows:
-        """Return one of the relations ``done``, ``late`` and ``locked``, which compare with COMMIT.
+        """Return ``done``, ``late`` or ``locked``, which compare the time at which COMMIT was sent.
 
         Args:
             name: the name of the relation.
@@ -107,7 +107,7 @@ class Timing:
         """
         facts = self._facts
         everyone = _After(sends)
-        # Moments of one session are compared by the clock of that session alone.
+        # Compare moments of the same session by the clock of that session alone.
         sessions: dict[int, list[_Moment]] = defaultdict(list)
         own: dict[int, int] = defaultdict(int)
         for moment in sends:

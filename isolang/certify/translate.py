@@ -137,7 +137,7 @@ def _read(check: Check) -> Check:
 
 
 def _turned(e: Core) -> Core:
-    """Return an expression for the same closed walks in which each walk ends in its only ``rw``.
+    """Rotate the closed walks of an expression such that each one ends in its only ``rw``.
 
     An expression that defines ``wr`` or ``rw`` by other relations is returned unchanged. This is
     correct too, because rotating a closed walk does not change the cycle.
@@ -208,7 +208,10 @@ def _over_operations(e: Core) -> Core:
 
 
 def _through(there: tuple[Core, ...], away: tuple[Core, ...]) -> Core:
-    """Return the walks that lead to an operation, may continue in its transaction, and leave it."""
+    """Return the walks that enter a transaction at an operation, and later leave it.
+
+    In between, they may continue to other operations of the transaction.
+    """
     leave = Union(tuple(_among(part, _LEADS_AWAY) for part in away))
     if Rel("committed-after") in leave.parts:
         raise NotCertifiedError(
@@ -259,7 +262,7 @@ def _among(e: Core, forms: tuple[tuple[Core, Rel], ...]) -> Rel:
 
 
 def _without_key(e: Core, key: str) -> Core:
-    """Return an expression whose names have lost their key, which must be ``key`` for all of them.
+    """Remove the key from all names in an expression; every name must have the key ``key``.
 
     Raises:
         NotCertifiedError: if a name in the expression has another key.

@@ -136,7 +136,7 @@ def accept_by_kernel(
 
 
 def _parts_of(spec: Spec, proof: Proof) -> SpecSplit | None:
-    """Return the parts of the specification if the proof is about only one of them.
+    """Return how the specification is split if the proof is only about the part for the engine.
 
     Return ``None`` if the specification is not decided in parts, or if the proof is about all of
     its checks.
@@ -147,14 +147,14 @@ def _parts_of(spec: Spec, proof: Proof) -> SpecSplit | None:
     anomaly = isinstance(proof, Refutation) and any(
         isinstance(step, AnomalyStep) for step in proof.steps
     )
-    # An anomaly violates a specification that uses reads, but perhaps its part uses no reads.
+    # An anomaly violates the specification, which uses reads, but perhaps not its part.
     return None if anomaly and not uses_reads_from(way.parts.part) else way.parts
 
 
 def _in_parts(
     history: History, spec: Spec, parts: SpecSplit, proof: Witness, seconds: float | None
 ) -> Acceptance:
-    """Check a witness, and decide each check with the checker that can decide it."""
+    """Check a witness, leaving each check to the checker that can decide it."""
     from isolang.certify.parts import check_in_parts
 
     check_in_parts(history, spec, parts, proof, seconds or 0.0)
@@ -194,7 +194,8 @@ def _natively(history: History, spec: Spec, proof: Proof, seconds: float | None)
         return _reason(error)
     except CertificateRejected as error:
         if parts is None and isinstance(route(spec), Relational):
-            return str(error)  # the native checker does not support such checks and may reject them
+            # the native checker may reject such checks instead of reporting that it lacks them
+            return str(error)
         raise CertificateRejected(f"native checker: {error}") from None
     return ""
 

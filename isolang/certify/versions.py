@@ -32,7 +32,7 @@ def contradict(facts: Facts, op: int, other: int | None) -> bool:
     same = facts.version[op] == facts.version[other]
     agree = facts.as_read(facts.value[op]) == facts.as_read(facts.value[other])
     if _reads(facts, op) and same and facts.source[op] == other:
-        return not agree  # even if the writer did not commit
+        return not agree  # this applies even if the writer did not commit
     if not _counts(facts, other):
         return False
     reads = [o for o in (op, other) if _reads(facts, o)]
@@ -48,7 +48,7 @@ def contradict(facts: Facts, op: int, other: int | None) -> bool:
 
 
 def states_another(facts: Facts, read: int, own: int) -> bool:
-    """Return whether a read states another version than the own write that precedes it.
+    """Return whether a read states a version other than that of its transaction's preceding write.
 
     Args:
         facts: the facts of the history.
@@ -89,7 +89,7 @@ def first_contradiction(facts: Facts) -> tuple[int, int | None] | None:
 
 
 def _neighbours(facts: Facts, ops: list[int]) -> list[tuple[int, int]]:
-    """Return enough pairs of operations on a key to find a contradiction if there is one."""
+    """Return pairs of operations on one key that include a contradicting pair if there is any."""
     groups: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
     for op in ops:
         kind = "read" if _reads(facts, op) else "write"

@@ -109,7 +109,7 @@ def check_witness(
 
 
 def _choose(world: ConcreteInterpretation, spec: Spec, rules: Rules) -> None:
-    """Extend the version orders to an order of all transactions, and set this order in ``world``.
+    """Extend the version orders to an order of all transactions, and store this order in ``world``.
 
     The relations that the spec chooses within the order are set too. A mistake in this function
     cannot make the checker accept a wrong witness, because the bounds and the checks of the spec
@@ -126,8 +126,8 @@ def _choose(world: ConcreteInterpretation, spec: Spec, rules: Rules) -> None:
     least = values[rules.order]
     theorem = event_graph_form(spec)
     if theorem is not None:
-        # The theorem's form of the spec has further pairs that the order must contain because it is
-        # total.
+        # The spec in the form of the theorem has more pairs that the order must contain, because it
+        # is total.
         (form,) = theorem.spec.checks
         if not holds(world, form):
             raise CertificateRejected(f"check {form.name}: the witness has a violating cycle")

@@ -144,7 +144,7 @@ class ConcreteInterpretation(Evaluator):
         return self.facts.key_in(key, within)
 
     def _alike(self, name: str) -> Rows:
-        """Return ``same-group`` or ``same-label``; neither relates a transaction to itself."""
+        """Return ``same-group`` or ``same-label``, without the pairs (t, t)."""
         facts = self.facts
 
         def alike(a: int, b: int) -> bool:
@@ -279,7 +279,8 @@ class ConcreteInterpretation(Evaluator):
                 continue
             shown = [t for t in facts.shown(op) if t != self.t0]
             elements = set(facts.list_of(op))
-            # A shown writer with a further element that the list lacks also comes after all others.
+            # A writer in the list that also appended an element outside the list comes after all
+            # others.
             later = writers & ~bits_of(shown)
             later |= bits_of(
                 t for t in shown if any(facts.value[a] not in elements for a in appends.get(t, ()))

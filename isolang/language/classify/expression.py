@@ -271,7 +271,7 @@ def of_one_key(e: Core) -> Core:
 
 
 def is_of_one_key(e: Core) -> bool:
-    """Return whether all steps are on one key, so that :func:`of_one_key` accepts the expression."""
+    """Return whether all steps are on one key; if so, :func:`of_one_key` accepts it."""
     with suppress(NotRegularError):
         of_one_key(e)
         return True

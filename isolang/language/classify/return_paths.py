@@ -293,8 +293,7 @@ class _Compiler:
         self._pending.append((name, without(before, ("init",)), kinds, of_key))
 
     def _back_to_source(self, name: str, language: Dfa) -> bool:
-        """Compile ``irreflexive`` of words with exactly one ``wr`` each, if the language has this
-        form.
+        """Compile ``irreflexive`` of words with one ``wr`` each, if the language has this form.
 
         The rest of such a word leads from the reader back to the source. The words need not be
         closed under composition.

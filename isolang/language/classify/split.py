@@ -45,8 +45,9 @@ class SpecSplit(Struct, frozen=True, kw_only=True):
 
     @property
     def is_all(self) -> bool:
-        """Return whether the part is everything: it has all checks and mentions all declared
-        relations. If so, each of its models is a model of the whole specification.
+        """Return whether the part has all checks and mentions all declared relations.
+
+        If so, each of its models is a model of the whole specification.
         """
         return not self.other_checks and not self.unchosen
 

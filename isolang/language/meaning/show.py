@@ -39,7 +39,7 @@ def show(e: Core) -> str:
 
 
 def brief(e: Core) -> str:
-    """Return the text of an expression for a message; a very long text is shortened in the middle."""
+    """Return the text of an expression for a message, with ``…`` in the middle if it is long."""
     text = show(e)
     half = MAX_BRIEF // 2
     return text if len(text) <= MAX_BRIEF else f"{text[:half]} … {text[-half:]}"
