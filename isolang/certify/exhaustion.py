@@ -239,7 +239,7 @@ class _CandidateSearch:
 class _Growth:
     """Derives pairs that a chosen relation must contain from the pairs that it already has.
 
-    It derives nothing for a relation that is chosen for each key.
+    It derives nothing for keyed relations.
 
     Attributes:
         rules: expressions that the relation must contain, and that never lose a pair when the

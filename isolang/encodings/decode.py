@@ -1,4 +1,4 @@
-"""Translates an assignment to a source for each read and a version order for each key."""
+"""Decodes assignments: returns the source of each read and the version order of each key."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def decode(
     key = np.repeat(np.arange(native.keys), np.diff(native.key_start))
     by_key = np.lexsort((rank[polygraph.graph.order_node], key))
     txn = native.writer_txn[by_key]
-    start = native.key_start.astype(np.int64) - np.arange(native.keys + 1)  # leaves out T0
+    # the index of each key's first writer if T0 is left out
+    start = native.key_start.astype(np.int64) - np.arange(native.keys + 1)
     return _sources(formula, values), start, txn[txn != native.n]
 
 
@@ -76,13 +77,14 @@ def _sources(formula: PolygraphFormula, values: NDArray[np.int8]) -> Ints:
         source[per_read > 0] = native.candidate[native.candidate_start[:-1][per_read > 0]]
         chosen = np.zeros(0, bool)
     if len(chosen):
-        reads = polygraph.choice_read[chosen][::-1]  # the first true candidate is the source
+        # reversed, because the last assignment wins: the first true candidate is the source
+        reads = polygraph.choice_read[chosen][::-1]
         source[reads] = polygraph.choice_writer[chosen][::-1]
     return _of_included(polygraph, source)
 
 
 def _of_included(polygraph: Polygraph, source: Ints) -> Ints:
-    """Return the sources, in which reads of transactions that are not included have -1.
+    """Return the sources, with -1 for the reads of transactions that the model excludes.
 
     An optional transaction is included if an included transaction reads from it.
     """

@@ -1,4 +1,4 @@
-"""Lists the dependencies that hold under some choices, each with the choices that it requires."""
+"""Lists the dependencies that depend on choices, each with the choices that it requires."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencie
 
 
 class _Ordered:
-    """Pairs of chains, each chain given by its head, with the order that each pair requires."""
+    """Pairs of chains (represented by their heads), with the order that each pair requires."""
 
     def __init__(self, first: Ints, second: Ints, order: Ints) -> None:
         order = order if len(order) == len(first) else np.zeros(len(first), np.int32)
@@ -143,10 +143,10 @@ class _Ordered:
 
 
 def _insertion_points(polygraph: Polygraph, chains: Chains, writer: Ints, read: Ints) -> Ints:
-    """Return, for each read, the writer in the chain whose successors the read precedes by ``rw``.
+    """Return, for each read, the writer after which it comes in its chain.
 
-    This writer is usually the source of the read. If the reader itself is the next writer, the
-    function returns the reader, because ``rw`` has no pair from a transaction to itself.
+    This writer is usually the source of the read. If the next writer is the reader itself, it is
+    the reader, because ``rw`` has no pair from a transaction to itself.
     """
     native, following = polygraph.problem.native, chains.next[writer]
     own = (following >= 0) & (native.writer_txn[following] == native.read_txn[read])
@@ -154,7 +154,7 @@ def _insertion_points(polygraph: Polygraph, chains: Chains, writer: Ints, read: 
 
 
 class _Reads(NamedTuple):
-    """Three arrays: reads, the writers from ``_insertion_points``, and the required sources."""
+    """Three arrays of equal length: reads, their insertion points, and the required sources."""
 
     read: Ints
     point: Ints
@@ -182,7 +182,7 @@ def _overwrites(
 
 
 def _next_ones(chains: Chains, reads: _Reads) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return the ``rw`` pairs from reads before a chain's tail to the next writer in the chain."""
+    """Return the ``rw`` pairs from reads of versions inside chains to the next writers."""
     read, point, choice = reads
     (inside,) = np.nonzero(chains.next[point] >= 0)
     writer = chains.next[point[inside]]
@@ -190,7 +190,7 @@ def _next_ones(chains: Chains, reads: _Reads) -> tuple[Ints, Ints, Ints, Ints]:
 
 
 def _not_settled(polygraph: Polygraph, chains: Chains) -> tuple[Ints, Ints]:
-    """Return the settled pairs of chains that are not among the settled pairs of the polygraph.
+    """Return the pairs of chains that are settled only because writers were combined to chains.
 
     Returns:
         The heads of the first chains, and the heads of the second chains.
@@ -264,7 +264,7 @@ def finished(
     theory: Theory,
     width: int = 0,
 ) -> PolygraphFormula:
-    """Return the formula of a polygraph from the clauses and edges that a builder collected."""
+    """Build the formula of a polygraph from the clauses and edges that ``builder`` collected."""
     return PolygraphFormula(
         encoding=encoding,
         theory=theory,

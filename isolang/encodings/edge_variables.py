@@ -59,7 +59,7 @@ def bipaths(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     rows.sources(polygraph, choice)
     pairs = every.chains.open
 
-    (certain,) = np.nonzero(every.rw_order == 0)  # these pairs require no order
+    (certain,) = np.nonzero(every.rw_order == 0)  # the anti-dependencies that require only a source
     rows.add(
         graph.rw(every.rw_read[certain], every.rw_writer[certain]),
         signed(choice, every.rw_choice[certain]),
@@ -82,7 +82,8 @@ def bipaths(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     rows.add(graph.ww(source, other), guard, after)
     rows.add(graph.ww(other, source), guard, -after)
 
-    ordered = np.zeros(len(pairs), bool)  # pairs with a constraint from a read with settled source
+    # the pairs that a read with a settled source already constrains
+    ordered = np.zeros(len(pairs), bool)
     ordered[np.abs(side[every.rw_choice[path] == 0]) - 1] = True
     a, b = pairs[~ordered].T
     order = builder.new(len(a), lambda i: names.order(int(a[i]), int(b[i])))
@@ -93,14 +94,14 @@ def bipaths(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
 
 
 def signed(literals: Ints, numbers: Ints) -> Ints:
-    """Return the literal for each number ±(1 + index into ``literals``), and 0 for 0."""
+    """Translate numbers ±(1 + i) to the literals ±``literals[i]``; the number 0 stays 0."""
     padded = np.concatenate([np.zeros(1, np.int32), literals])
     found: Ints = (np.sign(numbers) * padded[np.abs(numbers)]).astype(np.int32)
     return found
 
 
 class EdgeRows:
-    """Collects possible edges, each with one or two literals; it is present if these are true."""
+    """Collects possible edges. An edge is present if its one or two literals are true."""
 
     def __init__(self, nodes: int) -> None:
         self._nodes = max(nodes, 1)
@@ -126,7 +127,7 @@ class EdgeRows:
         self.add(polygraph.graph.wr(polygraph.choice_writer, polygraph.choice_read), choice, 0)
 
     def finish(self, builder: Builder) -> None:
-        """Create one variable for each different edge; the literals of each added copy imply it."""
+        """Create one variable for each distinct edge. The literals of each copy imply it."""
         u, v, one, two = (np.concatenate([c[i] for c in self._columns]) for i in range(4))
         ends, which = np.unique(u.astype(np.int64) * self._nodes + v, return_inverse=True)
         tails, heads = np.divmod(ends, self._nodes)

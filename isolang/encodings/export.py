@@ -56,7 +56,7 @@ def to_gnf(formula: Formula) -> str:
 
 
 def node_names(formula: Formula) -> Iterator[tuple[int, str]]:
-    """Yield the numbers and names of the nodes that stand for transactions or other elements.
+    """Yield the number and the name of each node that stands for a transaction or another element.
 
     Auxiliary nodes have no names and are left out.
     """
@@ -78,7 +78,7 @@ def node_names(formula: Formula) -> Iterator[tuple[int, str]]:
 
 
 def _made_of(formula: Formula) -> tuple[str, str]:
-    """Return the stage of pruning before the encoding, and the name of the encoded history."""
+    """Return the stage of pruning and the name of the encoded history, for the comments."""
     match formula:
         case PolygraphFormula():
             return formula.polygraph.prune, formula.polygraph.problem.history.name

@@ -96,7 +96,7 @@ class PolygraphFormula(Formula, frozen=True, kw_only=True):
 
 
 def split_clauses(clauses: Ints) -> list[list[int]]:
-    """Split an array in which a 0 ends each clause into one list of literals for each clause."""
+    """Split an array of clauses, each ended by a 0, into lists of literals."""
     ends = np.flatnonzero(clauses == 0).tolist()
     flat = clauses.tolist()
     return [flat[a:b] for a, b in zip([0, *(end + 1 for end in ends)], ends, strict=False)]

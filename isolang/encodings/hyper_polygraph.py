@@ -56,7 +56,7 @@ def _dependencies(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     first, second = every.ww_first, every.ww_second
     ww = builder.new(len(first), lambda i: names.order(int(first[i]), int(second[i])))
     of_order = np.zeros(2 * len(every.chains.open) + 1, np.int32)
-    of_order[every.ww_order] = ww  # negative numbers are indices from the end
+    of_order[every.ww_order] = ww  # ±(1 + i), where a negative number indexes from the end
     forward, backward = (
         of_order[1 : len(every.chains.open) + 1],
         of_order[: -len(every.chains.open) - 1 : -1],
@@ -89,7 +89,7 @@ def _forbid_short_cycles(builder: Builder, nodes: int, until: float | None) -> N
     known, open_ = edges[edges[:, 2] == 0], edges[edges[:, 2] != 0]
     reach = reachability(nodes, known[:, :2], until)
     if reach is None:
-        return  # the known edges form a cycle, which every solver finds without these clauses
+        return  # the known edges already form a cycle, which every solver finds by itself
     u, v, literal = open_.T
     alone = reach[v, u]
     builder.clauses(-literal[alone])
@@ -106,7 +106,7 @@ def _forbid_short_cycles(builder: Builder, nodes: int, until: float | None) -> N
 
 
 def reachability(nodes: int, edges: Ints, until: float | None = None) -> NDArray[np.bool_] | None:
-    """Return as bool[nodes, nodes] whether the first node reaches the second node.
+    """Return a matrix bool[nodes, nodes]: whether the node of the row reaches that of the column.
 
     Each node reaches itself. If the edges form a cycle, return ``None``.
     """

@@ -7,8 +7,8 @@ direction are present (Tan et al., OSDI 2020: combining writes and coalescing co
 automata do not allow combining, each chain has only one writer.
 
 Cobra also forbids the edges of the direction that was not chosen. This is sound for the checks in
-the paper. Under other automata, another constraint may require such an edge, so this encoding does
-not forbid these edges. Forbidding them would only leave the solver fewer edges to consider.
+the paper. Under other automata, another constraint may require such an edge. Therefore this
+encoding does not forbid these edges, which would only help the solver search faster.
 
 Size: if a key has K chains and R reads, there are K²/2 + (distinct edges) variables and K² + R·K
 clauses.

@@ -93,7 +93,7 @@ class CaseSplit(Struct, frozen=True):
 
 
 class Argument(Struct, frozen=True):
-    """Lemmas, each of which follows from earlier lemmas, and the contradiction that they imply."""
+    """A list of lemmas, each following from earlier ones, and the contradiction at the end."""
 
     lemmas: tuple[Derived | Refuted, ...]
     end: Contradiction | CaseSplit

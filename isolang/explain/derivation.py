@@ -47,7 +47,7 @@ def edges_in(steps: Iterable[Step]) -> int:
 def needed_lemmas(
     literals: Iterable[Signed], clause_of: Callable[[Signed], Clause | None]
 ) -> tuple[Derived, ...]:
-    """Return the lemmas that some literals rest on, each after its premises.
+    """Return the lemmas on which some literals depend, directly or not, each after its premises.
 
     Args:
         literals: the literals.
@@ -86,7 +86,8 @@ class Reasoner:
         self._fact = fact
         self._attempts = attempts
         self._clauses: list[Clause] = []
-        self._uses: defaultdict[Signed, list[int]] = defaultdict(list)  # clauses of its opposite
+        # for each literal, the clauses that contain its opposite
+        self._uses: defaultdict[Signed, list[int]] = defaultdict(list)
         self._open: list[
             tuple[Signed, ...]
         ] = []  # for each clause, the literals that the history alone does not decide
@@ -108,7 +109,7 @@ class Reasoner:
         return None if value is None else value == literal[0]
 
     def argue(self) -> Argument:
-        """Find an argument in which every end is a cycle.
+        """Find an argument each of whose branches ends in a cycle.
 
         Raises:
             TooLongError: if no such argument is found with the allowed number of attempts.
@@ -116,9 +117,10 @@ class Reasoner:
         return tidy(self._argue({}))
 
     def propagated(self) -> Argument | None:
-        """Return the argument that unit propagation alone gives; ``None`` if it does not suffice.
+        """Return the argument by unit propagation alone; if propagation does not suffice, ``None``.
 
-        It is not tidied: a read without a source is its end, and each candidate has a lemma.
+        The argument is not tidied: it may end in a read without a source, with a lemma for each
+        candidate.
         """
         found = self._propagate({})
         return None if found.conflict is None else found.argument()
@@ -183,7 +185,7 @@ class Reasoner:
     # --- case splits ---
 
     def _undecided(self, found: _Propagation) -> list[Signed]:
-        """Return the undecided literals of clauses that do not hold yet.
+        """Return the undecided literals of clauses in which no literal is true yet.
 
         Literals of short clauses come first.
         """
@@ -199,7 +201,7 @@ class Reasoner:
     def _look_ahead(
         self, known: Mapping[Signed, float], found: _Propagation
     ) -> CaseSplit | Refuted | None:
-        """Return a case split, or a literal, that follows if propagation refutes assumptions.
+        """Try assumptions, and return a case split or a literal that their refutations prove.
 
         Return ``None`` if no assumption is refuted.
         """
@@ -240,7 +242,8 @@ class Reasoner:
     def _branch(self, known: Mapping[Signed, float], found: _Propagation) -> CaseSplit:
         undecided = self._undecided(found)
         if not undecided:
-            raise TooLongError  # the contradiction needs clauses that only the solver derived
+            # the contradiction may depend on clauses that only the solver derived
+            raise TooLongError
         case = undecided[0]
         cases = tuple((c, self._argue({**known, c: 0.0})) for c in (case, negate(case)))
         return CaseSplit(None, cases)

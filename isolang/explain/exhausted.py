@@ -1,4 +1,4 @@
-"""Explains an unsat core: some transactions and checks such that no choice satisfies the checks."""
+"""Explains an unsat core: some transactions, and checks that no choice for them satisfies."""
 
 from __future__ import annotations
 

@@ -56,13 +56,13 @@ from isolang.explain.words import Phrases, counted
 from isolang.problem.anomalies import Anomaly, AnomalyKind
 from isolang.problem.problem import Problem
 
-# How many clauses the search for an argument may visit, which takes much less than a second.
+# The largest number of clauses that the search for an argument visits, in much less than a second.
 EFFORT = 150_000
-# How many edges an argument with several cycles may have. A longer argument would fill several
-# screens, and nobody would read it.
+# The largest number of edges in an argument with several cycles. A longer argument would fill
+# several screens, and nobody would read it.
 READABLE = 48
-# If a read without a source has more candidates than this, those that are too old become one case,
-# and those that are too new another one.
+# If a read without a source has more candidates than this, all candidates that are too old form one
+# case, and all that are too new another one.
 FEW = 4
 
 
@@ -134,7 +134,7 @@ def _exhausted(problem: Problem, step: ExhaustionStep) -> Violation:
 
 
 def explain_no_model(problem: Problem, pair: str) -> Violation:
-    """Return the violation for a solver that claims, without a proof, that no model exists."""
+    """Return the violation for a solver that claims without proof that no model exists."""
     text = f"{pair} found that no choice of sources and version orders satisfies the checks."
     return _without_a_cycle(problem, "no model", text)
 
@@ -183,7 +183,7 @@ class _Explainer:
 
     def violation(self) -> Violation:
         view, name = self._found()
-        # A lemma may need session order or real time even if the last cycle has no such edge.
+        # A lemma may use session order or real time even if the last cycle has no such edge.
         name = names.strip_suffix(name) + names.suffix(self._relations)
         checks = [step.check for step in self._steps if isinstance(step, CycleStep)]
         shown = [t for t in self._mentioned if t != self._facts.n]
@@ -251,7 +251,7 @@ class _Explainer:
     # --- a read of one of many versions ---
 
     def _one_of_many(self, versions: Versions) -> ArgumentView:
-        """Return a view with a case for versions that are too old, and one for those too new."""
+        """Return a view with two cases: versions that are too old, and versions too new."""
         words, op = self._words, versions.op
         reader, key = words.txn(self._facts.txn_of[op]), words.key(self._facts.key[op])
         missed = words.is_missed(op)
@@ -300,7 +300,7 @@ class _Explainer:
         for literal, against in split.cases:
             saved = dict(self._numbers)
             view = self._view(against, assumed | {literal})
-            # Lemmas of one case do not hold in the next case, but their numbers are not used again.
+            # Lemmas of one case do not hold in the next case. Their numbers are not reused.
             self._numbers = saved
             txns, ops = self._mention_literal(literal[1])
             assumption = self._words.literal(*literal)
@@ -328,10 +328,10 @@ class _Explainer:
     def _clause(
         self, clause: Clause, assumed: frozenset[Signed], but: Signed | None = None
     ) -> CycleView | PlainReason:
-        """Return the reason why at least one literal of a clause must hold.
+        """Return the view of the reason why at least one literal of a clause must hold.
 
-        All literals except ``but`` are false. Therefore ``but`` holds; if ``but`` is ``None``, the
-        clause is a contradiction.
+        All literals except ``but`` are false, so ``but`` holds. If ``but`` is ``None``, no literal
+        holds, which is a contradiction.
         """
         if isinstance(clause.step, CycleStep):
             return self._cycle(clause.step, assumed)
@@ -364,7 +364,7 @@ class _Explainer:
         edges = _rotated(step.edges)
         only = sum(edge.relation == "rw" for edge in edges) == 1
         views = []
-        first = self._edges == 0  # one cycle is always shown, however long it is
+        first = self._edges == 0  # always show at least one cycle, however long it is
         self._edges += len(edges)
         if self._edges > READABLE and not first:
             raise TooLongError
@@ -420,7 +420,7 @@ class _Explainer:
         return txns, self._whole(op for _, op in about if op is not None)
 
     def _whole(self, ops: Iterable[int]) -> tuple[int, ...]:
-        """Return the different numbers that operations of the part have in the whole history."""
+        """Translate operations of the part to numbers in the whole history, without duplicates."""
         return tuple(dict.fromkeys(self._part.ops[op] for op in ops))
 
     def _evidence_of(self, edge: Edge) -> str:
@@ -440,7 +440,7 @@ class _Explainer:
             self._matters.add(op)
 
     def _unargued(self) -> tuple[ArgumentView, str]:
-        """Return the view of an argument that is too long: its size, and its simplest cycle."""
+        """Return the view for an argument that is too long: its size, and its simplest cycle."""
         cycles = [step for step in self._steps if isinstance(step, CycleStep)]
         weakest = names.weakest([self._name(step) for step in cycles])
         of_name = [step for step in cycles if self._name(step) == weakest]

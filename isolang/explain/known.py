@@ -37,7 +37,7 @@ class KnownCycle(Struct, frozen=True, kw_only=True):
 
 
 class KnownGraph:
-    """The known edges between included transactions, with ``so`` only to the next transaction."""
+    """The graph of known edges between included transactions; ``so`` edges join neighbours only."""
 
     def __init__(
         self, problem: Problem, *, effort: int, among: tuple[int, int] | None = None
@@ -46,7 +46,7 @@ class KnownGraph:
 
         Args:
             problem: the problem of the history. Reads with intrinsic anomalies give no edges.
-            effort: how many reads to visit at most; all further reads give no edges.
+            effort: the largest number of reads to visit; all further reads give no edges.
             among: the range of transactions to consider, as its first transaction and its end;
                 ``None`` for all transactions.
         """
@@ -73,8 +73,8 @@ class KnownGraph:
             relations: the relations that edges may have.
             closing: the relations that the closing edge may have; by default ``relations``.
             longest: how many edges a cycle may have.
-            most: how many cycles to return at most.
-            effort: how many edges to visit at most in the search for longer cycles.
+            most: the largest number of cycles to return.
+            effort: the largest number of edges that the search for longer cycles visits.
 
         Returns:
             The cycles, and whether the search was complete.

@@ -59,9 +59,9 @@ MEANING: Final = {
 order of its session*, and *counting real time* to the meaning.
 """
 
-# The names in an order in which anomalies that only strong levels forbid come last. If an argument
-# has several cycles, in its cases or its lemmas, it is not known which of them happened. Then the
-# violation has the name that comes last, because it is true whichever cycle happened.
+# Anomaly names, sorted such that anomalies that only strong levels forbid come last. If an argument
+# has several cycles, in its cases or its lemmas, we do not know which of them happened. The
+# violation then gets the last of their names, which is true whichever cycle happened.
 SEVERITY: Final = ("G0", "G1c", "lost update", "non-monotonic read", "fractured read", "phantom",
                    "causality violation", "G-single", "long fork", "write skew",
                    "predicate write skew", "G2")  # fmt: skip
@@ -137,7 +137,7 @@ _OF_PREDICATES: Final = {"fractured read": "phantom", "write skew": "predicate w
 
 
 def _in_one_statement(edges: Sequence[Edge], reads: Reads) -> bool:
-    """Return whether the same predicate read both saw and missed a transaction.
+    """Return whether a single predicate read both saw and missed effects of the same transaction.
 
     Such a cycle is not a phantom.
     """
@@ -189,9 +189,9 @@ def _one_rw(
 
 
 def weakest(names: Sequence[str]) -> str:
-    """Return the name of a violation whose cases have these names.
+    """Return the name of a violation whose cycles have the given names.
 
-    It is the weakest claim, which is true whichever case happened.
+    It is the weakest claim, which is true whichever cycle happened.
     """
 
     def rank(name: str) -> tuple[int, bool, int]:

@@ -53,7 +53,7 @@ def are_operations(history: History) -> bool:
 
 
 def failed_comparisons(history: History, shown: Collection[TransactionView]) -> tuple[str, ...]:
-    """Return the names of the failed comparisons that an argument assumes to have run.
+    """Return the names of the failed compare-and-sets that an argument assumes to have run.
 
     Args:
         history: any history. Only in a log of operations are set-reads failed comparisons.

@@ -124,7 +124,7 @@ def same_transactions(whole: History, history: History) -> HistoryPart:
     def split_by_set_reads(
         columns: Columns,
     ) -> tuple[NDArray[np.int64], dict[tuple[int, int], int]]:
-        """Return the operations that are not set-reads of missed rows, and these set-reads.
+        """Split operations into those that are not set-reads of missed rows, and these set-reads.
 
         The set-reads are given by predicate read and key.
         """
@@ -243,7 +243,7 @@ class Sources:
         *,
         impossible: Mapping[int, Set[int]] = {},
     ) -> bool:
-        """Return whether reads of a part keep all candidates that they have in the whole history.
+        """Return whether reads of a part keep the candidates that they have in the whole history.
 
         If a read has fewer candidates in the part, the part may be contradictory although the whole
         history is not.
@@ -253,8 +253,9 @@ class Sources:
             reads: the reads to examine, by their numbers in the part; ``None`` for all reads.
             problem: the problem of the part; ``None`` if it has not been built yet.
             impossible: for reads, by their numbers in the whole history, the candidates that a
-                refutation excludes, each by a cycle of its own. The part may lack these, because
-                its own refutation and these cycles together refute the whole history.
+                refutation excludes, each by a cycle of its own. The part may lack these candidates,
+                because the refutation of the part and these cycles together refute the whole
+                history.
         """
         inner = Sources(problem or build_problem(part.history))
         if reads is None:
@@ -272,7 +273,7 @@ class Sources:
     def reads_from(self, reader: int, writer: int) -> tuple[int, int]:
         """Return a read of ``reader`` whose only candidate is ``writer``, and its key.
 
-        If there is none, return (-1, -1).
+        If there is no such read, return (-1, -1).
         """
         import numpy as np
 
@@ -302,7 +303,7 @@ class Sources:
         before = (native.session[native.read_txn] == session) & (native.read_txn <= reader)
         known = np.flatnonzero(before & (np.diff(native.candidate_start) == 1))
         seen = native.writer_txn[native.candidate[native.candidate_start[known]]]
-        writers = native.writer_txn[first + 1 : last]  # the first entry is that of T0
+        writers = native.writer_txn[first + 1 : last]  # skip T0, the first writer of each key
         shown = native.read_op[known[np.isin(seen, writers)]]
         own = native.writer_op[first + 1 : last][
             (native.session[writers] == session) & (writers < reader)
@@ -313,16 +314,19 @@ class Sources:
         return part_of(self._history, ops.union(own[-1:].tolist()))
 
     def filtering(self, steps: Iterable[Step]) -> set[int]:
-        """Return the reads because of which edges such as ``rt[W,R]`` exist.
+        """Return the reads that justify edges such as ``rt[W,R]``.
 
-        Such an edge needs that its transactions access a common key.
+        Such an edge exists only if its two transactions access a common key.
         """
         import numpy as np
 
         native = self._native
 
         def accesses(txn: int, test: str) -> dict[int, int]:
-            """Return the keys that a transaction accesses, with the read, or -1 for a write."""
+            """Return the keys that a transaction accesses as ``test`` requires.
+
+            The value is a read of the key, or -1 for a write.
+            """
             if test == "W":
                 (written,) = np.nonzero(native.writer_txn == txn)
                 after = np.asarray(np.searchsorted(native.key_start, written, side="right"))
@@ -369,7 +373,7 @@ class Sources:
         return {self._history.transaction_of(int(i)) for i in found}
 
     def relevant(self, steps: Sequence[Step], *, every_write: bool = True) -> set[int]:
-        """Return the operations that steps need: their reads, and the writes of their transactions.
+        """Return the operations on which steps depend: reads, and the writes of their transactions.
 
         Other reads of these transactions are omitted, because they would be thin-air reads in the
         part.
@@ -410,10 +414,10 @@ class Sources:
         return part_of(self._history, self.relevant(steps, every_write=every_write), empty)
 
     def closed(self, steps: Sequence[Step]) -> set[int]:
-        """Return the transactions that steps mention, with all others that they depend on.
+        """Return the transactions that steps mention, and all transactions on which these depend.
 
-        These are the candidates of their reads, and the transactions whose list reads show their
-        version orders.
+        They depend on the candidates of their reads, and on the transactions whose list reads show
+        their version orders.
         """
         txns = transactions_of(steps, self._history)
         for op in reads_of(steps) | self.filtering(steps):

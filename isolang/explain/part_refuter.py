@@ -57,7 +57,7 @@ class PartRefuter:
         return self._work <= 0 or self._stopped()
 
     def of_cycle(self, cycle: KnownCycle, automata: Sequence[Automaton]) -> Sequence[Step] | None:
-        """Return a refutation of the few transactions on a cycle; ``None`` if none is found.
+        """Return a refutation of the few transactions on a cycle; if none is found, ``None``.
 
         Args:
             cycle: a cycle of known edges.
@@ -125,7 +125,8 @@ class PartRefuter:
                 part = smaller
             else:
                 needed.update(part.txns[txn] for txn in candidates)
-        # Most of the remaining transactions are needed, so removing many at once would fail.
+        # Most of the remaining transactions are needed, so attempts to remove many at once would
+        # fail.
         part = shrink(
             part,
             refuted,
@@ -137,7 +138,7 @@ class PartRefuter:
         return None if found is None else part.to_whole(found)
 
     def refute(self, part: HistoryPart, automata: Sequence[Automaton]) -> Sequence[Step] | None:
-        """Return a refutation of a part that also refutes the whole history, or ``None``.
+        """Return a refutation of a part that is valid for the whole history, too, or ``None``.
 
         If the part lacks a writer, it has thin-air reads that the whole history does not have, and
         a refutation that uses them is useless. A refutation is also useless if it uses a read and
@@ -152,13 +153,13 @@ class PartRefuter:
         return steps
 
     def _solve(self, problem: Problem, automata: Sequence[Automaton]) -> Sequence[Step] | None:
-        """Return a refutation; ``None`` if a model exists or the work ran out."""
+        """Return a refutation of a problem; if a model exists or the work ran out, ``None``."""
         self._work -= _ATTEMPT
         if self.out_of_effort():
             return None
         allowed = self._work
-        self._work = 0  # this remains the value if the search uses up its work
-        try:  # with the strategy whose proofs consist of cycles
+        self._work = 0  # the remaining work if the search below runs out of it
+        try:  # use the strategy whose proofs consist of cycles
             found, work = self._engine(problem, automata, allowed, "cdcl")
         except TimeoutError:
             return None

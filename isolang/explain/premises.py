@@ -24,7 +24,7 @@ class Premises:
         self._longest: dict[int, int] = {}
 
     def clauses(self, steps: Sequence[Step], *, one_source: bool = True) -> list[Clause]:
-        """Return the clauses of steps, and the clauses that hold because of their literals.
+        """Return the clauses of steps, and the clauses implied by the meaning of their literals.
 
         Args:
             steps: the steps of a refutation.
@@ -61,7 +61,7 @@ class Premises:
         return None
 
     def shown_by(self, edge: Edge) -> int | None:
-        """Return the list read that shows the order of a ``ww`` edge; ``None`` if none does."""
+        """Return a list read that shows the order of a ``ww`` edge; if there is none, ``None``."""
         if edge.relation != "ww" or self._facts.n in (edge.a, edge.b):
             return None
         fact = self.fact(Before(edge.key, edge.a, edge.b))

@@ -1,8 +1,8 @@
-"""Describes the predicate reads of a violation in words: what each asked, and what it answered.
+"""Describes the predicate reads of a violation in words: which rows each requested and returned.
 
-A row that an answer lacks, or that should not be in it, is described by the edge of the argument
-that is about it. So the words claim no more than the certificate shows: a row is *missing* or *old*
-only if the transaction that made it so must come before the query.
+If an answer lacks a row, or has a row that it should not have, the edge of the argument that is
+about the row describes it. So the words claim no more than the certificate shows: a row is
+*missing* or *old* only if the transaction that wrote the newer version must come before the query.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class QueryViews:
             if (s := self._history.statement_of(op)) >= 0:
                 self._remarks.setdefault(s, {})
         if isinstance(argument.conclusion, CycleView):
-            # The edges of a case depend on its assumption, so the case alone can tell them.
+            # The edges of a case depend on its assumption, so only the case itself may describe
+            # them.
             single = sum(edge.relation == "rw" for edge in argument.conclusion.edges) == 1
             for edge in argument.conclusion.edges:
                 self._add_edge(edge, single)
@@ -68,8 +69,8 @@ class QueryViews:
     def views(self) -> tuple[QueryView, ...]:
         """Return the views of the predicate reads that were mentioned, in the history's order.
 
-        Predicate reads without a remark are left out if another one has a remark: these only
-        show where some transaction stands.
+        If some predicate read has a remark, the predicate reads without remarks are left out,
+        because they only show how transactions are ordered.
         """
         remarked = any(self._remarks.values())
         return tuple(
@@ -81,7 +82,7 @@ class QueryViews:
     # --- remarks ---
 
     def missing(self, op: int, writer: int, why: str) -> None:
-        """Remark that a row had to be in the answer, because no state without it is possible.
+        """Remark that an answer should contain a row, because every state without it is refuted.
 
         Args:
             op: the set-read that says that the row was not returned, without a candidate left.
@@ -97,12 +98,12 @@ class QueryViews:
         self._add(op, "missing", text, words.key(key))
 
     def of_anomaly(self, anomaly: Anomaly, op: int, own: int | None) -> tuple[QueryView, ...]:
-        """Return the view of the predicate read that is wrong by itself, if there is one.
+        """Return the view of the predicate read with an intrinsic anomaly, if there is one.
 
         Args:
             anomaly: what is wrong, with the numbers of the whole history.
             op: the wrong read, by its number in the part.
-            own: the operation that it contradicts, by its number in the part; ``None`` for none.
+            own: the operation that the read contradicts, by its number in the part, or ``None``.
         """
         if self._history.statement_of(op) < 0:
             return ()
@@ -123,7 +124,7 @@ class QueryViews:
         return self.views()
 
     def _add_edge(self, edge: EdgeView, single: bool) -> None:
-        """Add the remark that an unconditional edge makes about a row of an answer."""
+        """Add the remark about a row of an answer that follows from an edge without assumptions."""
         if edge.relation not in ("wr", "rw") or edge.assumed:
             return
         op = self._inner[edge.operations[0]]
@@ -163,7 +164,7 @@ class QueryViews:
     def _whether_matching(self, op: int, write: int) -> str:
         """Return a clause that says whether a written row matches the predicate of a read.
 
-        The clause is empty if that is not certain.
+        The clause is empty if this is unknown.
         """
         if self._history.is_delete(write):
             return ""
@@ -203,7 +204,7 @@ class QueryViews:
         )
 
     def _mentioned(self, node: ArgumentView | CycleView | SplitView | PlainReason) -> Iterator[int]:
-        """Yield the reads that the edges of an argument are about."""
+        """Yield the reads to which the edges of an argument refer."""
         match node:
             case ArgumentView():
                 for inner in (*(lemma.reason for lemma in node.lemmas), node.conclusion):

@@ -35,7 +35,7 @@ def shrink(
     size = _size(part, by_transaction)
     chunk = max(1, int(size * share))
     start = 0
-    refused = 0  # how many successive elements could not be removed alone
+    refused = 0  # how many elements in a row could not be removed one at a time
     while refused < size:
         if start >= size:
             chunk, start = max(1, chunk // 2), 0
@@ -64,9 +64,9 @@ def _without_transactions(part: HistoryPart, first: int, last: int) -> HistoryPa
 
 
 def _without_operations(part: HistoryPart, first: int, last: int) -> HistoryPart:
-    """Remove a range of operations, and each transaction that thereby loses its last operation.
+    """Remove a range of operations, and each transaction that loses all of its operations.
 
-    A predicate read is removed as a whole, because a part of it would say something else.
+    A predicate read is removed as a whole, because a part of it would have another meaning.
     """
     columns = part.history.columns
     for start, end in zip(

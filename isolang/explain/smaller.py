@@ -20,13 +20,13 @@ from isolang.problem import Problem
 if TYPE_CHECKING:
     from isolang.language.classify.event_graph import Plan
 
-# The limits of work for searching the whole history without rw, and without session order or real
-# time. The second search costs as much as the verdict itself. Therefore it is omitted if the
-# history has more operations than the third number.
+# The limits of work for two searches in the whole history: without rw, and without session order or
+# real time. The second search costs as much as the verdict itself. Therefore it is omitted for
+# histories with more operations than the third number.
 _WITHOUT_RW = 250_000
 _RELAXED_WORK, _LARGEST_WHOLE = 1_000_000, 50_000
 
-# How many cycles people can follow in one argument.
+# The largest number of cycles that people can follow in one argument.
 _FOLLOWED = 4
 _RW_WEIGHT = 2
 _OBVIOUS = {"wr", "ww"}
@@ -108,8 +108,9 @@ class Finder:
         self._stopped = stopped
         self._known: KnownGraph | None = None
         self._relaxed: dict[str, Plan] = {}
-        self._outcomes: dict[str, str] = {}  # relation -> outcome without this relation
-        self._of_whole: dict[str, Sequence[Step] | None] = {}  # relation -> refutation found
+        self._outcomes: dict[str, str] = {}  # for each relation, the outcome without it
+        # for each relation, a refutation without it
+        self._of_whole: dict[str, Sequence[Step] | None] = {}
 
     def simplest(self, steps: Sequence[Step]) -> Sequence[Step]:
         """Return the simplest refutation that is found; it is at least as simple as ``steps``."""
@@ -159,7 +160,7 @@ class Finder:
         return [*choices, *changed]
 
     def relaxed(self, steps: Sequence[Step]) -> dict[str, str]:
-        """Return the outcomes without session order and without real time, if the steps use these.
+        """Return the outcomes without session order and without real time, if steps use them.
 
         Returns:
             For each relation that the steps use, the outcome without this relation.
@@ -213,7 +214,7 @@ class Finder:
             The steps of the refutation; ``None`` if none is found.
         """
         if not self.parts.sources.candidates(op):
-            return None  # the pre-pass already knows that the read has no candidate
+            return None  # the pre-pass has already found that the read has no candidate
         part = self.parts.sources.around(
             op, every_write=any(map(is_of_accesses, self._plan.automata))
         )
@@ -370,7 +371,7 @@ class Finder:
 
 
 def _joined(edges: Sequence[Edge]) -> list[Edge]:
-    """Return a cycle in which one edge replaces successive ``so`` edges, or ``rt`` edges."""
+    """Merge successive ``so`` edges of a cycle into one edge, and successive ``rt`` edges, too."""
     joined: list[Edge] = []
     for edge in edges:
         last = joined[-1] if joined else None
@@ -391,9 +392,9 @@ def _relations(steps: Iterable[Step]) -> set[str]:
 
 
 def _with_init_as(relation: str, step: Step) -> Step:
-    """Convert a step about a relaxed specification to one about the specification itself.
+    """Translate a step about a relaxed specification to a step about the original specification.
 
-    In the relaxed specification, ``init`` takes the place of the relation, which must be undone.
+    In the relaxed specification, ``init`` replaces the relation; the translation undoes this.
     """
     if not isinstance(step, CycleStep):
         return step

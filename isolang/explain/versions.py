@@ -1,4 +1,4 @@
-"""Groups the candidates of a read that has none left: versions too old, and versions too new."""
+"""Groups the refuted candidates of a read without a source: versions too old, and too new."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _BEYOND: Final = {
 
 
 class RefutedVersion(Struct, frozen=True, kw_only=True):
-    """A candidate of a read, with the cycle that there would be if the read had seen it.
+    """A candidate of a read, with the cycle that refutes it.
 
     Attributes:
         txn: the transaction that wrote the version, or T0.
         clause: the clause of the cycle.
-        kind: ``old`` if the read missed a later version by seeing this one; ``new`` if the reader
-            comes before the writer.
+        kind: ``old`` if a read of this version would miss a later one; ``new`` if the reader comes
+            before the version's writer.
         overwritten_by: the writer of the later version if ``kind`` is ``old``; else -1.
         path: the relations of the other edges of the cycle.
     """
@@ -52,7 +52,7 @@ class RefutedVersion(Struct, frozen=True, kw_only=True):
     path: tuple[str, ...] = ()
 
     def is_replaced_by_match(self, op: int, words: Phrases) -> bool:
-        """Return whether the version that replaced it is one that a set-read excludes."""
+        """Return whether a version that the set-read ``op`` excludes replaced this version."""
         write = words.write_of(self.overwritten_by, words.facts.key[op])
         if self.overwritten_by < 0 or write is None:
             return False
@@ -71,7 +71,7 @@ class VersionGroup(Struct, frozen=True, kw_only=True):
     """Candidates that are refuted in the same way.
 
     Attributes:
-        kind: the way.
+        kind: the reason why the candidates are refuted.
         refuted: the candidates.
     """
 
@@ -79,7 +79,7 @@ class VersionGroup(Struct, frozen=True, kw_only=True):
     refuted: tuple[RefutedVersion, ...]
 
     def text(self, reader: str, key: str, one: RefutedVersion, words: Phrases) -> str:
-        """Return the assumption that one of these was seen, which says why each is impossible.
+        """Return the assumption that the read saw a candidate, with the reason against each.
 
         Args:
             reader: the name of the reader.
@@ -121,7 +121,7 @@ class Versions(Struct, frozen=True, kw_only=True):
     lemmas: Mapping[Signed, Derived]
 
     def groups(self) -> list[VersionGroup]:
-        """Return the groups: versions that are too old come first."""
+        """Return the groups of refuted candidates, versions that are too old first."""
         kinds: tuple[Kind, ...] = ("old", "new")
         found = (
             VersionGroup(kind=kind, refuted=tuple(x for x in self.refuted if x.kind == kind))
@@ -153,7 +153,7 @@ class Versions(Struct, frozen=True, kw_only=True):
         return min(group.refuted, key=rank)
 
     def needed(self, one: RefutedVersion) -> tuple[Derived, ...]:
-        """Return the lemmas that the cycle of a candidate rests on, each after its premises."""
+        """Return the lemmas on which the cycle of a candidate depends, each after its premises."""
         chosen = Source(self.op, one.txn)
         assumed = (negate(x) for x in one.clause.literals if x[1] != chosen)
         return needed_lemmas(assumed, self._clause_of)
@@ -186,7 +186,7 @@ def versions_of(premises: Premises, steps: Sequence[Step], few: int) -> Versions
     refuted = []
     for literal in literals:
         if not isinstance(literal[1], Source):
-            continue  # the reader took effect
+            continue  # the other literal says that the reader is included
         lemma = lemmas.get(negate(literal))
         one = None if lemma is None else _refuted(lemma.clause, step.op, literal[1].txn)
         if one is None:
@@ -213,7 +213,7 @@ def _refuted(clause: Clause, op: int, txn: int) -> RefutedVersion | None:
 
 
 def impossible_versions(problem: Problem, steps: Sequence[Step]) -> dict[int, set[int]]:
-    """Return the candidates of a read that a refutation excludes, each by a cycle of its own.
+    """Return the candidates of a read that a refutation excludes, each by a separate cycle.
 
     Args:
         problem: the problem that is refuted.

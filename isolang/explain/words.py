@@ -54,7 +54,7 @@ class Phrases:
         return tuple(dict.fromkeys(self.history.where_op(op) for op in ops))
 
     def write_of(self, txn: int, key: int) -> int | None:
-        """Return the last write of a key by a transaction; ``None`` for T0 and if there is none."""
+        """Return a transaction's last write of a key; for T0, or if there is none, ``None``."""
         return None if txn == self.facts.n else self.facts.last[txn].get(key)
 
     def wrote(self, txn: int, key: int) -> str:
@@ -118,7 +118,7 @@ class Phrases:
         return f"{self.txn(a)} {self.wrote(a, key)} before {self.txn(b)} {self.wrote(b, key)}"
 
     def locked_key(self, a: int, b: int) -> int:
-        """Return, of the keys that both transactions write, the key that ``a`` wrote first.
+        """Return the first key that ``a`` wrote among the keys that both transactions write.
 
         Writes are compared by the times of their answers.
         """
@@ -137,7 +137,7 @@ class Phrases:
         return f"read of {self.key(self.facts.key[op])}"
 
     def edge(self, edge: Edge, only_rw: bool) -> str:
-        """Return the reason of an edge, in words.
+        """Return the reason for an edge, in words.
 
         Args:
             edge: the edge.
@@ -199,7 +199,7 @@ class Phrases:
         return f"{self.read_from(edge.op, edge.writer)}, {past}"
 
     def operations_of_edge(self, edge: Edge) -> list[int]:
-        """Return the operations that an edge is about."""
+        """Return the operations that show an edge, such as a write and the read that saw it."""
         match edge.relation:
             case "wr":
                 read, writers = [edge.op], [edge.a]

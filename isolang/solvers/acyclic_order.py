@@ -1,4 +1,4 @@
-"""A topological order that is kept while edges are added and removed (Pearce and Kelly, 2006)."""
+"""Maintains a topological order while edges are added and removed (Pearce and Kelly, 2006)."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ class Solver(Struct, frozen=True, kw_only=True):
         cores: whether the solver says which reads make a formula unsatisfiable.
         incremental: whether the solver continues from its state when clauses are added.
         deadline: ``yes`` if the solver stops at the deadline, ``between rounds`` if it may stop
-            only between two calls, ``z3 only`` if it stops only if its part is Z3.
-        parts: whether the name stands for several solvers, of which ``name:part`` chooses one.
+            only between two calls, ``z3 only`` if only its part ``z3`` stops.
+        parts: whether the name stands for several solvers; ``name:part`` chooses one of them.
         progress: whether the solver reports its progress.
     """
 
@@ -184,7 +184,7 @@ def solver_of(name: str) -> tuple[Solver, str]:
 
 
 def theory_of(encoding: str, solver: Solver) -> Theory | None:
-    """Return the theory in which an encoding is given to a solver.
+    """Return the best theory that an encoding can produce and a solver supports.
 
     If the encoding has no theory that the solver supports, return ``None``.
     """

@@ -62,7 +62,7 @@ def solve(
     counted: dict[str, float] = {}
     with Solver(name=name) as solver:
         top = formula.variables + len(selectors)
-        if top:  # with this clause, every variable has a value in a model
+        if top:  # this tautology makes models contain a value for every variable
             solver.append_formula([[top, -top]])
         solver.append_formula(split_clauses(clauses))
         while True:
@@ -136,7 +136,7 @@ def _counts(solver: Any) -> dict[str, float]:
 
 
 class _Graph:
-    """The edges of a formula, in which cycles are searched for under several assignments."""
+    """The edges of a formula, prepared for finding cycles under several assignments."""
 
     def __init__(self, formula: Formula) -> None:
         self._nodes = formula.nodes

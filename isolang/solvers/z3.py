@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from isolang.encodings.formula import Formula
 
 
-# How many units of work one unit of Z3's resource count is worth. The resource count includes
-# propagation, unlike the count of conflicts.
+# The units of work per unit of Z3's resource count. Unlike the number of conflicts, the resource
+# count includes propagation.
 _WORK_PER_RESOURCE = 6
 
 
@@ -35,7 +35,7 @@ def solve(
     solver = z3.SimpleSolver(ctx=context)
     solver.set("random_seed", seed % (1 << 31))
     if formula.theory == "difference":
-        solver.set("arith.solver", 1)  # the default is much slower for difference logic
+        solver.set("arith.solver", 1)  # much faster for difference logic than the default
     # The formula is passed as text, because building terms one by one from Python is much slower.
     solver.from_string(_text(formula))
     selectors = {f"read{row}": row for row in range(len(formula.reads))}
@@ -119,7 +119,7 @@ def counts(solver: Any) -> dict[str, float]:
 
 @cache
 def _propagator() -> Any:
-    """Return the class of propagators; it is created here because that requires Z3."""
+    """Create the class of propagators, whose base class exists only if Z3 is imported."""
     import z3
 
     from isolang.solvers.acyclic_order import AcyclicOrder

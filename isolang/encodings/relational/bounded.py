@@ -1,4 +1,4 @@
-"""The interpretation of a problem, in which certain facts are constants and others are literals.
+"""The interpretation of a problem: known facts are constants, and open facts are literals.
 
 The elements have consecutive numbers. T0 is 0, and the transactions that may be included follow. If
 the specification mentions events, the write events of T0 (one for each key) and the operations come
@@ -139,41 +139,41 @@ class Bounded(Interpretation[At]):
             before[session[t]].append(i)
 
     def finished(self, t: int) -> bool:
-        """Return whether a transaction certainly ended, which indeterminate transactions do not."""
+        """Return whether a transaction certainly ended, which is false if it is indeterminate."""
         return not self._unfinished[self.txns[t]]
 
     def in_group(self, a: int, b: int) -> int:
-        """Return true if the history puts both transactions in a group with the same name."""
+        """Return ``TRUE`` if both transactions belong to the same group, else ``FALSE``."""
         group = self._group
         same = group and group[self.txns[a]] == group[self.txns[b]] != NIL_ATOM
         return TRUE if same else FALSE
 
     def bears(self, of: Named, t: int) -> int:
-        """Return true if a label, or the level, of a transaction matches a name in quotes."""
+        """Return ``TRUE`` if a name in quotes matches a label or the level of a transaction."""
         history, txn = self.history, self.txns[t]
         names = history.labels_of(txn) if of.word == "label" else (history.level_of(txn),)
         return TRUE if any(name and selects(of.name, name) for name in names) else FALSE
 
     def share_label(self, a: int, b: int) -> int:
-        """Return true if the history gives two transactions a common label."""
+        """Return ``TRUE`` if two transactions have a label in common, and otherwise ``FALSE``."""
         one, other = (self.history.labels_of(self.txns[t]) for t in (a, b))
         return FALSE if set(one).isdisjoint(other) else TRUE
 
     def key_in(self, within: KeyClass, key: int) -> int:
-        """Return true if the name of the key is in the class."""
+        """Return ``TRUE`` if the class of keys contains the key, and otherwise ``FALSE``."""
         name = self.history.key_name(key)
         found = any(selects(pattern, name) for pattern in within.patterns)
         return TRUE if found != within.negated else FALSE
 
     def moment(self, what: Moment, t: int, of: ReadEvent | int | None = None) -> At | None:
-        """Return a moment as the history shows it; if its time is not known, return ``None``."""
+        """Return the time of a moment, as the history bounds it; if it is unknown, ``None``."""
         op = (
             of.op if isinstance(of, ReadEvent) else None if of is None else self._first_write[of, t]
         )
         return self._times.moment(what, self.txns[t], op)
 
     def precedes(self, a: At, b: At) -> int:
-        """Return true if moment a is certainly before moment b, in spite of the clock error."""
+        """Return ``TRUE`` if moment a is before moment b, whatever the clocks' errors."""
         return TRUE if self._times.precedes(a, b) else FALSE
 
     @cached_property
@@ -193,11 +193,11 @@ class Bounded(Interpretation[At]):
     # --- writes and reads ---
 
     def writers(self, key: int) -> list[tuple[int, int]]:
-        """Return the writers of a key, each with the literal that it is included."""
+        """Return the writers of a key, each with the literal that the writer is included."""
         return [(t, self.included[t]) for t in self._rows[key]]
 
     def happens(self, read: ReadEvent) -> int:
-        """Return the literal that the read's transaction is included."""
+        """Return the literal that says that the transaction of a read is included."""
         return self.included[read.reader]
 
     def sources(self, read: ReadEvent) -> list[tuple[int, int]]:
@@ -205,7 +205,7 @@ class Bounded(Interpretation[At]):
         return self._sources[read.op]
 
     def candidates(self, read: ReadEvent) -> list[tuple[int, int]]:
-        """Return a read's candidates, each with the literal that it and the reader are included."""
+        """Return the candidates of a read, each with the literal that both take effect."""
         both, included = self.circuit.both, self.included
         return [(s, both(included[s], included[read.reader])) for s, _ in self._sources[read.op]]
 
@@ -228,7 +228,7 @@ class Bounded(Interpretation[At]):
 
     @cached_property
     def _rows(self) -> list[dict[int, int]]:
-        """The writers of each key as elements, beginning with T0, and their rows in the problem."""
+        """The writers of each key as elements, beginning with T0, with their rows in the problem."""
         start, txn = self._native.key_start.tolist(), self._native.writer_txn.tolist()
         return [
             {self._element[txn[row]]: row for row in range(*bounds) if txn[row] in self._element}

@@ -33,7 +33,7 @@ class Checks:
         evaluator: CoreEvaluator[Relation],
         tick: Callable[[], object],
     ) -> None:
-        """Keep the parts of an encoding to which the checks are added.
+        """Prepare to add checks to the parts of an encoding.
 
         Args:
             interpretation: the elements.
@@ -183,11 +183,11 @@ class Checks:
                     state((-a, -b, known.get(j, FALSE)))
 
     def met(self, check: Check) -> int:
-        """Return a literal that is true iff the check is met."""
+        """Return a literal that is true iff the relations satisfy a check."""
         return self._test(check, Side.EXACT)
 
     def _test(self, check: Check, side: Side) -> int:
-        """Return a literal that means that a check is met.
+        """Return a literal that says that the relations satisfy a check.
 
         With ``EXACT``, the literal is true iff the check is met. With ``BELOW``, ``not`` is
         ignored, and the literal may be true even if the check is not met, because the expression

@@ -96,7 +96,7 @@ class Chooser:
     """
 
     def __init__(self, circuit: Circuit, graph: GuardedGraph, tick: Callable[[], object]) -> None:
-        """Keep the circuit and the graph to which variables, clauses and edges are added."""
+        """Prepare to add variables and clauses to a circuit, and edges to a graph."""
         self._circuit = circuit
         self._graph = graph
         self._tick = tick
@@ -184,7 +184,7 @@ class Chooser:
         return result
 
     def choice(self, of: Relation, least: Relation, most: Relation | None) -> Relation:
-        """Create a part of a relation that has exactly one pair to each element of its range."""
+        """Create a subset of a relation that relates one element to each element of its range."""
         circuit = self._circuit
         columns: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for i, j, literal in of.pairs():

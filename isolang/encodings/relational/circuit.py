@@ -14,8 +14,9 @@ from collections.abc import Iterable, Sequence
 TRUE = 1
 FALSE = -1
 
-_SMALL = 4  # the greatest number of inputs of a gate that may be replaced by its inputs in a clause
-_TIMES = 2  # how often a gate is replaced by its inputs before clauses define the gate
+# clauses may contain the inputs of a gate instead of its output if it has at most this many
+_SMALL = 4
+_TIMES = 2  # how often a gate may be replaced by its inputs before clauses define its output
 
 
 class Circuit:
@@ -53,14 +54,14 @@ class Circuit:
         return self.variables - 1
 
     def decided(self, literal: int) -> int:
-        """Return the literal for solvers that is true if ``literal`` is decided to be true.
+        """Return the literal that tells solvers that ``literal`` is decided to be true.
 
         For the negation of the first variable of a :meth:`pair`, this is the second variable.
         """
         return 1 - literal if -literal in self._pairs else literal
 
     def value(self, literal: int, model: Sequence[int]) -> bool:
-        """Return the value of a literal in a model, in which a gate follows from its inputs."""
+        """Return the value of a literal in a model; the value of a gate follows from its inputs."""
         inputs = self._inputs.get(abs(literal))
         if inputs is None:
             return bool(model[abs(literal)]) == (literal > 0)
@@ -148,7 +149,10 @@ class Circuit:
             before = now
 
     def _unfolds(self, gate: int, direction: int) -> bool:
-        """Return whether to replace a gate by its inputs instead of defining it, and count this."""
+        """Return whether to replace a gate by its inputs instead of defining it.
+
+        Each replacement counts toward a limit.
+        """
         inputs = self._inputs.get(gate)
         if inputs is None or len(inputs) > _SMALL or self._stated.get(gate, 0) & direction:
             return False
@@ -196,7 +200,7 @@ class Circuit:
         return same
 
     def guard(self, literal: int) -> int:
-        """Return a literal for solvers that is true unless ``literal`` is decided to be false.
+        """Return the literal that tells solvers that ``literal`` is not decided to be false.
 
         This is the literal for an edge of a graph that must be acyclic. If the order of a pair is
         undecided, the edges for both orders are present.

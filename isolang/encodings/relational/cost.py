@@ -151,7 +151,7 @@ class _Sizes:
         return _Bounds(less(a.least, b.most), less(a.most, b.least))
 
     def only_if(self, literal: int, a: _Bounds) -> _Bounds:
-        """Return the bounds unchanged, because a history says for certain which names match."""
+        """Return the bounds unchanged, because in a history every ``literal`` is a constant."""
         del literal
         return a
 
@@ -210,7 +210,7 @@ class _Sizes:
 
 
 class _AnySource(Bounded):
-    """An interpretation without the clauses that require a read to have exactly one source."""
+    """An interpretation for estimates, which creates no literals and clauses for sources."""
 
     def _choose_source(self, read: ExternalRead) -> list[tuple[int, int]]:
         alone = len(read.sources) == 1

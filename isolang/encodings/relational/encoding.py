@@ -136,7 +136,9 @@ class RelationalEncoding:
     # --- the meanings of variables, and of a model ---
 
     def meanings(self) -> dict[int, str]:
-        """Return a description of each variable that stands for a choice; all others are gates.
+        """Return a description of each variable that stands for a choice.
+
+        All other variables are gates.
 
         The description ``a -co-> b`` of a variable means that a is decided to precede b. The order
         of a and b is undecided if the variables of both directions are false.
@@ -167,7 +169,7 @@ class RelationalEncoding:
         return meanings
 
     def chosen(self, model: Callable[[int], bool]) -> Relations:
-        """Return the relations that a model chooses, with elements as :meth:`Bounded.number` does.
+        """Return the relations that a model chooses, with elements numbered as in proofs.
 
         Args:
             model: a function that returns whether a literal is true in the model.
@@ -197,7 +199,7 @@ class RelationalEncoding:
         return Relations(included, relations)
 
     def _in_order(self, value: Relation, model: Callable[[int], bool]) -> list[int]:
-        """Return the elements of a total order that a model includes, sorted by the order."""
+        """Return the elements that a model includes in a total order, sorted by this order."""
         row = self._chooser.orders[id(value)].extended(model)
         there = self._members[id(value)]
         return [i for i in row if model(there.get(0, i))]

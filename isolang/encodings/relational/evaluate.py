@@ -116,7 +116,7 @@ class QuotedNames(Protocol[S_co]):
         ...
 
     def key_in(self, within: KeyClass, key: int) -> int:
-        """Return the literal that a key is in a class."""
+        """Return the literal that says that a class of keys contains a key."""
         ...
 
 
@@ -141,7 +141,7 @@ class CoreEvaluator(Generic[R]):
         exists: Sequence[Exists],
         names: QuotedNames[R],
     ) -> None:
-        """Keep the operators, and the functions that return relations of the history.
+        """Prepare to evaluate expressions over the relations of a history.
 
         Args:
             algebra: the operators.
@@ -166,7 +166,7 @@ class CoreEvaluator(Generic[R]):
         self._kept_alive: list[Core] = []
 
     def choose(self, exists: Exists, choose: Choose[R], side: Side = Side.ABOVE) -> None:
-        """Create a chosen relation, or one for each key if the relation is keyed.
+        """Create the value of a chosen relation; a keyed relation gets a value for each key.
 
         Args:
             exists: the declaration of the relation.

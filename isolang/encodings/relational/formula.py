@@ -58,11 +58,10 @@ class RelationalInput(Struct, frozen=True, kw_only=True):
 
 
 def question_of(problem: Problem, spec: Spec) -> RelationalInput:
-    """Return the input with which the encoding decides a specification on a problem's history.
+    """Return the input for deciding whether the problem's history satisfies a specification.
 
-    If the specification may depend on indeterminate transactions that no transaction reads from,
-    these are optional, and the problem is built again for this. Other routes exclude such
-    transactions.
+    Other routes exclude indeterminate transactions that no transaction reads from. If the verdict
+    may depend on them, the problem is built again, with these transactions as optional.
     """
     history = problem.history
     if unread_matter(spec) and INDETERMINATE in history.columns.txn_status:

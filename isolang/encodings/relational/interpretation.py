@@ -1,4 +1,4 @@
-"""Defines every relation of a history once, in terms of a few primitives.
+"""Defines all relations of histories in one place, in terms of a few primitives.
 
 An interpretation provides the elements to relate, and for each fact about them a literal of a
 circuit, which is true if the fact holds. The interpretation of a problem has few open facts
@@ -97,19 +97,19 @@ class Primitives(ABC, Generic[M]):
 
     @abstractmethod
     def in_group(self, a: int, b: int) -> int:
-        """Return the literal that the sessions of two transactions are in the same group."""
+        """Return the literal that says that two transactions belong to the same group."""
 
     @abstractmethod
     def bears(self, of: Named, t: int) -> int:
-        """Return the literal that a transaction has a label, or a level, that matches a name."""
+        """Return the literal that says that a transaction's label or level matches a name."""
 
     @abstractmethod
     def share_label(self, a: int, b: int) -> int:
-        """Return the literal that two transactions have a label in common."""
+        """Return the literal that says that two transactions have a label in common."""
 
     @abstractmethod
     def key_in(self, within: KeyClass, key: int) -> int:
-        """Return the literal that a key is in a class."""
+        """Return the literal that says that a class of keys contains a key."""
 
     @abstractmethod
     def moment(self, what: Moment, t: int, of: ReadEvent | int | None = None) -> M | None:
@@ -126,11 +126,11 @@ class Primitives(ABC, Generic[M]):
 
     @abstractmethod
     def precedes(self, a: M, b: M) -> int:
-        """Return the literal that moment a is before moment b."""
+        """Return the literal that says that moment a is before moment b."""
 
     @abstractmethod
     def writers(self, key: int) -> Iterable[tuple[int, int]]:
-        """Return the writers of a key, each with the literal that it writes the key.
+        """Return the writers of a key, each with the literal that the transaction writes the key.
 
         The first writer is T0.
         """
@@ -141,11 +141,11 @@ class Primitives(ABC, Generic[M]):
 
     @abstractmethod
     def sources(self, read: ReadEvent) -> Iterable[tuple[int, int]]:
-        """Return the possible sources of a read, each with the literal that it is the source."""
+        """Return the candidates of a read, each with the literal that it is the source."""
 
     @abstractmethod
     def candidates(self, read: ReadEvent) -> Iterable[tuple[int, int]]:
-        """Return a read's possible sources, each with the literal that source and reader exist."""
+        """Return the candidates of a read, each with the literal that both exist."""
 
     @abstractmethod
     def shown(self, key: int) -> Relation:
@@ -346,12 +346,12 @@ class Interpretation(Primitives[M]):
         return self._between((T0, t, self.included[T0]) for t in range(1, len(self.included)))
 
     def _between(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
-        """Yield the pairs; their literals also require that both transactions are included."""
+        """Yield the pairs, whose literals now also require that both transactions are included."""
         both, included = self.circuit.both, self.included
         return ((a, b, both(literal, both(included[a], included[b]))) for a, b, literal in pairs)
 
     def _alike(self, alike: Callable[[int, int], int]) -> Iterator[Pair]:
-        """Yield the pairs of different transactions for which ``alike`` returns their literals."""
+        """Yield all pairs of different transactions, with the literals that ``alike`` returns."""
         everyone = range(1, len(self.included))
         return self._between((a, b, alike(a, b)) for a in everyone for b in everyone if a != b)
 
@@ -393,7 +393,7 @@ class Interpretation(Primitives[M]):
     ) -> Iterator[tuple[int, ReadEvent, int]]:
         """Yield transactions that commit before a read is sent, or after the read is answered.
 
-        Each comes with the read and the literal. The reader itself is left out.
+        Each item is a transaction, the read, and the literal. The reader itself is left out.
 
         Args:
             commit: the moment of COMMIT to compare.
@@ -413,7 +413,7 @@ class Interpretation(Primitives[M]):
                 yield source, read.reader, literal
 
     def _any(self, pairs: Iterable[Pair]) -> Relation:
-        """Return the relation that consists of the given pairs, which may repeat."""
+        """Return the relation of the given pairs, which may repeat with different literals."""
         found: dict[tuple[int, int], list[int]] = defaultdict(list)
         for a, b, literal in pairs:
             if literal != FALSE:

@@ -18,7 +18,7 @@ class ProblemTimes:
     """The moments of a problem's transactions."""
 
     def __init__(self, problem: Problem) -> None:
-        """Keep the problem, from whose times moments are computed when they are needed."""
+        """Prepare to compute the moments of a problem's transactions when they are needed."""
         self._native = native = problem.native
         self._columns = problem.history.columns
         self._unfinished: list[int] = native.unfinished.tolist()

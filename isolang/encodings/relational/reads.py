@@ -93,7 +93,7 @@ class _OperationsByKey:
         self._source = columns.op_source.tolist()
 
     def external(self, ops: Iterable[int]) -> list[int]:
-        """Return the reads among a transaction's operations that no write to their key precedes."""
+        """Return the external reads among the operations of a transaction."""
         own: set[int] = set()
         found = []
         for op in ops:

@@ -43,7 +43,7 @@ class Relation(Struct, frozen=True):
                 yield i, j, literal
 
     def get(self, i: int, j: int) -> int:
-        """Return the literal that the relation contains a pair."""
+        """Return the literal that says that the relation contains the pair (i, j)."""
         if self.must.get(i, 0) >> j & 1:
             return TRUE
         return self.maybe.get(i, _NO_ROW).get(j, FALSE)
@@ -69,7 +69,7 @@ class Algebra:
     """The operators of the language on relations; pairs that are not certain become gates."""
 
     def __init__(self, circuit: Circuit, everything: Relation, tick: Callable[[], object]) -> None:
-        """Keep the circuit to which gates are added.
+        """Prepare to add gates to a circuit.
 
         Args:
             circuit: the circuit.
@@ -115,7 +115,10 @@ class Algebra:
         return Relation(must, maybe)
 
     def _any(self, i: int, row: dict[int, list[int]], must: Must) -> dict[int, int]:
-        """Return the disjunction of the literals of each pair (i, j); certain go to ``must``."""
+        """Return the disjunction of the literals of each pair (i, j).
+
+        If a literal is constantly true, j is added to ``must`` instead.
+        """
         found: dict[int, int] = {}
         for j, literals in row.items():
             literal = literals[0] if len(literals) == 1 else self.circuit.any_of(literals)
@@ -176,7 +179,7 @@ class Algebra:
             self.tick()
             through = [k for k in bits(a.must.get(i, 0)) if k in live]
             unsure = a.maybe.get(i, _NO_ROW)
-            if len(through) == 1 and not unsure:  # as in `[S] ; b`, the row is the same as in b
+            if len(through) == 1 and not unsure:  # as in `[S] ; b`: share the row of b
                 k = through[0]
                 if k in b.must:
                     must[i] = b.must[k]
@@ -245,7 +248,7 @@ class Algebra:
         return reach
 
     def plus_from_above(self, a: Relation) -> Relation:
-        """Return a transitive relation that contains ``a`` and that the solver chooses.
+        """Return a transitive relation that contains ``a``; the solver chooses its pairs.
 
         SOUND BECAUSE the caller uses the relation only where fewer pairs cannot violate a check.
         Therefore, if any choice satisfies the formula, the choice ``a^+`` satisfies it.

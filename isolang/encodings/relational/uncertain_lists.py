@@ -71,7 +71,7 @@ class UncertainLists:
             yield reader, key, sorted(pairs)
 
     def clashing(self) -> list[tuple[int, int]]:
-        """Return the pairs of readers whose lists contradict: neither is a prefix of the other.
+        """Return the pairs of readers with contradicting lists, of which neither is a prefix.
 
         A reader whose list contradicts a list of a certainly included transaction is not listed,
         because the problem already says that this reader cannot be included.

@@ -181,7 +181,7 @@ def _easier_with(check: Check, name: str) -> set[str]:
 
 
 def _occurrences(e: Core, name: str) -> Iterator[bool]:
-    """For each use of a relation in ``e``, yield whether ``e`` grows when the relation grows."""
+    """Yield a Boolean for each use of a relation: whether ``e`` grows if the relation grows."""
     match e:
         case Rel():
             if e.name == name:
