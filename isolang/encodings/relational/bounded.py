@@ -228,7 +228,7 @@ class Bounded(Interpretation[At]):
 
     @cached_property
     def _rows(self) -> list[dict[int, int]]:
-        """For each key, its writers as elements (first T0), with their rows in the problem."""
+        """The writers of each key (as elements, first T0), with their rows in the problem."""
         start, txn = self._native.key_start.tolist(), self._native.writer_txn.tolist()
         return [
             {self._element[txn[row]]: row for row in range(*bounds) if txn[row] in self._element}
