@@ -1,3 +1,6 @@
+// The Python functions of the engine, above all `solve` and `prune`. This file converts the automata that Python
+// compiled from a specification to native automata, runs the engine without the GIL, and converts models and
+// refutations to numpy arrays and tuples.
 #include <algorithm>
 
 #include <nanobind/stl/string.h>

@@ -1,3 +1,6 @@
+// The Python class `Columns`: the columns of a history as numpy arrays, the methods of a history, and pickling.
+// `each_column` calls a function for all columns in a fixed order, and so saving and restoring a history always treat
+// the same columns.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>

@@ -1,3 +1,5 @@
+// The Python functions for the edges that a history shows directly, and for the short cycles among them
+// (engine/graph/known_edges.hpp).
 #include <nanobind/stl/string.h>
 
 #include <span>

@@ -1,3 +1,5 @@
+// The extension module `isolang._native`. Each of the other files of this folder registers the functions of one part of
+// the core.
 #include "bindings/bindings.hpp"
 
 NB_MODULE(_native, m) {

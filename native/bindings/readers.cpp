@@ -1,3 +1,5 @@
+// The Python functions of the native readers. A reader gets buffers (bytes, memoryview, mmap), which are held without a
+// copy while it reads them without the GIL, and returns a history together with its remarks.
 #include "readers/readers.hpp"
 
 #include <nanobind/ndarray.h>

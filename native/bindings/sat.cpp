@@ -1,3 +1,4 @@
+// The Python class of the CDCL solver for propositional clauses, with the conventions of DIMACS.
 #include <nanobind/stl/vector.h>
 
 #include <cstdlib>

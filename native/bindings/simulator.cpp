@@ -1,3 +1,4 @@
+// The Python class of the simulator's options, and the function that generates a history from them.
 #include "simulator/workload.hpp"
 
 #include <nanobind/stl/string.h>

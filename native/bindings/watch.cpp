@@ -1,3 +1,5 @@
+// The Python classes and functions of the watch: they open a window, cut it, and keep the last values and the loose
+// keys. Python gets texts as bytes.
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>

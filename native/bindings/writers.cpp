@@ -1,3 +1,5 @@
+// The Python functions of the native writers. They check all indices of the outline that Python describes by arrays,
+// and pass the output to Python piece by piece.
 #include "writers/writers.hpp"
 
 #include <nanobind/ndarray.h>

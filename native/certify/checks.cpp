@@ -1,3 +1,6 @@
+// `read_checks` parses the judged checks and determines their form. It throws `NotCertified` for a form that this
+// checker does not know. A check of one key is refused if one of its walks could leave the key and return
+// (`leads_elsewhere`), because the rewriting of one_key.cpp would lose this walk.
 #include "certify/checks.hpp"
 
 #include <algorithm>

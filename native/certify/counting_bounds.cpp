@@ -1,3 +1,5 @@
+// `together` joins versions to groups by union-find. `comes` and `replaces` note at which events the numbers of a group
+// change, and `there` notes how many more versions of a group have come than gone before an event.
 #include "certify/counting_bounds.hpp"
 
 #include <algorithm>

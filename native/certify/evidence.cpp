@@ -1,3 +1,6 @@
+// Answers queries about single facts of a history: relations between two transactions, writes and reads of a
+// transaction, and the writes that a read may have seen. Nothing is computed before it is queried. The index of a key
+// is built at the first query about this key.
 #include "certify/evidence.hpp"
 
 #include <algorithm>

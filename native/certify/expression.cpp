@@ -1,3 +1,6 @@
+// `read_expression` parses the text of a check and computes which positions of letters can come first, last and after
+// one another (Glushkov 1961). `machine` makes an automaton of the positions. It merges positions with the same
+// continuations by partition refinement.
 #include "certify/expression.hpp"
 
 #include <algorithm>

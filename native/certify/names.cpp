@@ -1,3 +1,5 @@
+// Matches patterns with names and collects the selected keys and transactions. This is the checker's own code: the
+// engine has another implementation (engine/graph/kinds.cpp).
 #include "certify/names.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// `accesses` makes a history and a choice in which each access of a transaction to a key is a transaction of its own.
+// `Times` shifts the times of each key behind the times of all earlier keys.
 #include "certify/one_key.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// `add` stores a clause and assigns the literals that follow. `implies` tests a clause: it assumes that all of its
+// literals are false, propagates, and undoes the assumptions.
 #include "certify/propagation.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Evaluates the condition of a set-read on one value or on the initial version of its key.
 #include "certify/set_read.hpp"
 
 #include <algorithm>

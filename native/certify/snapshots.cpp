@@ -1,3 +1,6 @@
+// `read_snapshots` checks that the order of commits contains exactly the included transactions, agrees with the version
+// orders, and that no predicate read sees its own COMMIT. The other functions derive from a check an automaton whose
+// acyclicity over these snapshots implies the check.
 #include "certify/snapshots.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// `check_versions` indexes the version that each write states, and rejects a history in which two committed operations
+// contradict each other. `stated_before` compares the versions of two writers.
 #include "certify/stated_versions.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// `total_order_shape` tests which words the automaton of a check accepts, and so which of the two shapes in the header
+// the check has.
 #include "certify/total_order_shape.hpp"
 
 #include <vector>

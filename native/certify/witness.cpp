@@ -1,3 +1,6 @@
+// `verify_witness` accepts a witness if its sources and version orders explain the history, and if no check is
+// violated. For a check of cycles, the product of the relations with the check's automaton must be acyclic. For a check
+// of return paths, no walk may lead from the overwriting transaction back to the read.
 #include <algorithm>
 #include <optional>
 

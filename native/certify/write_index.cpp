@@ -1,3 +1,5 @@
+// The constructor makes one pass over the operations for the last writes of each transaction. It builds the indexes of
+// T0's writes and of appends only if the history has declared initial transactions or lists.
 #include "certify/write_index.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// `append` copies transactions and translates the numbers of their keys, values, sessions, lists
+// and names. Equal atoms get equal numbers in the result.
 #include "core/append.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Interning of atoms and names, the growth of the optional columns (times, groups, versions), and
+// `History::validate`, which checks that all columns of a history fit together. An optional column
+// is either empty or has an entry for each transaction or operation.
 #include "core/history.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Replaces the global `operator new` of this library, so that large blocks request large pages from
+// the system. A request that fails has no effect.
 #include "core/large_pages.hpp"
 
 #include <cstdint>

@@ -1,3 +1,5 @@
+// `Copy` copies the selected operations of a history, with their statements and labels.
+// `split_sessions_by_key` gives the transactions of each session and key a session of their own.
 #include "core/part.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// `name_sources` makes one pass over the writes, which stores the write that states each version,
+// and one pass over the reads, which gives each read the write that states its version as its
+// source.
 #include "core/versions.hpp"
 
 #include <algorithm>

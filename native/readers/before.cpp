@@ -1,3 +1,6 @@
+// `take_unwritten_for_initial` collects, for each key, the values that reads show and no transaction wrote, chooses one
+// by the rule in the header, and makes it the initial value. Elements with which a list began are removed from all
+// reads of the list.
 #include "readers/before.hpp"
 
 #include <algorithm>

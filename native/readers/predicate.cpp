@@ -1,3 +1,5 @@
+// `parse_predicate` turns a text into a tree of tests, and `matches` evaluates the tree on a row. Truth is
+// three-valued, as in SQL. A comparison on which databases differ is reported instead of decided.
 #include "readers/predicate.hpp"
 
 #include <algorithm>

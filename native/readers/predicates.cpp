@@ -1,3 +1,6 @@
+// `lower_predicates` collects the rows that the keys of each table ever held, evaluates every predicate read on them,
+// and appends a set-read for each matching row that was not returned. An index of the columns avoids the comparison of
+// every predicate with every row.
 #include "readers/predicates.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// `SerialSearch` appends one transaction after the other, and keeps the current rows of all tables. No transaction
+// before the last checkpoint is ever taken back, and the work after a checkpoint is limited, so the time is linear in
+// the number of transactions.
 #include "readers/serial_order.hpp"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// `nil_for_unwritten_zeros` replaces 0 by nil in reads of keys to which no transaction wrote 0.
 #include "readers/versions.hpp"
 
 namespace isolang {

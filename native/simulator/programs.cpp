@@ -1,3 +1,5 @@
+// `Programs::next` returns the operations of the next transaction. Keys are drawn by weights, and every write gets a
+// value that the options allow.
 #include "simulator/programs.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Builds the table of the alias method (Walker 1977): each column has a probability and one alternative, and so a draw
+// takes constant time.
 #include "simulator/random.hpp"
 
 #include <numeric>

@@ -1,3 +1,5 @@
+// `Replicas` delivers each committed transaction to the other replicas after a random lag. In a causal store, it
+// arrives only after all transactions that its replica had known.
 #include "simulator/store.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// `cut` returns the transactions that leave the window. It marks the transactions that must stay, then everything that
+// follows them in the witness, in sessions or in real time, and cuts all others. `Alike` compares a part with the
+// window that it was cut from.
 #include "watch/cut.hpp"
 
 #include <algorithm>

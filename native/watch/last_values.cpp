@@ -1,3 +1,6 @@
+// A hash table finds the entry of a key by the hash of its name. The entry of a list has its length and the hashes of
+// its elements. `left_by` computes the values that a part leaves, and `replace` applies them and returns the bytes that
+// undo the change.
 #include "watch/last_values.hpp"
 
 #include <algorithm>

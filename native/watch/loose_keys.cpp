@@ -1,3 +1,6 @@
+// `add` notes the keys of a part that several of its transactions write, and forgets the keys of earlier parts whose
+// order can no longer change. `unexplained` returns the reads of a window that another order may explain, and the
+// functions at the end make that order.
 #include "watch/loose_keys.hpp"
 
 #include <algorithm>

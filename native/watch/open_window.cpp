@@ -1,3 +1,6 @@
+// `open_window` copies the operations of a window, gives each key the value that the last cut left, and shortens list
+// reads by the elements that were cut. For predicate reads, it adds the rows that the window's transactions do not
+// access.
 #include "watch/open_window.hpp"
 
 #include <algorithm>

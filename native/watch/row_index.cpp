@@ -1,3 +1,6 @@
+// Each column that a predicate compares has sorted indexes of its numbers and its texts; rows with other values are
+// always candidates. A changed row is entered again, and `drop_stale` drops the index of a table with too many outdated
+// entries.
 #include "watch/row_index.hpp"
 
 #include <algorithm>

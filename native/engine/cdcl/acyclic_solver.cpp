@@ -1,3 +1,7 @@
+// The theory of the solver: when the literal of an edge becomes true, the edge is inserted into a
+// dynamic topological order, and when the literal becomes open again, the edge is removed. A cycle
+// gives a conflict clause of the literals of its edges. `rebuild` makes edges permanent whose
+// literals are fixed at level 0.
 #include "engine/cdcl/acyclic_solver.hpp"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// The main loop is `Cdcl::solve`: propagate clauses and then the theory, analyze a conflict and go
+// back, or else decide. Invariants: the first two literals of a clause are its watched literals,
+// the reason of a literal comes before it on the trail, and the level of a literal is the highest
+// level of the literals that imply it.
 #include "engine/cdcl/cdcl.hpp"
 
 #include <algorithm>

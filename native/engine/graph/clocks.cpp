@@ -1,3 +1,6 @@
+// `Clocks::update` computes the row of each node in topological order, as the maximum of the rows
+// of its predecessors. It first assigns nodes to chains, or keeps the chains of the last call. Rows
+// are stored in blocks with one or two bytes for each cell.
 #include "engine/graph/clocks.hpp"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// Builds the graph of COMMITs and views that a model requires, sorts it topologically near the
+// order of the file, and reads the version orders and the sources of free reads off the sorted
+// order. If the order does not fit a version or a source, that version or source is fixed, and the
+// graph is sorted again.
 #include "engine/graph/commit_order.hpp"
 
 #include <algorithm>

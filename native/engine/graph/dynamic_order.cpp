@@ -1,3 +1,6 @@
+// `DynamicOrder::add` inserts an edge u → v. If v comes before u, it visits the nodes between the
+// two that v reaches, and those that reach u, and permutes the ranks of only these nodes. If v
+// reaches u, it returns false and leaves the cycle in `path`.
 #include "engine/graph/dynamic_order.hpp"
 
 #include <algorithm>

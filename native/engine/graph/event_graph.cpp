@@ -1,3 +1,6 @@
+// Builds the product of the history with each automaton: first the places and nodes, then the edges
+// of the relations that the history states. Session order, real time and other transitive relations
+// get auxiliary nodes, because all of their pairs would take quadratic space.
 #include "engine/graph/event_graph.hpp"
 
 #include <algorithm>

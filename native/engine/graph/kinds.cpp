@@ -1,3 +1,5 @@
+// `kinds_of` tests every name of the history with every class, and numbers the different sets of
+// classes.
 #include "engine/graph/kinds.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Derives the known edges from reads with a single candidate and from list reads. `short_cycles`
+// then searches for short cycles within strongly connected components.
 #include "engine/graph/known_edges.hpp"
 
 #include <algorithm>

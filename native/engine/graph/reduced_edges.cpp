@@ -1,3 +1,6 @@
+// `reduced_edges` visits the successors of each node in topological order, and drops an edge if an
+// edge of an earlier successor leads to the same end. If the graph has a cycle, it drops only
+// repeated edges.
 #include "engine/graph/reduced_edges.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// `short_cycle` finds the strongly connected components, and runs a breadth-first search from each
+// node, within its component. It ends when it has found a cycle of two edges, or when its effort is
+// used up after the first cycle.
 #include "engine/graph/short_cycle.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Kahn's algorithm: of the nodes that are ready, `topological_order` takes the first one by
+// priority (`LeastFirst`). A ready node for which a wish is not fulfilled yet is held back, but
+// only for a limited number of turns.
 #include "engine/graph/topological_order.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// `Annealing::run` makes sweeps of random moves and lowers the temperature after each sweep. Every
+// move keeps the known edges satisfied, because a node gets a position only between its neighbours.
+// KeyOrders computes the change of the cost.
 #include "engine/hard/annealing.hpp"
 
 #include <algorithm>

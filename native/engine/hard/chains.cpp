@@ -1,3 +1,5 @@
+// `Chains::of` divides sessions into chains, numbers the values, and gives each event the events of
+// other chains that must precede it, as far as the known edges show this.
 #include "engine/hard/chains.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// The constructor groups the versions of each key, and stores for each event which groups it
+// changes and which numbers it requires. The necessary precedences evaluate these bounds in each
+// round.
 #include "engine/hard/counting_bounds.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Adapts annealing and state search to the interface `HardSearch`: a turn does a bounded amount of
+// work and reports whether the search has an answer. `HardRegion` is their common input. It is
+// computed once, and necessary precedences add edges to it.
 #include "engine/hard/hard_search.hpp"
 
 #include <algorithm>

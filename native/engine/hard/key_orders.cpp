@@ -1,3 +1,6 @@
+// Each key has a sorted array of entries. `change` returns by how much the cost changes if a node
+// moves, without moving the node. `move` moves it, and updates the entries between the old and the
+// new place. Invariant: each entry stores the value that it finds.
 #include "engine/hard/key_orders.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// `add_necessary_precedences` repeats relaxed runs, from the beginning and from the end, until they
+// give no new precedence and exclude no source. Each run holds back one event, and the events that
+// then never happen come after it.
 #include "engine/hard/necessary_precedences.hpp"
 
 #include <algorithm>

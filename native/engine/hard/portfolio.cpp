@@ -1,3 +1,6 @@
+// `Portfolio` runs CDCL alone first, and then rounds of turns of all searches. Turns may run in
+// parallel, but their answers are taken in the order of the turns. So the outcome does not depend
+// on the number of threads.
 #include "engine/hard/portfolio.hpp"
 
 #include <algorithm>

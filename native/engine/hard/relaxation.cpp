@@ -1,3 +1,4 @@
+// Describes the chains of steps. The runs are templates or inline functions in the header.
 #include "engine/hard/relaxation.hpp"
 
 namespace isolang {

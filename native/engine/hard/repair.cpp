@@ -1,3 +1,6 @@
+// Each round holds all transactions that are not released, searches with these edges, and releases
+// the transactions at the ends of the held stretches in the refutation. The rounds end with a
+// model, when a search gives up, or when too many transactions are released.
 #include "engine/hard/repair.hpp"
 
 #include <limits>

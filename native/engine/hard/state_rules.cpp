@@ -1,3 +1,6 @@
+// `close` runs all events that may run at once, until no rule applies. `stuck` and `impossible`
+// recognise states without a completion, and `promise` estimates the number of completions of a
+// state.
 #include "engine/hard/state_rules.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// `TotalOrder::of` tests whether the checks have the required form, and derives the nodes, classes
+// of reads and writers, and known edges of the total order from the pruned graph.
 #include "engine/hard/total_order.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// `Presolve` chooses the assumed orders. `blame` withdraws them for the transactions of a
+// refutation: it isolates transactions in session order, and forgets times. It returns false if the
+// refutation uses no assumed order, and so refutes the checks themselves.
 #include "engine/presolve/presolve.hpp"
 
 #include <algorithm>

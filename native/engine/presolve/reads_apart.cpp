@@ -1,3 +1,6 @@
+// `automata` returns the stronger checks over one total order, in which the anti-dependencies of
+// reads that are apart do not count. `judge` decides what a refutation of these checks means: it
+// refutes the requested checks, or more predicate reads become apart.
 #include "engine/presolve/reads_apart.hpp"
 
 #include <algorithm>

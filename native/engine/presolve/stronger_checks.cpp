@@ -1,3 +1,6 @@
+// Each function combines the steps of the requested checks to one automaton whose cycles include
+// all forbidden walks. The result is stronger, so its refutation does not refute the requested
+// checks, but a model of it is a model of them.
 #include "engine/presolve/stronger_checks.hpp"
 
 #include <algorithm>

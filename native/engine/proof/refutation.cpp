@@ -1,3 +1,6 @@
+// `from_pruning` and `from_search` return the steps of a refutation. A conclusion of pruning is
+// proved only if a later step needs it (`before`, `eliminated`, `source`), and only with edges that
+// were known when pruning made it. So the argument cannot be circular.
 #include "engine/proof/refutation.hpp"
 
 #include <algorithm>

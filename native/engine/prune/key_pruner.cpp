@@ -1,3 +1,6 @@
+// `prune` first compares the writers of a key, by chains or by rows of bits, and then the
+// candidates of its open reads. It queries the clocks of nodes that are scattered in memory, so
+// `fetch` prefetches the data of the next keys.
 #include "engine/prune/key_pruner.hpp"
 
 #include <algorithm>

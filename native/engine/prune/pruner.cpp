@@ -1,3 +1,6 @@
+// `Pruner::advance` makes one pass: it computes the clocks of the known edges, has KeyPruner prune
+// the keys that may have changed, and adds the conclusions as known edges. Passes end at a
+// fixpoint, or when another pass is likely to gain little. Direct checks (RC, RA) need no clocks.
 #include "engine/prune/pruner.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Stores the pairs of the writers of each key as rows of bits, if the key has few writers, and
+// otherwise one bit for the whole key. `note` adds what a pass has decided about one writer.
 #include "engine/prune/writer_pairs.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// `initial_linearization` starts from an order in which each reader comes right after its source,
+// and then relaxes the times of transactions for a fixed number of sweeps.
 #include "engine/search/initial_linearization.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// `closed` returns walks that a single rw closes. It sorts the product so that most reads come
+// before the next version, and examines only the pairs that this order does not exclude
+// (*suspects*). Waves of 512 writers decide the suspects.
 #include "engine/search/return_paths.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// `Search::run` alternates CDCL with a final check, which compares the current order with all edges
+// that follow from it. Invariants: the dynamic order is topological for all edges whose literals
+// are true, and at the end every edge that goes down belongs to an activated choice.
 #include "engine/search/search.hpp"
 
 #include <algorithm>
