@@ -24,11 +24,11 @@ from msgspec import Struct
 from planted_database import BUGS, Right
 from report import table
 
-from isolang.run.judge.judge import judge
+from isolang.run.judge.judge import judge_run
 from isolang.run.play.player import Player
 from isolang.run.play.state import Run
 from isolang.run.settings import Settings
-from isolang.run.survey.swarm import Swarm, hunt, play_with_rounds
+from isolang.run.survey.swarm import Swarm, play_rounds, play_with_rounds
 from isolang.run.targets import target_named
 
 DATABASE = Path(__file__).with_name("planted_database.py")
@@ -82,7 +82,7 @@ def trial(bug: str, seed: int, *, seconds: float, whole: bool, folder: str) -> T
     try:
         if whole:
             swarm = Swarm(settings, target, whole=True)
-            recorded = hunt(swarm, player, target, seconds).violated
+            recorded = play_rounds(swarm, player, target, seconds).violated
         else:
             recorded = play_with_rounds(settings, player, target, lambda state: None)
         anomaly = "" if recorded is None else _anomaly(recorded, folder)
@@ -103,7 +103,7 @@ def _anomaly(recorded: Run, folder: str) -> str:
     if recorded.watched is not None and recorded.watched.outcome == "valid":
         return ""
     target = target_named(recorded.settings.target)
-    found = judge(recorded, target, levels=False, smallest=False, little=False)
+    found = judge_run(recorded, target, levels=False, smallest=False, little=False)
     return found.anomaly if found.verdict.certified else ""
 
 

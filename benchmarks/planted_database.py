@@ -13,7 +13,7 @@ from collections.abc import KeysView, Mapping, Sequence
 from typing import Any, ClassVar
 
 from isolang.run.address import Address
-from isolang.run.families.versioned_store import Changes, VersionedStore
+from isolang.run.families.versioned_store import StoreTransaction, VersionedStore
 from isolang.run.operation import DELETED, SelectWhere, SeveralRows, parent_key
 from isolang.run.outcome import RolledBack
 from isolang.run.targets.memory import Memory, MemoryClient
@@ -23,7 +23,7 @@ Rows = dict[str, Any]
 LAST = "\U0010ffff"  # a string that is greater than all keys
 
 
-class Right(Changes):
+class Right(StoreTransaction):
     """A transaction of the right database, with savepoints, and the points where bugs attach.
 
     Attributes:
@@ -371,7 +371,7 @@ class IndexReadsOlder(Right):
         """Return the rows of a few commits ago."""
         if not self.rare(0.05):
             return super().select(low, high)
-        older = Changes(self._versions, self._level)
+        older = StoreTransaction(self._versions, self._level)
         older._began = older._looked = max(0, self._began - self.random.randint(1, 5))
         older._written = self._written
         self._ranges.append(("", "\U0010ffff"))
@@ -410,7 +410,7 @@ class IndexIgnoresSnapshot(Right):
         """Return the rows as of the build of the index, if that is later than the snapshot."""
         if self._began >= self.database.built:
             return super().select(low, high)
-        later = Changes(self._versions, self._level)
+        later = StoreTransaction(self._versions, self._level)
         later._began = later._looked = self.database.built
         later._written = self._written
         return later.select(low, high)

@@ -20,7 +20,7 @@ from statistics import median
 from typing import Any
 
 from isolang.run.play.clients import Clients
-from isolang.run.play.phases import plan_of
+from isolang.run.play.phases import run_plan_of
 from isolang.run.record.recorder import Recorder
 from isolang.run.settings import Settings
 from isolang.run.sql import SqlTarget
@@ -69,7 +69,7 @@ def turn(target: Target, settings: Settings, recorder: Any) -> tuple[float, floa
 
     The cost is in microseconds of processor time.
     """
-    plan, level = plan_of(settings, target), level_named(target, settings.level)
+    plan, level = run_plan_of(settings, target), level_named(target, settings.level)
     if isinstance(target, SqlTarget):
         target.options(level=level.name)
     target.setup(plan.registers(), plan.lists())

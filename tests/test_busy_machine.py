@@ -24,7 +24,7 @@ from isolang.options import OutputOptions
 from isolang.pipeline.crosscheck import cross_check, partners
 from isolang.pipeline.findings import findings_of
 from isolang.pipeline.levels import levels_of
-from isolang.run.judge.judge import judge
+from isolang.run.judge.judge import judge_run
 from isolang.run.play.player import play
 from isolang.run.settings import Settings
 from isolang.run.survey.survey import count_anomalies
@@ -98,7 +98,7 @@ def test_the_levels_that_a_run_held(twice, tmp_path):
     )
     recorded = play(settings)
     target = target_named("memory")
-    first, second = twice(lambda: judge(recorded, target))
+    first, second = twice(lambda: judge_run(recorded, target))
     assert (first.strongest, first.all_levels) == (second.strongest, True)
     assert second.all_levels
 

@@ -34,7 +34,7 @@ from isolang.cli.several import (
     was_printed,
 )
 from isolang.declared import About
-from isolang.jobs.job import Job, Unloaded, run_job
+from isolang.jobs.job import Job, UnloadedSpec, run_job
 from isolang.jobs.routes import load_routes
 from isolang.machine import processors
 from isolang.options import DECIDING, LIMITS, OUTPUT, Options, OutputOptions, ReadOptions
@@ -136,7 +136,7 @@ def check(
             raise Mistake(f"{where}: cannot create the folder ({reason})") from None
     routes = load_routes(specs, include, options)
     for _, route in routes:
-        if not isinstance(route, Unloaded):
+        if not isinstance(route, UnloadedSpec):
             _check_pairs(route, options, cross_check)
     parallel = min(jobs, len(histories))
     if options.threads is None and parallel > 1:
@@ -158,7 +158,7 @@ def check(
     ]
     remarks = Remarks()
     if output.form == "text":
-        warnings = [w for _, r in routes if not isinstance(r, Unloaded) for w in r.warnings]
+        warnings = [w for _, r in routes if not isinstance(r, UnloadedSpec) for w in r.warnings]
         remarks.warn_once(map(warning, warnings))
     reports: list[Report] = []
     counts: Counter[str] = Counter()
@@ -210,14 +210,14 @@ def _run(jobs: Sequence[Job], show: Callable[[Report], None], parallel: int, wor
 
 
 def _by_workers(jobs: Sequence[Job], url: str, bar: Bar) -> Iterator[list[Report]]:
-    from isolang.jobs.workers import Workers, checked
+    from isolang.jobs.workers import Workers, check_in_child
 
     with Workers(url) as workers:
-        bar.phase(workers.phrase())
+        bar.phase(workers.workers_phrase())
         folder = os.getcwd()
-        for reports in workers.in_order(checked, ((job, folder) for job in jobs)):
+        for reports in workers.in_order(check_in_child, ((job, folder) for job in jobs)):
             yield reports
-            bar.phase(workers.phrase())
+            bar.phase(workers.workers_phrase())
 
 
 def _results(jobs: Sequence[Job], parallel: int, bar: Bar) -> Iterator[list[Report]]:
@@ -231,12 +231,12 @@ def _results(jobs: Sequence[Job], parallel: int, bar: Bar) -> Iterator[list[Repo
     from concurrent.futures import ThreadPoolExecutor
 
     from isolang.jobs.child import Children
-    from isolang.jobs.pool import run_apart
+    from isolang.jobs.pool import run_in_child
 
     children = Children()
     executor = ThreadPoolExecutor(parallel)
     try:
-        futures = [executor.submit(run_apart, children, job, bar.phase) for job in jobs]
+        futures = [executor.submit(run_in_child, children, job, bar.phase) for job in jobs]
         for future in futures:
             yield future.result()
     finally:

@@ -76,7 +76,7 @@ def generate(
         known = history.truth
         # Planted anomalies are described with the names that `isocheck check` gives transactions.
         if known.planted and target != "-":
-            known = known.named_as_in(history, read_history(target, ReadOptions(format=to)))
+            known = known.with_names_of(history, read_history(target, ReadOptions(format=to)))
             notes = list(known.sentences())
         if truth:
             write_whole(Path(truth), json.dumps(known.as_json(), indent=2) + "\n")

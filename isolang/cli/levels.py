@@ -235,25 +235,30 @@ def _answers_by_workers(tasks: Sequence[_Task], url: str, bar: Bar) -> Iterator[
     from isolang.jobs.workers import Workers
 
     with Workers(url) as workers:
-        bar.phase(workers.phrase())
+        bar.phase(workers.workers_phrase())
         folder = os.getcwd()
         for answer in workers.in_order(_answer_of_child, ((folder, task) for task in tasks)):
             yield answer
-            bar.phase(workers.phrase())
+            bar.phase(workers.workers_phrase())
 
 
 def _answer_of_child(folder: str, task: _Task) -> _Answer:
     """Return the answer of a child process, with this worker's share of memory and threads."""
     from isolang.errors import WorkerError
-    from isolang.jobs.workers import apart, folder_here, shared, side_by_side
+    from isolang.jobs.workers import (
+        call_in_child,
+        require_folder,
+        tasks_at_a_time,
+        with_thread_share,
+    )
     from isolang.limits import default_memory
 
-    folder_here(folder)
-    options = shared(task.options)
+    require_folder(folder)
+    options = with_thread_share(task.options)
     if options.memory is None:
-        options = replace(options, memory=default_memory(side_by_side()))
+        options = replace(options, memory=default_memory(tasks_at_a_time()))
     try:
-        return apart(answered, folder, replace(task, options=options))
+        return call_in_child(answered, folder, replace(task, options=options))
     except WorkerError as error:
         return _Answer(warnings=(f"isocheck: {task.history}: {error}",), code=EXIT_UNKNOWN)
 

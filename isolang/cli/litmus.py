@@ -23,7 +23,13 @@ if TYPE_CHECKING:
     from isolang.explain.violation import Violation
     from isolang.history.history import History
     from isolang.language.classify.route import Route
-    from isolang.run.litmus.litmus import Litmus, LitmusResult, Ops, PlayedSchedule, Question
+    from isolang.run.litmus.litmus import (
+        Litmus,
+        LitmusQuestion,
+        LitmusResult,
+        PlayedSchedule,
+        TransactionResults,
+    )
 
 
 class OutcomeReport(Struct, frozen=True, kw_only=True):
@@ -100,7 +106,7 @@ class Case(Struct, frozen=True, kw_only=True):
     allowed_by: str | None
     forbidden_by: str | None
     program: str
-    question: Question
+    question: LitmusQuestion
 
 
 def litmus(
@@ -141,7 +147,7 @@ def litmus(
     A history that A allows and B forbids becomes the program. The exit code is 1 if the database
     produces a history that B forbids, otherwise 0.
     """
-    from isolang.run.litmus.litmus import observe
+    from isolang.run.litmus.litmus import play_questions
 
     skipped: list[tuple[str, str]] = []
     with Bar(1) as bar:
@@ -160,7 +166,7 @@ def litmus(
                 bar.phase(" ".join(filter(None, (name, program))))
                 bar.step()
 
-            rows.append(observe(questions, playing, name, progress=playing_now))
+            rows.append(play_questions(questions, playing, name, progress=playing_now))
             if announce:
                 warn(f"played at {escaped(name)}: {len(rows)} of {_many(len(levels), 'level')}")
     if script:
@@ -317,7 +323,7 @@ def _case(a: str | None, b: str | None, program: str, history: object, spec: obj
     from isolang.history.history import History
     from isolang.language.classify.route import route
     from isolang.language.meaning.core import Spec
-    from isolang.run.litmus.litmus import Question, litmus_of
+    from isolang.run.litmus.litmus import LitmusQuestion, litmus_of
 
     assert isinstance(history, History)
     chosen = route(spec) if isinstance(spec, Spec) else None
@@ -325,7 +331,9 @@ def _case(a: str | None, b: str | None, program: str, history: object, spec: obj
         allowed_by=a,
         forbidden_by=b,
         program=program,
-        question=Question(litmus=litmus_of(history, _violation(history, chosen)), spec=chosen),
+        question=LitmusQuestion(
+            litmus=litmus_of(history, _violation(history, chosen)), spec=chosen
+        ),
     )
 
 
@@ -365,14 +373,14 @@ def _levels(playing: LitmusSettings, *, suite: bool, script: bool = False) -> li
 
 
 def _report(case: Case, found: LitmusResult | None) -> LitmusReport:
-    from isolang.run.litmus.litmus import possible
+    from isolang.run.litmus.litmus import count_schedules
 
     if found is None:
         return LitmusReport(
             allowed_by=case.allowed_by,
             forbidden_by=case.forbidden_by,
             program=case.program,
-            possible=possible(case.question.litmus),
+            possible=count_schedules(case.question.litmus),
         )
     example = next(iter([*found.violations, *found.same]), None)
     return LitmusReport(
@@ -405,7 +413,7 @@ def _outcome(one: PlayedSchedule) -> OutcomeReport:
 # --- text ---
 
 
-def _ops(ops: Ops) -> str:
+def _ops(ops: TransactionResults) -> str:
     return " ".join(f"{name}({key},{_value(value)})" for name, key, value in ops)
 
 

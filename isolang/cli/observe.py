@@ -242,9 +242,9 @@ def _live_check(observer: Observer, path: Path, specs: Sequence[str]) -> Iterato
     ended = threading.Event()
 
     def watch() -> None:
-        from isolang.run.play.live import FIRST, Watcher, folder_of
+        from isolang.run.play.live import FIRST_CHECK, Watcher, chain_folder
 
-        while observer.history.written < FIRST:
+        while observer.history.written < FIRST_CHECK:
             if ended.wait(_PACE):
                 return
         watcher = Watcher(path, specs[0], seconds=_LONGEST)
@@ -257,7 +257,7 @@ def _live_check(observer: Observer, path: Path, specs: Sequence[str]) -> Iterato
                 )
                 break
         watcher.end()
-        shutil.rmtree(folder_of(path), ignore_errors=True)
+        shutil.rmtree(chain_folder(path), ignore_errors=True)
 
     thread = threading.Thread(target=watch, daemon=True)
     if specs:

@@ -153,7 +153,7 @@ def outcomes(
 
     The exit code is 3 if some verdict is unknown, else 0.
     """
-    from isolang.jobs.job import Unloaded
+    from isolang.jobs.job import UnloadedSpec
     from isolang.jobs.routes import load_routes
     from isolang.programs.outcomes import outcomes as table_of
     from isolang.programs.outcomes import save as save_files
@@ -167,7 +167,7 @@ def outcomes(
     read = parse_program(program) if is_text else load_program(program)
     levels = []
     for name, route in load_routes(specs, include, options):
-        if isinstance(route, Unloaded):
+        if isinstance(route, UnloadedSpec):
             warn(f"isocheck: {name}: {route.reason}")
             return EXIT_UNKNOWN
         levels.append((name, route))

@@ -36,7 +36,7 @@ from isolang.run.settings import DATABASE, Settings
 
 if TYPE_CHECKING:
     from isolang.run.judge.doubts import Doubt
-    from isolang.run.judge.judge import Judged
+    from isolang.run.judge.judge import JudgedRun
     from isolang.run.play.live import LiveVerdict
     from isolang.run.play.state import Run, RunState
     from isolang.run.target import Target
@@ -227,13 +227,13 @@ _MARKS: Final = {"passed": "ok", "failed": "FAILED", "doubtful": "doubtful", "no
 
 
 def _selftest(settings: Settings, output: str) -> int:
-    from isolang.run.play.level_mix import mix_of
+    from isolang.run.play.level_mix import level_mix_of
     from isolang.run.play.player import test_adapter
     from isolang.run.play.selftest import SelfTest
     from isolang.run.targets import target_named
 
     target = target_named(settings.target, prefix=settings.prefix)
-    level = mix_of(settings, target).level
+    level = level_mix_of(settings, target).level
     checks = test_adapter(settings)
     if output == "json":
         found = SelfTest(target=str(target.address), level=level.name, checks=checks)
@@ -264,17 +264,17 @@ def _judge(recorded: Run, target: Target, *, page: str, form: str, short: bool) 
     """Check a run, print the verdict and then the slower results, and return the exit code."""
     from isolang.cli.progress import Bar
     from isolang.language.hierarchy import IMPLIES
-    from isolang.run.judge.judge import judge, with_levels, with_little
+    from isolang.run.judge.judge import judge_run, with_strongest_levels, with_vacuity_doubt
 
     found = recorded.watched
     if found is not None and not page and form in ("text", "json", "quiet", "brief"):
         return _judge_watched(recorded, found, form, short=short)
     with Bar(1, recorded.settings.timeout) as bar:
         bar.phase("the verdict")
-        judged = judge(recorded, target, levels=False, little=False)
+        judged = judge_run(recorded, target, levels=False, little=False)
     printed = form != "text" or was_printed(lambda: _print(report_of_run(judged), judged))
     known = len(judged.doubts)
-    judged = with_little(judged)
+    judged = with_vacuity_doubt(judged)
     if form == "text":
         for doubt in judged.doubts[known:]:
             print_lines(_row("NOT PROVED", f"by this run: {escaped(doubt.text)}"))
@@ -286,7 +286,7 @@ def _judge(recorded: Run, target: Target, *, page: str, form: str, short: bool) 
                     bar.step()
                     bar.phase(name)
 
-            judged = with_levels(judged, progress=level)
+            judged = with_strongest_levels(judged, progress=level)
     report = report_of_run(judged)
     if form == "text":
         more = "" if judged.all_levels else " (some levels are undecided; see isocheck levels)"
@@ -311,7 +311,7 @@ def _judge(recorded: Run, target: Target, *, page: str, form: str, short: bool) 
     return code if printed else code or EXIT_INPUT
 
 
-def _print_form(report: RunReport, judged: Judged, form: str, *, short: bool) -> None:
+def _print_form(report: RunReport, judged: JudgedRun, form: str, *, short: bool) -> None:
     if form == "json":
         print_data(json_text(report.brief() if short else report))
     elif form == "markdown":
@@ -333,9 +333,9 @@ def _judge_watched(recorded: Run, found: LiveVerdict, form: str, *, short: bool)
     The history is not read again. If the watch found a violation, it has saved the few transactions
     that prove the violation, and only these are checked.
     """
-    from isolang.run.judge.judge import judge_watched
+    from isolang.run.judge.judge import judge_watched_run
 
-    doubts, judged = judge_watched(recorded, found)
+    doubts, judged = judge_watched_run(recorded, found)
     if judged is not None:
         report = report_of_run(judged)
     else:
@@ -369,7 +369,7 @@ def _print_watched(
     report: RunReport,
     recorded: Run,
     found: LiveVerdict,
-    judged: Judged | None,
+    judged: JudgedRun | None,
     form: str,
     *,
     short: bool,
@@ -404,7 +404,7 @@ def _without_meaningless_verdict(report: RunReport) -> RunReport:
     return replace(report, verdict="unknown", reason="; ".join(("not proved", *report.doubts)))
 
 
-def _print_whole(report: RunReport, judged: Judged, form: str) -> None:
+def _print_whole(report: RunReport, judged: JudgedRun, form: str) -> None:
     """Print the report as one line, or in the format ``junit`` or ``sarif``."""
     if form == "brief":
         return print_lines(escaped(brief(report)))
@@ -417,7 +417,7 @@ def _print_whole(report: RunReport, judged: Judged, form: str) -> None:
     return print_data((junit if form == "junit" else sarif)([(report, text)]))
 
 
-def report_of_run(judged: Judged) -> RunReport:
+def report_of_run(judged: JudgedRun) -> RunReport:
     """Return the report about a run: the report of the check, with facts about the run."""
     ran = judged.recorded
     base = replace(
@@ -462,7 +462,7 @@ def _with_run(report: Report, ran: Run, *, doubts: Sequence[Doubt]) -> RunReport
     )
 
 
-def _print(report: RunReport, judged: Judged) -> None:
+def _print(report: RunReport, judged: JudgedRun) -> None:
     from isolang.output.text import render
 
     if report.grave and report.verdict == "valid":

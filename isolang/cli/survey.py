@@ -43,11 +43,11 @@ def run_survey(
     """
     from isolang.jobs.workers import Workers
     from isolang.report import save_page
-    from isolang.run.survey.comparison import load_survey, news
-    from isolang.run.survey.survey import ALL, survey
+    from isolang.run.survey.comparison import compare_surveys, load_survey
+    from isolang.run.survey.survey import ALL_WORKLOADS, survey
     from isolang.run.survey.table import html, markdown
 
-    workloads = _named(settings.workload, ALL)
+    workloads = _named(settings.workload, ALL_WORKLOADS)
     earlier = load_survey(against) if against else None
     unsaved: list[str] = []
 
@@ -76,7 +76,7 @@ def run_survey(
             )
     finally:
         line.end()
-    new = () if earlier is None else news(earlier, found)
+    new = () if earlier is None else compare_surveys(earlier, found)
     if output == "json":
         print_data(json_text(found))
     elif output == "markdown":
@@ -141,7 +141,7 @@ def run_swarm(
     """
     from isolang.run.play.player import Player
     from isolang.run.play.runner import Runner
-    from isolang.run.survey.swarm import Swarm, hunt, markdown, report_of
+    from isolang.run.survey.swarm import Swarm, markdown, play_rounds, report_of
 
     def done(one: SwarmRound) -> None:
         line.end()
@@ -151,7 +151,7 @@ def run_swarm(
     target = Runner(settings).target  # this finds wrong settings before anything starts
     player = Player(settings.target, settings.prefix)
     try:
-        found = hunt(
+        found = play_rounds(
             Swarm(settings, target, whole=True),
             player,
             target,
@@ -207,13 +207,13 @@ def _named(workload: str, everything: Sequence[str]) -> tuple[str, ...]:
 
 
 def _lines(cell: Cell) -> list[str]:
-    from isolang.run.survey.table import anomalies, figures, strongest_levels
+    from isolang.run.survey.table import anomalies_text, counts_text, strongest_levels_text
 
     head = _COLUMNS.format(cell.level, cell.workload, cell.outcome, "")
     if cell.outcome in ("not played", "failed"):
         return [f"{head.rstrip()}  {escaped(cell.reason)}"]
-    lines = [f"{head}held {strongest_levels(cell)}; {figures(cell)}"]
+    lines = [f"{head}held {strongest_levels_text(cell)}; {counts_text(cell)}"]
     if cell.anomalies:
-        lines.append(f"  {'':<49}{anomalies(cell)}")
+        lines.append(f"  {'':<49}{anomalies_text(cell)}")
     lines += [f"  {'':<49}{escaped(doubt)}" for doubt in cell.doubts]
     return lines

@@ -43,7 +43,7 @@ _WORK = (
 _ROOT = str(Path(__file__).resolve().parents[2])
 
 
-class Ended(Struct, frozen=True, kw_only=True):
+class EndedChild(Struct, frozen=True, kw_only=True):
     """The way in which a child process ended.
 
     Attributes:
@@ -94,7 +94,7 @@ class Children:
     def run(
         self, work: str, task: object, receive: Receive, *, first: float = NO_LIMIT,
         stdin: bool = False, measured: bool = False,
-    ) -> Ended:  # fmt: skip
+    ) -> EndedChild:  # fmt: skip
         """Run a task in a child process, and receive messages until the child ends.
 
         Args:
@@ -112,7 +112,7 @@ class Children:
             task_file.flush()
             with self._lock:
                 if self.closed:
-                    return Ended(status=0, errors="interrupted")
+                    return EndedChild(status=0, errors="interrupted")
                 child = self._start(work, task_file, errors, stdin=stdin)
                 self._there.add(child)
             peak = None
@@ -131,7 +131,7 @@ class Children:
                     self._there.discard(child)
             errors.seek(0)
             text = errors.read().decode("utf-8", "replace").strip()
-        return Ended(status=child.returncode, errors=text, late=late, peak=peak)
+        return EndedChild(status=child.returncode, errors=text, late=late, peak=peak)
 
     def close(self) -> None:
         """Kill all children that have not ended yet."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from isolang.language.classify.route import Route
     from isolang.solvers.registry import Pair
 
-_GRACE = 2.0  # a run is killed if it has not ended this many seconds after its deadline
+_GRACE_S = 2.0  # a run is killed if it has not ended this many seconds after its deadline
 
 
 class ContestEntry(Struct, frozen=True, kw_only=True):
@@ -52,7 +52,7 @@ def run(children: Children, entry: ContestEntry) -> ContestRow:
             found.append(convert(content, ContestRow))
             return NO_LIMIT
         phase = content
-        limited = {"prepare": (entry.options.timeout or NO_LIMIT) + _GRACE, "certify": NO_LIMIT}
+        limited = {"prepare": (entry.options.timeout or NO_LIMIT) + _GRACE_S, "certify": NO_LIMIT}
         return limited.get(phase)
 
     ended = children.run(f"{__name__}:work", entry, receive, measured=True)
@@ -95,7 +95,7 @@ def work(entry: ContestEntry, send: Send) -> None:
 
     try:
         with memory_cap(entry.options.memory, of_process=True):
-            row = _measured(entry, lambda name: send("phase", name))
+            row = _run_pair(entry, lambda name: send("phase", name))
     except TimeoutError:
         row = _row(entry, "unknown", "timeout")
     except MemoryError:
@@ -107,7 +107,7 @@ def work(entry: ContestEntry, send: Send) -> None:
     send("result", to_builtins(replace(row, peak_mb=peak_megabytes(os.getpid()))))
 
 
-def _measured(entry: ContestEntry, phase: Callable[[str], object]) -> ContestRow:
+def _run_pair(entry: ContestEntry, phase: Callable[[str], object]) -> ContestRow:
     """Run an entry, and return the row with its outcome and the costs of each stage."""
     from isolang.history import read_history
     from isolang.limits import Deadline

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _SHARE = 0.8  # the share of the remaining time for the pairs; the rest is needed to write files
 
 
-def cross_checked(
+def with_cross_check(
     report: Report,
     verdict: Verdict,
     route: Route,

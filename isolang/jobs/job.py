@@ -27,18 +27,20 @@ if TYPE_CHECKING:
 
 # The levels between which a history lies are reported only if the history has at most this many
 # operations, with this limit of work, and if at least this many seconds remain.
-_SMALL: Final = 20_000
+_LEVELS_MAX_OPERATIONS: Final = 20_000
 _LEVELS_WORK: Final = 4_000_000
-_LEAST_SECONDS: Final = 0.1
+_LEVELS_MIN_SECONDS: Final = 0.1
 # The size in bytes from which a heap in large pages makes a history faster to read.
-_LARGE: Final = 250_000
-_HEAP: Final = 64 << 20  # the size of this heap in bytes; bytes that are not used cost nothing
+_LARGE_FILE_BYTES: Final = 250_000
+_HEAP_BYTES: Final = (
+    64 << 20
+)  # the size of this heap in bytes; bytes that are not used cost nothing
 
 Emit = Callable[[Report], object]
 Progress = Callable[[str], object]
 
 
-class Unloaded(Struct, frozen=True):
+class UnloadedSpec(Struct, frozen=True):
     """A specification that could not be loaded within the limits, so its verdicts are unknown.
 
     Attributes:
@@ -68,7 +70,7 @@ class Job(Struct, frozen=True, kw_only=True):
     """
 
     history: str
-    specs: tuple[tuple[str, Route | Unloaded], ...]
+    specs: tuple[tuple[str, Route | UnloadedSpec], ...]
     reading: ReadOptions = ReadOptions()
     options: Options = Options()
     parallel: int = 1
@@ -105,11 +107,11 @@ def run_job(job: Job, emit: Emit, progress: Progress) -> None:
         emit(replace(report, limits=limits))
 
     if job.options.memory is None and _is_large(job.history):
-        _native.reserve_heap_in_large_pages(_HEAP)
+        _native.reserve_heap_in_large_pages(_HEAP_BYTES)
     with memory_cap(limits.memory, of_process=True):
         reading = Deadline(job.options.timeout)
         progress("read")
-        history = _read(job, reading, finished)
+        history = _read_history(job, reading, finished)
         if history is None:
             return
         progress(f"{history.columns.transactions():,} transactions read")
@@ -117,7 +119,7 @@ def run_job(job: Job, emit: Emit, progress: Progress) -> None:
         summary = _HistorySummary(job, history, progress)
         for spec in job.specs:
             deadline = Deadline(job.options.timeout, already=spent)
-            finished(summary.attach_to(_judged(job, history, spec, deadline, progress)))
+            finished(summary.attach_to(_check_spec(job, history, spec, deadline, progress)))
 
 
 class _HistorySummary:
@@ -156,7 +158,7 @@ class _HistorySummary:
         remaining = None
         if options.timeout is not None:
             remaining = options.timeout - report.seconds.total
-            if remaining <= _LEAST_SECONDS:
+            if remaining <= _LEVELS_MIN_SECONDS:
                 return
         if self._job.output.all_anomalies:
             from isolang.pipeline.findings import findings_of
@@ -164,7 +166,10 @@ class _HistorySummary:
             options = replace(options, timeout=remaining)
             found = findings_of(self._history, options, progress=self._progress)
             self._findings = _with_verdict(found, report)
-        elif self._history.columns.operations() > _SMALL or report.verdict == "unknown":
+        elif (
+            self._history.columns.operations() > _LEVELS_MAX_OPERATIONS
+            or report.verdict == "unknown"
+        ):
             self._standing = Standing(looked_for=False)
         else:
             from isolang.limits import Deadline, Work
@@ -204,7 +209,7 @@ def _with_verdict(findings: Findings, report: Report) -> Findings:
     return replace(findings, anomalies=(*findings.anomalies, more))
 
 
-def _read(job: Job, reading: Deadline, emit: Emit) -> History | None:
+def _read_history(job: Job, reading: Deadline, emit: Emit) -> History | None:
     """Read the history; if this fails, emit a report for each specification and return ``None``."""
     from isolang.history import read_history
     from isolang.limits import out_of_memory
@@ -227,10 +232,10 @@ def _read(job: Job, reading: Deadline, emit: Emit) -> History | None:
     return None
 
 
-def _judged(
+def _check_spec(
     job: Job,
     history: History,
-    spec: tuple[str, Route | Unloaded],
+    spec: tuple[str, Route | UnloadedSpec],
     deadline: Deadline,
     progress: Progress,
 ) -> Report:
@@ -243,7 +248,7 @@ def _judged(
     from isolang.pipeline.other_reading import with_other_reading
 
     name, route = spec
-    if isinstance(route, Unloaded):
+    if isinstance(route, UnloadedSpec):
         return unknown_report(job.history, name, route.reason, deadline.seconds())
     try:
         verdict = decide(history, route, deadline, job.options, progress, simplest=job.simplest)
@@ -252,12 +257,12 @@ def _judged(
         report = replace(report_of(job.history, name, verdict), warnings=tuple(route.warnings))
         if report.reason.startswith("memory:"):
             report = replace(report, reason=report.reason + _default(job))
-        report = _saved(job, report, verdict, route)
+        report = _save_files(job, report, verdict, route)
         if job.cross_check:
-            from isolang.jobs.crosscheck import cross_checked
+            from isolang.jobs.crosscheck import with_cross_check
 
             progress("cross-check")
-            report = cross_checked(
+            report = with_cross_check(
                 report,
                 verdict,
                 route,
@@ -293,12 +298,12 @@ def _default(job: Job) -> str:
 
 def _is_large(history: str) -> bool:
     try:
-        return os.stat(history).st_size >= _LARGE
+        return os.stat(history).st_size >= _LARGE_FILE_BYTES
     except (OSError, ValueError):  # a pipe, or a missing file, which the reader will report
         return False
 
 
-def _saved(job: Job, report: Report, verdict: Verdict, route: Route) -> Report:
+def _save_files(job: Job, report: Report, verdict: Verdict, route: Route) -> Report:
     """Save the requested files, and any rejected certificate.
 
     Returns:
@@ -323,7 +328,7 @@ def _saved(job: Job, report: Report, verdict: Verdict, route: Route) -> Report:
     if job.output.plot:
         to_save["plot"] = lambda: _draw(job.output.plot, verdict)
     if job.form:
-        to_save["drawn"] = lambda: _drawn(job.form, verdict)
+        to_save["drawn"] = lambda: _draw_text(job.form, verdict)
     saved: dict[str, str] = {}
     unsaved: list[str] = []
     for name, save in to_save.items():
@@ -334,7 +339,7 @@ def _saved(job: Job, report: Report, verdict: Verdict, route: Route) -> Report:
     return replace(report, **saved, unsaved=tuple(unsaved), warnings=(*report.warnings, *unsaved))
 
 
-def _drawn(form: str, verdict: Verdict) -> str:
+def _draw_text(form: str, verdict: Verdict) -> str:
     from isolang.report.forms import FORMS
 
     return FORMS[form](verdict)

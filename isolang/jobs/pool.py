@@ -9,20 +9,20 @@ from typing import Any
 from msgspec import convert
 from msgspec.structs import replace
 
-from isolang.jobs.child import NO_LIMIT, Children, Ended, Send
+from isolang.jobs.child import NO_LIMIT, Children, EndedChild, Send
 from isolang.jobs.job import Job, run_job
 from isolang.limits import about_default_memory
 from isolang.output.records import Report, unknown_report
 
 # A child that has not ended by itself is killed this many seconds after its deadline. The start of
 # a child may take additional seconds, which do not count toward the time for the history.
-_GRACE = 0.5
-_START = 5.0
+_GRACE_S = 0.5
+_START_S = 5.0
 # The search for a minimal part ends at the deadline, but then still has to write its result.
-_MINIMAL = 1.0
+_WRITE_MINIMAL_S = 1.0
 
 
-def run_apart(children: Children, job: Job, progress: Callable[[str], object]) -> list[Report]:
+def run_in_child(children: Children, job: Job, progress: Callable[[str], object]) -> list[Report]:
     """Run a job in a child process, and return the reports.
 
     If the child ends early, the remaining specifications run in another child.
@@ -62,7 +62,7 @@ def _run(
     reports: list[Report] = []
     phase = "start"
     timeout = job.options.timeout
-    patience = NO_LIMIT if timeout is None else timeout + _GRACE
+    patience = NO_LIMIT if timeout is None else timeout + _GRACE_S
 
     def receive(kind: str, content: Any) -> float | None:
         nonlocal phase
@@ -72,17 +72,17 @@ def _run(
             phase = content
             progress(content)
         again = kind == "report" or content == "read"
-        return patience + (_MINIMAL if job.output.minimal else 0.0) if again else None
+        return patience + (_WRITE_MINIMAL_S if job.output.minimal else 0.0) if again else None
 
     ended = children.run(
-        f"{__name__}:work", job, receive, first=patience + _START, stdin=job.history == "-"
+        f"{__name__}:work", job, receive, first=patience + _START_S, stdin=job.history == "-"
     )
     if ended.late:
         return reports, f"timeout: the time limit was reached in phase {phase}"
-    return reports, _why(ended, phase, job)
+    return reports, _why_ended(ended, phase, job)
 
 
-def _why(ended: Ended, phase: str, job: Job) -> str:
+def _why_ended(ended: EndedChild, phase: str, job: Job) -> str:
     """Return why a child ended before it had sent all its reports."""
     capped = job.options.memory is not None
     if capped and phase == "start":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from isolang.jobs.job import Unloaded
+from isolang.jobs.job import UnloadedSpec
 from isolang.options import Options
 
 if TYPE_CHECKING:
@@ -26,20 +26,20 @@ def load_route(spec: str, include: Sequence[str] = ()) -> Route:
 
 def load_routes(
     specs: Sequence[str], include: Sequence[str], options: Options
-) -> tuple[tuple[str, Route | Unloaded], ...]:
+) -> tuple[tuple[str, Route | UnloadedSpec], ...]:
     """Load specifications and choose their routes.
 
     This is done before a history is read, so that a typing mistake is reported at once. Each
     specification may take as much time and memory as a verdict. If it exceeds these limits, the
-    result for it is ``Unloaded``.
+    result for it is ``UnloadedSpec``.
 
     Raises:
         SpecError: a specification cannot be used.
     """
-    return tuple((spec, _limited(spec, include, options)) for spec in specs)
+    return tuple((spec, _load_limited(spec, include, options)) for spec in specs)
 
 
-def _limited(spec: str, include: Sequence[str], options: Options) -> Route | Unloaded:
+def _load_limited(spec: str, include: Sequence[str], options: Options) -> Route | UnloadedSpec:
     from isolang.limits import default_memory, interrupted_after, memory_cap
 
     memory = default_memory() if options.memory is None else options.memory
@@ -47,6 +47,10 @@ def _limited(spec: str, include: Sequence[str], options: Options) -> Route | Unl
         with interrupted_after(options.timeout), memory_cap(memory):
             return load_route(spec, include)
     except TimeoutError:
-        return Unloaded("timeout: the time limit was reached while the specification was loaded")
+        return UnloadedSpec(
+            "timeout: the time limit was reached while the specification was loaded"
+        )
     except MemoryError:
-        return Unloaded("memory: the memory limit was reached while the specification was loaded")
+        return UnloadedSpec(
+            "memory: the memory limit was reached while the specification was loaded"
+        )

@@ -34,11 +34,13 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
-_AHEAD: Final = 256  # the largest number of tasks that the cluster has at a time
-_ASK: Final = 1.0  # the seconds after which the number of workers is queried again
-_ALONE: Final = 60.0  # the seconds without a worker after which the work is done in this process
-_LOOK: Final = 5.0  # the seconds between two checks for a worker while a task waits
-_CONNECT: Final = 10.0  # the seconds after which a scheduler counts as unreachable
+_MAX_PENDING: Final = 256  # the largest number of tasks that the cluster has at a time
+_COUNT_INTERVAL_S: Final = 1.0  # the seconds after which the number of workers is queried again
+_NO_WORKER_LIMIT_S: Final = (
+    60.0  # the seconds without a worker after which the work is done in this process
+)
+_WORKER_CHECK_S: Final = 5.0  # the seconds between two checks for a worker while a task waits
+_CONNECT_TIMEOUT_S: Final = 10.0  # the seconds after which a scheduler counts as unreachable
 
 
 class Workers:
@@ -68,14 +70,14 @@ class Workers:
             logging.getLogger(name).setLevel(logging.CRITICAL)
         try:
             client: Any = distributed.Client
-            self._client = client(url, timeout=_CONNECT, set_as_default=False)
+            self._client = client(url, timeout=_CONNECT_TIMEOUT_S, set_as_default=False)
         except (OSError, ValueError, TypeError) as error:
             reason = str(error).strip().splitlines()[0] or type(error).__name__
             raise OptionError(
                 f"--workers {url}: no scheduler answers ({reason}); {expected}"
             ) from None
         self._lost = False
-        self._seen, self._counted_at, self._count = time.monotonic(), -_ASK, 0
+        self._seen, self._counted_at, self._count = time.monotonic(), -_COUNT_INTERVAL_S, 0
 
     def __enter__(self) -> Self:
         return self
@@ -89,10 +91,10 @@ class Workers:
         """Disconnect; the cluster forgets tasks that have not begun."""
         self._client.close(timeout=1)
 
-    def phrase(self) -> str:
+    def workers_phrase(self) -> str:
         """Return a phrase with the number of connected workers, for a progress bar."""
         now = time.monotonic()
-        if now >= self._counted_at + _ASK:
+        if now >= self._counted_at + _COUNT_INTERVAL_S:
             self._counted_at = now
             try:
                 self._count = len(self._client.nthreads())
@@ -102,10 +104,10 @@ class Workers:
                 self._seen = now
         return f"{self._count:,} workers" if self._count else "waiting for a worker"
 
-    def gone(self) -> bool:
+    def has_no_worker(self) -> bool:
         """Return whether no worker has been connected for a while."""
-        self.phrase()
-        return self._counted_at - self._seen > _ALONE
+        self.workers_phrase()
+        return self._counted_at - self._seen > _NO_WORKER_LIMIT_S
 
     def submit(self, work: Callable[_P, _T], /, *args: _P.args, **named: _P.kwargs) -> Result[_T]:
         """Give a task to the cluster, and return its future result.
@@ -119,7 +121,7 @@ class Workers:
         if not self._lost:
             try:
                 future = self._client.submit(
-                    _there, signature("isolang"), work, args, named, pure=False
+                    _call_at_worker, signature("isolang"), work, args, named, pure=False
                 )
             except Exception:  # any error of the network
                 self._lost = True
@@ -129,14 +131,14 @@ class Workers:
         self, work: Callable[_P, _T], /, *args: _P.args, **named: _P.kwargs
     ) -> Result[_T]:
         """Give the cluster a task that reads or writes files in the current folder."""
-        return self.submit(apart, partial(work, **named), os.getcwd(), *args)
+        return self.submit(call_in_child, partial(work, **named), os.getcwd(), *args)
 
     def in_order(self, work: Callable[..., _T], tasks: Iterable[tuple[Any, ...]]) -> Iterator[_T]:
         """Yield the results of a function for the arguments of each task, in the same order."""
         there: deque[Result[_T]] = deque()
         for arguments in tasks:
             there.append(self.submit(work, *arguments))
-            if len(there) >= _AHEAD:
+            if len(there) >= _MAX_PENDING:
                 yield there.popleft().result()
         while there:
             yield there.popleft().result()
@@ -166,9 +168,9 @@ class Result(Generic[_T]):
         try:
             while not self._future.done():
                 try:
-                    self._future.result(timeout=_LOOK)
+                    self._future.result(timeout=_WORKER_CHECK_S)
                 except TimeoutError:
-                    if self._workers.gone():
+                    if self._workers.has_no_worker():
                         return self._here()
             found: _T = self._future.result()
             return found
@@ -180,20 +182,22 @@ class Result(Generic[_T]):
             self._future = None
 
 
-def checked(job: Job, folder: str) -> list[Report]:
+def check_in_child(job: Job, folder: str) -> list[Report]:
     """Run a job in a child process with limits, and return its reports.
 
     Args:
         job: the job.
         folder: the folder to which relative file names refer.
     """
-    from isolang.jobs.pool import run_apart
+    from isolang.jobs.pool import run_in_child
 
-    job = replace(job, options=shared(job.options), parallel=max(job.parallel, side_by_side()))
-    return run_apart(Children(folder_here(folder)), job, lambda phase: None)
+    job = replace(
+        job, options=with_thread_share(job.options), parallel=max(job.parallel, tasks_at_a_time())
+    )
+    return run_in_child(Children(require_folder(folder)), job, lambda phase: None)
 
 
-def apart(work: Callable[..., _T], folder: str, *args: Any) -> _T:
+def call_in_child(work: Callable[..., _T], folder: str, *args: Any) -> _T:
     """Call a function in a child process, and return its result.
 
     Args:
@@ -209,7 +213,7 @@ def apart(work: Callable[..., _T], folder: str, *args: Any) -> _T:
     def receive(kind: str, content: Any) -> None:
         found.append(pickle.loads(base64.b64decode(content)))
 
-    ended = Children(folder_here(folder)).run(f"{__name__}:_in_child", (work, args), receive)
+    ended = Children(require_folder(folder)).run(f"{__name__}:_in_child", (work, args), receive)
     if not found:
         why = "it ran out of memory" if ended.lacked_memory else ended.last_line
         raise WorkerError(f"the worker process ended with {ended.status}: {why}")
@@ -219,14 +223,14 @@ def apart(work: Callable[..., _T], folder: str, *args: Any) -> _T:
     return result
 
 
-def shared(options: Options) -> Options:
+def with_thread_share(options: Options) -> Options:
     """Return options whose number of threads is this task's share of the worker's processors."""
-    if options.threads is not None or side_by_side() == 1:
+    if options.threads is not None or tasks_at_a_time() == 1:
         return options
-    return replace(options, threads=max(1, processors() // side_by_side()))
+    return replace(options, threads=max(1, processors() // tasks_at_a_time()))
 
 
-def side_by_side() -> int:
+def tasks_at_a_time() -> int:
     """Return how many tasks this worker does at a time; 1 if this process is not a worker."""
     try:
         from distributed import get_worker
@@ -236,7 +240,7 @@ def side_by_side() -> int:
         return 1
 
 
-def folder_here(folder: str) -> str:
+def require_folder(folder: str) -> str:
     """Check that this machine has a folder, and return it.
 
     Raises:
@@ -250,7 +254,7 @@ def folder_here(folder: str) -> str:
     return folder
 
 
-def _there(expected: str, work: Callable[..., _T], args: Any, named: Any) -> _T:
+def _call_at_worker(expected: str, work: Callable[..., _T], args: Any, named: Any) -> _T:
     """Do a task in a worker that has the same version of isolang.
 
     Raises:

@@ -302,7 +302,7 @@ def close(
         name: _TableVersions(name, traces, last_versions(name), is_initial)
         for name in sorted({one.table for one in conditions})
         # If other recorders record rows of the table, these rows have other keys and values.
-        if lines.spell(f"{name}/")[:-1].encode() not in others
+        if lines.to_edn(f"{name}/")[:-1].encode() not in others
     }
     recorded = {id(one) for one in conditions if one.table in tables and tables[one.table].closed}
     unseen = tuple(one for one in conditions if id(one) not in recorded)
@@ -433,14 +433,14 @@ class _PredicateReadWriter:
         known: bool,
     ) -> str:
         if table is None:
-            return f"[:r {lines.spell(step.key)} {lines.spell(step.value if known else None)}]"
+            return f"[:r {lines.to_edn(step.key)} {lines.to_edn(step.value if known else None)}]"
         key, row = self._version(table, step.key, step.number, own)
         return f"[:r {key} {row if known else edn(None)}]"
 
     def _write(self, step: TracedWrite, table: _TableVersions | None) -> str:
         if table is None:
             value = DELETED if step.number is None else step.number
-            return f"[:w {lines.spell(step.key)} {lines.spell(value)}]"
+            return f"[:w {lines.to_edn(step.key)} {lines.to_edn(value)}]"
         key = self._key(step.table, table.row_of(step))
         if step.number is None:
             return f"[:delete {key}]"

@@ -11,7 +11,7 @@ from typing import Final
 from isolang.observe.edn import column_edn, edn, end_of_bracket
 from isolang.observe.seen import ReadRow, ScannedRows, SeenTransaction, WrittenRow
 from isolang.observe.versions import RecordedVersion, RecordedVersions
-from isolang.run.record.lines import ORDERED
+from isolang.run.record.lines import ORDERED_LINE
 
 TAB: Final = "\t"
 """The separator of the operations in a line, which contains no other tabs."""
@@ -44,7 +44,7 @@ class HistoryLines:
         self._states_versions = states_versions
         self.written = 0
         if states_versions:
-            self._file.write(ORDERED)
+            self._file.write(ORDERED_LINE)
 
     def begin(self, one: SeenTransaction) -> None:
         """Write the line of a transaction's begin, with what it writes."""

@@ -139,7 +139,7 @@ class MarkedTarget(BaseTarget):
             Exception: the mark cannot be read.
         """
         owned, self._owned = self._owned, None
-        return owned is None or owned.end_with_a_look()
+        return owned is None or owned.end_with_check()
 
     def abandon_mark(self) -> None:
         """Stop renewing the mark, without reading it."""

@@ -161,7 +161,7 @@ def driver_of(connection: object) -> Driver:
     if home is None:
         return ASYNC_DRIVER if later else GENERIC_DRIVER
     module = import_module(f"isolang.run.drivers.{home}")
-    driver: Driver = module.LATER if later else module.DRIVER
+    driver: Driver = module.ASYNC_DRIVER if later else module.DRIVER
     return driver
 
 

@@ -30,10 +30,10 @@ LEVELS: Final = (
 """The levels that a truth is about, the strongest level first."""
 
 
-def implied(level: str) -> frozenset[str]:
+def implied_levels(level: str) -> frozenset[str]:
     """Return the levels in :data:`LEVELS` that a level implies, including the level itself.
 
-    >>> sorted(implied("cc"))
+    >>> sorted(implied_levels("cc"))
     ['cc', 'pl-1', 'pl-2', 'ra', 'rc']
     """
     return frozenset(LEVELS) & {level, *implied_by(level)}
@@ -80,16 +80,16 @@ class Truth(Struct, frozen=True, kw_only=True):
         instants of the simulation, satisfies it too (:mod:`isolang.simulator.anomalies`). A level
         is violated if at least one anomaly violates it.
         """
-        holds = set(implied(RULES[rule].level))
+        holds = set(implied_levels(RULES[rule].level))
         fails: set[str] = set()
         for plant in planted:
             bug = BUGS[plant.bug]
-            holds &= set().union(*(implied(level) for level in bug.strongest))
-            fails |= {level for level in LEVELS if implied(level) & set(bug.weakest)}
+            holds &= set().union(*(implied_levels(level) for level in bug.strongest))
+            fails |= {level for level in LEVELS if implied_levels(level) & set(bug.weakest)}
         return cls(
             rule=rule,
-            satisfies=_ordered(holds),
-            violates=_ordered(fails),
+            satisfies=_strongest_first(holds),
+            violates=_strongest_first(fails),
             planted=tuple(planted),
         )
 
@@ -109,7 +109,7 @@ class Truth(Struct, frozen=True, kw_only=True):
         ]
         return tuple(sentences)
 
-    def named_as_in(self, written: History, read: History) -> Truth:
+    def with_names_of(self, written: History, read: History) -> Truth:
         """Return the truth with the names that transactions have after writing and reading a file.
 
         A format may number transactions differently. Planted transactions are identified by their
@@ -124,8 +124,11 @@ class Truth(Struct, frozen=True, kw_only=True):
         planted = []
         for plant in self.planted:
             keys = {str(key) for key in plant.keys}
-            found = {_done(read, txn, keys): txn for txn in range(read.t0)}
-            names = (found.get(_done(written, name_of[name], keys)) for name in plant.transactions)
+            found = {_operations_text(read, txn, keys): txn for txn in range(read.t0)}
+            names = (
+                found.get(_operations_text(written, name_of[name], keys))
+                for name in plant.transactions
+            )
             named = tuple(
                 before if txn is None else read.name_of(txn)
                 for before, txn in zip(plant.transactions, names, strict=True)
@@ -153,7 +156,7 @@ class Truth(Struct, frozen=True, kw_only=True):
         }
 
 
-def _done(history: History, txn: int, keys: Collection[str]) -> tuple[str, ...]:
+def _operations_text(history: History, txn: int, keys: Collection[str]) -> tuple[str, ...]:
     """Return a transaction's operations on the given keys as text; nil is the initial state."""
     texts = []
     for op in history.operations_of(txn):
@@ -163,7 +166,7 @@ def _done(history: History, txn: int, keys: Collection[str]) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _ordered(levels: Iterable[str]) -> tuple[str, ...]:
+def _strongest_first(levels: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(levels, key=LEVELS.index))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from isolang.run.operation import Operation, Read, Write
-from isolang.run.play.interleave import Played, interleave
+from isolang.run.play.interleave import InterleavedResult, interleave
 from isolang.run.play.transaction import driver_for, play
 from isolang.run.record.recorder import Recorder
 from isolang.run.sql import SqlTarget
@@ -87,7 +87,7 @@ class Database:
         self.keys = tuple(keys)
         if isinstance(self._target, SqlTarget):
             self._target.options(level=self.level.name)
-        self.played: tuple[Played, ...] = ()
+        self.played: tuple[InterleavedResult, ...] = ()
 
     def start(self) -> None:
         """Start the server or connect to it, and create the tables.

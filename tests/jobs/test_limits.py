@@ -143,7 +143,7 @@ def test_a_crash_of_a_child_is_unknown(tmp_path, monkeypatch, crash, reason):
 
     monkeypatch.setattr(child.subprocess, "Popen", popen)
     job = Job(history="h.txt", specs=(("a", None), ("b", None)), options=Options(timeout=30))
-    reports = pool.run_apart(child.Children(), job, lambda phase: None)
+    reports = pool.run_in_child(child.Children(), job, lambda phase: None)
     assert [r.verdict for r in reports] == ["unknown", "unknown"]
     for report in reports:
         assert report.reason.startswith("crash: ")
@@ -163,7 +163,7 @@ def test_a_child_that_hangs_is_ended(tmp_path, monkeypatch):
     )
     start = time.monotonic()
     job = Job(history="h.txt", specs=(("a", None),), options=Options(timeout=0.2))
-    (report,) = pool.run_apart(child.Children(), job, lambda phase: None)
+    (report,) = pool.run_in_child(child.Children(), job, lambda phase: None)
     assert time.monotonic() - start < 20
     assert report.reason == "timeout: the time limit was reached in phase prepare"
 

@@ -9,7 +9,7 @@ import pytest
 from support.cli import LOST_UPDATE, THIN_AIR, VALID, run_here
 
 from isolang.errors import OptionError, WorkerError
-from isolang.jobs.workers import Result, Workers, _there, apart
+from isolang.jobs.workers import Result, Workers, _call_at_worker, call_in_child
 
 distributed = pytest.importorskip("distributed", reason="dask's distributed is not installed")
 
@@ -158,16 +158,16 @@ def test_an_error_of_the_work_is_no_loss():
 def test_another_version_and_another_folder(tmp_path):
     """A worker that would give other results, or has other files, says so."""
     with pytest.raises(WorkerError, match=r"another version \(got isolang .*, expected isolang 0"):
-        _there("isolang 0", len, ([],), {})
+        _call_at_worker("isolang 0", len, ([],), {})
     with pytest.raises(WorkerError, match=r"has no folder .*/gone; hint: all workers need the"):
-        apart(len, str(tmp_path / "gone"), [])
+        call_in_child(len, str(tmp_path / "gone"), [])
 
 
 def test_the_end_of_a_child_is_an_error_of_its_task(tmp_path):
     """The worker itself lives on."""
     with pytest.raises(WorkerError, match="the worker process ended with 3"):
-        apart(os._exit, str(tmp_path), 3)
-    assert apart(os.getcwd, str(tmp_path)) == str(tmp_path)
+        call_in_child(os._exit, str(tmp_path), 3)
+    assert call_in_child(os.getcwd, str(tmp_path)) == str(tmp_path)
 
 
 @pytest.mark.parametrize("url", ["cluster", "-o", "tcp://host", "http://a:1"])

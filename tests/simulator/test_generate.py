@@ -13,7 +13,7 @@ from isolang.history import columns as c
 from isolang.language.hierarchy import IMPLIES
 from isolang.problem import build_problem
 from isolang.simulator import BUGS, LEVELS, RULES, Workload, change_reads, generate
-from isolang.simulator.truth import implied
+from isolang.simulator.truth import implied_levels
 
 ORACLE = {level: {**CHECKS, **SLOWER}[level] for level in LEVELS if level in {**CHECKS, **SLOWER}}
 
@@ -273,9 +273,9 @@ def test_the_levels_of_a_truth():
             truth = generate(Workload(rule=rule, bugs=(bug,), transactions=5)).truth
             assert not set(truth.satisfies) & set(truth.violates)
             for level in truth.satisfies:
-                assert implied(level) <= set(truth.satisfies)
+                assert implied_levels(level) <= set(truth.satisfies)
             for level in LEVELS:
-                assert level in truth.violates or not implied(level) & set(truth.violates)
+                assert level in truth.violates or not implied_levels(level) & set(truth.violates)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Plays short runs on a database and judges them."""
 
-from isolang.run.judge.judge import judge
+from isolang.run.judge.judge import judge_run
 from isolang.run.play.runner import Runner
 from isolang.run.settings import Settings
 
@@ -13,7 +13,7 @@ def run(tmp_path, target, **options):
         recorded = runner.run()
     finally:
         runner.close()
-    return judge(recorded, runner.target, levels=False)
+    return judge_run(recorded, runner.target, levels=False)
 
 
 def short(transactions=300):

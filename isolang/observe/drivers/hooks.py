@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from functools import wraps
 from typing import Any, TypeAlias
 
-from isolang.run.record.steps import awaited, driven
+from isolang.run.record.steps import run_steps, run_steps_async
 
 Steps: TypeAlias = Generator[Callable[[], Any], Any, Any]
 """A generator that runs instead of a method: it yields functions to call and receives the results.
@@ -42,11 +42,11 @@ class Hooks:
 
         @wraps(original)
         def now(*args: Any, **options: Any) -> Any:
-            return driven(steps(original, *args, **options), _called)
+            return run_steps(steps(original, *args, **options), _called)
 
         @wraps(original)
         async def then(*args: Any, **options: Any) -> Any:
-            return await awaited(steps(original, *args, **options), _called)
+            return await run_steps_async(steps(original, *args, **options), _called)
 
         self._replace(owner, name, then if awaits else now)
 

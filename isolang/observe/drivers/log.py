@@ -11,7 +11,7 @@ from isolang.observe.drivers.changes import SeenRow, value_text, written_text
 from isolang.observe.drivers.writes import DELETED
 from isolang.observe.lexer import catalogue_name
 from isolang.run.drivers.postgres_log import LoggedChange, PostgresLog
-from isolang.run.record.database_log import Installed, RewrittenHistory, rewrite_history
+from isolang.run.record.database_log import LoggedVersion, RewrittenHistory, rewrite_history
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +55,7 @@ class VersionsLog:
             path, self._installed(), is_initial=is_initial, into=into, values_are_writers=True
         )
 
-    def _installed(self) -> Iterator[Installed]:
+    def _installed(self) -> Iterator[LoggedVersion]:
         tables: dict[str, Table | str] = {}
         with self._connect() as connection:
             for change in self._changes:
@@ -67,7 +67,7 @@ class VersionsLog:
                     yield from _versions_of(change, table)
 
 
-def _versions_of(change: LoggedChange, table: Table) -> Iterator[Installed]:
+def _versions_of(change: LoggedChange, table: Table) -> Iterator[LoggedVersion]:
     """Yield the versions that a change of the log installs, with their keys in the history."""
     number = change.transaction % 2**32
 
@@ -77,14 +77,14 @@ def _versions_of(change: LoggedChange, table: Table) -> Iterator[Installed]:
 
     new, old = key(change.row), key(change.old)
     if old is not None and old != new and change.kind == "UPDATE":
-        yield Installed(transaction=number, key=old, value=DELETED)
+        yield LoggedVersion(transaction=number, key=old, value=DELETED)
     if new is None:
         new = old if change.kind == "DELETE" else None
     if new is not None:
         gone = change.kind == "DELETE"
         others = {catalogue_name(one) for one in table.others}
         row = {one: value_text(value) for one, value in change.row.items() if one in others}
-        yield Installed(
+        yield LoggedVersion(
             transaction=number,
             key=new,
             value=DELETED if gone else number,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from http.client import HTTPConnection
 from typing import Any, Final, TypeAlias
 
-PATIENCE: Final = 10.0  # seconds that a response may take
+RESPONSE_TIMEOUT_S: Final = 10.0  # seconds that a response may take
 
 Request: TypeAlias = dict[str, Any]
 Requests: TypeAlias = Sequence[Request]
@@ -23,7 +23,7 @@ class Gateway:
     """
 
     def __init__(self, host: str, port: int) -> None:
-        self._http = HTTPConnection(host, port, timeout=PATIENCE)
+        self._http = HTTPConnection(host, port, timeout=RESPONSE_TIMEOUT_S)
         self._http.connect()
         self.open = True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
-from isolang.run.marks.commit_tokens import PATIENCE, POLL
+from isolang.run.marks.commit_tokens import POLL_S, RESOLVE_TIMEOUT_S
 from isolang.run.outcome import (
     Autocommit,
     Driver,
@@ -91,7 +91,7 @@ def outcome_of(transaction: object, witness: Any) -> Outcome | None:
         transaction: the server's number for the transaction.
         witness: a connection in autocommit mode that was opened before the transaction began.
     """
-    sql, until = "SELECT pg_xact_status(%s::text::xid8)", time.monotonic() + PATIENCE
+    sql, until = "SELECT pg_xact_status(%s::text::xid8)", time.monotonic() + RESOLVE_TIMEOUT_S
     while time.monotonic() < until:
         try:
             (found,) = witness.execute(sql, (str(transaction),)).fetchone()
@@ -99,5 +99,5 @@ def outcome_of(transaction: object, witness: Any) -> Outcome | None:
             return None
         if found in ("committed", "aborted"):
             return "committed" if found == "committed" else "aborted"
-        time.sleep(POLL)
+        time.sleep(POLL_S)
     return None

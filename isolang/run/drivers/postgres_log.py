@@ -101,7 +101,8 @@ class PostgresLog:
         except Exception as error:
             message = one_line(error)
             raise TargetError(
-                f"{self._who}: cannot create a logical replication slot ({message}); {_hint(error)}"
+                f"{self._who}: cannot create a logical replication slot ({message}); "
+                f"{_hint_for(error)}"
             ) from None
         (oldest,) = raw.execute("SELECT pg_snapshot_xmin(pg_current_snapshot())::text").fetchone()
         return int(oldest)
@@ -181,7 +182,7 @@ def _columns(text: str) -> dict[str, str | None]:
     return found
 
 
-def _hint(error: Exception) -> str:
+def _hint_for(error: Exception) -> str:
     state = getattr(error, "sqlstate", None)
     if state == "42501":
         return "hint: a role needs REPLICATION for this: ALTER ROLE … REPLICATION"

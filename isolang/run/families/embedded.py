@@ -42,9 +42,9 @@ class EmbeddedTarget(BaseTarget):
                 f"{self.name}: takes no path, because it always uses a temporary folder (got "
                 f"{self.address})"
             )
-        self.load()
+        self.import_engine()
 
-    def load(self) -> None:
+    def import_engine(self) -> None:
         """Import the engine."""
         raise NotImplementedError
 
@@ -65,11 +65,11 @@ class EmbeddedTarget(BaseTarget):
     def remove(self) -> None:
         """Close the database, and remove the folder that contains it."""
         if self.folder:
-            self.shut()
+            self.close_database()
             shutil.rmtree(self.folder, ignore_errors=True)
             self.folder = ""
 
-    def shut(self) -> None:
+    def close_database(self) -> None:
         """Close the database."""
 
     def statement(self, operation: str, key: str, value: object) -> str:
@@ -102,7 +102,7 @@ class EmbeddedClient(BaseClient):
         """Set the text of a key; if the text is ``None``, delete the key."""
         raise NotImplementedError
 
-    def texts(self, low: str, high: str) -> dict[str, str]:
+    def scan_texts(self, low: str, high: str) -> dict[str, str]:
         """Return the texts of all keys from ``low`` to ``high``, read by one call to the engine."""
         raise NotImplementedError
 
@@ -146,7 +146,7 @@ class EmbeddedClient(BaseClient):
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
         """Return the values of all keys from ``low`` to ``high``."""
-        return {key: self.value(key, text) for key, text in self.texts(low, high).items()}
+        return {key: self.value(key, text) for key, text in self.scan_texts(low, high).items()}
 
     def select(self, low: int, high: int) -> dict[str, Any]:
         """Return the keys whose values are in a range, with their values, by reading all keys."""

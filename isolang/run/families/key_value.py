@@ -7,14 +7,14 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 from isolang.run.adapter import BaseClient, MarkedTarget, ServerTarget, connection_errors
-from isolang.run.marks.commit_tokens import ask, new_token
+from isolang.run.marks.commit_tokens import new_token, resolve_token
 from isolang.run.marks.ownership import (
-    first_mark,
+    initial_mark,
     is_alive,
     new_owner,
-    not_removed,
+    not_removed_error,
     owner_of,
-    why_not_made,
+    why_tables_exist,
 )
 from isolang.run.operation import DELETED
 from isolang.run.outcome import Outcome, RolledBack
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from isolang.run.address import Address
 
 
-_PART: Final = 100  # how many keys one transaction creates
+_BATCH: Final = 100  # how many keys one transaction creates
 
 
 class Store(Protocol):
@@ -94,25 +94,25 @@ class KeyValueTarget(ServerTarget, MarkedTarget):
         with closing(self.connect(direct=True)) as client:
             if self.shared:
                 self._leave_mark(client)
-            for part in _parts(list(first)):
+            for part in _batches(list(first)):
                 there = client.raw.exists([self.prefix + key for key in part])
                 if there:
                     hint = "isocheck did not create it; --table-prefix NAME chooses other names"
                     if there in self._marked(client):
-                        hint = why_not_made("", self.address, alive=False)
+                        hint = why_tables_exist("", self.address, alive=False)
                     if self.shared and self.release_mark():
                         client.raw.remove(self._mark_of_run)
                     raise TargetError(f"{self.name}: the key {there} already exists; {hint}")
-            for number, part in enumerate(_parts(list(first))):
+            for number, part in enumerate(_batches(list(first))):
                 client.raw.put(self._mark(number), " ".join(self.prefix + key for key in part))
         self._keys = list(first)
         self._put(first)
 
     def _leave_mark(self, client: BufferedClient) -> None:
         self.owner = self.owner or new_owner()
-        if not client.raw.claim(self._mark_of_run, first_mark(self.owner)):
+        if not client.raw.claim(self._mark_of_run, initial_mark(self.owner)):
             owner, alive = self._previous_owner()
-            hint = why_not_made(owner, self.address, alive=alive)
+            hint = why_tables_exist(owner, self.address, alive=alive)
             raise TargetError(f"{self.name}: the key {self._mark_of_run} already exists; {hint}")
         self.start_renewing_mark(self._marks)
 
@@ -132,7 +132,7 @@ class KeyValueTarget(ServerTarget, MarkedTarget):
 
     def _put(self, values: Mapping[str, Any]) -> None:
         with closing(self.connect(direct=True)) as client:
-            for part in _parts(list(values)):
+            for part in _batches(list(values)):
                 client.begin(self.levels[0].name)
                 client.own_writes = {key: values[key] for key in part}
                 client.commit()
@@ -162,7 +162,7 @@ class KeyValueTarget(ServerTarget, MarkedTarget):
         if self._keys:
             self._put(dict.fromkeys(self._keys, DELETED))
             with closing(self.connect(direct=True)) as client:
-                for number, _ in enumerate(_parts(self._keys)):
+                for number, _ in enumerate(_batches(self._keys)):
                     client.raw.remove(self._mark(number))
                 client.raw.remove(self._mark_of_run)
             self._keys = []
@@ -191,14 +191,14 @@ class KeyValueTarget(ServerTarget, MarkedTarget):
     def _clean(self) -> list[str]:
         owner, alive = self._previous_owner()
         if alive:
-            raise not_removed(owner, self.address)
+            raise not_removed_error(owner, self.address)
         if self.shared and self.owner and owner != self.owner:
             return []  # these keys belong to a later run
         with closing(self.connect(direct=True)) as client:
             names = self._marked(client)
             for name in names:
                 client.raw.remove(name)
-            for number in range(-(-len(names) // _PART)):
+            for number in range(-(-len(names) // _BATCH)):
                 client.raw.remove(self._mark(number))
             client.raw.remove(self._mark_of_run)
         return names
@@ -223,9 +223,9 @@ class StoredMarks:
         self._store.close()
 
 
-def _parts(keys: Sequence[str]) -> Iterator[Sequence[str]]:
+def _batches(keys: Sequence[str]) -> Iterator[Sequence[str]]:
     """Return the keys in groups that fit into a transaction, because etcd allows 128 operations."""
-    return (keys[start : start + _PART] for start in range(0, len(keys), _PART))
+    return (keys[start : start + _BATCH] for start in range(0, len(keys), _BATCH))
 
 
 class BufferedClient(BaseClient):
@@ -300,7 +300,7 @@ class BufferedClient(BaseClient):
         if self.swapping:
             raise ConnectionError("the comparison was sent, but no response arrived")
 
-    def leave_token(self) -> str:
+    def new_token(self) -> str:
         """Return the token that COMMIT must write, too; if none is needed, an empty string."""
         if self.own_writes or self.appended:
             self.token = self.target.prefix + new_token() if self.target.tokens else ""
@@ -308,12 +308,12 @@ class BufferedClient(BaseClient):
 
     def resolve(self) -> Outcome:
         """Find out how the transaction ended, by its token."""
-        return ask(self.token, self._has_committed)
+        return resolve_token(self.token, self._has_committed)
 
     def _has_committed(self, token: str) -> bool:
         # SOUND BECAUSE: COMMIT fails once the token exists.
         with closing(self.target.connect(direct=True)) as other:
-            return other.wins(token)
+            return other.claim_token(token)
 
     def close(self) -> None:
         """Close the connection."""
@@ -328,6 +328,6 @@ class BufferedClient(BaseClient):
     def _swap(self, name: str, expected: int | None, value: int) -> bool:
         raise NotImplementedError
 
-    def wins(self, token: str) -> bool:
+    def claim_token(self, token: str) -> bool:
         """Write 0 to a token unless it exists; return whether it exists and has the value 1."""
         raise NotImplementedError

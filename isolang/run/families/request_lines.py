@@ -20,7 +20,7 @@ from typing import Any, Final, NoReturn
 
 from isolang.errors import TargetError
 from isolang.run.outcome import BadAnswer, RolledBack
-from isolang.run.servers.keeper import family, send
+from isolang.run.servers.keeper import process_tree, send_signal
 
 RESPONSE_TIMEOUT_S: Final = 30.0  # seconds that a program may take to respond
 _LINE: Final = 1 << 24  # the maximum length of a response in bytes
@@ -133,15 +133,15 @@ class ClientProgram:
     def close(self) -> None:
         """End the program and all processes that it has started."""
         self.ended = True
-        everybody = family(self.child.pid) if self.child.poll() is None else []
+        everybody = process_tree(self.child.pid) if self.child.poll() is None else []
         for stream in (self._in, self._out):
             with suppress(OSError):
                 stream.close()
-        send(everybody, signal.SIGTERM)
+        send_signal(everybody, signal.SIGTERM)
         try:
             self.child.wait(_GRACE)
         except subprocess.TimeoutExpired:
-            send(everybody, signal.SIGKILL)
+            send_signal(everybody, signal.SIGKILL)
             self.child.wait()
 
 

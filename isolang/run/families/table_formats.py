@@ -30,9 +30,9 @@ class TableTarget(EmbeddedTarget):
     def create(self, path: str, keys: Sequence[str]) -> None:
         """Create a table in which each key has an empty string."""
         self.path = path
-        self.make(self.rows(dict.fromkeys(keys, "")))
+        self.create_table(self.rows(dict.fromkeys(keys, "")))
 
-    def make(self, rows: Any) -> None:
+    def create_table(self, rows: Any) -> None:
         """Create a table that contains these rows."""
         raise NotImplementedError
 
@@ -49,7 +49,7 @@ class TableClient(EmbeddedClient):
         self.own_writes: dict[str, str | None] = {}
         self.table = self.open()
         self.seen: dict[str, list[str]] = {}
-        found = self.scanned()
+        found = self.scan_rows()
         for key, text in zip(found["k"].to_pylist(), found["v"].to_pylist(), strict=True):
             self.seen.setdefault(key, []).append(text)
 
@@ -72,7 +72,7 @@ class TableClient(EmbeddedClient):
         """Keep a text until the upsert at COMMIT."""
         self.own_writes[key] = text
 
-    def texts(self, low: str, high: str) -> dict[str, str]:
+    def scan_texts(self, low: str, high: str) -> dict[str, str]:
         """Return the texts of all keys from ``low`` to ``high``, including own writes."""
         every = {key: self.get(key) for key in {*self.seen, *self.own_writes} if low <= key <= high}
         return {key: text for key, text in every.items() if text is not None}
@@ -88,7 +88,7 @@ class TableClient(EmbeddedClient):
         if gone and texts:
             raise RolledBack("one operation cannot both delete rows and write rows")
         if gone:
-            self.drop(gone)
+            self.delete_rows(gone)
         elif texts:
             self.upsert(self.target.rows(texts))  # type: ignore[attr-defined]
 
@@ -102,7 +102,7 @@ class TableClient(EmbeddedClient):
         """Return the newest version of the table."""
         raise NotImplementedError
 
-    def scanned(self) -> Any:
+    def scan_rows(self) -> Any:
         """Return all rows of the opened version as an Arrow table."""
         raise NotImplementedError
 
@@ -110,6 +110,6 @@ class TableClient(EmbeddedClient):
         """Update the rows of existing keys and insert rows for new keys, by one call."""
         raise NotImplementedError
 
-    def drop(self, keys: Sequence[str]) -> None:
+    def delete_rows(self, keys: Sequence[str]) -> None:
         """Delete the rows of these keys by one call."""
         raise NotImplementedError

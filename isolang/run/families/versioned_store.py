@@ -39,8 +39,8 @@ class VersionedStore:
         """Create a store that contains the first version of each key."""
         self.now = 0
         self.of: dict[str, list[tuple[int, Any]]] = {}
-        self.dirty: dict[str, list[tuple[Changes, Any]]] = {}
-        self.taken: dict[str, Changes] = {}
+        self.dirty: dict[str, list[tuple[StoreTransaction, Any]]] = {}
+        self.taken: dict[str, StoreTransaction] = {}
         self._replaced: list[tuple[str, Any]] = []  # the replaced versions with their keys
         self._behind: list[int] = [0]  # how long `_replaced` was at each time
         self._numbers: list[tuple[int, str]] = []  # newest versions that are numbers, sorted
@@ -83,7 +83,7 @@ class VersionedStore:
         return dict(self._replaced[: self._behind[time] - len(self._replaced) - 1 : -1])
 
 
-class Changes:
+class StoreTransaction:
     """An open transaction, with its reads and writes so far."""
 
     def __init__(self, versions: VersionedStore, level: str) -> None:

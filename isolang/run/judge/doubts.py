@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from isolang.run.play.phases import PLAYED
+from isolang.run.play.phases import MIN_COMMITS
 
 if TYPE_CHECKING:
     from isolang.run.play.state import Run
     from isolang.verdict import Verdict
 
-_FEW: Final = 3  # how many hung calls or bad responses a doubt lists
+_MAX_LISTED: Final = 3  # how many hung calls or bad responses a doubt lists
 
 
 class Doubt(Struct, frozen=True, kw_only=True):
@@ -47,13 +47,13 @@ def doubts_of(run: Run) -> tuple[Doubt, ...]:
         doubt(f"{how}, starting at {since:.1f} s, {how_long}{refusal}")
     if state.hung:
         kinds = list(dict.fromkeys(state.hung))
-        more = f", and {len(kinds) - _FEW} more" if len(kinds) > _FEW else ""
+        more = f", and {len(kinds) - _MAX_LISTED} more" if len(kinds) > _MAX_LISTED else ""
         doubt(
             f"{len(state.hung)} calls were still running at the end of the run, and were cut "
-            f"off: {'; '.join(kinds[:_FEW])}{more}"
+            f"off: {'; '.join(kinds[:_MAX_LISTED])}{more}"
         )
     if state.bad:
-        kinds = [what for what, _ in state.bad.most_common(_FEW)]
+        kinds = [what for what, _ in state.bad.most_common(_MAX_LISTED)]
         count = sum(state.bad.values())
         what = (
             f"{count:,} transactions received values that cannot be recorded, so their "
@@ -68,7 +68,7 @@ def doubts_of(run: Run) -> tuple[Doubt, ...]:
     idle = [
         name + (f" ({state.played[name]} committed)" if state.played[name] else "")
         for name in run.planned
-        if state.played[name] < PLAYED
+        if state.played[name] < MIN_COMMITS
     ]
     if idle:
         doubt(
@@ -91,13 +91,13 @@ def doubts_of(run: Run) -> tuple[Doubt, ...]:
         )
     for note in run.notes:
         doubt(note, grave=False)
-    beyond = stronger_than_claimed(run)
+    beyond = claims_doubt(run)
     if beyond:
         doubt(beyond, grave=False)
     return tuple(found)
 
 
-def stronger_than_claimed(run: Run) -> str:
+def claims_doubt(run: Run) -> str:
     """Return a doubt if ``--claims`` exceeds what the level promises; otherwise an empty string."""
     from isolang.language.hierarchy import IMPLIES, implied_by
 
@@ -112,7 +112,7 @@ def stronger_than_claimed(run: Run) -> str:
     )
 
 
-def too_little_of(verdict: Verdict) -> Doubt | None:
+def vacuity_doubt(verdict: Verdict) -> Doubt | None:
     """Return a doubt if a history is valid but could not have violated the level anyway."""
     from isolang.comparison.vacuity import why_vacuous
 

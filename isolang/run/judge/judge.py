@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from isolang.run.judge.doubts import Doubt, doubts_of, too_little_of
+from isolang.run.judge.doubts import Doubt, doubts_of, vacuity_doubt
 from isolang.run.judge.lost_commits import lost_commits
 from isolang.run.operation import DELETED
-from isolang.run.play.state import COPY, Run
+from isolang.run.play.state import COPY_LABEL, Run
 from isolang.run.target import Target
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from isolang.run.play.live import LiveVerdict
     from isolang.verdict import Invalid, Valid, Verdict
 
-_LEVELS: Final = 60_000_000  # the limit on the work for all levels: about ten seconds
-_SHOWN: Final = 12  # how many statements of a transaction are shown at most
+_LEVELS_WORK: Final = 60_000_000  # the limit on the work for all levels: about ten seconds
+_MAX_STATEMENTS: Final = 12  # how many statements of a transaction are shown at most
 
 
-class Judged(Struct, frozen=True, kw_only=True):
+class JudgedRun(Struct, frozen=True, kw_only=True):
     """A run together with its verdict.
 
     Attributes:
@@ -68,14 +68,14 @@ class Judged(Struct, frozen=True, kw_only=True):
     all_levels: bool = True
 
 
-def judge(
+def judge_run(
     recorded: Run,
     target: Target,
     *,
     levels: bool = True,
     smallest: bool = True,
     little: bool = True,
-) -> Judged:
+) -> JudgedRun:
     """Judge a run; save the certificate and the smallest invalid part next to its history.
 
     Args:
@@ -107,9 +107,9 @@ def judge(
     if isinstance(verdict, Invalid):
         statements = _statements(verdict, history, recorded, target)
         if recorded.settings.access != "any":  # each query was sent in one of several forms
-            verdict = _with_sent(verdict, history, target)
+            verdict = _with_sent_queries(verdict, history, target)
         first = 1 + min((t.number for t in verdict.violation.transactions), default=-1)
-    judged = Judged(
+    judged = JudgedRun(
         recorded=recorded,
         verdict=verdict,
         certificate=certificate,
@@ -126,11 +126,13 @@ def judge(
         more = (*judged.unsaved, *unsaved)
         judged = replace(judged, minimal=minimal, smallest=description, unsaved=more)
     if little:
-        judged = with_little(judged)
-    return with_levels(judged) if levels else judged
+        judged = with_vacuity_doubt(judged)
+    return with_strongest_levels(judged) if levels else judged
 
 
-def judge_watched(recorded: Run, found: LiveVerdict) -> tuple[tuple[Doubt, ...], Judged | None]:
+def judge_watched_run(
+    recorded: Run, found: LiveVerdict
+) -> tuple[tuple[Doubt, ...], JudgedRun | None]:
     """Judge a run by the watch's verdict on its whole history, without a full check.
 
     Returns:
@@ -154,7 +156,7 @@ def judge_watched(recorded: Run, found: LiveVerdict) -> tuple[tuple[Doubt, ...],
     if not isinstance(verdict, Invalid):
         raise HistoryError(f"{found.folder}: a second search did not find the violation again")
     certificate, unsaved = _save_certificate(verdict, recorded.path.parent)
-    return doubts, Judged(
+    return doubts, JudgedRun(
         recorded=recorded,
         verdict=verdict,
         certificate=certificate,
@@ -164,15 +166,15 @@ def judge_watched(recorded: Run, found: LiveVerdict) -> tuple[tuple[Doubt, ...],
     )
 
 
-def with_little(judged: Judged) -> Judged:
+def with_vacuity_doubt(judged: JudgedRun) -> JudgedRun:
     """Add a doubt if the history could not have violated the level, within a limit on the work."""
-    doubt = too_little_of(judged.verdict)
+    doubt = vacuity_doubt(judged.verdict)
     return judged if doubt is None else replace(judged, doubts=(*judged.doubts, doubt))
 
 
-def with_levels(
-    judged: Judged, *, progress: Callable[[str], object] = lambda phase: None
-) -> Judged:
+def with_strongest_levels(
+    judged: JudgedRun, *, progress: Callable[[str], object] = lambda phase: None
+) -> JudgedRun:
     """Add the strongest levels that the history satisfies, within a limit on the work.
 
     Args:
@@ -229,7 +231,7 @@ def _strongest(
     from isolang.pipeline.levels import levels_of
     from isolang.verdict import Valid
 
-    levels = levels_of(verdict.history, progress=progress, simplest=False, work=Work(_LEVELS))
+    levels = levels_of(verdict.history, progress=progress, simplest=False, work=Work(_LEVELS_WORK))
     found = levels.strongest()
     satisfied = isinstance(verdict, Valid) and claims in IMPLIES
     if satisfied and not any(claims in implied_by(name) for name in found):
@@ -254,19 +256,19 @@ def _statements(
             except Exception as error:  # the verdict does not depend on the statement
                 sent = f"{name} {key} (statement unknown: {type(error).__name__})"
             if name == "r":
-                sent += f"  -- {_result(value)}"
+                sent += f"  -- {_result_text(value)}"
             if name == "scan" and isinstance(value, Mapping):  # an aborted query has no rows
                 sent += f"  -- {', '.join(f'{k}: {v}' for k, v in value.items()) or 'no row'}"
             shown.append(sent)
-        if len(shown) > _SHOWN:
-            shown[_SHOWN - 1 :] = [f"-- and {len(shown) - _SHOWN + 1} more"]
-        copied = isinstance(one.label, str) and one.label.startswith(COPY)
-        how = f"the rows of a {one.label}" if copied else recorded.mix.how_set(one.level)
+        if len(shown) > _MAX_STATEMENTS:
+            shown[_MAX_STATEMENTS - 1 :] = [f"-- and {len(shown) - _MAX_STATEMENTS + 1} more"]
+        copied = isinstance(one.label, str) and one.label.startswith(COPY_LABEL)
+        how = f"the rows of a {one.label}" if copied else recorded.mix.how_selected(one.level)
         found[view.name] = (f"-- {how}", *shown)
     return found
 
 
-def _with_sent(verdict: Invalid, history: History, target: Target) -> Invalid:
+def _with_sent_queries(verdict: Invalid, history: History, target: Target) -> Invalid:
     """Return the verdict, in which the queries of the counterexample are as they were sent."""
     predicates, of = history.columns.predicates, history.columns.statement_predicate
 
@@ -283,7 +285,7 @@ def _with_sent(verdict: Invalid, history: History, target: Target) -> Invalid:
     return replace(verdict, violation=replace(violation, queries=queries))
 
 
-def _result(value: object) -> str:
+def _result_text(value: object) -> str:
     if value == DELETED:
         return "no row"
     if value == {"value": None}:

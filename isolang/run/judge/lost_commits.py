@@ -23,7 +23,7 @@ _KILL: Final = re.compile(
 _EVENT: Final = re.compile(rb"^\{:index (\d+), :type :(\w+), :process (\d+), :time (\d+)")
 
 
-class _Written(Struct, kw_only=True):
+class _AcknowledgedWrite(Struct, kw_only=True):
     """A write of a transaction that did not abort, with the transaction's begin and end."""
 
     name: str
@@ -57,7 +57,7 @@ def lost_commits(path: Path) -> tuple[str, ...]:
     if history.real_time.startswith(":time"):  # transactions have times instead of event indices
         kills = [(at, at) for _, at in kills]
         times = {at: at for at in times.values()}
-    writes: defaultdict[Any, list[_Written]] = defaultdict(list)
+    writes: defaultdict[Any, list[_AcknowledgedWrite]] = defaultdict(list)
     reads: list[tuple[int, Any, Any]] = []
     aborted: set[tuple[Any, str]] = set()
     gone: set[Any] = set()
@@ -72,7 +72,7 @@ def lost_commits(path: Path) -> tuple[str, ...]:
                 committed = status == "committed"
                 end = _index(transaction.end) if committed else None
                 writes[key].append(
-                    _Written(
+                    _AcknowledgedWrite(
                         name=history.name_of(number), value=value, appended=name == "append",
                         began=began or 0, ended=float("inf") if end is None else end,
                         at=times.get(-1 if end is None else end, 0), committed=committed,
@@ -87,26 +87,28 @@ def lost_commits(path: Path) -> tuple[str, ...]:
             continue
         for one in writes[key]:
             kill = before[-1]
-            if one.ended > kill[0] or not one.committed or not _older(value, one, writes[key]):
+            if one.ended > kill[0] or not one.committed or not _is_older(value, one, writes[key]):
                 continue
             first = next(at for place, at in before if one.ended <= place)
-            by = f"the {'promotion' if first in promoted else 'kill'} at {_s(first)}"
+            by = f"the {'promotion' if first in promoted else 'kill'} at {_seconds(first)}"
             if first != kill[1]:  # no read reveals which of these kills lost the commit
                 what = "a kill or promotion" if promoted else "a kill"
-                by = f"{what} between {_s(first)} and {_s(kill[1])}"
-            message = f"{one.name}, acknowledged at {_s(one.at)}, was lost by {by}"
+                by = f"{what} between {_seconds(first)} and {_seconds(kill[1])}"
+            message = f"{one.name}, acknowledged at {_seconds(one.at)}, was lost by {by}"
             found.setdefault(one.name, (one.at, message))
     return tuple(message for _, message in sorted(found.values()))
 
 
-def _older(value: Any, lost: _Written, writes: list[_Written]) -> bool:
+def _is_older(value: Any, lost: _AcknowledgedWrite, writes: list[_AcknowledgedWrite]) -> bool:
     """Return whether a value that was read is certainly older than a write."""
     if lost.appended:
         return isinstance(value, list | tuple | type(None)) and lost.value not in (value or ())
-    return value is None or _before(value, lost, writes)
+    return value is None or _all_writers_ended(value, lost, writes)
 
 
-def _before(value: Any, lost: _Written, writes: list[_Written]) -> bool:
+def _all_writers_ended(
+    value: Any, lost: _AcknowledgedWrite, writes: list[_AcknowledgedWrite]
+) -> bool:
     writers = [one for one in writes if one.value == value]
     return bool(writers) and all(one.ended < lost.began for one in writers)
 
@@ -116,5 +118,5 @@ def _index(place: object) -> int | None:
     return place if isinstance(place, int) else None
 
 
-def _s(nanoseconds: int) -> str:
+def _seconds(nanoseconds: int) -> str:
     return f"{nanoseconds * 1e-9:.2f} s"

@@ -187,7 +187,7 @@ def play_hermitage(playing: LitmusSettings, levels: Sequence[str]) -> tuple[Occu
                     outcome="not played",
                 )
                 if not (queries and "range reads" in target.lacks):
-                    programs = [_own(ops, one.name, number) for ops in one.programs]
+                    programs = [_on_own_keys(ops, one.name, number) for ops in one.programs]
                     with tempfile.TemporaryDirectory(prefix="isocheck-") as folder:
                         path = Path(folder, "history.edn")
                         with Recorder(path) as recorder:
@@ -205,7 +205,7 @@ def play_hermitage(playing: LitmusSettings, levels: Sequence[str]) -> tuple[Occu
     return tuple(found)
 
 
-def _own(ops: Sequence[Operation], name: str, number: int) -> Program:
+def _on_own_keys(ops: Sequence[Operation], name: str, number: int) -> Program:
     """Return a transaction on the keys and in the ranges of its own phenomenon.
 
     SOUND BECAUSE: no other phenomenon has values in these ranges, so a predicate returns only rows

@@ -35,7 +35,7 @@ from isolang.run.operation import (
     bounds_in,
 )
 from isolang.run.play.blame import PROGRAMMING_ERRORS
-from isolang.run.play.interleave import interleave_sessions, interleavings, shuffled
+from isolang.run.play.interleave import interleave_sessions, interleavings, random_schedule
 from isolang.run.record.recorder import Recorder
 from isolang.run.settings import LitmusSettings
 from isolang.run.target import Client, Target, TargetError
@@ -47,15 +47,15 @@ if TYPE_CHECKING:
     from isolang.language.classify.route import Route
     from isolang.verdict import Invalid
 
-Result: TypeAlias = tuple[str, str, object]
+OperationResult: TypeAlias = tuple[str, str, object]
 """An operation with its result: ``r``, ``w`` or ``append``, a key, and a value. A list is a tuple,
 and a delete is a write of ``DELETED``. A query is ``rp``, the text of its range of values, and its
 rows, as a tuple of keys with values."""
-Ops: TypeAlias = tuple[Result, ...]
+TransactionResults: TypeAlias = tuple[OperationResult, ...]
 
-MOST: Final = 20_000
+MAX_INTERLEAVINGS: Final = 20_000
 """The largest number of interleavings of which all are tried, and not only a random sample."""
-LARGEST: Final = 12  # the maximum number of transactions in a program
+MAX_TRANSACTIONS: Final = 12  # the maximum number of transactions in a program
 
 
 class Litmus(Struct, frozen=True, kw_only=True):
@@ -75,7 +75,7 @@ class Litmus(Struct, frozen=True, kw_only=True):
 
     name: str
     sessions: tuple[tuple[tuple[Operation, ...], ...], ...]
-    shown: tuple[tuple[Ops, ...], ...]
+    shown: tuple[tuple[TransactionResults, ...], ...]
     before: tuple[tuple[tuple[int, int], tuple[int, int]], ...] = ()
     recorded: tuple[int, ...] = ()
     remarks: Mapping[tuple[int, int, int], tuple[str, ...]] = {}
@@ -112,10 +112,10 @@ def litmus_of(history: History, violation: Violation | None = None) -> Litmus:
     """
     by_session: dict[object, list[int]] = {}
     columns = history.columns
-    if columns.transactions() > LARGEST:
+    if columns.transactions() > MAX_TRANSACTIONS:
         msg = f"{history.name}: too large to play (got {columns.transactions()} transactions, "
         raise HistoryError(
-            f"{msg}expected at most {LARGEST}); `isocheck check --minimal FILE` writes a "
+            f"{msg}expected at most {MAX_TRANSACTIONS}); `isocheck check --minimal FILE` writes a "
             "smaller history"
         )
     transactions = list(history.transactions())
@@ -141,7 +141,7 @@ def litmus_of(history: History, violation: Violation | None = None) -> Litmus:
     names = {key: _name(key) for key in keys}
     if len(set(names.values())) < len(names):  # the keys `:x` and `"x"` have one name
         names = {key: str(key) for key in names}
-    shown = [tuple(_shown(op, names) for op in one.ops) for one in transactions]
+    shown = [tuple(_result_of(op, names) for op in one.ops) for one in transactions]
     place = {
         number: (i, j) for i, own in enumerate(by_session.values()) for j, number in enumerate(own)
     }
@@ -156,7 +156,7 @@ def litmus_of(history: History, violation: Violation | None = None) -> Litmus:
         ),
         shown=tuple(tuple(shown[n] for n in own) for own in by_session.values()),
         before=tuple(before),
-        recorded=_recorded(history, list(by_session.values())),
+        recorded=_recorded_schedule(history, list(by_session.values())),
         remarks={} if violation is None else _remarks(history, violation, place),
     )
 
@@ -194,7 +194,7 @@ def _remarks(
     return found
 
 
-def _recorded(history: History, sessions: Sequence[Sequence[int]]) -> tuple[int, ...]:
+def _recorded_schedule(history: History, sessions: Sequence[Sequence[int]]) -> tuple[int, ...]:
     """Return each step's session, in the order of recorded times; empty if there are none."""
     columns = history.columns
     if not columns.has_operation_times:
@@ -223,7 +223,7 @@ def _rows(value: object) -> tuple[tuple[str, Any], ...]:
     return value
 
 
-def _shown(op: Op, names: Mapping[Any, str]) -> Result:
+def _result_of(op: Op, names: Mapping[Any, str]) -> OperationResult:
     if op[0] == "scan":
         return "rp", op[1], tuple((names[key], value) for key, value in op[2].items())
     key = names[op[1]]
@@ -233,7 +233,7 @@ def _shown(op: Op, names: Mapping[Any, str]) -> Result:
     return name, key, tuple(value) if isinstance(value, list) else value
 
 
-def _operations(history: History, ops: Ops) -> Iterator[Operation]:
+def _operations(history: History, ops: TransactionResults) -> Iterator[Operation]:
     """Yield a transaction's operations; a write to a row that it found missing is an INSERT."""
     missing: dict[str, bool] = {}
     for op in ops:
@@ -275,7 +275,7 @@ class PlayedSchedule(Struct, frozen=True, kw_only=True):
     """
 
     schedule: tuple[int, ...]
-    shown: tuple[tuple[Ops | str, ...], ...]
+    shown: tuple[tuple[TransactionResults | str, ...], ...]
     as_in_history: bool
     violation: Invalid | None
 
@@ -320,31 +320,31 @@ def schedules(litmus: Litmus, random: Random) -> tuple[int, Iterator[tuple[int, 
 
     The interleavings come in random order. Each read comes after the write whose value it must
     return, and each transaction begins after the transactions that must end before it. If there are
-    more than :data:`MOST` interleavings of any kind, the returned number counts all of them, and
-    the iterator yields a random sample without repetitions.
+    more than :data:`MAX_INTERLEAVINGS` interleavings of any kind, the returned number counts all of
+    them, and the iterator yields a random sample without repetitions.
     """
     steps = litmus.steps()
     total = factorial(sum(steps)) // prod(map(factorial, steps))
     rules = list(rules_of(litmus))
-    if total <= MOST:
-        every = [one for one in interleavings(steps) if follows(one, rules)]
+    if total <= MAX_INTERLEAVINGS:
+        every = [one for one in interleavings(steps) if respects_rules(one, rules)]
         random.shuffle(every)
         return len(every), iter(every)
-    return total, _drawn(steps, rules, random)
+    return total, _random_schedules(steps, rules, random)
 
 
-def possible(litmus: Litmus) -> int:
+def count_schedules(litmus: Litmus) -> int:
     """Return how many interleavings can possibly reproduce a history, as in :func:`schedules`."""
     return schedules(litmus, Random(0))[0]
 
 
-def _drawn(
+def _random_schedules(
     steps: Sequence[int], rules: Sequence[tuple[tuple[int, int], tuple[int, int]]], random: Random
 ) -> Iterator[tuple[int, ...]]:
     seen: set[tuple[int, ...]] = set()
-    for _ in range(100 * MOST):
-        one = shuffled(steps, random)
-        if one not in seen and follows(one, rules):
+    for _ in range(100 * MAX_INTERLEAVINGS):
+        one = random_schedule(steps, random)
+        if one not in seen and respects_rules(one, rules):
             seen.add(one)
             yield one
 
@@ -374,7 +374,7 @@ def rules_of(litmus: Litmus) -> Iterator[tuple[tuple[int, int], tuple[int, int]]
     yield from ((last[a], first[b]) for a, b in litmus.before)
 
 
-def follows(
+def respects_rules(
     schedule: Sequence[int], rules: Sequence[tuple[tuple[int, int], tuple[int, int]]]
 ) -> bool:
     """Return whether a schedule respects all pairs of steps that :func:`rules_of` yields."""
@@ -386,7 +386,7 @@ def follows(
     return all(at[a] < at[b] for a, b in rules)
 
 
-class Question(Struct, frozen=True, kw_only=True):
+class LitmusQuestion(Struct, frozen=True, kw_only=True):
     """A program, and the specification that its results may violate.
 
     Attributes:
@@ -398,8 +398,8 @@ class Question(Struct, frozen=True, kw_only=True):
     spec: Route | None = None
 
 
-def observe(
-    questions: Sequence[Question],
+def play_questions(
+    questions: Sequence[LitmusQuestion],
     playing: LitmusSettings,
     level: str = "",
     *,
@@ -443,11 +443,11 @@ def observe(
         )
     if isinstance(target, SqlTarget):
         target.options(level=chosen.name, access="index", update="update")
-    noise = Noise(target, chosen.name, playing.load)
-    plays = [_Plays(q, number, playing, noise) for number, q in enumerate(questions)]
+    noise = NoiseClient(target, chosen.name, playing.load)
+    plays = [_LitmusPlayer(q, number, playing, noise) for number, q in enumerate(questions)]
     try:
         target.start()
-        registers = [k for p in plays for k in p.registers] + [_NOISE] * bool(playing.load)
+        registers = [k for p in plays for k in p.registers] + [_NOISE_KEY] * bool(playing.load)
         target.setup(registers, [k for p in plays for k in p.lists])
         version = target.version()
         found = []
@@ -471,10 +471,10 @@ def observe(
         target.close()
 
 
-_NOISE: Final = "noise"  # the key that the additional client writes
+_NOISE_KEY: Final = "noise"  # the key that the additional client writes
 
 
-class Noise:
+class NoiseClient:
     """An additional client, whose transactions have nothing to do with the program."""
 
     def __init__(self, target: Target, level: str, count: int) -> None:
@@ -500,7 +500,7 @@ class Noise:
         for number in range(self._count):
             try:
                 self._client.begin(self._level)
-                self._client.write(_NOISE, number)
+                self._client.write(_NOISE_KEY, number)
                 self._client.commit()
             except Exception as error:
                 if isinstance(error, (IsolangError, *PROGRAMMING_ERRORS)):
@@ -513,11 +513,11 @@ class Noise:
             self._client.close()
 
 
-class _Plays:
+class _LitmusPlayer:
     """A program to be played, with separate rows for each interleaving."""
 
     def __init__(
-        self, question: Question, number: int, playing: LitmusSettings, noise: Noise
+        self, question: LitmusQuestion, number: int, playing: LitmusSettings, noise: NoiseClient
     ) -> None:
         self.question, self._noise = question, noise
         self.possible, order = schedules(question.litmus, Random(playing.seed))
@@ -541,7 +541,9 @@ class _Plays:
         self, schedule: tuple[int, ...], row: str, target: Target, level: str, recorder: Recorder
     ) -> PlayedSchedule:
         litmus = self.question.litmus
-        results_of: list[list[list[Result]]] = [[[] for _ in own] for own in litmus.sessions]
+        results_of: list[list[list[OperationResult]]] = [
+            [[] for _ in own] for own in litmus.sessions
+        ]
         programs = [
             [_with_results(ops, row, results) for ops, results in zip(own, of_own, strict=True)]
             for own, of_own in zip(litmus.sessions, results_of, strict=True)
@@ -586,7 +588,7 @@ class _Plays:
 
 
 def _with_results(
-    ops: Sequence[Operation], row: str, results: list[Result]
+    ops: Sequence[Operation], row: str, results: list[OperationResult]
 ) -> Generator[Operation, Any, None]:
     """Yield operations on the rows of an interleaving, and add their results to ``results``."""
     for op in ops:

@@ -28,7 +28,7 @@ from isolang.run.operation import (
 Kind: TypeAlias = Literal["psycopg", "python", "sql"]
 
 TABLE: Final = "isocheck_litmus"
-NOISE: Final = "isocheck_noise"
+NOISE_TABLE: Final = "isocheck_noise"
 """The table for the additional clients. No other program is expected to use these two names."""
 
 _NAMES: Final = ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l")
@@ -124,7 +124,7 @@ def script_of(
     """
     registers, lists = litmus.keys()
     program = LitmusScript(
-        steps=tuple(_steps(litmus, schedule or litmus.recorded or in_turn(litmus))),
+        steps=tuple(_steps(litmus, schedule or litmus.recorded or turn_taking_schedule(litmus))),
         names=_NAMES[: len(litmus.sessions)],
         registers=tuple(registers),
         lists=tuple(lists),
@@ -136,13 +136,13 @@ def script_of(
     return "\n".join([*lines, ""])
 
 
-def in_turn(litmus: Litmus) -> tuple[int, ...]:
+def turn_taking_schedule(litmus: Litmus) -> tuple[int, ...]:
     """Return a schedule in which the sessions take turns, as far as the history allows that."""
     remaining, rules, found = litmus.steps(), list(rules_of(litmus)), list[int]()
     while any(remaining):
         moved = False
         for session, more in enumerate(remaining):
-            if more and _may_come(found, session, remaining, rules):
+            if more and _is_allowed(found, session, remaining, rules):
                 found.append(session)
                 remaining[session] -= 1
                 moved = True
@@ -151,7 +151,7 @@ def in_turn(litmus: Litmus) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _may_come(
+def _is_allowed(
     done: Sequence[int],
     session: int,
     remaining: Sequence[int],
@@ -185,12 +185,12 @@ def _steps(litmus: Litmus, schedule: Sequence[int]) -> Iterator[ScriptStep]:
             operation=operation,
             begins=begins,
             shown=shown_,
-            load=operation is None and overlapped(plans, at),
+            load=operation is None and has_open_transaction(plans, at),
             remarks=about,
         )
 
 
-def overlapped(
+def has_open_transaction(
     plans: Sequence[Sequence[tuple[Operation | None, bool, object]]], at: Sequence[int]
 ) -> bool:
     """Return whether any session has an open transaction at this point of the schedule."""
@@ -201,7 +201,7 @@ def overlapped(
 
 
 def _psycopg(p: LitmusScript) -> Iterator[str]:
-    made = ", ".join([TABLE, NOISE] if p.loads else [TABLE])
+    made = ", ".join([TABLE, NOISE_TABLE] if p.loads else [TABLE])
     yield f'"""python FILE "host=… dbname=…": needs psycopg 3; creates and drops {made}."""'
     yield "import atexit, sys, psycopg\n\ndef connect():"
     settings = "-c enable_seqscan=off -c lock_timeout=2000"
@@ -272,7 +272,7 @@ def _connections(p: LitmusScript) -> Iterator[str]:
 def _table(p: LitmusScript, key: str, text: str) -> Iterator[str]:
     yield f'a.execute("CREATE TABLE {TABLE} (k {key}, v {text if p.lists else p.number})")'
     if p.loads:
-        yield f'a.execute("CREATE TABLE {NOISE} (n INT)")'
+        yield f'a.execute("CREATE TABLE {NOISE_TABLE} (n INT)")'
     yield f'a.execute("INSERT INTO {TABLE} VALUES {p.rows()}")'
 
 
@@ -301,7 +301,7 @@ def _statements(p: LitmusScript, *, begin: str) -> Iterator[str]:
                 yield f"{step.session}.commit()"
                 if step.load and p.load:
                     yield f"for number in range({p.load}):"
-                    yield f'    others.execute(f"INSERT INTO {NOISE} VALUES ({{number}})")'
+                    yield f'    others.execute(f"INSERT INTO {NOISE_TABLE} VALUES ({{number}})")'
                     yield "    others.commit()"
     yield f'print("all committed:", a.execute("SELECT * FROM {TABLE}").fetchall())'
 

@@ -16,17 +16,17 @@ from typing import Final
 
 from isolang.run.outcome import Outcome
 
-PATIENCE: Final = 30.0  # seconds that it may take to find out the outcome
-POLL: Final = 0.1
-_NUMBERS: Final = count()
+RESOLVE_TIMEOUT_S: Final = 30.0  # seconds that it may take to find out the outcome
+POLL_S: Final = 0.1
+_TOKEN_NUMBERS: Final = count()
 
 
 def new_token() -> str:
     """Return a token that no other transaction of the run uses."""
-    return f"token/{os.getpid()}.{next(_NUMBERS)}"
+    return f"token/{os.getpid()}.{next(_TOKEN_NUMBERS)}"
 
 
-def ask(token: str, whether: Callable[[str], bool | None]) -> Outcome:
+def resolve_token(token: str, whether: Callable[[str], bool | None]) -> Outcome:
     """Return how the transaction that has this token ended.
 
     Args:
@@ -35,7 +35,7 @@ def ask(token: str, whether: Callable[[str], bool | None]) -> Outcome:
             transaction has committed, or ``None`` if that is not known yet. If it raises an error,
             the server is assumed to be down.
     """
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + RESOLVE_TIMEOUT_S
     while token and time.monotonic() < until:
         try:
             committed = whether(token)
@@ -43,5 +43,5 @@ def ask(token: str, whether: Callable[[str], bool | None]) -> Outcome:
             committed = None
         if committed is not None:
             return "committed" if committed else "aborted"
-        time.sleep(POLL)
+        time.sleep(POLL_S)
     return "maybe"

@@ -21,16 +21,16 @@ from uuid import uuid4
 
 from isolang.errors import TargetError
 
-BEAT: Final = 1.0
+BEAT_S: Final = 1.0
 """The seconds after which the number is incremented again."""
 
-SILENCE: Final = 5.0
+SILENCE_S: Final = 5.0
 """The seconds after which a run is assumed to be killed if its number has not changed."""
 
 CHECK_TIMEOUT_S: Final = 1.5
 """The time limit in seconds for a check of the mark, because the server may hang."""
 
-_POLL: Final = 0.2
+_POLL_S: Final = 0.2
 
 
 class Marks(Protocol):
@@ -57,7 +57,7 @@ def new_owner() -> str:
     return uuid4().hex[:12]
 
 
-def first_mark(owner: str) -> str:
+def initial_mark(owner: str) -> str:
     """Return the mark with which a run begins."""
     return f"{owner} 0"
 
@@ -68,10 +68,10 @@ def owner_of(mark: str) -> str:
 
 
 def is_alive(marks: Marks) -> bool:
-    """Return whether the number in another run's mark changes within :data:`SILENCE`."""
-    first, until = marks.get(), time.monotonic() + SILENCE
+    """Return whether the number in another run's mark changes within :data:`SILENCE_S`."""
+    first, until = marks.get(), time.monotonic() + SILENCE_S
     while time.monotonic() < until:
-        time.sleep(_POLL)
+        time.sleep(_POLL_S)
         now = marks.get()
         if now and now != first:
             return True
@@ -90,15 +90,15 @@ class Ownership:
         """Start the thread that renews the mark.
 
         Args:
-            owner: the name of this run, whose :func:`first_mark` must be in the database.
+            owner: the name of this run, whose :func:`initial_mark` must be in the database.
             connect: a function that opens a connection to the mark for the thread.
         """
         self.owner, self.lost = owner, False
-        self._connect, self._mark = connect, first_mark(owner)
+        self._connect, self._mark = connect, initial_mark(owner)
         self._turn = threading.Condition()
         self._begun = self._done = self._requested = 0  # checks are numbered
         self._ended = False
-        self._thread = threading.Thread(target=self._live, daemon=True)
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def check(self) -> bool:
@@ -116,7 +116,7 @@ class Ownership:
                 remaining = until - time.monotonic()
                 if remaining <= 0 or not self._thread.is_alive():
                     return False
-                self._turn.wait(min(remaining, _POLL))
+                self._turn.wait(min(remaining, _POLL_S))
         return True
 
     def end(self) -> None:
@@ -126,7 +126,7 @@ class Ownership:
             self._turn.notify_all()
         self._thread.join(CHECK_TIMEOUT_S)
 
-    def end_with_a_look(self) -> bool:
+    def end_with_check(self) -> bool:
         """End the thread, and read the mark one last time.
 
         Returns:
@@ -141,13 +141,13 @@ class Ownership:
         finally:
             _close(marks)
 
-    def _live(self) -> None:
+    def _run(self) -> None:
         marks: Marks | None = None
-        while self._next():
+        while self._wait_for_beat():
             known = False
             try:
                 marks = marks or self._connect()
-                self._beat(marks)
+                self._renew(marks)
                 known = True
             except Exception:  # the server is down or busy
                 _close(marks)
@@ -160,14 +160,14 @@ class Ownership:
                 break
         _close(marks)
 
-    def _next(self) -> bool:
+    def _wait_for_beat(self) -> bool:
         """Wait until the mark must be renewed; return false if the thread must end."""
         with self._turn:
-            self._turn.wait_for(lambda: self._ended or self._requested > self._begun, BEAT)
+            self._turn.wait_for(lambda: self._ended or self._requested > self._begun, BEAT_S)
             self._begun += 1
             return not self._ended
 
-    def _beat(self, marks: Marks) -> None:
+    def _renew(self, marks: Marks) -> None:
         number = int(self._mark.partition(" ")[2]) + 1
         new = f"{self.owner} {number}"
         if marks.swap(self._mark, new):
@@ -186,14 +186,14 @@ def _close(marks: Marks | None) -> None:
             marks.close()
 
 
-def not_removed(owner: str, address: object) -> TargetError:
+def not_removed_error(owner: str, address: object) -> TargetError:
     """Return the error that tables were not removed because their run is alive."""
     return TargetError(
         f"{address}: nothing was removed, because the run {owner} is still active; end it first"
     )
 
 
-def why_not_made(owner: str, address: object, *, alive: bool) -> str:
+def why_tables_exist(owner: str, address: object, *, alive: bool) -> str:
     """Return why the tables for a new run already exist, and what the user can do about it."""
     if alive:
         whose = f"the run {owner}, which is still active, created it"

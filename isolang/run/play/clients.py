@@ -26,9 +26,9 @@ from isolang.run.operation import (
 )
 from isolang.run.outcome import BadAnswer, Driver, Outcome, ProgramAborted
 from isolang.run.play.blame import PROGRAMMING_ERRORS, hanging_calls
-from isolang.run.play.level_mix import Mix, TransactionLevel
-from isolang.run.play.phases import RunPlan, Turns
-from isolang.run.play.state import COPY, RunState
+from isolang.run.play.level_mix import LevelMix, TransactionLevel
+from isolang.run.play.phases import RunPlan, WorkloadTurns
+from isolang.run.play.state import COPY_LABEL, RunState
 from isolang.run.play.transaction import driver_for, note_copy, play
 from isolang.run.record.recorder import Recorder
 from isolang.run.settings import Settings
@@ -65,7 +65,7 @@ class Clients:
     """
 
     def __init__(
-        self, settings: Settings, plan: RunPlan, target: Target, mix: Mix, recorder: Recorder
+        self, settings: Settings, plan: RunPlan, target: Target, mix: LevelMix, recorder: Recorder
     ) -> None:
         """Prepare the clients, but start no thread."""
         self.state = RunState(level=mix.level.name, workload=plan.workload(0.0))
@@ -80,7 +80,7 @@ class Clients:
         # The number of clients whose open transactions wait for other transactions.
         self._waiting = 0
         self._threads: list[threading.Thread] = []
-        self._turns: Turns | None = None
+        self._turns: WorkloadTurns | None = None
         self.fatal: BaseException | None = None
 
     def start(self, share: ClientShare = ClientShare()) -> None:  # noqa: B008 - it cannot change
@@ -109,7 +109,7 @@ class Clients:
     def _choose(self, client: int = 0) -> str:
         """Return the workload that a client plays now, and note in the state that of client 0."""
         now, until = time.monotonic(), self.state.began + self._settings.length
-        self._turns = self._turns or Turns(self._plan, began=now, until=until)
+        self._turns = self._turns or WorkloadTurns(self._plan, began=now, until=until)
         self.state.workload = self._turns.choose(now, self.state.played)
         return self._turns.choose(now, self.state.played, client)
 
@@ -174,7 +174,7 @@ class Clients:
         assert isinstance(target, SupportsBackups)
         at, began = self._mix.draw(Random(number)), time.monotonic()
         t = self._recorder.transaction(
-            ("backup", number), driver=_COPY_DRIVER, label=f"{COPY}{way}", level=at.recorded
+            ("backup", number), driver=_COPY_DRIVER, label=f"{COPY_LABEL}{way}", level=at.recorded
         )
         failed: Exception | None = None
         try:

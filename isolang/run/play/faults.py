@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from isolang.run.servers.network import Network, Partition
     from isolang.run.servers.server import Server
 
-_OF_ONE: Final = ("kill", "pause", "disconnect", "slow")
-_OF_NETWORKS: Final = ("partition-halves", "partition-one-node", "partition-one-way")
-FAULTS: Final = (*_OF_ONE, *_OF_NETWORKS, "promote", "maintenance")
+_NODE_FAULTS: Final = ("kill", "pause", "disconnect", "slow")
+_NETWORK_FAULTS: Final = ("partition-halves", "partition-one-node", "partition-one-way")
+FAULTS: Final = (*_NODE_FAULTS, *_NETWORK_FAULTS, "promote", "maintenance")
 """The names of the faults.
 
 ``kill`` sends SIGKILL to all processes of the server, and restarts it. ``pause`` sends SIGSTOP, and
@@ -38,14 +38,14 @@ standby, kills the primary, and promotes the standby. ``maintenance`` does one o
 chores, such as VACUUM, or copies its tables. ``exec:COMMAND`` is also a fault.
 """
 
-_EXEC: Final = "exec:"
-_INTERVAL: Final = (0.5, 3.0)  # seconds between the end of a fault and the next fault
-_DURATION: Final = (0.1, 1.5)  # seconds that a pause or slow messages last
-_PARTITIONED: Final = (1.5, 4.0)  # seconds that a partition lasts: long enough to be detected
-_LAG: Final = (0.2, 0.6)  # seconds that a standby lags before it is promoted
-_UNDOING: Final = 6.0  # seconds that it may take to undo the last fault
-_DELAY: Final = (0.005, 0.1)  # seconds that ``slow`` delays each message
-_COMMAND: Final = 20.0  # seconds that a user's command may take
+_EXEC_PREFIX: Final = "exec:"
+_INTERVAL_S: Final = (0.5, 3.0)  # seconds between the end of a fault and the next fault
+_DURATION_S: Final = (0.1, 1.5)  # seconds that a pause or slow messages last
+_PARTITION_S: Final = (1.5, 4.0)  # seconds that a partition lasts: long enough to be detected
+_LAG_S: Final = (0.2, 0.6)  # seconds that a standby lags before it is promoted
+_UNDO_TIMEOUT_S: Final = 6.0  # seconds that it may take to undo the last fault
+_DELAY_S: Final = (0.005, 0.1)  # seconds that ``slow`` delays each message
+_COMMAND_TIMEOUT_S: Final = 20.0  # seconds that a user's command may take
 
 
 class Nemesis:
@@ -87,7 +87,7 @@ class Nemesis:
         self.busy = False
         self._target, self._recorder = target, recorder
         self._random = Random(f"{seed}/nemesis")
-        self._interval = _INTERVAL if every is None else (every, every)
+        self._interval = _INTERVAL_S if every is None else (every, every)
         self._restarted, self._failed, self._back_up = restarted, failed, back_up
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -96,7 +96,7 @@ class Nemesis:
     def end(self) -> None:
         """Stop injecting faults, and wait until the last fault has been undone."""
         self._end.set()
-        self._thread.join(_UNDOING)
+        self._thread.join(_UNDO_TIMEOUT_S)
 
     def _run(self) -> None:
         try:
@@ -105,9 +105,9 @@ class Nemesis:
                 self.busy = True
                 name, _, command = fault.partition(":")
                 if name == "maintenance":
-                    command = self._random.choice(maintenance_of(self._target))
+                    command = self._random.choice(maintenance_names(self._target))
                 self._recorder.note("cut-off" if name == "promote" else name, command)
-                self._do(name, command)
+                self._inject(name, command)
                 self._recorder.note(f"{name}-is-over", command)
                 self.done[fault] += 1
                 if name in ("kill", "promote"):
@@ -116,15 +116,15 @@ class Nemesis:
         except BaseException as error:
             self._failed(error)
 
-    def _do(self, name: str, command: str) -> None:
+    def _inject(self, name: str, command: str) -> None:
         if name.startswith("partition-"):
-            self._part(cast("Partition", name.removeprefix("partition-")))
+            self._partition(cast("Partition", name.removeprefix("partition-")))
         else:
             getattr(self, f"_{name}")(*([command] if command else []))
 
     def _server(self) -> Server:
         """Return a random node of the cluster, or the only server if isocheck started just one."""
-        servers = servers_of(self._target)
+        servers = started_servers(self._target)
         return self._random.choice(servers) if len(servers) > 1 else servers[0]
 
     def _kill(self) -> None:
@@ -135,24 +135,24 @@ class Nemesis:
     def _pause(self) -> None:
         server = self._server()
         server.control("pause")
-        self._wait(_DURATION)
+        self._wait(_DURATION_S)
         server.control("resume")
 
     def _disconnect(self) -> None:
-        for server in servers_of(self._target):
-            server.cut()
+        for server in started_servers(self._target):
+            server.cut_connections()
 
     def _slow(self) -> None:
         proxy = self._server().proxy
-        proxy.delay = self._random.uniform(*_DELAY)
-        self._wait(_DURATION)
+        proxy.delay = self._random.uniform(*_DELAY_S)
+        self._wait(_DURATION_S)
         proxy.delay = 0.0
 
-    def _part(self, kind: Partition) -> None:
-        network = network_of(self._target)
+    def _partition(self, kind: Partition) -> None:
+        network = cluster_network(self._target)
         assert network is not None
         self._recorder.note("partition", network.partition(kind, self._random))
-        self._wait(_PARTITIONED)
+        self._wait(_PARTITION_S)
         network.heal()
 
     def _promote(self) -> None:
@@ -161,7 +161,7 @@ class Nemesis:
 
     def _lag(self) -> None:
         """Keep the primary running for a while, so that the disconnected standby lags behind it."""
-        self._wait(_LAG)
+        self._wait(_LAG_S)
         self._recorder.note("promote")
 
     def _maintenance(self, chore: str) -> None:
@@ -176,11 +176,11 @@ class Nemesis:
             self._recorder.note("maintenance-was-refused", one_line(error)[:200])
 
     def _exec(self, command: str) -> None:
-        self._call(command, "begin")
-        self._wait(_DURATION)
-        self._call(command, "end")
+        self._run_command(command, "begin")
+        self._wait(_DURATION_S)
+        self._run_command(command, "end")
 
-    def _call(self, command: str, when: str) -> None:
+    def _run_command(self, command: str, when: str) -> None:
         """Run the user's command with ``begin`` or ``end`` as an additional argument.
 
         Raises:
@@ -194,7 +194,7 @@ class Nemesis:
                 capture_output=True,
                 text=True,
                 check=False,
-                timeout=_COMMAND,
+                timeout=_COMMAND_TIMEOUT_S,
             )
         except subprocess.TimeoutExpired:
             raise TargetError(f"--fault exec: {command} {when} did not end within 20 s") from None
@@ -207,13 +207,13 @@ class Nemesis:
         self._end.wait(self._random.uniform(*how_long))
 
 
-def maintenance_of(target: Target) -> tuple[str, ...]:
+def maintenance_names(target: Target) -> tuple[str, ...]:
     """Return the names of the chores and of the backups that the target's adapter declares."""
     chores = tuple(target.chores) if isinstance(target, SupportsMaintenance) else ()
     return (*chores, *(target.backups if isinstance(target, SupportsBackups) else ()))
 
 
-def servers_of(target: Target) -> tuple[Server, ...]:
+def started_servers(target: Target) -> tuple[Server, ...]:
     """Return the servers that isocheck started for a target: the cluster's nodes, or one server."""
     if isinstance(target, StartsCluster) and target.cluster is not None:
         return target.cluster.nodes
@@ -222,7 +222,7 @@ def servers_of(target: Target) -> tuple[Server, ...]:
     return (target.server,)
 
 
-def network_of(target: Target) -> Network | None:
+def cluster_network(target: Target) -> Network | None:
     """Return the network between the nodes of a target's cluster; ``None`` without a cluster."""
     if isinstance(target, StartsCluster) and target.cluster is not None:
         return target.cluster.network
@@ -237,13 +237,13 @@ def check_faults(faults: tuple[str, ...], target: Target) -> None:
     """
     own = not target.address.host  # isocheck starts the server
     for fault in faults:
-        if fault.startswith(_EXEC) and fault != _EXEC:
+        if fault.startswith(_EXEC_PREFIX) and fault != _EXEC_PREFIX:
             continue
         if fault not in FAULTS:
             expected = f"one of {', '.join(FAULTS)}, exec:COMMAND"
             raise TargetError(f"unknown fault (got {fault!r}, expected {expected})")
         if fault == "maintenance":
-            if not maintenance_of(target):
+            if not maintenance_names(target):
                 raise TargetError(f"{target.name}: the adapter declares no maintenance chores")
             continue
         if not isinstance(target, StartsServer) or not own:
@@ -251,7 +251,9 @@ def check_faults(faults: tuple[str, ...], target: Target) -> None:
             raise TargetError(
                 f"{target.name}: faults need a server that isocheck has started; {hint}"
             )
-        if fault in _OF_NETWORKS and not (isinstance(target, StartsCluster) and target.partitions):
+        if fault in _NETWORK_FAULTS and not (
+            isinstance(target, StartsCluster) and target.partitions
+        ):
             hint = "isocheck run 'etcd://?members=3' has nodes that a fault can separate"
             raise TargetError(f"{target.name}: this target has no network between nodes; {hint}")
         if fault == "promote":

@@ -26,12 +26,14 @@ from isolang.run.play.transaction import driver_for, play
 from isolang.run.record.recorder import Recorder
 from isolang.run.target import Client, Target
 
-PATIENCE: Final = 0.1  # seconds after which a step is assumed to be blocked
-LONGEST: Final = 30.0  # the same limit if the database reports whether a step is blocked
+BLOCKED_AFTER_S: Final = 0.1  # seconds after which a step is assumed to be blocked
+REPORTED_BLOCK_LIMIT_S: Final = (
+    30.0  # the same limit if the database reports whether a step is blocked
+)
 _POLL: Final = 0.002
 
 
-class Played(Struct, frozen=True, kw_only=True):
+class InterleavedResult(Struct, frozen=True, kw_only=True):
     """The result of an interleaved transaction.
 
     Attributes:
@@ -53,7 +55,7 @@ def interleave(
     level: str | Sequence[TransactionLevel],
     recorder: Recorder,
     session: Hashable = "interleaved",
-) -> tuple[Played, ...]:
+) -> tuple[InterleavedResult, ...]:
     """Run transactions step by step, each of them in its own session.
 
     Args:
@@ -89,7 +91,7 @@ def interleave_sessions(
     recorder: Recorder,
     session: Hashable = "interleaved",
     settled: Callable[[int], None] = lambda place: None,
-) -> tuple[tuple[Played, ...], ...]:
+) -> tuple[tuple[InterleavedResult, ...], ...]:
     """Run sessions that have several transactions step by step, as :func:`interleave` does.
 
     Args:
@@ -107,25 +109,25 @@ def interleave_sessions(
     """
     levels = [TransactionLevel(level)] * len(sessions) if isinstance(level, str) else level
     actors = [
-        _Actor(programs, target=target, at=at, recorder=recorder, session=(session, i))
+        _SessionThread(programs, target=target, at=at, recorder=recorder, session=(session, i))
         for i, (programs, at) in enumerate(zip(sessions, levels, strict=True))
     ]
     try:
         for place, number in enumerate(schedule):
             actors[number].due += 1
-            _settle(actors)
+            _run_due_steps(actors)
             settled(place)
         while any(actor.thread.is_alive() for actor in actors):
             for actor in actors:
                 actor.due = max(actor.due, 1)
-            _settle(actors)
+            _run_due_steps(actors)
     finally:
         for actor in actors:
             actor.end()
     for actor in actors:
         if isinstance(actor.error, IsolangError):
             raise actor.error
-    return tuple(actor.played() for actor in actors)
+    return tuple(actor.results() for actor in actors)
 
 
 def interleavings(steps: Sequence[int]) -> Iterator[tuple[int, ...]]:
@@ -138,14 +140,14 @@ def interleavings(steps: Sequence[int]) -> Iterator[tuple[int, ...]]:
             yield from ((i, *more) for more in interleavings(rest))
 
 
-def shuffled(steps: Sequence[int], random: Random) -> tuple[int, ...]:
+def random_schedule(steps: Sequence[int], random: Random) -> tuple[int, ...]:
     """Return a random schedule of transactions that have these numbers of steps."""
     order = [i for i, count in enumerate(steps) for _ in range(count)]
     random.shuffle(order)
     return tuple(order)
 
 
-def _settle(actors: Sequence[_Actor]) -> None:
+def _run_due_steps(actors: Sequence[_SessionThread]) -> None:
     """Let sessions do their due steps, one at a time, until every session is done or blocked."""
     moved = True
     while moved:
@@ -155,7 +157,7 @@ def _settle(actors: Sequence[_Actor]) -> None:
                 moved = True
 
 
-class _Actor:
+class _SessionThread:
     """A session in its own thread, which does one step each time :meth:`advance` releases it."""
 
     def __init__(
@@ -170,7 +172,7 @@ class _Actor:
         self.due = 0
         self.error: Exception | None = None
         self._programs = programs
-        self._played: list[Played] = []
+        self._played: list[InterleavedResult] = []
         self._blocked = False
         self._running = False  # whether a step has begun and may not have ended
         self._let: SimpleQueue[bool] = SimpleQueue()
@@ -184,7 +186,7 @@ class _Actor:
             driver=driver_for(target),
             level=at.level,
             recorded=at.recorded,
-            pace=self._pace,
+            pace=self._wait_for_release,
         )
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
@@ -194,20 +196,22 @@ class _Actor:
             for program in self._programs:
                 self._blocked = False
                 outcome, error = self._play(program)
-                self._ended_with(outcome, error)
+                self._add_result(outcome, error)
                 if outcome == "maybe":
                     break  # the connection may be lost
         except Exception as error:
             self.error = error
-            self._ended_with("maybe", error)
+            self._add_result("maybe", error)
         finally:
             self._done.set()
 
-    def _ended_with(self, outcome: Outcome, error: Exception | None) -> None:
+    def _add_result(self, outcome: Outcome, error: Exception | None) -> None:
         message = "" if error is None else " ".join(str(error).split())
-        self._played.append(Played(outcome=outcome, error=message, blocked=self._blocked))
+        self._played.append(
+            InterleavedResult(outcome=outcome, error=message, blocked=self._blocked)
+        )
 
-    def _pace(self) -> None:
+    def _wait_for_release(self) -> None:
         self._done.set()
         self._let.get()
 
@@ -217,22 +221,26 @@ class _Actor:
             if not self.due or not self.thread.is_alive():
                 self.due = 0
                 return False
-            self._done.wait(LONGEST)  # wait until the thread has reached the step
+            self._done.wait(REPORTED_BLOCK_LIMIT_S)  # wait until the thread has reached the step
             self.due -= 1
             self._running = True
             self._done.clear()
             self._let.put(True)
-        if not self._ended():
+        if not self._wait_for_step():
             return False
         self._running = False
         return True
 
-    def _ended(self) -> bool:
+    def _wait_for_step(self) -> bool:
         """Wait until the step has ended, and return true; return false if the step is blocked."""
         began = time.monotonic()
         while not self._done.wait(_POLL):
             waits, passed = self._client.waits(), time.monotonic() - began
-            if waits or (waits is None and passed > PATIENCE) or passed > LONGEST:
+            if (
+                waits
+                or (waits is None and passed > BLOCKED_AFTER_S)
+                or passed > REPORTED_BLOCK_LIMIT_S
+            ):
                 self._blocked = True
                 return False
         return True
@@ -244,9 +252,9 @@ class _Actor:
                 break
             self._let.put(True)
             self.thread.join(0.01)
-        self.thread.join(LONGEST)
+        self.thread.join(REPORTED_BLOCK_LIMIT_S)
         self._client.close()
 
-    def played(self) -> tuple[Played, ...]:
+    def results(self) -> tuple[InterleavedResult, ...]:
         """Return how each transaction of the session ended."""
         return tuple(self._played)

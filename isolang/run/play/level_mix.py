@@ -14,14 +14,14 @@ from isolang.run.settings import Settings
 from isolang.run.target import Level, Target, TargetError
 from isolang.run.targets import level_named
 
-_RECORDED: Final[Mapping[str, str]] = {
+_RECORDED_LEVELS: Final[Mapping[str, str]] = {
     "sser": "ser", "strong-si": "si", "locking-repeatable-read": "pl-2",
 }  # fmt: skip
 """For levels that the specifications for mixes do not contain, the level that the history records
 instead: a weaker level that these specifications contain."""
 
-_OF_LOCKS: Final = frozenset({"pl-2", "rc", "pl-2-99", "ser"})
-_OF_SNAPSHOTS: Final = frozenset({"pl-2", "rc", "si", "ser"})
+_LOCKING_LEVELS: Final = frozenset({"pl-2", "rc", "pl-2-99", "ser"})
+_SNAPSHOT_LEVELS: Final = frozenset({"pl-2", "rc", "si", "ser"})
 _EXPECTED: Final = "expected LEVEL:SHARE,LEVEL:SHARE"
 
 
@@ -38,7 +38,7 @@ class TransactionLevel(Struct, frozen=True):
     recorded: str | None = None
 
 
-class Mix(Struct, frozen=True, kw_only=True):
+class LevelMix(Struct, frozen=True, kw_only=True):
     """The level of a run, or its mix of several levels with the share of the transactions at each.
 
     Attributes:
@@ -50,28 +50,30 @@ class Mix(Struct, frozen=True, kw_only=True):
 
     level: Level
     parts: tuple[Level, ...]
-    sums: tuple[float, ...]
+    cumulative_shares: tuple[float, ...]
 
     def draw(self, random: Random) -> TransactionLevel:
         """Return a level for the next transaction, at random unless there is only one level."""
         if len(self.parts) == 1:
             return TransactionLevel(self.level.name)
-        place = bisect(self.sums, random.random() * self.sums[-1])
+        place = bisect(self.cumulative_shares, random.random() * self.cumulative_shares[-1])
         chosen = self.parts[min(place, len(self.parts) - 1)]
-        return TransactionLevel(chosen.name, recorded(chosen))
+        return TransactionLevel(chosen.name, recorded_name(chosen))
 
-    def how_set(self, name: str | None) -> str:
+    def how_selected(self, name: str | None) -> str:
         """Return how the adapter selects the level that the history records under this name."""
-        found = [part.says for part in self.parts if len(self.parts) == 1 or recorded(part) == name]
+        found = [
+            part.says for part in self.parts if len(self.parts) == 1 or recorded_name(part) == name
+        ]
         return ", or ".join(found)
 
 
-def recorded(level: Level) -> str:
+def recorded_name(level: Level) -> str:
     """Return the name under which the history of a mix records a level."""
-    return _RECORDED.get(level.claims, level.claims)
+    return _RECORDED_LEVELS.get(level.claims, level.claims)
 
 
-def mix_of(settings: Settings, target: Target) -> Mix:
+def level_mix_of(settings: Settings, target: Target) -> LevelMix:
     """Return the level or the mix of levels that the user chose for a run.
 
     Raises:
@@ -79,7 +81,7 @@ def mix_of(settings: Settings, target: Target) -> Mix:
     """
     if not settings.level_mix:
         level = level_named(target, settings.level)
-        return Mix(level=level, parts=(level,), sums=(1.0,))
+        return LevelMix(level=level, parts=(level,), cumulative_shares=(1.0,))
     if settings.level:
         raise TargetError("--level and --level-mix cannot be combined")
     shares = _shares(settings.level_mix, target)
@@ -91,9 +93,9 @@ def mix_of(settings: Settings, target: Target) -> Mix:
         )
     parts = tuple(shares)
     name = ",".join(f"{part.name}:{share:g}" for part, share in shares.items())
-    claims = settings.claims or judged_by or _judged_by(target, parts)
+    claims = settings.claims or judged_by or _spec_for_mix(target, parts)
     level = Level(name=name, claims=claims, says="each transaction at its own level")
-    return Mix(level=level, parts=parts, sums=tuple(accumulate(shares.values())))
+    return LevelMix(level=level, parts=parts, cumulative_shares=tuple(accumulate(shares.values())))
 
 
 def _shares(text: str, target: Target) -> dict[Level, float]:
@@ -115,18 +117,18 @@ def _shares(text: str, target: Target) -> dict[Level, float]:
     return found
 
 
-def _judged_by(target: Target, parts: tuple[Level, ...]) -> str:
+def _spec_for_mix(target: Target, parts: tuple[Level, ...]) -> str:
     """Return the specification in the library that judges a mix of these levels.
 
     Raises:
         TargetError: the library has no specification for this mix.
     """
-    names = {recorded(part) for part in parts}
-    if names <= _OF_LOCKS:
+    names = {recorded_name(part) for part in parts}
+    if names <= _LOCKING_LEVELS:
         return "mixed"
-    if names <= _OF_SNAPSHOTS:
+    if names <= _SNAPSHOT_LEVELS:
         return "mixed-levels"
-    listed = ", ".join(f"{part.name} ({recorded(part)})" for part in parts)
+    listed = ", ".join(f"{part.name} ({recorded_name(part)})" for part in parts)
     raise TargetError(
         f"{target.name}: no level of the library applies to a mix of these levels (got "
         f"{listed}); name a specification with --claims SPEC"

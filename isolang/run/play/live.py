@@ -31,11 +31,11 @@ from isolang.errors import IsolangError
 if TYPE_CHECKING:
     from isolang.watch import Stream, Watch, WatchReport
 
-FIRST: Final = 10  # the number of transactions before the first check
+FIRST_CHECK: Final = 10  # the number of transactions before the first check
 GROWTH: Final = 1.25
-_SMALL: Final = 1 << 22  # size in bytes up to which a valid prefix is tested for vacuity
-_WHOLE: Final = 1 << 23  # size in bytes from which a prefix is watched, if possible
-LONG: Final = 1 << 25  # size in bytes from which the watch gives the final verdict
+_VACUITY_LIMIT: Final = 1 << 22  # size in bytes up to which a valid prefix is tested for vacuity
+_WATCH_FROM: Final = 1 << 23  # size in bytes from which a prefix is watched, if possible
+LONG_FILE: Final = 1 << 25  # size in bytes from which the watch gives the final verdict
 _ROUND: Final = 2_000  # transactions between two checks of a watched prefix
 
 
@@ -113,7 +113,7 @@ class Watcher:
             ``None`` if the file is short or was not watched; then a full check must judge it.
         """
         last = self.last
-        if last is None or not last.watched or self._path.stat().st_size < LONG:
+        if last is None or not last.watched or self._path.stat().st_size < LONG_FILE:
             return None
         if self._thread is not None:
             self._thread.join()
@@ -132,7 +132,7 @@ class Watcher:
         self._child.communicate()
 
     def _watch(self, count: Callable[[], int]) -> None:
-        due = FIRST
+        due = FIRST_CHECK
         while not self._end.wait(0.05):
             size = count()
             if size < due:
@@ -180,25 +180,25 @@ def main() -> None:
     import isolang.api  # noqa: F401 - imported before the first request
 
     path, spec, seconds = sys.argv[1:]
-    growing = _Growing(Path(path), spec, float(seconds), folder=folder_of(Path(path)))
+    growing = _GrowingWatch(Path(path), spec, float(seconds), folder=chain_folder(Path(path)))
     for line in sys.stdin.buffer:
         number, _, last = line.strip().partition(b" ")
         size = int(number)
-        look = growing.look(size, last=bool(last)) if size >= _WHOLE else None
+        look = growing.look(size, last=bool(last)) if size >= _WATCH_FROM else None
         if look is None:
             with open(path, "rb") as file:
                 data = file.read(size)
-            look = judge(data[: data.rfind(b"\n") + 1], spec, float(seconds))
+            look = judge_prefix(data[: data.rfind(b"\n") + 1], spec, float(seconds))
         sys.stdout.buffer.write(msgspec.json.encode(look) + b"\n")
         sys.stdout.buffer.flush()
 
 
-def folder_of(path: Path) -> Path:
+def chain_folder(path: Path) -> Path:
     """Return the folder in which the watch of this history saves its chain."""
     return path.with_suffix(".watched")
 
 
-class _Growing:
+class _GrowingWatch:
     """A watch of a growing file, which gives up if the file turns out not to be watchable.
 
     Args:
@@ -296,7 +296,7 @@ class _Growing:
         return self._watch, self._stream
 
 
-def judge(data: bytes, spec: str, seconds: float) -> LiveVerdict:
+def judge_prefix(data: bytes, spec: str, seconds: float) -> LiveVerdict:
     """Judge a prefix of the history as a whole, and return the verdict.
 
     Args:
@@ -313,7 +313,7 @@ def judge(data: bytes, spec: str, seconds: float) -> LiveVerdict:
     history = load_history(io.BytesIO(data), "edn")
     verdict = check(history, spec, timeout=seconds, threads=1, simplest=False)
     little = ""
-    if isinstance(verdict, Valid) and len(data) < _SMALL:
+    if isinstance(verdict, Valid) and len(data) < _VACUITY_LIMIT:
         little = why_vacuous(history, verdict.spec)
     certain = isinstance(verdict, Invalid) and verdict.certified
     return LiveVerdict(

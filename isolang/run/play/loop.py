@@ -104,7 +104,7 @@ class RunLoop:
                 self._add_up(self._children.listen)
             if isinstance(self._target, MarksTables) and self._target.ownership() == "lost":
                 return  # the runner then raises the error
-            silent = state.hear(now, excused=nemesis is not None and nemesis.busy)
+            silent = state.note_silence(now, excused=nemesis is not None and nemesis.busy)
             self._show(state)
             if silent > LONGEST_SILENCE:
                 why = f" ({state.refusal})" if state.refused > state.answered else ""

@@ -33,12 +33,14 @@ AUTO: Final = (
 )
 """The workloads that ``auto`` then plays, with their shares of the time; the best come first."""
 
-PLAYED: Final = 2
+MIN_COMMITS: Final = 2
 """The number of commits after which a workload counts as played: an anomaly needs that many."""
 
-_SHORT_TURN: Final = 10  # the number of committed transactions after which a short turn ends
+_SHORT_TURN_COMMITS: Final = (
+    10  # the number of committed transactions after which a short turn ends
+)
 
-_STEPS: Final = frozenset({"rows", "conversations"})  # the features that scripts need
+_SCRIPT_NEEDS: Final = frozenset({"rows", "conversations"})  # the features that scripts need
 
 
 class Phase(Struct, frozen=True, kw_only=True):
@@ -79,7 +81,7 @@ class RunPlan(Struct, frozen=True, kw_only=True):
         return self.phases[-1].workload.name if self.phases else "scripted"
 
 
-class Turns:
+class WorkloadTurns:
     """Chooses which workload comes next, depending on what the database has committed so far.
 
     At first each workload has a short turn, which ends after a few committed transactions.
@@ -118,11 +120,11 @@ class Turns:
         """
         while self.ends < float("inf"):
             if self._together:
-                unplayed = [one for one in self._all if played.get(one, 0) < PLAYED]
+                unplayed = [one for one in self._all if played.get(one, 0) < MIN_COMMITS]
                 if unplayed and now < self.ends:
                     return unplayed[client % len(unplayed)]
                 self.ends, self._shared = float("inf"), now
-            elif self._turn and now < self.ends and played.get(self._turn, 0) < _SHORT_TURN:
+            elif self._turn and now < self.ends and played.get(self._turn, 0) < _SHORT_TURN_COMMITS:
                 return self._turn
             elif self._waiting:
                 self.ends = now + max(0.0, self._half - now) / len(self._waiting)
@@ -133,13 +135,13 @@ class Turns:
         return self._plan.workload(passed)
 
 
-def plan_of(settings: Settings, target: Target) -> RunPlan:
+def run_plan_of(settings: Settings, target: Target) -> RunPlan:
     """Return the scripts and workloads of a run that the settings name and the target supports.
 
     Raises:
         TargetError: the workload does not exist, or it needs a feature that the target lacks.
     """
-    scripts = () if target.lacks & _STEPS else SCRIPTS
+    scripts = () if target.lacks & _SCRIPT_NEEDS else SCRIPTS
     if settings.workload == "scripted":
         if not scripts:
             raise TargetError(

@@ -30,30 +30,34 @@ from msgspec.structs import replace
 
 from isolang.errors import IsolangError, one_line
 from isolang.run.address import Address
-from isolang.run.marks.ownership import SILENCE, new_owner
+from isolang.run.marks.ownership import SILENCE_S, new_owner
 from isolang.run.play.blame import blame_error, hanging_calls_in_dump
 from isolang.run.play.child import Child
 from isolang.run.play.clients import ENDING_S
 from isolang.run.play.runner import Runner
-from isolang.run.play.selftest import LISTS, SECONDS, AdapterCheck, selftest_of
+from isolang.run.play.selftest import LISTS, SECONDS, AdapterCheck, selftest_levels
 from isolang.run.play.state import Run, RunState
 from isolang.run.record.recorder import cut_torn_line
 from isolang.run.settings import Settings
 from isolang.run.target import MarksTables, StartsServer, Target, TargetError
 from isolang.run.targets import target_named
 
-LATE: Final = ENDING_S + 2.5  # seconds by which a run may exceed its requested length
-_LOADING: Final = 20.0  # seconds that the start of an interpreter may take on a busy machine
-_REACHING: Final = 8.0  # seconds that it may take to reach a server or to create the tables
-_STARTING: Final = 90.0  # seconds that the start of a server may take
-_KEYS: Final = 50  # keys that every database can load per second
-_CLEANING: Final = 5.0  # seconds that another process may take to remove tables
-_STOPPING: Final = 12.0  # seconds that a started server may take to stop
-PLAYING: Final = "play"
-JUDGING: Final = "judge the transactions that the watch has not reached"
-ACCOUNTING: Final = "report the versions"
-_ACCOUNTED: Final = 2_000  # transactions per second for which every target reports versions
-_WATCHED: Final = 5_000  # transactions per second that every watch judges
+MAX_OVERRUN_S: Final = ENDING_S + 2.5  # seconds by which a run may exceed its requested length
+_START_TIMEOUT_S: Final = (
+    20.0  # seconds that the start of an interpreter may take on a busy machine
+)
+_CONNECT_TIMEOUT_S: Final = (
+    8.0  # seconds that it may take to reach a server or to create the tables
+)
+_SERVER_START_TIMEOUT_S: Final = 90.0  # seconds that the start of a server may take
+_KEYS_LOADED_PER_S: Final = 50  # keys that every database can load per second
+_CLEAN_TIMEOUT_S: Final = 5.0  # seconds that another process may take to remove tables
+_STOP_TIMEOUT_S: Final = 12.0  # seconds that a started server may take to stop
+PLAY_STEP: Final = "play"
+JUDGE_STEP: Final = "judge the transactions that the watch has not reached"
+VERSIONS_STEP: Final = "report the versions"
+_VERSIONS_PER_S: Final = 2_000  # transactions per second for which every target reports versions
+_WATCHED_PER_S: Final = 5_000  # transactions per second that every watch judges
 _TICK: Final = 0.1
 
 
@@ -73,7 +77,7 @@ class RunStep(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-class Failed(Struct, frozen=True, kw_only=True):
+class FailedMessage(Struct, frozen=True, kw_only=True):
     """The child's message that it cannot play a run.
 
     Attributes:
@@ -85,13 +89,13 @@ class Failed(Struct, frozen=True, kw_only=True):
     internal: bool = False
 
 
-class Ready(Struct, frozen=True, kw_only=True):
+class ReadyMessage(Struct, frozen=True, kw_only=True):
     """The child's message that it has removed the tables; ``leftover`` says why some may remain."""
 
     leftover: str = ""
 
 
-class _Interrupts:
+class _InterruptHandler:
     """Handles Ctrl-C and similar signals during a run.
 
     The first signal is only noted, because the recorded history is still judged; the second signal
@@ -106,7 +110,7 @@ class _Interrupts:
         self.noted = False
         self._before: dict[int, Any] = {}
 
-    def __enter__(self) -> _Interrupts:
+    def __enter__(self) -> _InterruptHandler:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 if callable(signal.getsignal(number)):  # the program handles the signal in Python
@@ -142,7 +146,7 @@ class Player:
         self.leftover = ""
 
     def play(self, settings: Settings, show: Callable[[RunState], None]) -> Run:
-        """Play a run; return at most ``LATE`` seconds after its requested end.
+        """Play a run; return at most ``MAX_OVERRUN_S`` seconds after its requested end.
 
         Args:
             settings: the options of the run; the target must be that of this player.
@@ -157,7 +161,7 @@ class Player:
         runner = Runner(settings, target_named(self._named, prefix=self._prefix))
         self._made = False
         try:
-            with _Interrupts() as interrupts:
+            with _InterruptHandler() as interrupts:
                 with contextlib.suppress(OSError):  # the child has ended; _listen notices that
                     child.pipe.send(settings)
                 run = self._listen(child, runner, show, interrupts)
@@ -172,9 +176,12 @@ class Player:
         child: Child,
         runner: Runner,
         show: Callable[[RunState], None],
-        interrupts: _Interrupts,
+        interrupts: _InterruptHandler,
     ) -> Run:
-        step, until = RunStep(doing="to begin", seconds=_LOADING), time.monotonic() + _LOADING
+        step, until = (
+            RunStep(doing="to begin", seconds=_START_TIMEOUT_S),
+            time.monotonic() + _START_TIMEOUT_S,
+        )
         state: RunState | None = None
         path: Path | None = None
         stopped = ended = False
@@ -186,29 +193,33 @@ class Player:
             now = time.monotonic()
             if interrupts.noted and not stopped:
                 stopped = True
-                until = min(until, now + (LATE if state else 0.0))
+                until = min(until, now + (MAX_OVERRUN_S if state else 0.0))
                 with contextlib.suppress(OSError):
                     child.pipe.send("stop")
             if isinstance(what, RunStep):
-                ends = stopped and what.doing not in {ACCOUNTING, JUDGING}
+                ends = stopped and what.doing not in {VERSIONS_STEP, JUDGE_STEP}
                 step, until = what, min(until, now) if ends else now + what.seconds
                 # Tables with these names belong to this run only once it could create them.
-                self._made = self._made or what.doing == PLAYING
+                self._made = self._made or what.doing == PLAY_STEP
             elif isinstance(what, Path):
                 path = what
             elif isinstance(what, RunState):
                 state = what
             elif isinstance(what, Run):
                 self._cleaning = True
-                return what if not what.state.hung else self._ended_by_force(what)
-            elif isinstance(what, Failed):
+                return what if not what.state.hung else self._kill_and_return(what)
+            elif isinstance(what, FailedMessage):
                 self._cleaning = True
                 raise RuntimeError(what.why) if what.internal else TargetError(what.why)
             if state is not None:
-                state.hear(now)
+                state.note_silence(now)
                 show(state)
             if now > until or ended:
-                hung = ("a client process that ended unexpectedly",) if ended else self._hung(child)
+                hung = (
+                    ("a client process that ended unexpectedly",)
+                    if ended
+                    else self._hanging_calls(child)
+                )
                 if path is None or state is None:
                     if stopped:
                         raise KeyboardInterrupt
@@ -220,9 +231,9 @@ class Player:
                     raise TargetError(msg + where)
                 state.hung += hung or ("the process of the clients",)
                 counted = _count(path, state)
-                return self._ended_by_force(_run(runner, step, path, counted, stopped=stopped))
+                return self._kill_and_return(_run(runner, step, path, counted, stopped=stopped))
 
-    def _ended_by_force(self, run: Run) -> Run:
+    def _kill_and_return(self, run: Run) -> Run:
         """Kill the child, let another process remove its tables, and return the run."""
         self._kill()
         cut_torn_line(run.path)
@@ -233,7 +244,7 @@ class Player:
             )
         return replace(run, leftover=self.leftover)
 
-    def _hung(self, child: Child) -> tuple[str, ...]:
+    def _hanging_calls(self, child: Child) -> tuple[str, ...]:
         """Return the calls in which the clients hang; the child's signal handler needs no lock."""
         self._dump.seek(0)
         self._dump.truncate()
@@ -265,11 +276,11 @@ class Player:
         if not self._cleaning:
             return
         self._cleaning = False
-        until = time.monotonic() + _CLEANING
+        until = time.monotonic() + _CLEAN_TIMEOUT_S
         with contextlib.suppress(EOFError, OSError):
             while self._child and self._child.pipe.poll(max(0.0, until - time.monotonic())):
                 message = self._child.pipe.recv()
-                if isinstance(message, Ready):
+                if isinstance(message, ReadyMessage):
                     self.leftover = message.leftover
                     return
         self._kill()
@@ -287,11 +298,11 @@ class Player:
             self._lost = (
                 not (removed or self.leftover) and isinstance(named, MarksTables) and named.shared
             )
-        self._sweep()
+        self._remove_folder()
 
-    def _sweep(self) -> None:
+    def _remove_folder(self) -> None:
         """Remove the child's temporary folder as soon as the servers that use it have ended."""
-        until = time.monotonic() + _STOPPING
+        until = time.monotonic() + _STOP_TIMEOUT_S
         folder, self._scratch = self._scratch, ""
         while folder and os.listdir(folder) and time.monotonic() < until:
             if not any(name for name in os.listdir(folder) if Path(folder, name, "data").exists()):
@@ -308,14 +319,14 @@ class Player:
     def close(self) -> None:
         """End the child and all processes that it started."""
         self.finish()
-        until = time.monotonic() + _STOPPING
+        until = time.monotonic() + _STOP_TIMEOUT_S
         while self._child and time.monotonic() < until:
             if self._child.ended():
                 with contextlib.suppress(EOFError, OSError):
                     while self._child.pipe.poll():
                         message = self._child.pipe.recv()
                         self.leftover = (
-                            message.leftover if isinstance(message, Ready) else self.leftover
+                            message.leftover if isinstance(message, ReadyMessage) else self.leftover
                         )
                 self._child.kill()  # this also kills the programs that the child started
                 self._child = None
@@ -375,8 +386,8 @@ def clean(target: str, prefix: str, owner: str = "") -> tuple[tuple[str, ...], s
     named = target_named(target, prefix=prefix)
     if not named.address.host and (isinstance(named, StartsServer) or not named.address.database):
         return (), ""  # isocheck started the server, or created the file
-    seconds = _LOADING + _CLEANING + (0.0 if owner else SILENCE)
-    return _in_a_process(_cleaned, target, prefix, owner, seconds=seconds)
+    seconds = _START_TIMEOUT_S + _CLEAN_TIMEOUT_S + (0.0 if owner else SILENCE_S)
+    return _run_in_child(_clean_tables, target, prefix, owner, seconds=seconds)
 
 
 def test_adapter(settings: Settings) -> tuple[AdapterCheck, ...]:
@@ -389,13 +400,15 @@ def test_adapter(settings: Settings) -> tuple[AdapterCheck, ...]:
         TargetError: the adapter cannot be tested; the message says why.
     """
     Runner(settings)  # raises an error if the run is impossible
-    found, why = _in_a_process(_tested, settings, seconds=_LOADING + _STARTING + SECONDS)
+    found, why = _run_in_child(
+        _test_adapter, settings, seconds=_START_TIMEOUT_S + _SERVER_START_TIMEOUT_S + SECONDS
+    )
     if why:
         raise TargetError(why)
     return found
 
 
-def _in_a_process(
+def _run_in_child(
     work: Callable[..., Sequence[Any]], *arguments: object, seconds: float
 ) -> tuple[tuple[Any, ...], str]:
     """Run a function in a child process, which is killed when the time limit is reached.
@@ -403,7 +416,7 @@ def _in_a_process(
     Returns:
         The function's result, and the reason why it could not be computed (empty if it could).
     """
-    child = Child(_answer, work=work, arguments=arguments)
+    child = Child(_send_result, work=work, arguments=arguments)
     found: tuple[tuple[Any, ...], str] = (), f"no answer within {seconds:g} s"
     try:
         with contextlib.suppress(EOFError, OSError):
@@ -433,9 +446,9 @@ def _serve_player(
     """
     faulthandler.register(signal.SIGUSR1, file=dump, all_threads=True)
     tempfile.tempdir = scratch
-    threading.Thread(target=_outlive, args=(parent, scratch), daemon=True).start()
+    threading.Thread(target=_end_with_player, args=(parent, scratch), daemon=True).start()
     try:
-        _play_all(pipe, _owned(target_named(named, prefix=prefix), owner), parent)
+        _play_all(pipe, _with_owner(target_named(named, prefix=prefix), owner), parent)
     finally:
         if os.getppid() != parent:  # the player was killed and cannot remove the folder itself
             shutil.rmtree(scratch, ignore_errors=True)
@@ -445,55 +458,62 @@ def _play_all(pipe: Connection, target: Target, parent: int) -> None:
     """Play the runs that the player requests, report their progress, and close the target."""
     started = False
     try:
-        while (settings := _next(pipe)) is not None:
+        while (settings := _next_settings(pipe)) is not None:
             runner = None
             try:
                 runner = Runner(settings, target)
                 if not started:
                     own = isinstance(target, StartsServer) and not target.address.host
-                    pipe.send(RunStep(doing="connect", seconds=_STARTING if own else _REACHING))
+                    pipe.send(
+                        RunStep(
+                            doing="connect",
+                            seconds=_SERVER_START_TIMEOUT_S if own else _CONNECT_TIMEOUT_S,
+                        )
+                    )
                     target.start()
                     started = True
                 if runner.tests_adapter:
                     pipe.send(RunStep(doing="test the adapter", seconds=SECONDS))
                     runner.test_adapter()
                 keys = len(runner.plan.registers()) + len(runner.plan.lists())
-                most = _REACHING + SILENCE + keys / _KEYS
+                most = _CONNECT_TIMEOUT_S + SILENCE_S + keys / _KEYS_LOADED_PER_S
                 pipe.send(RunStep(doing="create the tables", seconds=most))
                 runner.start()
                 pipe.send(
                     RunStep(
-                        doing=PLAYING,
-                        seconds=settings.length + LATE,
+                        doing=PLAY_STEP,
+                        seconds=settings.length + MAX_OVERRUN_S,
                         version=runner.version,
                         notes=runner.notes,
                     )
                 )
-                run = runner.run(_Showing(pipe, parent), began=pipe.send)
-                behind = _REACHING + settings.timeout + run.state.total() / _WATCHED
-                pipe.send(RunStep(doing=JUDGING, seconds=behind, version=runner.version))
-                run = runner.watched(run)
+                run = runner.run(_ProgressReporter(pipe, parent), began=pipe.send)
+                behind = _CONNECT_TIMEOUT_S + settings.timeout + run.state.total() / _WATCHED_PER_S
+                pipe.send(RunStep(doing=JUDGE_STEP, seconds=behind, version=runner.version))
+                run = runner.with_watch_verdict(run)
                 if settings.versions:
-                    most = _REACHING + run.state.total() / _ACCOUNTED
-                    pipe.send(RunStep(doing=ACCOUNTING, seconds=most, version=runner.version))
+                    most = _CONNECT_TIMEOUT_S + run.state.total() / _VERSIONS_PER_S
+                    pipe.send(RunStep(doing=VERSIONS_STEP, seconds=most, version=runner.version))
                     run = runner.account(run)
                 pipe.send(run)
             except IsolangError as error:
-                pipe.send(Failed(why=str(error)))
+                pipe.send(FailedMessage(why=str(error)))
             except Exception as error:
                 if os.environ.get("ISOLANG_TRACEBACK"):
                     traceback.print_exc()
                 known = blame_error(error, target)
                 pipe.send(
-                    Failed(why=str(known or f"{type(error).__name__}: {error}"), internal=not known)
+                    FailedMessage(
+                        why=str(known or f"{type(error).__name__}: {error}"), internal=not known
+                    )
                 )
-            pipe.send(Ready(leftover=_removed(runner)))
+            pipe.send(ReadyMessage(leftover=_remove_tables(runner)))
     finally:
         if started:
             target.close()
 
 
-def _answer(
+def _send_result(
     pipe: Connection, work: Callable[..., Sequence[Any]], arguments: tuple[Any, ...]
 ) -> None:
     """Send a function's result, or send the reason why it could not be computed."""
@@ -504,29 +524,29 @@ def _answer(
     pipe.send(message)
 
 
-def _cleaned(target: str, prefix: str, owner: str) -> Sequence[str]:
-    return _owned(target_named(target, prefix=prefix), owner).clean()
+def _clean_tables(target: str, prefix: str, owner: str) -> Sequence[str]:
+    return _with_owner(target_named(target, prefix=prefix), owner).clean()
 
 
-def _owned(target: Target, owner: str) -> Target:
+def _with_owner(target: Target, owner: str) -> Target:
     """Return the target, after setting the owner that marks its tables; empty for no owner."""
     if isinstance(target, MarksTables):
         target.owner = owner
     return target
 
 
-def _tested(settings: Settings) -> tuple[AdapterCheck, ...]:
+def _test_adapter(settings: Settings) -> tuple[AdapterCheck, ...]:
     runner = Runner(settings)
     target = runner.target
     target.lists = frozenset(LISTS)
     try:
         target.start()
-        return selftest_of(runner.mix, target, settings.claims)
+        return selftest_levels(runner.mix, target, settings.claims)
     finally:
         target.close()
 
 
-def _next(pipe: Connection) -> Settings | None:
+def _next_settings(pipe: Connection) -> Settings | None:
     try:
         while True:
             message = pipe.recv()
@@ -536,7 +556,7 @@ def _next(pipe: Connection) -> Settings | None:
         return None
 
 
-def _removed(runner: Runner | None) -> str:
+def _remove_tables(runner: Runner | None) -> str:
     """Remove the tables of a run; return the reason if that failed, or an empty string."""
     try:
         if runner is not None:
@@ -546,7 +566,7 @@ def _removed(runner: Runner | None) -> str:
     return ""
 
 
-class _Showing:
+class _ProgressReporter:
     """Reports a run's progress; interrupts the run on request, or if the player has died."""
 
     def __init__(self, pipe: Connection, parent: int) -> None:
@@ -561,10 +581,10 @@ class _Showing:
             raise KeyboardInterrupt
 
 
-def _outlive(parent: int, scratch: str) -> None:
+def _end_with_player(parent: int, scratch: str) -> None:
     """Wait until the player has died; then kill this process and all its children."""
     while os.getppid() == parent:
         time.sleep(0.5)
-    time.sleep(2 * LATE)
+    time.sleep(2 * MAX_OVERRUN_S)
     shutil.rmtree(scratch, ignore_errors=True)  # keepers stop the servers in it
     os.killpg(0, signal.SIGKILL)

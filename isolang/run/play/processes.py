@@ -57,7 +57,7 @@ class ClientProcesses:
         for number, report in enumerate(self._reports):
             try:
                 while report.poll():
-                    self._take(number, report.recv())
+                    self._receive(number, report.recv())
             except EOFError:
                 continue
         return list(self._states.values())
@@ -73,7 +73,7 @@ class ClientProcesses:
         for number, (report, child) in enumerate(zip(self._reports, self._children, strict=True)):
             try:
                 while report.poll(max(0.0, until - time.monotonic())):
-                    self._take(number, report.recv())
+                    self._receive(number, report.recv())
             except EOFError:
                 pass
             child.join(max(0.0, until - time.monotonic()))
@@ -83,7 +83,7 @@ class ClientProcesses:
                 state.hung += (f"client process {number + 1}, which does not answer",)
         return list(self._states.values())
 
-    def _take(self, number: int, what: RunState | str) -> None:
+    def _receive(self, number: int, what: RunState | str) -> None:
         if isinstance(what, str):
             raise TargetError(what)
         self._states[number] = what

@@ -17,12 +17,12 @@ from isolang.language.load import load_spec
 from isolang.run.play.blame import blame_error
 from isolang.run.play.clients import Clients
 from isolang.run.play.faults import check_faults
-from isolang.run.play.level_mix import mix_of
+from isolang.run.play.level_mix import level_mix_of
 from isolang.run.play.live import Watcher
 from isolang.run.play.loop import RunLoop
-from isolang.run.play.phases import RunPlan, plan_of
+from isolang.run.play.phases import RunPlan, run_plan_of
 from isolang.run.play.scripts import ScriptPlayer
-from isolang.run.play.selftest import LISTS, require, selftest_of
+from isolang.run.play.selftest import LISTS, require_passed, selftest_levels
 from isolang.run.play.state import Run, RunState
 from isolang.run.record.recorder import Recorder
 from isolang.run.settings import Settings
@@ -57,19 +57,19 @@ class Runner:
         self._own = target is None
         self.target = target or target_named(settings.target, prefix=settings.prefix)
         self._watcher: Watcher | None = None
-        self.mix = mix_of(settings, self.target)
+        self.mix = level_mix_of(settings, self.target)
         self.level = self.mix.level
         self.claims = settings.claims or self.level.claims
         load_spec(self.claims)  # an unknown specification raises an error before anything starts
-        self.plan = plan_of(settings, self.target)
+        self.plan = run_plan_of(settings, self.target)
         self.tests_adapter = is_foreign(self.target) and not settings.trusted
         self.notes: tuple[str, ...] = ()
         self.target.lists = frozenset(self.plan.lists())
         if self.tests_adapter:
             self.target.lists |= frozenset(LISTS)
-        _check(settings, self.target)
+        _check_options(settings, self.target)
         if isinstance(self.target, SqlTarget):
-            _choose(self.target, settings, self.plan, level=self.mix.parts[0].name)
+            _choose_statements(self.target, settings, self.plan, level=self.mix.parts[0].name)
 
     def start(self) -> None:
         """Start the server or connect to it, and create the tables.
@@ -91,8 +91,8 @@ class Runner:
             TargetError: the test failed; the message says which check failed.
         """
         if self.tests_adapter:
-            found = selftest_of(self.mix, self.target, self.settings.claims)
-            self.notes = require(found, self.target)
+            found = selftest_levels(self.mix, self.target, self.settings.claims)
+            self.notes = require_passed(found, self.target)
 
     def close(self) -> None:
         """Remove the tables, and stop the server if this run has started it."""
@@ -117,12 +117,12 @@ class Runner:
         Raises:
             IsolangError: the run cannot continue, and no transaction has committed.
         """
-        path = self._path()
+        path = self._history_path()
         accounts = self.settings.versions and isinstance(self.target, ReportsVersions)
         ordered: Literal["ordered"] | None = (
             "ordered" if accounts and self.target.ordered else None  # type: ignore[attr-defined]
         )
-        with Recorder(path, about=self._about(), versions=ordered) as recorder:
+        with Recorder(path, about=self._header(), versions=ordered) as recorder:
             clients = Clients(self.settings, self.plan, self.target, self.mix, recorder)
             watcher = Watcher(path, self.claims, seconds=self.settings.timeout)
             self._watcher = watcher
@@ -147,8 +147,8 @@ class Runner:
             if clients.fatal is None and not state.hung:
                 self._note_plans(recorder)
             state.look = watcher.last
-        self._require_own(path)
-        self._judge_end(clients)
+        self._require_ownership(path)
+        self._note_end(clients)
         return Run(
             settings=self.settings,
             version=self.version,
@@ -168,7 +168,7 @@ class Runner:
             for plan in plans_of(self.target):
                 recorder.note("plan", plan)
 
-    def watched(self, run: Run) -> Run:
+    def with_watch_verdict(self, run: Run) -> Run:
         """Return the run with the watch's final verdict, if the history is long."""
         if self._watcher is None:
             return run
@@ -195,7 +195,7 @@ class Runner:
             return run
         return replace(run, notes=(*run.notes, *self.target.account(run.path)))
 
-    def _require_own(self, path: Path) -> None:
+    def _require_ownership(self, path: Path) -> None:
         """Check that the tables still belong to the run; otherwise no verdict is possible.
 
         Raises:
@@ -215,7 +215,7 @@ class Runner:
                 "isocheck could not verify after the run that the tables still belonged to it",
             )
 
-    def _judge_end(self, clients: Clients) -> None:
+    def _note_end(self, clients: Clients) -> None:
         """Note the error that ended the run early; raise it if there is nothing to judge."""
         error, state = clients.fatal, clients.state
         if error is None:
@@ -228,7 +228,7 @@ class Runner:
 
     # --- the file ---
 
-    def _path(self) -> Path:
+    def _history_path(self) -> Path:
         folder = Path(self.settings.folder)
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -246,7 +246,7 @@ class Runner:
             path, again = folder / f"{stem}-{again}.edn", again + 1
         return path
 
-    def _about(self) -> str:
+    def _header(self) -> str:
         s, when = self.settings, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         # The text of an address does not contain its password.
         typed = ["isocheck", "run", *command_line(replace(s, target=str(self.target.address)))]
@@ -272,12 +272,12 @@ def run(settings: Settings, show: Callable[[RunState], None] = lambda state: Non
     runner = Runner(settings)
     try:
         runner.start()
-        return runner.account(runner.watched(runner.run(show)))
+        return runner.account(runner.with_watch_verdict(runner.run(show)))
     finally:
         runner.close()
 
 
-def _choose(target: SqlTarget, settings: Settings, plan: RunPlan, *, level: str) -> None:
+def _choose_statements(target: SqlTarget, settings: Settings, plan: RunPlan, *, level: str) -> None:
     """Choose the statements of a target, and whether it has child rows."""
     target.options(
         level=level,
@@ -287,7 +287,7 @@ def _choose(target: SqlTarget, settings: Settings, plan: RunPlan, *, level: str)
     )
 
 
-def _check(settings: Settings, target: Target) -> None:
+def _check_options(settings: Settings, target: Target) -> None:
     """Check that a target supports the chosen options, and prepare the target for them.
 
     Raises:

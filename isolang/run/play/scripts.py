@@ -9,7 +9,7 @@ from typing import Final
 
 from isolang.run.play.clients import Clients
 from isolang.run.play.interleave import interleave
-from isolang.run.play.level_mix import Mix, TransactionLevel
+from isolang.run.play.level_mix import LevelMix, TransactionLevel
 from isolang.run.play.phases import RunPlan
 from isolang.run.play.state import RunState
 from isolang.run.record.recorder import Recorder
@@ -17,7 +17,7 @@ from isolang.run.settings import Settings
 from isolang.run.target import Target
 from isolang.run.workloads.scripted import Script
 
-_SCRIPTED: Final = 0.25  # before workloads, scripts may begin in this share of the time
+_SCRIPT_SHARE: Final = 0.25  # before workloads, scripts may begin in this share of the time
 
 
 class ScriptPlayer:
@@ -29,7 +29,7 @@ class ScriptPlayer:
     """
 
     def __init__(
-        self, settings: Settings, plan: RunPlan, target: Target, mix: Mix, recorder: Recorder
+        self, settings: Settings, plan: RunPlan, target: Target, mix: LevelMix, recorder: Recorder
     ) -> None:
         """Prepare to play the scripts in a plan."""
         self._settings, self._plan, self._target = settings, plan, target
@@ -39,7 +39,7 @@ class ScriptPlayer:
     def play(self, clients: Clients, show: Callable[[RunState], None]) -> None:
         """Play one script after the other; if workloads follow, use only a part of the time."""
         random = Random(f"{self._settings.seed}/scripts")
-        state, most = clients.state, _SCRIPTED * self._settings.length
+        state, most = clients.state, _SCRIPT_SHARE * self._settings.length
         state.workload = "scripted"
         for script in self._plan.scripts:
             levels = [self._mix.draw(random) for _ in script.programs]
@@ -63,7 +63,7 @@ class ScriptPlayer:
 
     def _play(self, clients: Clients, script: Script, levels: Sequence[TransactionLevel]) -> None:
         played = interleave(
-            script.on_its_keys(),
+            script.renamed_programs(),
             script.schedule,
             target=self._target,
             level=levels,

@@ -48,8 +48,8 @@ from isolang.run.operation import (
 from isolang.run.outcome import Outcome
 from isolang.run.play.blame import PROGRAMMING_ERRORS, blame_error
 from isolang.run.play.interleave import interleave
-from isolang.run.play.level_mix import Mix
-from isolang.run.play.transaction import as_written, driver_for, offering, play
+from isolang.run.play.level_mix import LevelMix
+from isolang.run.play.transaction import driver_for, play, to_written_type, with_optional_statements
 from isolang.run.record.recorder import Recorder
 from isolang.run.target import (
     Client,
@@ -70,8 +70,8 @@ LISTS: Final = tuple(f"selftest/list/{number}" for number in range(6))
 SECONDS: Final = 60.0
 """The time limit for all checks together."""
 
-_VISIBLE: Final = 5.0  # seconds within which every client must see a commit
-_STEPS: Final = frozenset({"conversations"})
+_VISIBLE_WITHIN_S: Final = 5.0  # seconds within which every client must see a commit
+_STEP_FEATURES: Final = frozenset({"conversations"})
 _LOCKS: Final[tuple[Lock, ...]] = ("update", "share")
 
 
@@ -105,19 +105,19 @@ class SelfTest(Struct, frozen=True, kw_only=True):
     checks: tuple[AdapterCheck, ...]
 
 
-class Failing(Exception):  # noqa: N818 - a finding
+class CheckFailed(Exception):  # noqa: N818 - a finding
     """Raised if the recorded history is wrong."""
 
 
-class Doubtful(Exception):  # noqa: N818 - a finding
+class CheckDoubtful(Exception):  # noqa: N818 - a finding
     """Raised if the recorded history says less than it could."""
 
 
-class NotPlayed(Exception):  # noqa: N818 - no fault
+class CheckNotPlayed(Exception):  # noqa: N818 - no fault
     """Raised if the target lacks a feature that the check needs."""
 
 
-def selftest_of(mix: Mix, target: Target, claims: str) -> tuple[AdapterCheck, ...]:
+def selftest_levels(mix: LevelMix, target: Target, claims: str) -> tuple[AdapterCheck, ...]:
     """Test an adapter at the level of a run; if the run mixes levels, test it at each of them.
 
     Args:
@@ -168,15 +168,15 @@ def selftest(
         bench = Bench(target, level, claims, Path(folder), other_levels)
         for name, check in CHECKS:
             if not only or name == only:
-                found.append(_checked(name, check, bench))
+                found.append(_run_check(name, check, bench))
         if not only or only == SET_UP_AGAIN:
-            found.append(_checked(SET_UP_AGAIN, _set_up_again, bench))
-        bench.leave()
+            found.append(_run_check(SET_UP_AGAIN, _check_second_setup, bench))
+        bench.disconnect()
     target.remove()
     return tuple(found)
 
 
-def require(found: Sequence[AdapterCheck], target: Target) -> tuple[str, ...]:
+def require_passed(found: Sequence[AdapterCheck], target: Target) -> tuple[str, ...]:
     """Return each doubt as a sentence; raise an error if a check has failed.
 
     Raises:
@@ -192,14 +192,14 @@ def require(found: Sequence[AdapterCheck], target: Target) -> tuple[str, ...]:
     return tuple(f"self-test: {one.name}: {one.why}" for one in found if one.outcome == "doubtful")
 
 
-def _checked(name: str, check: Callable[[Bench], None], bench: Bench) -> AdapterCheck:
+def _run_check(name: str, check: Callable[[Bench], None], bench: Bench) -> AdapterCheck:
     try:
         check(bench)
-    except Failing as failing:
+    except CheckFailed as failing:
         return AdapterCheck(name=name, outcome="failed", why=str(failing))
-    except Doubtful as doubtful:
+    except CheckDoubtful as doubtful:
         return AdapterCheck(name=name, outcome="doubtful", why=str(doubtful))
-    except NotPlayed as lacking:
+    except CheckNotPlayed as lacking:
         return AdapterCheck(name=name, outcome="not played", why=str(lacking))
     except Exception as error:
         reported = (
@@ -242,15 +242,15 @@ class Bench:
         self._registers, self._lists = iter(REGISTERS), iter(LISTS)
         self._clients: dict[str, Client] = {}
 
-    def register(self) -> str:
+    def new_register(self) -> str:
         """Return a register that no check has used yet."""
         return next(self._registers)
 
-    def list(self) -> str:
+    def new_list(self) -> str:
         """Return a list that no check has used yet."""
         return next(self._lists)
 
-    def value(self) -> int:
+    def new_value(self) -> int:
         """Return a value that no check has written yet."""
         return 1_000_000 + next(self._numbers)
 
@@ -258,11 +258,11 @@ class Bench:
         """Return the client with this name; reconnect it if it cannot begin a transaction."""
         client = self._clients.get(name)
         if client is None or not client.usable():
-            self.leave(name)
+            self.disconnect(name)
             client = self._clients[name] = self.target.connect()
         return client
 
-    def leave(self, *names: str) -> None:
+    def disconnect(self, *names: str) -> None:
         """Close the clients with these names; if no name is given, close all clients."""
         for name in names or tuple(self._clients):
             client = self._clients.pop(name, None)
@@ -270,7 +270,7 @@ class Bench:
                 with suppress(Exception):  # the connection is lost
                     client.close()
 
-    def needs(self, *what: str) -> None:
+    def require_features(self, *what: str) -> None:
         """Check that the target has all of these features.
 
         Raises:
@@ -278,7 +278,7 @@ class Bench:
         """
         for one in what:
             if one in self.target.lacks:
-                raise NotPlayed(f"the target lacks {one}")
+                raise CheckNotPlayed(f"the target lacks {one}")
 
     def play(
         self, *program: Operation, by: str = "first", client: Client | None = None
@@ -295,14 +295,14 @@ class Bench:
                 lists=frozenset(LISTS),
             )
             if outcome == "maybe":
-                self.leave(by)
-            return _seen(recorder.history(), outcome, error)
+                self.disconnect(by)
+            return _recorded_transaction(recorder.history(), outcome, error)
 
     def recorder(self) -> Recorder:
         """Return a recorder that writes into a new file."""
         return Recorder(self._folder / f"{next(self._numbers)}.edn")
 
-    def expect(self, *program: Operation, shows: Sequence[object]) -> None:
+    def expect_records(self, *program: Operation, shows: Sequence[object]) -> None:
         """Play a transaction, and check that it commits and records the expected values.
 
         Args:
@@ -314,16 +314,19 @@ class Bench:
         """
         seen = self.play(*program)
         if seen.outcome != "committed":
-            raise Failing(f"{_shown(program)}: recorded as {seen.outcome} ({seen.error})")
+            raise CheckFailed(
+                f"{_operations_text(program)}: recorded as {seen.outcome} ({seen.error})"
+            )
         for number, (op, expected) in enumerate(zip(seen.ops, shows, strict=True)):
-            if not _same(_value(op), expected):
-                before = f"after {_shown(seen.ops[:number])}, " if number else ""
-                raise Failing(
-                    f"{before}{_shown([op])} was recorded, expected {_plain(expected)}"
-                    + (_ROWS if expected != DELETED and _value(op) == DELETED else "")
+            if not _is_same_value(_value(op), expected):
+                before = f"after {_operations_text(seen.ops[:number])}, " if number else ""
+                raise CheckFailed(
+                    f"{before}{_operations_text([op])} was recorded, "
+                    f"expected {_value_text(expected)}"
+                    + (_ROW_COUNT_HINT if expected != DELETED and _value(op) == DELETED else "")
                 )
 
-    def holds(self, key: str, *expected: object, by: str = "other") -> object:
+    def wait_for_value(self, key: str, *expected: object, by: str = "other") -> object:
         """Let another client read a key until it has an expected value, and return that value.
 
         Args:
@@ -334,21 +337,25 @@ class Bench:
         Raises:
             Failing: the key has no expected value, although a commit must be visible by then.
         """
-        until = time.monotonic() + _VISIBLE
+        until = time.monotonic() + _VISIBLE_WITHIN_S
         while True:
             seen = self.play(Read(key), by=by)
             if seen.outcome == "committed" and any(
-                _same(_value(seen.ops[0]), one) for one in expected
+                _is_same_value(_value(seen.ops[0]), one) for one in expected
             ):
                 return _value(seen.ops[0])
             if time.monotonic() > until:
                 break
             time.sleep(0.05)
-        found = _shown(seen.ops) if seen.outcome == "committed" else f"{seen.outcome} {seen.error}"
-        one = " or ".join(_plain(value) for value in expected)
-        raise Failing(f"another client read {found}, expected {one}")
+        found = (
+            _operations_text(seen.ops)
+            if seen.outcome == "committed"
+            else f"{seen.outcome} {seen.error}"
+        )
+        one = " or ".join(_value_text(value) for value in expected)
+        raise CheckFailed(f"another client read {found}, expected {one}")
 
-    def together(
+    def play_interleaved(
         self, programs: Sequence[Program], schedule: Sequence[int]
     ) -> tuple[PlayedTransaction, ...]:
         """Play transactions step by step, each with its own connection, and judge their history.
@@ -369,7 +376,9 @@ class Bench:
             ops = dict(zip(sessions, history.transactions(), strict=True))
         for one in played:
             if one.outcome == "maybe":
-                raise Failing(f"the outcome is unknown although there was no conflict: {one.error}")
+                raise CheckFailed(
+                    f"the outcome is unknown although there was no conflict: {one.error}"
+                )
         self._judge(history)
         return tuple(
             PlayedTransaction(one.outcome, tuple(map(tuple, ops[session].ops)), one.error)
@@ -384,18 +393,21 @@ class Bench:
         found = [one for one in verdicts if isinstance(one, Invalid)]
         if len(found) == len(verdicts):
             shown = "; ".join(
-                f"{one.status} {_shown(map(tuple, one.ops))}" for one in history.transactions()
+                f"{one.status} {_operations_text(map(tuple, one.ops))}"
+                for one in history.transactions()
             )
-            raise Failing(
+            raise CheckFailed(
                 f"{shown}: {found[0].violation.anomaly}, which {self.claims[0]} forbids (does "
                 "begin() start a transaction at this level?)"
             )
 
 
-_ROWS: Final = ": does the adapter check how many rows a statement changed?"
+_ROW_COUNT_HINT: Final = ": does the adapter check how many rows a statement changed?"
 
 
-def _seen(history: History, outcome: Outcome, error: Exception | None) -> PlayedTransaction:
+def _recorded_transaction(
+    history: History, outcome: Outcome, error: Exception | None
+) -> PlayedTransaction:
     ops = tuple(tuple(op) for one in history.transactions() for op in one.ops)
     return PlayedTransaction(outcome, ops, "" if error is None else " ".join(str(error).split()))
 
@@ -405,25 +417,25 @@ def _value(op: Sequence[Any]) -> object:
     return DELETED if isinstance(value, Keyword) and value == DELETED else value
 
 
-def _same(found: object, expected: object) -> bool:
+def _is_same_value(found: object, expected: object) -> bool:
     """Return whether two values are equal in a history, where 3.0 is not 3 and True is not 1."""
     if isinstance(found, list) and isinstance(expected, list):
-        return len(found) == len(expected) and all(map(_same, found, expected))
+        return len(found) == len(expected) and all(map(_is_same_value, found, expected))
     return type(found) is type(expected) and found == expected
 
 
-def _plain(value: object) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, list):
         return f"[{' '.join(map(str, value))}]"
     return "nil" if value is None else "no row" if value == DELETED else str(value)
 
 
-def _shown(ops: Any) -> str:
+def _operations_text(ops: Any) -> str:
     """Return operations (recorded or not) as text on a single line."""
     parts = []
     for op in ops:
         if isinstance(op, tuple):
-            parts.append(f"{op[0]}({op[1]}, {_plain(_value(op))})")
+            parts.append(f"{op[0]}({op[1]}, {_value_text(_value(op))})")
         else:
             key = getattr(op, "key", "")
             parts.append(f"{type(op).__name__.lower()}{f' {key}' if key else ''}")
@@ -433,150 +445,159 @@ def _shown(ops: Any) -> str:
 # --- one client ---
 
 
-def _as_loaded(b: Bench) -> None:
-    b.expect(Read(b.register()), Read(b.list()), shows=[None, []])
+def _check_initial_values(bench: Bench) -> None:
+    bench.expect_records(Read(bench.new_register()), Read(bench.new_list()), shows=[None, []])
 
 
-def _own_writes(b: Bench) -> None:
-    x, one, two = b.register(), b.value(), b.value()
-    b.expect(
+def _check_own_writes(bench: Bench) -> None:
+    x, one, two = bench.new_register(), bench.new_value(), bench.new_value()
+    bench.expect_records(
         Read(x), Write(x, one), Read(x), Write(x, two), Read(x), shows=[None, one, one, two, two]
     )
 
 
-def _appends(b: Bench) -> None:
-    x, values = b.list(), [b.value() for _ in range(3)]
+def _check_appends(bench: Bench) -> None:
+    x, values = bench.new_list(), [bench.new_value() for _ in range(3)]
     one, two, three = values
-    b.expect(Append(x, one), Append(x, two), Read(x), shows=[one, two, [one, two]])
-    b.expect(Append(x, three), Read(x), shows=[three, values])
-    b.holds(x, values)
+    bench.expect_records(Append(x, one), Append(x, two), Read(x), shows=[one, two, [one, two]])
+    bench.expect_records(Append(x, three), Read(x), shows=[three, values])
+    bench.wait_for_value(x, values)
 
 
-def _committed(b: Bench) -> None:
-    x, value = b.register(), b.value()
-    b.expect(Write(x, value), shows=[value])
-    b.holds(x, value)
+def _check_commit(bench: Bench) -> None:
+    x, value = bench.new_register(), bench.new_value()
+    bench.expect_records(Write(x, value), shows=[value])
+    bench.wait_for_value(x, value)
 
 
-def _not_cached(b: Bench) -> None:
+def _check_no_cache(bench: Bench) -> None:
     """Check that a client that has read a key sees the value that another client wrote later."""
-    x, value = b.register(), b.value()
-    b.expect(Read(x), shows=[None])
-    seen = b.play(Write(x, value), by="other")
+    x, value = bench.new_register(), bench.new_value()
+    bench.expect_records(Read(x), shows=[None])
+    seen = bench.play(Write(x, value), by="other")
     if seen.outcome != "committed":
-        raise Failing(f"{_shown(seen.ops)}: recorded as {seen.outcome} ({seen.error})")
+        raise CheckFailed(
+            f"{_operations_text(seen.ops)}: recorded as {seen.outcome} ({seen.error})"
+        )
     try:
-        b.holds(x, value, by="first")
-    except Failing as failing:
-        raise Failing(f"{failing}: does the adapter cache what it has read?") from None
+        bench.wait_for_value(x, value, by="first")
+    except CheckFailed as failing:
+        raise CheckFailed(f"{failing}: does the adapter cache what it has read?") from None
 
 
-def _values(b: Bench) -> None:
-    x, large = b.register(), (1 << 40) + 1
-    b.expect(Write(x, large), Read(x), shows=[large, large])
-    b.holds(x, large)
+def _check_values(bench: Bench) -> None:
+    x, large = bench.new_register(), (1 << 40) + 1
+    bench.expect_records(Write(x, large), Read(x), shows=[large, large])
+    bench.wait_for_value(x, large)
 
 
-def _rows(b: Bench) -> None:
-    b.needs("rows")
-    x, y, one, two = b.register(), b.register(), b.value(), b.value()
-    b.expect(Delete(x), Read(x), shows=[DELETED, DELETED])
-    none = b.play(Delete(x))
+def _check_rows(bench: Bench) -> None:
+    bench.require_features("rows")
+    x, y, one, two = (
+        bench.new_register(),
+        bench.new_register(),
+        bench.new_value(),
+        bench.new_value(),
+    )
+    bench.expect_records(Delete(x), Read(x), shows=[DELETED, DELETED])
+    none = bench.play(Delete(x))
     if [op[0] for op in none.ops] != ["r"]:
-        raise Failing("a delete that found no row was recorded as if it had deleted a row" + _ROWS)
-    seen = b.play(Write(x, one), Read(x))
+        raise CheckFailed(
+            "a delete that found no row was recorded as if it had deleted a row" + _ROW_COUNT_HINT
+        )
+    seen = bench.play(Write(x, one), Read(x))
     found = [_value(op) for op in seen.ops]
     if seen.outcome != "committed" or found not in ([DELETED, DELETED], [one, one]):
-        raise Failing(
-            f"without a row, {_shown(seen.ops)} was recorded ({seen.outcome}): a write that "
-            "finds no row must return false or insert the row"
+        raise CheckFailed(
+            f"without a row, {_operations_text(seen.ops)} was recorded ({seen.outcome}): "
+            "a write that finds no row must return false or insert the row"
         )
-    b.expect(Delete(y), Insert(y, two), Read(y), shows=[DELETED, two, two])
-    b.holds(y, two)
-    again = b.play(Insert(y, b.value()))
+    bench.expect_records(Delete(y), Insert(y, two), Read(y), shows=[DELETED, two, two])
+    bench.wait_for_value(y, two)
+    again = bench.play(Insert(y, bench.new_value()))
     if again.outcome == "committed":
-        raise Failing("an insert of an existing row was recorded as committed")
-    b.holds(y, two)
+        raise CheckFailed("an insert of an existing row was recorded as committed")
+    bench.wait_for_value(y, two)
 
 
-def _rollback(b: Bench) -> None:
-    b.needs("conversations")
-    x, one, two = b.register(), b.value(), b.value()
-    b.expect(Write(x, one), shows=[one])
-    seen = b.play(Write(x, two), Abort())
+def _check_rollback(bench: Bench) -> None:
+    bench.require_features("conversations")
+    x, one, two = bench.new_register(), bench.new_value(), bench.new_value()
+    bench.expect_records(Write(x, one), shows=[one])
+    seen = bench.play(Write(x, two), Abort())
     if seen.outcome != "aborted":
-        raise Failing(f"a rollback was recorded as {seen.outcome} ({seen.error})")
-    b.expect(Read(x), shows=[one])
-    b.holds(x, one)
+        raise CheckFailed(f"a rollback was recorded as {seen.outcome} ({seen.error})")
+    bench.expect_records(Read(x), shows=[one])
+    bench.wait_for_value(x, one)
 
 
-def _savepoint(b: Bench) -> None:
-    b.needs("savepoints", "conversations")
-    x, one, two = b.register(), b.value(), b.value()
-    b.expect(Write(x, one), UndoneWrite(Write(x, two)), Read(x), shows=[one, one])
-    b.holds(x, one)
-    y, three, four = b.register(), b.value(), b.value()
-    b.expect(
+def _check_savepoint(bench: Bench) -> None:
+    bench.require_features("savepoints", "conversations")
+    x, one, two = bench.new_register(), bench.new_value(), bench.new_value()
+    bench.expect_records(Write(x, one), UndoneWrite(Write(x, two)), Read(x), shows=[one, one])
+    bench.wait_for_value(x, one)
+    y, three, four = bench.new_register(), bench.new_value(), bench.new_value()
+    bench.expect_records(
         Write(x, three), UndoneWrite(Write(y, four)), Read(x), Read(y), shows=[three, three, None]
     )
-    b.holds(x, three)
-    b.holds(y, None)
+    bench.wait_for_value(x, three)
+    bench.wait_for_value(y, None)
 
 
-def _ranges(b: Bench) -> None:
-    b.needs("range reads", "conversations")
-    keys, values = [b.register() for _ in range(3)], [b.value() for _ in range(4)]
-    b.expect(*map(Write, keys, values), shows=values[:3])
-    b.expect(Scan(tuple(keys)), shows=values[:3])
-    client = b.client()
-    client.begin(b.level.name)
+def _check_ranges(bench: Bench) -> None:
+    bench.require_features("range reads", "conversations")
+    keys, values = [bench.new_register() for _ in range(3)], [bench.new_value() for _ in range(4)]
+    bench.expect_records(*map(Write, keys, values), shows=values[:3])
+    bench.expect_records(Scan(tuple(keys)), shows=values[:3])
+    client = bench.client()
+    client.begin(bench.level.name)
     found = {
-        key: as_written(key, value, ())
+        key: to_written_type(key, value, ())
         for key, value in client.select(values[1], values[2]).items()
     }
     changed = client.change(values[1], values[1], values[3])
     client.commit()
     if found != dict(zip(keys[1:], values[1:], strict=False)):
-        raise Failing(f"select({values[1]}, {values[2]}) gave {found}, expected two rows")
+        raise CheckFailed(f"select({values[1]}, {values[2]}) gave {found}, expected two rows")
     if changed != [keys[1]]:
-        raise Failing(f"change() gave {changed}, expected {[keys[1]]}")
-    b.holds(keys[1], values[3])
-    b.holds(keys[2], values[2])
+        raise CheckFailed(f"change() gave {changed}, expected {[keys[1]]}")
+    bench.wait_for_value(keys[1], values[3])
+    bench.wait_for_value(keys[2], values[2])
 
 
-def _offered(b: Bench) -> None:
-    offers = b.target.offers
+def _check_optional_statements(bench: Bench) -> None:
+    offers = bench.target.offers
     if not offers:
-        raise NotPlayed("the target offers no optional statements")
-    b.needs("range reads", "rows", "conversations")
-    keys, values = [b.register() for _ in range(3)], [b.value() for _ in range(3)]
-    b.expect(*map(Write, keys, values), shows=values)
+        raise CheckNotPlayed("the target offers no optional statements")
+    bench.require_features("range reads", "rows", "conversations")
+    keys, values = [bench.new_register() for _ in range(3)], [bench.new_value() for _ in range(3)]
+    bench.expect_records(*map(Write, keys, values), shows=values)
     found = dict(zip(keys, values, strict=True))
-    client = offering(b.client())
+    client = with_optional_statements(bench.client())
     if "row locks" in offers:
         for lock in _LOCKS:
             question = partial(_read_locked, client, keys[0], lock)
-            _same_rows(b, f"read() with the lock {lock}", {keys[0]: values[0]}, question)
+            _check_same_rows(bench, f"read() with the lock {lock}", {keys[0]: values[0]}, question)
     if "two ranges" in offers:
-        _same_rows(b, "within()", {keys[1]: values[1]},
+        _check_same_rows(bench, "within()", {keys[1]: values[1]},
                    partial(client.within, values[0], values[1], keys[1], keys[2]))  # fmt: skip
     if "nulls" in offers:
-        _nulls(b, keys, values)
+        _check_nulls(bench, keys, values)
     if "skip locked" in offers:
-        _take(b, found)
+        _check_skip_locked(bench, found)
     for merge in (False, True):
         if ("merge" if merge else "upsert") in offers:
             for there in (True, False):
-                _upsert(b, keys[0], merge=merge, there=there)
+                _check_upsert(bench, keys[0], merge=merge, there=there)
     if "rows at once" in offers:
-        _rows_at_once(b, keys, [b.value() for _ in range(3)])
+        _check_rows_at_once(bench, keys, [bench.new_value() for _ in range(3)])
     if "cascades" in offers:
         child = child_key(keys[0], "child")
-        b.expect(
+        bench.expect_records(
             Insert(child, values[0]), Read(child), Delete(keys[0], (child,)), Read(child),
             shows=[values[0], values[0], DELETED, DELETED, DELETED],
         )  # fmt: skip
-        b.holds(child, DELETED)
+        bench.wait_for_value(child, DELETED)
 
 
 def _read_locked(client: OptionalStatements, key: str, lock: Lock) -> dict[str, Any]:
@@ -584,22 +605,22 @@ def _read_locked(client: OptionalStatements, key: str, lock: Lock) -> dict[str, 
     return {key: cast("Client", client).read(key)}
 
 
-def _same_rows(
-    b: Bench, what: str, expected: dict[str, Any], ask: Callable[[], dict[str, Any]]
+def _check_same_rows(
+    bench: Bench, what: str, expected: dict[str, Any], ask: Callable[[], dict[str, Any]]
 ) -> None:
     """Check that a question in a transaction of its own gives the expected rows."""
-    client = b.client()
-    client.begin(b.level.name)
-    found = {key: as_written(key, value, ()) for key, value in ask().items()}
+    client = bench.client()
+    client.begin(bench.level.name)
+    found = {key: to_written_type(key, value, ()) for key, value in ask().items()}
     client.commit()
     if found != expected:
-        raise Failing(f"{what} gave {found}, expected {expected}")
+        raise CheckFailed(f"{what} gave {found}, expected {expected}")
 
 
-def _nulls(b: Bench, keys: Sequence[str], values: Sequence[int]) -> None:
+def _check_nulls(bench: Bench, keys: Sequence[str], values: Sequence[int]) -> None:
     """Check that no condition but ``null`` is true of a row whose value is NULL."""
-    client = offering(plain := b.client())
-    plain.begin(b.level.name)
+    client = with_optional_statements(plain := bench.client())
+    plain.begin(bench.level.name)
     there = client.clear(keys[1])
     expected: tuple[tuple[Condition, dict[str, Any]], ...] = (
         ("null", {keys[1]: None}),
@@ -609,82 +630,88 @@ def _nulls(b: Bench, keys: Sequence[str], values: Sequence[int]) -> None:
     for condition, rows in expected:
         found = client.where(SelectWhere(condition, tuple(keys), values[2], values[2]))
         if found != rows:
-            raise Failing(f"where() with {condition} gave {found}, expected {rows}")
+            raise CheckFailed(f"where() with {condition} gave {found}, expected {rows}")
     plain.rollback()
     if not there:
-        raise Failing("clear() gave false for a row that is there")
+        raise CheckFailed("clear() gave false for a row that is there")
 
 
-def _take(b: Bench, rows: dict[str, Any]) -> None:
+def _check_skip_locked(bench: Bench, rows: dict[str, Any]) -> None:
     """Check that two open transactions take two of the rows, and that the second skips a lock."""
     low, high, taken = min(rows.values()), max(rows.values()), []
-    clients = [b.client(), b.client("other")]
+    clients = [bench.client(), bench.client("other")]
     for client in clients:
-        client.begin(b.level.name)
-        taken.append(offering(client).take(low, high))
+        client.begin(bench.level.name)
+        taken.append(with_optional_statements(client).take(low, high))
     for client in clients:
         client.rollback()
     if any(len(one) != 1 or not one.items() <= rows.items() for one in taken):
-        raise Failing(f"take() gave {taken}, expected one of {rows} each time")
+        raise CheckFailed(f"take() gave {taken}, expected one of {rows} each time")
     if taken[0].keys() == taken[1].keys():
-        raise Failing(f"take() gave two open transactions the same row, {taken[0]}")
+        raise CheckFailed(f"take() gave two open transactions the same row, {taken[0]}")
 
 
-def _upsert(b: Bench, key: str, *, merge: bool, there: bool) -> None:
-    value = b.value()
+def _check_upsert(bench: Bench, key: str, *, merge: bool, there: bool) -> None:
+    value = bench.new_value()
     program = () if there else (Delete(key),)
-    b.expect(
+    bench.expect_records(
         *program, Upsert(key, value, merge), Read(key),
         shows=[*([] if there else [DELETED]), value, value],
     )  # fmt: skip
-    b.holds(key, value)
+    bench.wait_for_value(key, value)
 
 
-def _rows_at_once(b: Bench, keys: Sequence[str], values: Sequence[int]) -> None:
+def _check_rows_at_once(bench: Bench, keys: Sequence[str], values: Sequence[int]) -> None:
     rows = tuple(zip(keys, values, strict=True))
-    b.expect(
+    bench.expect_records(
         *map(Delete, keys), InsertRows(rows), *map(Read, keys),
         shows=[*[DELETED] * 3, *values, *values],
     )  # fmt: skip
-    again = b.play(InsertRows(rows))
+    again = bench.play(InsertRows(rows))
     if again.outcome == "committed":
-        raise Failing("an insert of existing rows was recorded as committed")
-    client = b.client()
-    client.begin(b.level.name)
-    removed = sorted(offering(client).remove(values[1], values[2]))
+        raise CheckFailed("an insert of existing rows was recorded as committed")
+    client = bench.client()
+    client.begin(bench.level.name)
+    removed = sorted(with_optional_statements(client).remove(values[1], values[2]))
     client.commit()
     if removed != sorted(keys[1:]):
-        raise Failing(f"remove() gave {removed}, expected {sorted(keys[1:])}")
-    b.holds(keys[0], values[0])
-    b.holds(keys[1], DELETED)
+        raise CheckFailed(f"remove() gave {removed}, expected {sorted(keys[1:])}")
+    bench.wait_for_value(keys[0], values[0])
+    bench.wait_for_value(keys[1], DELETED)
 
 
-def _swap(b: Bench) -> None:
-    x, y, one, two, other = b.register(), b.register(), *(b.value() for _ in range(3))
-    if not isinstance(b.client(), SupportsSwap):
-        raise NotPlayed("the client has no swap() method")
-    b.expect(Swap(x, None, one), shows=[None, one])
-    b.expect(Swap(x, one, two), shows=[one, two])
-    b.play(Swap(x, one, other))
-    b.holds(x, two)
-    b.play(Swap(y, one, other))
-    b.holds(y, None)
+def _check_swap(bench: Bench) -> None:
+    x, y, one, two, other = (
+        bench.new_register(),
+        bench.new_register(),
+        *(bench.new_value() for _ in range(3)),
+    )
+    if not isinstance(bench.client(), SupportsSwap):
+        raise CheckNotPlayed("the client has no swap() method")
+    bench.expect_records(Swap(x, None, one), shows=[None, one])
+    bench.expect_records(Swap(x, one, two), shows=[one, two])
+    bench.play(Swap(x, one, other))
+    bench.wait_for_value(x, two)
+    bench.play(Swap(y, one, other))
+    bench.wait_for_value(y, None)
 
 
-def _level(b: Bench) -> None:
-    b.needs("conversations")
-    client = b.client()
+def _check_level(bench: Bench) -> None:
+    bench.require_features("conversations")
+    client = bench.client()
     if not isinstance(client, ReportsLevel):
-        raise NotPlayed("the database does not report the level")
-    for level in (b.level, *b.other_levels, b.level):
+        raise CheckNotPlayed("the database does not report the level")
+    for level in (bench.level, *bench.other_levels, bench.level):
         client.begin(level.name)
-        client.read(b.register())
+        client.read(bench.new_register())
         reported = client.isolation()
         client.rollback()
         if not reported:
-            raise NotPlayed("the database does not report the level")
+            raise CheckNotPlayed("the database does not report the level")
         if reported != level.name:
-            raise Failing(f"the database reports {reported!r} in a transaction at {level.name!r}")
+            raise CheckFailed(
+                f"the database reports {reported!r} in a transaction at {level.name!r}"
+            )
 
 
 class _LostBeforeCommit(BaseClient):
@@ -700,22 +727,22 @@ class _LostBeforeCommit(BaseClient):
         self._client.commit()
 
 
-def _lost_connection(b: Bench) -> None:
-    b.needs("conversations")
-    x, value = b.register(), b.value()
-    client: Any = _LostBeforeCommit(b.target.connect())
+def _check_lost_connection(bench: Bench) -> None:
+    bench.require_features("conversations")
+    x, value = bench.new_register(), bench.new_value()
+    client: Any = _LostBeforeCommit(bench.target.connect())
     try:
-        seen = b.play(Write(x, value), client=client)
+        seen = bench.play(Write(x, value), client=client)
     except PROGRAMMING_ERRORS as error:
-        raise Doubtful(
+        raise CheckDoubtful(
             f"commit() raised {type(error).__name__}, which ends a run as an error of the adapter"
         ) from None
     expected = {"committed": (value,), "aborted": (None,), "maybe": (None, value)}[seen.outcome]
     try:
-        b.holds(x, *expected)
-    except Failing as failing:
+        bench.wait_for_value(x, *expected)
+    except CheckFailed as failing:
         how = f"({seen.error})" if seen.error else "(commit() raised nothing)"
-        raise Failing(f"recorded as {seen.outcome} {how}; {failing}") from None
+        raise CheckFailed(f"recorded as {seen.outcome} {how}; {failing}") from None
 
 
 class _LostAfterCommit(BaseClient):
@@ -731,18 +758,18 @@ class _LostAfterCommit(BaseClient):
         raise ConnectionResetError("the connection was lost before the answer to COMMIT")
 
 
-def _lost_answer(b: Bench) -> None:
-    b.needs("conversations")
-    x, value = b.register(), b.value()
-    lost = b.target.connect()
+def _check_lost_response(bench: Bench) -> None:
+    bench.require_features("conversations")
+    x, value = bench.new_register(), bench.new_value()
+    lost = bench.target.connect()
     client: Any = _LostAfterCommit(lost)
     try:
-        seen = b.play(Write(x, value), client=client)
+        seen = bench.play(Write(x, value), client=client)
     finally:
         with suppress(Exception):  # the adapter may have closed it
             lost.close()
     if seen.outcome == "aborted":
-        raise Failing(
+        raise CheckFailed(
             "classify(ConnectionResetError, 'commit') or resolve() said 'aborted', although "
             f"{x} may have been committed: return 'maybe' for an error that leaves the "
             "outcome open"
@@ -752,93 +779,97 @@ def _lost_answer(b: Bench) -> None:
 # --- two clients ---
 
 
-def _begin(b: Bench) -> None:
-    b.needs("conversations")
-    x, one = b.register(), b.value()
-    seen = b.together([(Write(x, one), Abort()), (Read(x),)], (0, 1, 1, 0))
+def _check_begin(bench: Bench) -> None:
+    bench.require_features("conversations")
+    x, one = bench.new_register(), bench.new_value()
+    seen = bench.play_interleaved([(Write(x, one), Abort()), (Read(x),)], (0, 1, 1, 0))
     if seen[0].outcome != "aborted":
-        raise Failing(f"a rollback was recorded as {seen[0].outcome}")
-    b.holds(x, None)
+        raise CheckFailed(f"a rollback was recorded as {seen[0].outcome}")
+    bench.wait_for_value(x, None)
 
 
-def _repeated(b: Bench) -> None:
-    b.needs("conversations")
-    x = b.register()
-    b.together([(Read(x), Read(x)), (Write(x, b.value()),)], (0, 1, 1, 0, 0))
+def _check_repeated_read(bench: Bench) -> None:
+    bench.require_features("conversations")
+    x = bench.new_register()
+    bench.play_interleaved([(Read(x), Read(x)), (Write(x, bench.new_value()),)], (0, 1, 1, 0, 0))
 
 
-def _conflict(b: Bench) -> None:
+def _check_conflict(bench: Bench) -> None:
     """Check the recorded outcomes of two transactions that write the same key.
 
     Each of them also writes a key of its own. This key shows whether the transaction has committed,
     whatever the database does to the common key.
     """
-    b.needs("conversations")
-    x, keys, values = b.register(), [b.register(), b.register()], [b.value(), b.value()]
+    bench.require_features("conversations")
+    x, keys, values = (
+        bench.new_register(),
+        [bench.new_register(), bench.new_register()],
+        [bench.new_value(), bench.new_value()],
+    )
     programs = [(Read(x), Write(own, v), Write(x, v)) for own, v in zip(keys, values, strict=True)]
-    with b.recorder() as recorder:
+    with bench.recorder() as recorder:
         played = interleave(
             programs,
             (0, 1, 0, 1, 0, 1, 0, 1),
-            target=b.target,
-            level=b.level.name,
+            target=bench.target,
+            level=bench.level.name,
             recorder=recorder,
         )
     for own, value, one in zip(keys, values, played, strict=True):
         possible = {"committed": (value,), "aborted": (None,), "maybe": (None, value)}
         try:
-            b.holds(own, *possible[one.outcome])
-        except Failing as failing:
+            bench.wait_for_value(own, *possible[one.outcome])
+        except CheckFailed as failing:
             error = f" ({one.error})" if one.error else ""
-            raise Failing(
+            raise CheckFailed(
                 f"of two writers of one key, one was recorded as {one.outcome}{error}; {failing}"
             ) from None
     unclear = next((one.error for one in played if one.outcome == "maybe"), "")
     if unclear:
-        raise Doubtful(
+        raise CheckDoubtful(
             f"after two writers of one key, {unclear!r} at COMMIT is of unknown outcome: "
             "if it says that nothing was applied, let classify() return 'aborted'"
         )
 
 
-def _set_up_again(b: Bench) -> None:
-    b.leave()  # no client may use the tables while they are being removed
-    b.target.remove()
-    b.target.setup(REGISTERS, LISTS)
+def _check_second_setup(bench: Bench) -> None:
+    bench.disconnect()  # no client may use the tables while they are being removed
+    bench.target.remove()
+    bench.target.setup(REGISTERS, LISTS)
     first: dict[str, object] = dict.fromkeys(REGISTERS) | {key: [] for key in LISTS}
     for key, loaded in first.items():
-        seen = b.play(Read(key))
+        seen = bench.play(Read(key))
         if seen.outcome != "committed" or _value(seen.ops[0]) != loaded:
-            raise Failing(
-                f"{_shown(seen.ops)} was read, expected {_plain(loaded)}: a second run would be "
-                "blamed for values that the first run wrote"
+            raise CheckFailed(
+                f"{_operations_text(seen.ops)} was read, expected {_value_text(loaded)}: "
+                "a second run would be blamed for values that the first run wrote"
             )
 
 
 CHECKS: Final[tuple[tuple[str, Callable[[Bench], None]], ...]] = (
-    ("keys begin without a value and as empty lists", _as_loaded),
-    ("a client reads its own writes", _own_writes),
-    ("a list keeps its elements in the order of the appends", _appends),
-    ("another client reads committed writes", _committed),
-    ("a client reads later changes of another client", _not_cached),
-    ("values are read exactly as they were written", _values),
-    ("writes and deletes report whether there was a row", _rows),
-    ("a rolled-back write leaves nothing behind", _rollback),
-    ("a rollback to a savepoint undoes the writes after it", _savepoint),
-    ("range reads and updates return the right rows", _ranges),
-    ("optional statements have their documented effect", _offered),
-    ("a swap writes only if the value is the expected one", _swap),
-    ("the level is the requested one", _level),
-    ("no transaction reads uncommitted data of another", _begin),
-    ("reads in a transaction are repeatable if the level promises it", _repeated),
-    ("errors are classified by the transaction's outcome", _conflict),
-    ("a connection lost before COMMIT does not count as a commit", _lost_connection),
-    ("an answer lost after COMMIT does not count as an abort", _lost_answer),
+    ("keys begin without a value and as empty lists", _check_initial_values),
+    ("a client reads its own writes", _check_own_writes),
+    ("a list keeps its elements in the order of the appends", _check_appends),
+    ("another client reads committed writes", _check_commit),
+    ("a client reads later changes of another client", _check_no_cache),
+    ("values are read exactly as they were written", _check_values),
+    ("writes and deletes report whether there was a row", _check_rows),
+    ("a rolled-back write leaves nothing behind", _check_rollback),
+    ("a rollback to a savepoint undoes the writes after it", _check_savepoint),
+    ("range reads and updates return the right rows", _check_ranges),
+    ("optional statements have their documented effect", _check_optional_statements),
+    ("a swap writes only if the value is the expected one", _check_swap),
+    ("the level is the requested one", _check_level),
+    ("no transaction reads uncommitted data of another", _check_begin),
+    ("reads in a transaction are repeatable if the level promises it", _check_repeated_read),
+    ("errors are classified by the transaction's outcome", _check_conflict),
+    ("a connection lost before COMMIT does not count as a commit", _check_lost_connection),
+    ("an answer lost after COMMIT does not count as an abort", _check_lost_response),
 )
 SET_UP_AGAIN: Final = "a second setup starts with empty tables"
 
 
-def names() -> Iterator[str]:
+def check_names() -> Iterator[str]:
     """Yield the names of all checks."""
     yield from (name for name, _ in CHECKS)
     yield SET_UP_AGAIN

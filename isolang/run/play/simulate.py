@@ -128,12 +128,12 @@ class _SimulatedClient:
     def _ended(self, status: Any, clock: Iterator[int]) -> Transaction:
         self.steps = None
         return Transaction(
-            [*map(_as_built, self._noted.operations)], session=self._number, status=status,
+            [*map(_as_operation, self._noted.operations)], session=self._number, status=status,
             begin=self._begin, end=next(clock),
         )  # fmt: skip
 
 
-def _as_built(operation: RecordedOperation) -> tuple[Any, ...]:
+def _as_operation(operation: RecordedOperation) -> tuple[Any, ...]:
     """Return a recorded operation in the form that a :class:`Transaction` has."""
     match operation:
         case ("delete", key, _):

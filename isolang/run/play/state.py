@@ -11,16 +11,18 @@ from typing import Final
 from msgspec import Struct, field
 
 from isolang.run.outcome import BadAnswer, Outcome
-from isolang.run.play.level_mix import Mix
+from isolang.run.play.level_mix import LevelMix
 from isolang.run.play.live import LiveVerdict
 from isolang.run.settings import Settings
 from isolang.run.target import Level
 
-COPY: Final = "backup by "
+COPY_LABEL: Final = "backup by "
 """The beginning of the label of a transaction that stands for a copy of the tables."""
 
-SHORT: Final = 1.0  # seconds without a response that are too long if connections were refused
-LONG: Final = 5.0  # seconds without a response that are too long otherwise
+SHORT_SILENCE_S: Final = (
+    1.0  # seconds without a response that are too long if connections were refused
+)
+LONG_SILENCE_S: Final = 5.0  # seconds without a response that are too long otherwise
 
 
 class RunState(Struct, kw_only=True):
@@ -109,7 +111,7 @@ class RunState(Struct, kw_only=True):
         if isinstance(error, BadAnswer):
             self.bad[str(error)[:200]] += 1
 
-    def hear(self, now: float, *, excused: bool = False) -> float:
+    def note_silence(self, now: float, *, excused: bool = False) -> float:
         """Return the seconds since the last response, and note the longest such time.
 
         Args:
@@ -126,7 +128,7 @@ class RunState(Struct, kw_only=True):
     def unreachable(self) -> bool:
         """Return whether the server was silent for longer than injected faults can explain."""
         gone = self.refused > max(self.answered, self.began)
-        return gone or self.silent >= (SHORT if self.refused else LONG)
+        return gone or self.silent >= (SHORT_SILENCE_S if self.refused else LONG_SILENCE_S)
 
     def add_up(self, parts: Sequence[RunState]) -> None:
         """Replace the counts by the sums of the counts in the states of several processes."""
@@ -193,7 +195,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
     settings: Settings
     version: str
-    mix: Mix
+    mix: LevelMix
     claims: str
     path: Path
     state: RunState

@@ -103,7 +103,7 @@ def play(
         IsolangError: the run cannot continue.
     """
     known = program if isinstance(program, tuple) else ()
-    plan = tuple(one for operation in known for one in planned(operation, rows=rows))
+    plan = tuple(one for operation in known for one in planned_operations(operation, rows=rows))
     commits = None if isinstance(client, RunsWholeTransactions) else client
     t = recorder.transaction(session, commits, plan=plan, driver=driver, level=recorded)
     steps = program if isinstance(program, Generator) else as_conversation(known)
@@ -151,7 +151,9 @@ def _converse(
         pace()
 
 
-def planned(operation: Operation, *, rows: bool = False) -> tuple[RecordedOperation, ...]:
+def planned_operations(
+    operation: Operation, *, rows: bool = False
+) -> tuple[RecordedOperation, ...]:
     """Return how an operation is recorded before its result is known (``rows`` as in `play`)."""
     match operation:
         case Read(key):
@@ -201,7 +203,7 @@ def perform(
     absent = None if rows else DELETED
 
     def read(key: str, value: Any) -> Any:
-        written = as_written(key, value, lists)
+        written = to_written_type(key, value, lists)
         return NULL if nulls and written is None else written
 
     def all_of(rows: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,41 +223,41 @@ def perform(
             every = found.values if isinstance(found, SeveralRows) else (found,)
             values = [read(key, value) for value in every]
             for value in values:
-                t.read(key, absent if value == DELETED else value, **_stated(client))
+                t.read(key, absent if value == DELETED else value, **_version_argument(client))
             return values[-1]
         case Write(key, value):
             there = client.write(key, value)
             if there:
-                t.write(key, value, **_stated(client))
+                t.write(key, value, **_version_argument(client))
             else:
                 t.read(key, absent)
             return there
         case SelectRange(low, high, _, keys):
             if keys:
-                answer = offering(client).within(low, high, keys[0], keys[-1])
+                answer = with_optional_statements(client).within(low, high, keys[0], keys[-1])
             else:
                 answer = client.select(low, high)
             found = all_of(answer)
             t.select(low, high, found, keys)
             return found
         case SelectWhere():
-            found = all_of(offering(client).where(operation))
+            found = all_of(with_optional_statements(client).where(operation))
             t.matched(predicate_of(operation), found)
             return found
         case SetNull(key):
-            there = offering(client).clear(key)
+            there = with_optional_statements(client).clear(key)
             if there:
                 t.write(key, NULL)
             else:
                 t.read(key, absent)
             return there
         case TakeRow(low, high):
-            found = all_of(offering(client).take(low, high))
+            found = all_of(with_optional_statements(client).take(low, high))
             for key, value in found.items():
                 t.read(key, value)
             return found
         case DeleteRange(low, high):
-            removed = offering(client).remove(low, high)
+            removed = with_optional_statements(client).remove(low, high)
             for key in removed:
                 (t.delete(key) if rows else t.write(key, DELETED))
             return removed
@@ -268,16 +270,16 @@ def perform(
             if client.append(key, value):
                 t.append(key, value)
             else:
-                t.read(key, list(_NO_LIST))
+                t.read(key, list(_MISSING_LIST))
         case Insert(key, value):
             client.insert(key, value)
-            t.write(key, value, **_stated(client))
+            t.write(key, value, **_version_argument(client))
         case InsertRows(several):
-            offering(client).insert_rows(several)
+            with_optional_statements(client).insert_rows(several)
             for key, value in several:
                 t.write(key, value)
         case Upsert(key, value, merge):
-            offering(client).insert_or_update(key, value, merge=merge)
+            with_optional_statements(client).insert_or_update(key, value, merge=merge)
             t.write(key, value)
         case Swap():
             return _swap(operation, t, client, lists)
@@ -328,10 +330,10 @@ def note_copy(
     """
     found: dict[str, list[Any]] = {}
     for key, value in rows:
-        found.setdefault(key, []).append(as_written(key, value, lists))
+        found.setdefault(key, []).append(to_written_type(key, value, lists))
     if not predicates:
         for key in keys:
-            for value in found.get(key, [as_written(key, DELETED, lists)]):
+            for value in found.get(key, [to_written_type(key, DELETED, lists)]):
                 t.read(key, value)
         return
     there = {
@@ -346,7 +348,7 @@ def note_copy(
             t.read(key, value)
 
 
-def offering(client: Client) -> OptionalStatements:
+def with_optional_statements(client: Client) -> OptionalStatements:
     """Return the client as one that has the statements of all features that a target offers."""
     return cast("OptionalStatements", client)
 
@@ -357,18 +359,18 @@ def _swap(
     """Compare and set; if the comparison fails, note a read of any other value than expected."""
     key, expected, value = operation.key, operation.expected, operation.value
     if not isinstance(client, SupportsSwap):
-        found = as_written(key, client.read(key), lists)
+        found = to_written_type(key, client.read(key), lists)
         t.read(key, found)
         return bool(found == expected) and bool(perform(Write(key, value), t, client))
     if not client.swap(key, expected, value):
         t.read_none_of(key, [expected])
         return False
     t.read(key, expected)
-    t.write(key, value, **_stated(client))
+    t.write(key, value, **_version_argument(client))
     return True
 
 
-def _stated(client: Client) -> dict[str, Any]:
+def _version_argument(client: Client) -> dict[str, Any]:
     """Return the version that the client has just read or written, as a keyword argument."""
     version = getattr(client, "row_version", None)
     return {} if version is None else {"version": version}
@@ -385,13 +387,13 @@ def _undo(operation: Write | Append | Insert | Upsert | Delete, client: Client) 
         case Insert(key, value):
             client.insert(key, value)
         case Upsert(key, value, merge):
-            offering(client).insert_or_update(key, value, merge=merge)
+            with_optional_statements(client).insert_or_update(key, value, merge=merge)
         case Delete(key):
             client.delete(key)
     client.rollback_to_savepoint()
 
 
-def as_written(key: str, value: Any, lists: Container[str] | None = None) -> Any:
+def to_written_type(key: str, value: Any, lists: Container[str] | None = None) -> Any:
     """Convert a value that was read to the type in which values are written.
 
     Values are written as integers, and lists as lists of integers. For a written 3, a driver may
@@ -409,42 +411,44 @@ def as_written(key: str, value: Any, lists: Container[str] | None = None) -> Any
             list instead of a single value, or the reverse.
     """
     if value == DELETED and lists is not None and key in lists:
-        return list(_NO_LIST)
+        return list(_MISSING_LIST)
     if type(value) is int or value is None or value == DELETED:
         shaped = value is None or value == DELETED or lists is None or key not in lists
-        return value if shaped else _refuse(key, "a list", value)
+        return value if shaped else _raise_bad_answer(key, "a list", value)
     if isinstance(value, list | tuple):
         if lists is not None and key not in lists:
-            _refuse(key, "a single value", value)
+            _raise_bad_answer(key, "a single value", value)
         return [one if type(one) is int else _number(key, one, lists) for one in value]
     if lists is not None and key in lists:
-        _refuse(key, "a list", value)
+        _raise_bad_answer(key, "a list", value)
     return _number(key, value, lists)
 
 
 def _number(key: str, value: Any, lists: Container[str] | None) -> Any:
     """Convert a number to an integer; reject other values, because runs write only integers."""
     if isinstance(value, bool | str) or not hasattr(value, "__int__"):
-        return value if lists is None else _refuse(key, "an integer", value)
+        return value if lists is None else _raise_bad_answer(key, "an integer", value)
     exact = hasattr(value, "__index__") or not hasattr(value, "__float__")
     try:
         number = int(value)
-        if number == value and (exact or isinstance(value, Decimal) or abs(number) < _EXACT):
+        if number == value and (
+            exact or isinstance(value, Decimal) or abs(number) < _FIRST_INEXACT
+        ):
             return number
     except (ArithmeticError, ValueError):  # the value is infinite or not a number
         pass
-    return _refuse(key, "an integer", value)
+    return _raise_bad_answer(key, "an integer", value)
 
 
-def _refuse(key: str, expected: str, value: Any) -> NoReturn:
+def _raise_bad_answer(key: str, expected: str, value: Any) -> NoReturn:
     raise BadAnswer(f"{key}: expected {expected} (got {ascii(value)[:80]})")
 
 
-_NO_LIST: Final = (DELETED,)
+_MISSING_LIST: Final = (DELETED,)
 """What a read of a list returned whose row is missing: an element that no transaction appended, as
 no transaction deletes the row of a list."""
 
-_EXACT: Final = 2**53
+_FIRST_INEXACT: Final = 2**53
 """From this number on, a float may be the rounded value of several integers."""
 
 
@@ -458,7 +462,7 @@ def _transact(
     """Let a client run a whole transaction whose operations are known, and record the results."""
     for (name, key, value), result in zip(plan, client.transact(level, plan), strict=True):
         if name == "r":
-            t.read(key, as_written(key, result, lists))
+            t.read(key, to_written_type(key, result, lists))
         elif name == "append":
             t.append(key, value)
         else:

@@ -35,7 +35,7 @@ INITIAL: Final = 0
 """The number of the version that a key has initially."""
 
 
-class Installed(Struct, frozen=True, kw_only=True):
+class LoggedVersion(Struct, frozen=True, kw_only=True):
     """A version that the log contains.
 
     Attributes:
@@ -81,7 +81,7 @@ def summary_of(account: RewrittenHistory) -> str:
 
 def rewrite_history(
     path: Path,
-    log: Iterable[Installed],
+    log: Iterable[LoggedVersion],
     *,
     is_initial: Callable[[str], bool],
     into: Path | None = None,
@@ -109,9 +109,9 @@ def rewrite_history(
     line_of_transaction = {
         int(found[1]): number for number, line in enumerate(text, 1) if (found := _XID.search(line))
     }
-    ranks, made = _ranks(log)
-    lines_of = _by_line(history, line_of_transaction.values())
-    name = _names(history, text, lines_of, ranks)
+    ranks, made = _numbers_of_versions(log)
+    lines_of = _operations_by_line(history, line_of_transaction.values())
+    name = _numbers_by_name(history, text, lines_of, ranks)
     stated = unknown = 0
     new: dict[int, list[int | None]] = {}
     for number, ops in lines_of.items():
@@ -122,18 +122,18 @@ def rewrite_history(
         new[number] = of_each
     others = {t: ops for t, ops in made.items() if t not in line_of_transaction}
     if values_are_writers:
-        repaired = _Repaired(history, text, lines_of, new, made)
-        others |= repaired.nameless()
+        repaired = _RepairedLines(history, text, lines_of, new, made)
+        others |= repaired.unlogged_versions()
     # SOUND BECAUSE: a transaction whose client did not learn that it had committed is now in the
     # history twice: as itself, and as another writer of the same values, about which less is known.
     # One of the choices that a check can make is that it happened only once.
     for number, line in enumerate(text, 1):
-        text[number - 1] = _rewritten(line, new.get(number))
+        text[number - 1] = _rewrite_line(line, new.get(number))
     with replacing(into or path) as file:
         head = next((i for i, line in enumerate(text) if not line.startswith(b";")), len(text))
-        file.write(b"".join(text[:head]) + lines.ORDERED)
+        file.write(b"".join(text[:head]) + lines.ORDERED_LINE)
         file.write(b"".join(text[head:]))
-        file.write(_of_others(text, others))
+        file.write(_unrecorded_lines(text, others))
     return RewrittenHistory(
         versions=sum(len(ops) for ops in made.values()),
         stated=stated,
@@ -142,7 +142,7 @@ def rewrite_history(
     )
 
 
-class _Made(NamedTuple):
+class _NumberedVersion(NamedTuple):
     """A version of a key: its number (``None`` if unknown), its value, and its row as text."""
 
     key: str
@@ -151,7 +151,7 @@ class _Made(NamedTuple):
     row: str = ""
 
 
-class _Repaired:
+class _RepairedLines:
     """The lines of a history whose values name their writers, completed with the log's contents.
 
     Attributes:
@@ -164,7 +164,7 @@ class _Repaired:
         text: list[bytes],
         lines_of: Mapping[int, list[int]],
         versions: dict[int, list[int | None]],
-        made: Mapping[int, Sequence[_Made]],
+        made: Mapping[int, Sequence[_NumberedVersion]],
     ) -> None:
         self._history, self._made = history, made
         self._written = {(one.key, one.value) for ops in made.values() for one in ops}
@@ -175,7 +175,7 @@ class _Repaired:
                 if line is not None:
                     text[number - 1] = line
 
-    def nameless(self) -> dict[int, list[_Made]]:
+    def unlogged_versions(self) -> dict[int, list[_NumberedVersion]]:
         """Return a writer for each version that a transaction read but the log does not contain.
 
         SOUND BECAUSE: a version that was written after a savepoint has a different number than its
@@ -184,7 +184,8 @@ class _Repaired:
         """
         unknown = [one for one in self._read if one not in self._written]
         return {
-            -number: [_Made(key, None, value)] for number, (key, value) in enumerate(unknown, 1)
+            -number: [_NumberedVersion(key, None, value)]
+            for number, (key, value) in enumerate(unknown, 1)
         }
 
     def _line(self, line: bytes, ops: list[int], versions: list[int | None]) -> bytes | None:
@@ -218,12 +219,12 @@ class _Repaired:
             return None
         spelt = [self._spelled(op) for op in objects]
         old = ":value [" + " ".join(spelt) + "]"
-        new = [spelt[place] for place in kept] + [_spelled(one, rows=False) for one in more]
+        new = [spelt[place] for place in kept] + [_version_edn(one, rows=False) for one in more]
         versions[:] = [versions[place] for place in kept] + [one.rank for one in more]
         for noted in list(_NOTES.finditer(line)):
             texts = _TEXT.findall(noted[2])
             rows = noted[1] == b":rows"
-            added = [lines.spell(one.row if rows else "").encode() for one in more]
+            added = [lines.to_edn(one.row if rows else "").encode() for one in more]
             some = [texts[place] for place in kept] + added
             line = line.replace(noted[0], b", " + noted[1] + b" [" + b" ".join(some) + b"]")
         return line.replace(old.encode(), (":value [" + " ".join(new) + "]").encode())
@@ -232,24 +233,24 @@ class _Repaired:
     def _spelled(op: Sequence[Any]) -> str:
         name, key, value = op
         stated_version = (key,) if name == "delete" else (key, value)
-        return f"[:{name} {' '.join(map(lines.spell, stated_version))}]"
+        return f"[:{name} {' '.join(map(lines.to_edn, stated_version))}]"
 
 
-def _ranks(
-    log: Iterable[Installed],
-) -> tuple[dict[tuple[int, str], list[int]], dict[int, list[_Made]]]:
+def _numbers_of_versions(
+    log: Iterable[LoggedVersion],
+) -> tuple[dict[tuple[int, str], list[int]], dict[int, list[_NumberedVersion]]]:
     """Return the numbers of versions by transaction and key, and the versions by transaction."""
     count: defaultdict[str, int] = defaultdict(int)
     ranks: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
-    made: defaultdict[int, list[_Made]] = defaultdict(list)
+    made: defaultdict[int, list[_NumberedVersion]] = defaultdict(list)
     for one in log:
         count[one.key] += 1
         ranks[one.transaction, one.key].append(count[one.key])
-        made[one.transaction].append(_Made(one.key, count[one.key], one.value, one.row))
+        made[one.transaction].append(_NumberedVersion(one.key, count[one.key], one.value, one.row))
     return ranks, made
 
 
-def _by_line(history: History, named: Iterable[int]) -> dict[int, list[int]]:
+def _operations_by_line(history: History, named: Iterable[int]) -> dict[int, list[int]]:
     """Return, by line, the operations of all transactions that state a version or have a name."""
     import numpy as np
 
@@ -267,7 +268,7 @@ def _by_line(history: History, named: Iterable[int]) -> dict[int, list[int]]:
     }
 
 
-def _names(
+def _numbers_by_name(
     history: History,
     text: Sequence[bytes],
     lines_of: Mapping[int, list[int]],
@@ -326,14 +327,16 @@ def _version(
     return INITIAL if is_initial(str(stated_version)) else None
 
 
-def _rewritten(line: bytes, versions: Sequence[int | None] | None) -> bytes:
+def _rewrite_line(line: bytes, versions: Sequence[int | None] | None) -> bytes:
     line = _XID.sub(b"", _VERSIONS.sub(b"", line))
     if versions is None or all(version is None for version in versions):
         return line
     return lines.with_versions(line, versions)
 
 
-def _of_others(text: Sequence[bytes], others: Mapping[int, Sequence[_Made]]) -> bytes:
+def _unrecorded_lines(
+    text: Sequence[bytes], others: Mapping[int, Sequence[_NumberedVersion]]
+) -> bytes:
     """Return lines for the unrecorded writers, as concurrent with all other transactions."""
     if not others:
         return b""
@@ -346,7 +349,7 @@ def _of_others(text: Sequence[bytes], others: Mapping[int, Sequence[_Made]]) -> 
     latest = max((time for _, time in places), default=0)
     out = []
     for number, made in enumerate(others.values(), 1):
-        ops = " ".join(_spelled(one, rows=rows) for one in made)
+        ops = " ".join(_version_edn(one, rows=rows) for one in made)
         for kind, index, time in (
             ("invoke", first[0] - number, min(first[1], 0)),
             ("ok", last[0] + number, latest),
@@ -363,8 +366,8 @@ def _of_others(text: Sequence[bytes], others: Mapping[int, Sequence[_Made]]) -> 
     return b"".join(out)
 
 
-def _spelled(made: _Made, *, rows: bool) -> str:
-    shown = lines.spell(made.key)
+def _version_edn(made: _NumberedVersion, *, rows: bool) -> str:
+    shown = lines.to_edn(made.key)
     if rows and made.value == DELETED:
         return f"[:delete {shown}]"
-    return f"[:w {shown} {lines.spell(made.value)}]"
+    return f"[:w {shown} {lines.to_edn(made.value)}]"

@@ -11,15 +11,15 @@ from typing import Any, Final
 
 from isolang.history.values import Keyword, Literal, encode, show
 
-_ERROR: Final = 300  # the maximum length of an error message in characters
+_MAX_ERROR: Final = 300  # the maximum length of an error message in characters
 
-ORDERED: Final = b"{:versions :ordered}\n"
+ORDERED_LINE: Final = b"{:versions :ordered}\n"
 """The line that declares that a history's versions are integers that grow in version order."""
 
 UNKNOWN_START: Final = -1  # in place of an unknown time at which an operation was sent
 
 
-def note(index: int, when: int, what: str, value: str) -> bytes:
+def nemesis_line(index: int, when: int, what: str, value: str) -> bytes:
     """Return the line for an event of the process ``:nemesis``, such as a fault."""
     shown = show(*encode(value, "a note"))
     return (
@@ -31,7 +31,7 @@ def note(index: int, when: int, what: str, value: str) -> bytes:
 def with_error(line: bytes, error: BaseException) -> bytes:
     """Add an error to the line of a completion; its message is shortened to fit on the line."""
     message = " ".join(str(error).split())
-    text = f"{type(error).__name__}: {message}".rstrip(": ")[:_ERROR]
+    text = f"{type(error).__name__}: {message}".rstrip(": ")[:_MAX_ERROR]
     # The outcome must be written even if UTF-8 cannot encode the message.
     text = text.encode(errors="backslashreplace").decode()
     return line.removesuffix(b"}\n") + f", :error {show(*encode(text, 'an error'))}}}\n".encode()
@@ -62,8 +62,8 @@ def with_versions(line: bytes, versions: Sequence[Any], transaction: Any = None)
         transaction: the name that the database gives to the transaction; ``None`` if the line does
             not record it.
     """
-    shown = " ".join([str(v) if type(v) is int else spell(v) for v in versions])
-    named = "" if transaction is None else f", :xid {spell(transaction)}"
+    shown = " ".join([str(v) if type(v) is int else to_edn(v) for v in versions])
+    named = "" if transaction is None else f", :xid {to_edn(transaction)}"
     return line.removesuffix(b"}\n") + f", :versions [{shown}]{named}}}\n".encode()
 
 
@@ -78,15 +78,15 @@ def with_names(line: bytes, labels: Sequence[str], level: str | None) -> bytes:
     return line.removesuffix(b"}\n") + f"{added}}}\n".encode() if added else line
 
 
-def spell(value: Any) -> str:
+def to_edn(value: Any) -> str:
     """Return the EDN for a value (or a part of a value) that ``recorded_line`` does not encode."""
     if value is None:
         return "nil"
     kind = type(value)
     if kind is list or kind is tuple:
-        return "[" + " ".join([spell(one) for one in value]) + "]"
+        return "[" + " ".join([to_edn(one) for one in value]) + "]"
     if kind is dict:
-        return "{" + " ".join([f"{spell(key)} {spell(one)}" for key, one in value.items()]) + "}"
+        return "{" + " ".join([f"{to_edn(key)} {to_edn(one)}" for key, one in value.items()]) + "}"
     if kind is Keyword:
         return f":{value.name}"
     if kind is Literal:

@@ -16,7 +16,7 @@ from isolang.run.record.lines import UNKNOWN_START
 if TYPE_CHECKING:
     from isolang.history.statements import Lock
 
-_MAKES: Final = ("w", "insert", "delete")
+_WRITES: Final = ("w", "insert", "delete")
 
 
 class RecordedOperations:
@@ -137,7 +137,7 @@ class RecordedOperations:
         Args:
             versions: for each key, the version that the last write of the key created.
         """
-        last = {key: i for i, (name, key, _) in enumerate(self.operations) if name in _MAKES}
+        last = {key: i for i, (name, key, _) in enumerate(self.operations) if name in _WRITES}
         for key, version in versions.items():
             if key in last:
                 self._versions[last[key]] = version

@@ -47,7 +47,7 @@ from isolang.run.outcome import (
 from isolang.run.record import lines
 from isolang.run.record.lines import UNKNOWN_START
 from isolang.run.record.operations import RecordedOperations
-from isolang.run.record.steps import awaited, driven
+from isolang.run.record.steps import run_steps, run_steps_async
 
 if TYPE_CHECKING:
     from typing import Self
@@ -57,10 +57,10 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _Steps: TypeAlias = Generator[Callable[[Any], object], Any, _T]
 
-_CLOSED: Final = -1  # the file is closed
+_CLOSED_FILE: Final = -1  # the file is closed
 _BLOCK: Final = 1 << 22  # bytes at the end of a file in which a torn line can be
-_JOINED: Final = re.compile(rb"[^\n]\{:index \d+, :type :")
-_COMPLETION: Final = {"committed": "ok", "aborted": "fail", "maybe": "info"}
+_JOINED_LINES: Final = re.compile(rb"[^\n]\{:index \d+, :type :")
+_COMPLETION_TYPE: Final = {"committed": "ok", "aborted": "fail", "maybe": "info"}
 
 
 class Recorder:
@@ -132,7 +132,7 @@ class Recorder:
         if about:
             self._write("".join(f"; {line}\n" for line in about.splitlines()).encode())
         if versions is not None:
-            self._write(lines.ORDERED)
+            self._write(lines.ORDERED_LINE)
 
     def transaction(
         self,
@@ -203,7 +203,7 @@ class Recorder:
             what: the kind of event, as one word such as ``kill``.
             value: details of the event.
         """
-        self._write(lines.note(next(self._indices), self.now(), what, value))
+        self._write(lines.nemesis_line(next(self._indices), self.now(), what, value))
 
     def divide(self, number: int, of: int) -> None:
         """Prepare to record as one of several forked processes that write to the same file.
@@ -235,8 +235,8 @@ class Recorder:
 
     def close(self) -> None:
         """Close the file; transactions that have not ended have an unknown outcome."""
-        file, self._file = self._file, _CLOSED
-        if file != _CLOSED:
+        file, self._file = self._file, _CLOSED_FILE
+        if file != _CLOSED_FILE:
             os.close(file)
             if self._failure is not None:
                 cut_torn_line(self.path)
@@ -263,7 +263,7 @@ class Recorder:
             process = self._process[session] = next(self._processes)
         return next(self._indices), process, monotonic_ns()
 
-    def _free(self, session: Hashable, outcome: Outcome) -> None:
+    def _end_transaction(self, session: Hashable, outcome: Outcome) -> None:
         """Allow the session to begin its next transaction."""
         if outcome == "maybe":
             del self._process[session]  # it may still take effect, so a new session begins
@@ -280,7 +280,7 @@ class Recorder:
                 written += os.write(self._file, line[written:])
         except OSError as error:
             self._failure = self._failure or error  # the first error states the reason
-            ended = self._file == _CLOSED
+            ended = self._file == _CLOSED_FILE
             what = (
                 "the recording has ended" if ended else f"cannot write the file ({error.strerror})"
             )
@@ -298,7 +298,7 @@ def cut_torn_line(path: Path) -> None:
         file.seek(start)
         tail = file.read()
         end = tail.rfind(b"\n") + 1
-        joined = _JOINED.search(tail, 0, end)
+        joined = _JOINED_LINES.search(tail, 0, end)
         if joined is not None:
             end = tail.rfind(b"\n", 0, joined.end()) + 1
         if end or not start:
@@ -384,7 +384,7 @@ class RecordedTransaction(RecordedOperations):
                 raise
         return self
 
-    def _ask_connection(self) -> None:
+    def _record_reported_versions(self) -> None:
         """Record the names of versions that the connection reports after COMMIT."""
         made = getattr(self._connection, "installed", None)
         if made:
@@ -397,7 +397,7 @@ class RecordedTransaction(RecordedOperations):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        driven(self._ending(error), lambda step: step(self._connection))
+        run_steps(self._ending(error), lambda step: step(self._connection))
 
     async def __aexit__(
         self,
@@ -405,7 +405,7 @@ class RecordedTransaction(RecordedOperations):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await awaited(self._ending(error), lambda step: step(self._connection))
+        await run_steps_async(self._ending(error), lambda step: step(self._connection))
 
     def _ending(self, error: BaseException | None) -> _Steps[None]:
         """End the transaction; yield each function that must be called with the connection."""
@@ -413,11 +413,11 @@ class RecordedTransaction(RecordedOperations):
             try:
                 self.announce()
             except Exception as problem:  # without a record, COMMIT is not sent
-                outcome = yield from self._failed(problem)
+                outcome = yield from self._roll_back(problem)
                 self._end(outcome, problem)
                 raise
         if error is not None:
-            outcome = yield from self._failed(error)
+            outcome = yield from self._roll_back(error)
             self._end(outcome, error)
             return
         try:
@@ -425,15 +425,15 @@ class RecordedTransaction(RecordedOperations):
                 sent = monotonic_ns()
                 yield self._driver.commit
                 self._commit = (sent, monotonic_ns())
-                self._ask_connection()
+                self._record_reported_versions()
         except BaseException as problem:
-            self._end(self._not_committed(problem), problem)
+            self._end(self._outcome_of_failed_commit(problem), problem)
             raise
         self._end("committed")
         if self.problem is not None:
             raise self.problem
 
-    def _failed(self, error: BaseException) -> _Steps[Outcome]:
+    def _roll_back(self, error: BaseException) -> _Steps[Outcome]:
         """Roll back after an exception in the block, before COMMIT is sent; return the outcome."""
         if self._connection is None:  # the block itself is responsible for COMMIT
             return self._driver.classify(error, "commit")
@@ -446,7 +446,7 @@ class RecordedTransaction(RecordedOperations):
             raise
         return self._driver.classify(error, "statement")
 
-    def _not_committed(self, error: BaseException) -> Outcome:
+    def _outcome_of_failed_commit(self, error: BaseException) -> Outcome:
         """Return how a transaction ended whose COMMIT raised an error."""
         outcome: Outcome = self._driver.classify(error, "commit")
         if outcome == "maybe" and self._driver.resolve is not None:
@@ -474,7 +474,7 @@ class RecordedTransaction(RecordedOperations):
                 rest = self._plan[len(done) :]
                 done = [*done, *((n, key, None if n == "r" else value) for n, key, value in rest)]
             self._when, self._index = monotonic_ns(), next(recorder._indices)
-            line = self._line(_COMPLETION[outcome], done)
+            line = self._line(_COMPLETION_TYPE[outcome], done)
             if self.problem is not None and outcome == "committed":
                 outcome = "maybe"
             if self.problem is None:
@@ -489,7 +489,7 @@ class RecordedTransaction(RecordedOperations):
             self.outcome = outcome
             if recorder.ended is not None:
                 recorder.ended(self._session, outcome, done)
-            recorder._free(self._session, outcome)
+            recorder._end_transaction(self._session, outcome)
 
     def _line(self, kind: str, operations: Sequence[RecordedOperation]) -> bytes:
         """Return the line for an event, without the operations that cannot be recorded.
@@ -504,7 +504,7 @@ class RecordedTransaction(RecordedOperations):
 
         def spelled(kind: str, some: Sequence[RecordedOperation], times: list[int]) -> bytes:
             return recorded_line(
-                self._index, kind, *head, some, planned, times, commit, lines.spell
+                self._index, kind, *head, some, planned, times, commit, lines.to_edn
             )
 
         try:

@@ -14,9 +14,9 @@ _Step = TypeVar("_Step")
 _T = TypeVar("_T")
 
 
-def driven(steps: Generator[_Step, Any, _T], call: Callable[[_Step], object]) -> _T:
+def run_steps(steps: Generator[_Step, Any, _T], call: Callable[[_Step], object]) -> _T:
     """Call all steps, pass their results and errors to the generator, and return its own result."""
-    coroutine = _driven(steps, call, awaits=False)
+    coroutine = _step_results(steps, call, awaits=False)
     try:
         coroutine.send(None)  # it ends immediately, because it awaits nothing
     except StopIteration as end:
@@ -24,12 +24,12 @@ def driven(steps: Generator[_Step, Any, _T], call: Callable[[_Step], object]) ->
     raise AssertionError
 
 
-async def awaited(steps: Generator[_Step, Any, _T], call: Callable[[_Step], object]) -> _T:
-    """Call all steps as `driven` does, and await each result that must be awaited."""
-    return await _driven(steps, call, awaits=True)
+async def run_steps_async(steps: Generator[_Step, Any, _T], call: Callable[[_Step], object]) -> _T:
+    """Call all steps as :func:`run_steps` does, and await each result that must be awaited."""
+    return await _step_results(steps, call, awaits=True)
 
 
-async def _driven(
+async def _step_results(
     steps: Generator[_Step, Any, _T], call: Callable[[_Step], object], *, awaits: bool
 ) -> _T:
     try:

@@ -10,19 +10,22 @@ from typing import Final
 from isolang.errors import TargetError
 from isolang.run.servers.cluster import Cluster
 from isolang.run.servers.network import Network
-from isolang.run.servers.server import Server, free_port, program
+from isolang.run.servers.server import Server, find_program, free_port
 
-Place = tuple[str, int]
+HostAndPort = tuple[str, int]
 
-_TIMES: Final = ("--heartbeat-interval=50", "--election-timeout=500")  # for servers on one machine
+_TIMEOUTS: Final = (
+    "--heartbeat-interval=50",
+    "--election-timeout=500",
+)  # for servers on one machine
 
 
 def start(
     nodes: Sequence[Server],
     options: Mapping[str, str],
-    answers: Callable[[Place], object],
+    answers: Callable[[HostAndPort], object],
     cluster: Cluster | None = None,
-) -> tuple[Place, ...]:
+) -> tuple[HostAndPort, ...]:
     """Start the servers on free ports of the loopback interface, and return their addresses.
 
     Args:
@@ -31,7 +34,7 @@ def start(
         answers: a function that raises an error until the server at this address responds.
         cluster: the cluster, if there are several servers; its ``network`` is set.
     """
-    daemon = program("etcd")
+    daemon = find_program("etcd")
     if not daemon:
         hint = "install the package etcd-server, or give the URL of a server"
         raise TargetError(f"etcd: no server is installed; {hint}")
@@ -44,7 +47,7 @@ def start(
     every = ",".join(f"n{i}={_url(place)}" for i, place in enumerate(heard))
     begun = 0
 
-    def ready(place: Place) -> None:
+    def ready(place: HostAndPort) -> None:
         if begun == len(nodes):  # before, there may not be a majority
             answers(place)
 
@@ -55,12 +58,12 @@ def start(
             [daemon, "--name", f"n{i}", "--data-dir", os.path.join(node.folder, "data"),
              "--unsafe-no-fsync", "--listen-client-urls", own, "--advertise-client-urls", own,
              "--listen-peer-urls", _url(peers[i]), "--initial-advertise-peer-urls", _url(heard[i]),
-             "--initial-cluster", every, *(_TIMES if cluster is not None else ()),
+             "--initial-cluster", every, *(_TIMEOUTS if cluster is not None else ()),
              *(f"--{name}={value}" for name, value in options.items())],
             partial(ready, where[i]),
         )  # fmt: skip
     return tuple(where)
 
 
-def _url(place: Place) -> str:
+def _url(place: HostAndPort) -> str:
     return f"http://{place[0]}:{place[1]}"

@@ -9,13 +9,13 @@ from glob import glob
 
 from isolang.errors import TargetError
 from isolang.run.servers.mariadb import socket_of
-from isolang.run.servers.server import Server, free_port, program
+from isolang.run.servers.server import Server, find_program, free_port
 
 # With these settings, the cluster excludes a silent node after two seconds.
-_TIMES = "evs.keepalive_period=PT0.2S;evs.inactive_check_period=PT0.1S;" \
+_TIMEOUTS = "evs.keepalive_period=PT0.2S;evs.inactive_check_period=PT0.1S;" \
          "evs.suspect_timeout=PT1S;evs.inactive_timeout=PT2S"  # fmt: skip
 
-_PATIENCE = 60.0  # seconds that a node may take to join, since it first receives all data
+_JOIN_TIMEOUT_S = 60.0  # seconds that a node may take to join, since it first receives all data
 
 
 def start(
@@ -30,9 +30,9 @@ def start(
         options: the settings for all servers.
         answers: a function that raises an error until a node responds and has joined the cluster.
     """
-    daemon, install = program("mariadbd", "/usr/sbin"), program("mariadb-install-db")
+    daemon, install = find_program("mariadbd", "/usr/sbin"), find_program("mariadb-install-db")
     library = next(iter(glob("/usr/lib*/galera*/libgalera_smm.so")), "")
-    if not (daemon and install and library and program("rsync")):
+    if not (daemon and install and library and find_program("rsync")):
         hint = "install the packages mariadb-server, galera-4 and rsync, or give the nodes' URL"
         raise TargetError(f"galera: no server is installed; {hint}")
     ports = [free_port() for _ in nodes]
@@ -51,7 +51,7 @@ def start(
             node.run(["cp", "-r", data, os.path.join(node.folder, "empty")])
         own = (
             f"gmcast.listen_addr=tcp://127.0.0.1:{port};ist.recv_addr=127.0.0.1:{free_port()};"
-            f"gcache.size=32M;{_TIMES}"
+            f"gcache.size=32M;{_TIMEOUTS}"
         )
         command = [
             daemon, *common, "--skip-networking", f"--socket={socket_of(node)}",
@@ -62,4 +62,6 @@ def start(
             f"--wsrep-sst-receive-address=127.0.0.1:{free_port()}", *more,
         ]  # fmt: skip
         first = ["--wsrep-new-cluster"] if number == 0 else []
-        node.start([*command, *first], partial(answers, node), again=command, patience=_PATIENCE)
+        node.start(
+            [*command, *first], partial(answers, node), again=command, patience=_JOIN_TIMEOUT_S
+        )

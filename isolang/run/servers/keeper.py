@@ -19,7 +19,7 @@ import sys
 import time
 from contextlib import suppress
 
-GRACE = 10.0  # seconds from SIGTERM to SIGKILL
+GRACE_S = 10.0  # seconds from SIGTERM to SIGKILL
 
 
 def main() -> None:
@@ -86,25 +86,25 @@ def start(command: list[str], folder: str, user: int, group: int) -> subprocess.
 def control(server: subprocess.Popen[bytes], word: str) -> None:
     """Kill, pause or resume the server and all its descendants."""
     if word == "resume":
-        send(family(server.pid), signal.SIGCONT)
+        send_signal(process_tree(server.pid), signal.SIGCONT)
         return
-    send([server.pid], signal.SIGSTOP)  # a stopped server cannot start more children
-    everybody = family(server.pid)
-    send(everybody, signal.SIGSTOP if word == "pause" else signal.SIGKILL)
+    send_signal([server.pid], signal.SIGSTOP)  # a stopped server cannot start more children
+    everybody = process_tree(server.pid)
+    send_signal(everybody, signal.SIGSTOP if word == "pause" else signal.SIGKILL)
     if word == "kill":
         server.wait()
-        while any(map(runs, everybody)):
+        while any(map(is_running, everybody)):
             time.sleep(0.01)
 
 
-def send(processes: list[int], number: int) -> None:
+def send_signal(processes: list[int], number: int) -> None:
     """Send a signal to processes; ignore processes that have already ended."""
     for one in processes:
         with suppress(ProcessLookupError):
             os.kill(one, number)
 
 
-def family(first: int) -> list[int]:
+def process_tree(first: int) -> list[int]:
     """Return a process and its descendants, which may be in other groups (as PostgreSQL's are)."""
     parents = {}
     for name in os.listdir("/proc") if os.path.isdir("/proc") else []:
@@ -116,7 +116,7 @@ def family(first: int) -> list[int]:
     return found
 
 
-def runs(process: int) -> bool:
+def is_running(process: int) -> bool:
     """Return whether a process is running; a zombie is not running."""
     fields = status(process)
     return bool(fields) and fields[0] not in ("Z", "X")
@@ -133,16 +133,16 @@ def status(process: int) -> list[str]:
 
 def stop(server: subprocess.Popen[bytes]) -> None:
     """End the server by SIGTERM; if it does not end, kill it and its descendants."""
-    everybody = family(server.pid) if server.poll() is None else []
-    send(everybody, signal.SIGCONT)
+    everybody = process_tree(server.pid) if server.poll() is None else []
+    send_signal(everybody, signal.SIGCONT)
     if server.poll() is None:
         server.terminate()
-        until = time.monotonic() + GRACE
+        until = time.monotonic() + GRACE_S
         while server.poll() is None and time.monotonic() < until:
             time.sleep(0.02)
     # Descendants that are still alive wait for the server's end, and then end by themselves.
     if server.poll() is None:
-        send(everybody, signal.SIGKILL)
+        send_signal(everybody, signal.SIGKILL)
     server.wait()
 
 

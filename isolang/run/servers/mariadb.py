@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 
 from isolang.errors import TargetError
-from isolang.run.servers.server import Server, program
+from isolang.run.servers.server import Server, find_program
 
 
 def start(server: Server, options: Mapping[str, str], answers: Callable[[], object]) -> None:
@@ -17,7 +17,7 @@ def start(server: Server, options: Mapping[str, str], answers: Callable[[], obje
         options: the settings for the server.
         answers: a function that raises an error until the server responds.
     """
-    daemon, install = program("mariadbd", "/usr/sbin"), program("mariadb-install-db")
+    daemon, install = find_program("mariadbd", "/usr/sbin"), find_program("mariadb-install-db")
     if not daemon or not install:
         hint = "install the package mariadb-server, or give the URL of a server"
         raise TargetError(f"mariadb: no server is installed; {hint}")

@@ -14,7 +14,7 @@ from functools import partial
 from random import Random
 from typing import Literal, TypeAlias
 
-from isolang.run.servers.keeper import family
+from isolang.run.servers.keeper import process_tree
 from isolang.run.servers.proxy import Direction, Proxy
 from isolang.run.servers.server import Server
 
@@ -80,7 +80,7 @@ class Network:
         """Return the node that has opened a connection from a port; ``None`` if it is unknown."""
         socket = f"socket:[{_inode(port)}]"
         for node, server in enumerate(self._nodes):
-            for process in family(server.process):
+            for process in process_tree(server.process):
                 folder = f"/proc/{process}/fd"
                 try:
                     files = os.listdir(folder)

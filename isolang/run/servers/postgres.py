@@ -19,12 +19,12 @@ from msgspec import Struct
 
 from isolang.errors import TargetError
 from isolang.run.servers.proxy import Proxy
-from isolang.run.servers.server import PATIENCE, Server, program
+from isolang.run.servers.server import START_TIMEOUT_S, Server, find_program
 
 _POLL: Final = 0.05  # seconds between two checks
 
 
-class Started(Struct, frozen=True, kw_only=True):
+class StartCommand(Struct, frozen=True, kw_only=True):
     """The way in which a server was started, which its standby needs to know.
 
     Attributes:
@@ -36,7 +36,9 @@ class Started(Struct, frozen=True, kw_only=True):
     settings: tuple[str, ...]
 
 
-def start(server: Server, options: Mapping[str, str], answers: Callable[[], object]) -> Started:
+def start(
+    server: Server, options: Mapping[str, str], answers: Callable[[], object]
+) -> StartCommand:
     """Create the data and start the server on a socket in its folder; postgres has no password.
 
     Args:
@@ -52,7 +54,7 @@ def start(server: Server, options: Mapping[str, str], answers: Callable[[], obje
     server.run([f"{folder}/initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8",
                 "--locale=C", "--no-sync"])  # fmt: skip
     server.start([f"{folder}/postgres", "-D", data, "-k", server.folder, *more], answers)
-    return Started(programs=folder, settings=more)
+    return StartCommand(programs=folder, settings=more)
 
 
 def socket_of(server: Server) -> str:
@@ -60,8 +62,8 @@ def socket_of(server: Server) -> str:
     return f"{server.folder}/.s.PGSQL.5432"
 
 
-def follow(
-    standby: Server, primary: Server, started: Started, answers: Callable[[], object]
+def start_standby(
+    standby: Server, primary: Server, started: StartCommand, answers: Callable[[], object]
 ) -> Proxy:
     """Start a standby that follows the log of a primary server through a proxy.
 
@@ -97,7 +99,7 @@ def wait_until_followed(primary: Any, standby: Any) -> None:
     """
     (end,) = primary.execute("SELECT pg_current_wal_lsn()").fetchone()
     sql = "SELECT coalesce(pg_last_wal_replay_lsn() >= %s, false)"
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + START_TIMEOUT_S
     while not standby.execute(sql, (end,)).fetchone()[0]:
         if time.monotonic() > until:
             raise TargetError("postgres: the standby does not catch up")
@@ -112,18 +114,18 @@ def _programs(server: Server, requested: str) -> str:
         folder = os.path.join(os.path.dirname(package.origin), "pginstall", "bin")
     if not folder:
         installed = sorted(glob("/usr/lib/postgresql/*/bin"), reverse=True)
-        folder = os.path.dirname(program("initdb", *installed))
+        folder = os.path.dirname(find_program("initdb", *installed))
     if not folder:
         hint = "pip install 'isolang[postgres]', or give the URL of a server"
         raise TargetError(f"postgres: no server is installed; {hint}")
     try:
         server.run([f"{folder}/initdb", "--version"])
     except TargetError:
-        return _copied(folder, os.path.join(server.folder, "programs"))
+        return _copy_installation(folder, os.path.join(server.folder, "programs"))
     return folder
 
 
-def _copied(folder: str, into: str) -> str:
+def _copy_installation(folder: str, into: str) -> str:
     """Copy an installation of PostgreSQL, and the libraries in the folder next to it.
 
     The programs find the libraries by a relative path, which is the same for the copies.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final, Literal, TypeAlias
 
-Where: TypeAlias = str | tuple[str, int]
+ServerAddress: TypeAlias = str | tuple[str, int]
 """The address of a server: the path of a socket, or a host and a port."""
 
 Direction: TypeAlias = Literal["requests", "answers"]
@@ -31,7 +31,7 @@ class Proxy:
 
     def __init__(
         self,
-        server: Where,
+        server: ServerAddress,
         is_blocked: Callable[[int], IsBlocked] | None = None,
         *,
         name: str = "proxy",
@@ -50,7 +50,7 @@ class Proxy:
         self._lost: Direction | None = None
         self._lock = threading.Lock()
         self._open: set[socket.socket] = set()
-        self.where: Where
+        self.where: ServerAddress
         if isinstance(server, str):
             folder = os.path.join(os.path.dirname(server), name)
             os.makedirs(folder, exist_ok=True)
@@ -70,7 +70,7 @@ class Proxy:
         assert not isinstance(self.where, str)
         return self.where
 
-    def cut(self) -> None:
+    def cut_connections(self) -> None:
         """Close all connections that are open."""
         with self._lock:
             ended, self._open = self._open, set()
@@ -78,7 +78,7 @@ class Proxy:
             _end(one)
 
     @contextmanager
-    def losing(self, direction: Direction) -> Iterator[None]:
+    def lose_message(self, direction: Direction) -> Iterator[None]:
         """Lose the next message in this direction, and close its connection.
 
         If the direction is ``requests``, the server never receives the lost message. If it is
@@ -93,7 +93,7 @@ class Proxy:
     def close(self) -> None:
         """Stop listening, and close all connections."""
         _end(self._listener)
-        self.cut()
+        self.cut_connections()
 
     def _accept(self) -> None:
         while True:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from isolang.errors import TargetError
 from isolang.run.servers.proxy import Proxy
-from isolang.run.servers.server import Server, free_port, program
+from isolang.run.servers.server import Server, find_program, free_port
 
 
 def start(
@@ -21,7 +21,7 @@ def start(
         port: the port on the loopback interface to which a replica connects; 0 if no port is
             needed.
     """
-    daemon = program("redis-server")
+    daemon = find_program("redis-server")
     if not daemon:
         hint = "install the package redis-server, or give the URL of a server"
         raise TargetError(f"redis: no server is installed; {hint}")
@@ -35,7 +35,7 @@ def start(
     )  # fmt: skip
 
 
-def follow(
+def start_replica(
     replica: Server, options: Mapping[str, str], port: int, answers: Callable[[], object]
 ) -> tuple[Proxy, int]:
     """Start a replica that follows a running server through a proxy.

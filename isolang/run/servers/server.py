@@ -24,9 +24,9 @@ from isolang.errors import NoDriverError, TargetError, one_line
 from isolang.run.servers import keeper
 from isolang.run.servers.proxy import Proxy
 
-PATIENCE: Final = 30.0  # seconds within which a server must begin to respond
+START_TIMEOUT_S: Final = 30.0  # seconds within which a server must begin to respond
 _POLL: Final = 0.02
-_PIPING: Final = 5.0  # seconds that a dump and its restoration may take
+_PIPE_TIMEOUT_S: Final = 5.0  # seconds that a dump and its restoration may take
 
 
 _Where = TypeVar("_Where", str, tuple[str, int])
@@ -83,7 +83,7 @@ class Server:
         answers: Callable[[], object],
         *,
         again: Sequence[str] = (),
-        patience: float = PATIENCE,
+        patience: float = START_TIMEOUT_S,
     ) -> None:
         """Start the server, and wait until it responds.
 
@@ -101,7 +101,7 @@ class Server:
         self.control("start")
         self._command = again or command
 
-    def reach(self, where: _Where) -> _Where:
+    def client_address(self, where: _Where) -> _Where:
         """Return the address to which clients must connect: the proxy's address, if there is one.
 
         Args:
@@ -113,10 +113,10 @@ class Server:
             self._proxy = Proxy(where)
         return cast("_Where", self._proxy.where)
 
-    def cut(self) -> None:
+    def cut_connections(self) -> None:
         """Close the connections of all clients."""
         if self._proxy is not None:
-            self._proxy.cut()
+            self._proxy.cut_connections()
 
     @property
     def proxy(self) -> Proxy:
@@ -192,7 +192,7 @@ class Server:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def pipe(source: Sequence[str], sink: Sequence[str], *, seconds: float = _PIPING) -> None:
+def pipe(source: Sequence[str], sink: Sequence[str], *, seconds: float = _PIPE_TIMEOUT_S) -> None:
     """Run a program whose output another program reads, such as a dump that is restored.
 
     Args:
@@ -220,7 +220,7 @@ def pipe(source: Sequence[str], sink: Sequence[str], *, seconds: float = _PIPING
             raise TargetError(f"{command[0]} failed (exit code {code}; {what})")
 
 
-def program(name: str, *folders: str) -> str:
+def find_program(name: str, *folders: str) -> str:
     """Return the path of a program on PATH or in these folders, or an empty string."""
     path = os.pathsep.join([os.environ.get("PATH", ""), *folders])
     return shutil.which(name, path=path) or ""

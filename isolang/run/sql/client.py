@@ -7,7 +7,7 @@ from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from isolang.run.adapter import BaseClient
-from isolang.run.marks.commit_tokens import ask, new_token
+from isolang.run.marks.commit_tokens import new_token, resolve_token
 from isolang.run.operation import DELETED, SelectWhere, SeveralRows, parent_key
 from isolang.run.outcome import BadAnswer, Outcome, RolledBack
 
@@ -134,7 +134,7 @@ class SqlClient(BaseClient):
         path, self.path, s = self.path, 0, self._of(key)
         if path and s is self.target.registers:
             s = self.target.forms[path % len(self.target.forms)]
-        found = self._wrote(self.execute(s.write, s.to_write(key, value))) > 0
+        found = self._wrote(self.execute(s.write, s.write_parameters(key, value))) > 0
         if s.update == "upsert":
             return True
         if not found and s.update == "insert":
@@ -285,7 +285,7 @@ class SqlClient(BaseClient):
         SOUND BECAUSE: tokens are unique, and an INSERT waits for any open transaction that has
         inserted the same token.
         """
-        return ask(self.token, self._has_committed)
+        return resolve_token(self.token, self._has_committed)
 
     def _has_committed(self, token: str) -> bool | None:
         with closing(self.target.connect(direct=True)) as other:

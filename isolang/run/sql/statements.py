@@ -36,15 +36,20 @@ INDEXES: Final = (
 PARTIAL: Final = "CREATE INDEX {name}_with_v ON {table} (v) WHERE v IS NOT NULL"
 """An index on only those rows that have a value."""
 
-_READS: Final = ("k = {low}", "j = {low}", "COALESCE(k, '') = {low}", "k = {low} AND j = {low}",
-                 "k IN ({low}, {low}) OR j = {low}")  # fmt: skip
-_SCANS: Final = ("k BETWEEN {low} AND {high}", "j >= {low} AND j <= {high}",
-                 "NOT (k < {low} OR k > {high})", "COALESCE(k, '') BETWEEN {low} AND {high}",
-                 "k = {low} OR (j > {low} AND j <= {high})")  # fmt: skip
-_SELECTS: Final = ("v BETWEEN {low} AND {high}", "v >= {low} AND v <= {high} ORDER BY v DESC, k",
-                   "NOT (v < {low} OR v > {high})", "v + 0 BETWEEN {low} AND {high}",
-                   "v = {low} OR (v > {low} AND v <= {high})",
-                   "v BETWEEN {low} AND {high} AND k > ''")  # fmt: skip
+_READ_CONDITIONS: Final = (
+    "k = {low}", "j = {low}", "COALESCE(k, '') = {low}", "k = {low} AND j = {low}",
+    "k IN ({low}, {low}) OR j = {low}",
+)  # fmt: skip
+_SCAN_CONDITIONS: Final = (
+    "k BETWEEN {low} AND {high}", "j >= {low} AND j <= {high}",
+    "NOT (k < {low} OR k > {high})", "COALESCE(k, '') BETWEEN {low} AND {high}",
+    "k = {low} OR (j > {low} AND j <= {high})",
+)  # fmt: skip
+_SELECT_CONDITIONS: Final = (
+    "v BETWEEN {low} AND {high}", "v >= {low} AND v <= {high} ORDER BY v DESC, k",
+    "NOT (v < {low} OR v > {high})", "v + 0 BETWEEN {low} AND {high}",
+    "v = {low} OR (v > {low} AND v <= {high})", "v BETWEEN {low} AND {high} AND k > ''",
+)  # fmt: skip
 """Conditions that select the same rows by different access paths.
 
 The paths use the primary key; the unique, the secondary or the composite index; or no index,
@@ -60,7 +65,7 @@ _CONDITIONS: Final[Mapping[Condition, tuple[str, ...]]] = {
 }  # fmt: skip
 """Of each condition on values several forms. No value that a transaction writes is negative."""
 
-_NO_INDEX: Final = re.compile(r"COALESCE|v \+ 0")
+_UNINDEXED: Final = re.compile(r"COALESCE|v \+ 0")
 """Matches the conditions that no index helps to evaluate."""
 
 
@@ -96,23 +101,23 @@ class Paths(Struct, frozen=True, kw_only=True):
     deletes: tuple[Query, ...]
 
 
-def paths(d: Dialect, table: str) -> Paths:
+def build_paths(d: Dialect, table: str) -> Paths:
     """Return all access paths for reads of a table that has the indexes of the dialect."""
     reads = f"SELECT v{d.version} FROM {table} WHERE "
     pairs = f"SELECT k, v FROM {table} WHERE "
-    locking = tuple(f"{_READS[0]}{lock}" for lock in d.locks)
+    locking = tuple(f"{_READ_CONDITIONS[0]}{lock}" for lock in d.locks)
 
     def queries(select: str, conditions: Sequence[str], end: str = "") -> tuple[Query, ...]:
         by_place = (
-            f"{one} AND {d.place}" for one in conditions if d.place and _NO_INDEX.match(one)
+            f"{one} AND {d.place}" for one in conditions if d.place and _UNINDEXED.match(one)
         )
         return tuple(_query(d, select + one + end) for one in (*conditions, *by_place))
 
     return Paths(
-        reads=queries(reads, (*_READS, *locking)),
-        scans=queries(pairs, _SCANS),
-        selects=queries(pairs, _SELECTS),
-        deletes=queries(f"DELETE FROM {table} WHERE ", _READS, d.returning),
+        reads=queries(reads, (*_READ_CONDITIONS, *locking)),
+        scans=queries(pairs, _SCAN_CONDITIONS),
+        selects=queries(pairs, _SELECT_CONDITIONS),
+        deletes=queries(f"DELETE FROM {table} WHERE ", _READ_CONDITIONS, d.returning),
     )
 
 
@@ -223,14 +228,14 @@ class Statements(Struct, frozen=True, kw_only=True):
     clear: str
     where: Mapping[Condition, tuple[str, ...]]
 
-    def to_write(self, key: Any, value: Any) -> tuple[Any, ...]:
+    def write_parameters(self, key: Any, value: Any) -> tuple[Any, ...]:
         """Return the parameters of ``write``."""
         if self.update == "row":
             return key, key, value, key
         return (key, key, value) if self.update == "upsert" else (value, key)
 
 
-def statements(d: Dialect, table: str, access: Access, update: Update) -> Statements:
+def build_statements(d: Dialect, table: str, access: Access, update: Update) -> Statements:
     """Build the statements for a table, depending on how rows must be found and written."""
     m, r = d.mark, d.returning
     column = "k" if access == "index" else "j"
@@ -274,7 +279,7 @@ def insert_of_child(d: Dialect, table: str) -> str:
     return f"INSERT INTO {table} (k, j, v, p) VALUES ({marks}){d.returning}"
 
 
-def offered(d: Dialect, *, cascading: bool) -> frozenset[str]:
+def offered_features(d: Dialect, *, cascading: bool) -> frozenset[str]:
     """Return the features that a dialect has, as ``offers`` of a target names them.
 
     Args:
@@ -298,22 +303,24 @@ def query_sent(s: Statements, mark: str, predicate: str) -> str:
     """Return the query for the rows of a recorded predicate, for explanations."""
     keys, condition = keys_in(predicate), condition_in(predicate)
     if condition in ("null", "not null"):
-        return filled(s.where[condition][0], mark, (literal(keys[0]), literal(keys[-1])))
+        return fill_in(
+            s.where[condition][0], mark, (quote_literal(keys[0]), quote_literal(keys[-1]))
+        )
     bounds = tuple(map(str, bounds_in(predicate)))
     if condition == "outside":
-        ends = (literal(keys[0]), literal(keys[-1]))
-        return filled(s.where[condition][0], mark, (*bounds, *ends))
+        ends = (quote_literal(keys[0]), quote_literal(keys[-1]))
+        return fill_in(s.where[condition][0], mark, (*bounds, *ends))
     if not keys:
-        return filled(s.select, mark, bounds)
-    return filled(s.within, mark, (*bounds, literal(keys[0]), literal(keys[-1])))
+        return fill_in(s.select, mark, bounds)
+    return fill_in(s.within, mark, (*bounds, quote_literal(keys[0]), quote_literal(keys[-1])))
 
 
-def filled(sql: str, mark: str, values: Sequence[str]) -> str:
+def fill_in(sql: str, mark: str, values: Sequence[str]) -> str:
     """Return a statement in which the parameters are filled in, for explanations."""
     parts = sql.split(mark)
     return "".join(part + value for part, value in zip(parts, [*values, ""], strict=True))
 
 
-def literal(text: str) -> str:
+def quote_literal(text: str) -> str:
     """Quote a text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"

@@ -17,12 +17,12 @@ from msgspec.structs import replace
 from isolang.errors import one_line
 from isolang.run.adapter import MarkedTarget, connection_errors
 from isolang.run.marks.ownership import (
-    first_mark,
+    initial_mark,
     is_alive,
     new_owner,
-    not_removed,
+    not_removed_error,
     owner_of,
-    why_not_made,
+    why_tables_exist,
 )
 from isolang.run.operation import DELETED, parent_key
 from isolang.run.outcome import Driver, Failure, Phase
@@ -31,23 +31,23 @@ from isolang.run.sql.client import SqlClient
 from isolang.run.sql.statements import (
     Dialect,
     Statements,
-    filled,
+    build_paths,
+    build_statements,
+    fill_in,
     insert_of_child,
-    literal,
-    offered,
-    paths,
+    offered_features,
     query_sent,
-    statements,
+    quote_literal,
 )
 from isolang.run.target import Level, TargetError
 
 if TYPE_CHECKING:
     from isolang.run.address import Address
 
-MARK: Final = "made_by_isocheck"
+MARK_COLUMN: Final = "made_by_isocheck"
 """An extra column by which isocheck recognises the tables of its runs."""
 
-_RUN: Final = "run"  # the key of the row that contains the mark
+_MARK_KEY: Final = "run"  # the key of the row that contains the mark
 
 _NO_TABLE: Final = re.compile(r"exist|no such table|unknown table|invalid object", re.IGNORECASE)
 """Matches error messages that say that a table is missing."""
@@ -153,7 +153,7 @@ class SqlTarget(MarkedTarget):
     def _compile(self) -> None:
         d = self.dialect
         self.registers, self.list_statements, of_children = (
-            statements(d, f"{self.prefix}{table}", self.access, update)
+            build_statements(d, f"{self.prefix}{table}", self.access, update)
             for table, update in (
                 ("registers", self.update), ("lists", self.update), ("children", "update")
             )
@@ -162,10 +162,11 @@ class SqlTarget(MarkedTarget):
         self.child_statements = replace(of_children, insert=insert)
         forms: list[Update] = ["update", "row", "insert"]
         forms += ["upsert"] if d.upsert else []
-        self.forms = [statements(d, f"{self.prefix}registers", self.access, form) for form in forms]
+        table = f"{self.prefix}registers"
+        self.forms = [build_statements(d, table, self.access, form) for form in forms]
         # A child row has no version, because a log is read only for the registers.
-        self.offers = offered(d, cascading=self.cascading and not self.reports_versions)
-        self.paths = paths(self.dialect, f"{self.prefix}registers")
+        self.offers = offered_features(d, cascading=self.cascading and not self.reports_versions)
+        self.paths = build_paths(d, table)
 
     # --- tables ---
 
@@ -180,7 +181,7 @@ class SqlTarget(MarkedTarget):
             ("lists", d.text, lists, ""),
         ):
             name = f"{self.prefix}{table}"
-            columns = f"k {d.key} PRIMARY KEY, j {d.key} NOT NULL, v {kind}, {MARK} INTEGER"
+            columns = f"k {d.key} PRIMARY KEY, j {d.key} NOT NULL, v {kind}, {MARK_COLUMN} INTEGER"
             self._create(name, f"CREATE TABLE {name} ({columns}){d.tables}")
             rows: Iterable[tuple[str, str, str | None]] = ((key, key, value) for key in keys)
             self._load(name, list(rows))
@@ -196,18 +197,18 @@ class SqlTarget(MarkedTarget):
                     self.admin().raw.commit()
         if self.tokens:
             name = f"{self.prefix}tokens"
-            columns = f"k {d.key} PRIMARY KEY, v INTEGER, {MARK} INTEGER"
+            columns = f"k {d.key} PRIMARY KEY, v INTEGER, {MARK_COLUMN} INTEGER"
             self._create(name, f"CREATE TABLE {name} ({columns}){d.tables}")
-        self.loaded()
+        self.after_load()
 
     def _leave_mark(self) -> None:
         d, name = self.dialect, f"{self.prefix}run"
         self.owner = self.owner or new_owner()
-        columns = f"k {d.key} PRIMARY KEY, v {d.key}, {MARK} INTEGER"
+        columns = f"k {d.key} PRIMARY KEY, v {d.key}, {MARK_COLUMN} INTEGER"
         self._create(name, f"CREATE TABLE {name} ({columns}){d.tables}")
         client = self.admin()
         insert = f"INSERT INTO {name} (k, v) VALUES ({d.mark}, {d.mark})"
-        client.execute(insert, (_RUN, first_mark(self.owner)))
+        client.execute(insert, (_MARK_KEY, initial_mark(self.owner)))
         client.raw.commit()
         self.start_renewing_mark(self._marks)
 
@@ -226,7 +227,7 @@ class SqlTarget(MarkedTarget):
             hint = "check the user's privileges"
             if "exist" in what and self._is_marked(name):
                 owner, alive = self._previous_owner()
-                hint = why_not_made(owner, self.address, alive=alive)
+                hint = why_tables_exist(owner, self.address, alive=alive)
             elif "exist" in what:
                 hint = "isocheck did not create it; choose other names with --table-prefix NAME"
             msg = f"{self.name}: cannot create the table {name} ({what}); {hint}"
@@ -244,7 +245,7 @@ class SqlTarget(MarkedTarget):
             client.execute(f"INSERT INTO {name} (k, j, v) VALUES {marks}", flat)
         client.raw.commit()
 
-    def loaded(self) -> None:
+    def after_load(self) -> None:
         """Prepare the loaded tables, for example by collecting statistics."""
 
     def before_chore(self, client: SqlClient) -> None:
@@ -262,10 +263,10 @@ class SqlTarget(MarkedTarget):
     def back_up(self, way: str, level: str) -> list[tuple[str, Any]]:
         """Copy the tables, and return the rows of the copy."""
         tables = [f"{self.prefix}{name}" for name in ("registers", "lists", "children")]
-        with self.copied(way, level) as copy:
+        with self.open_copy(way, level) as copy:
             return [row for one in tables if one in self._created for row in copy.rows_of(one)]
 
-    def copied(self, way: str, level: str) -> AbstractContextManager[SqlClient]:
+    def open_copy(self, way: str, level: str) -> AbstractContextManager[SqlClient]:
         """Return a context that makes a copy of the tables, and a connection to the copy."""
         raise NotImplementedError
 
@@ -284,18 +285,18 @@ class SqlTarget(MarkedTarget):
         if operation == "scan":
             return query_sent(self.registers, self.dialect.mark, key)
         s = self.statements_of(key)
-        text = literal(key)
+        text = quote_literal(key)
         if operation == "delete":
-            return filled(s.delete, self.dialect.mark, (text,))
+            return fill_in(s.delete, self.dialect.mark, (text,))
         if operation == "r":
-            return filled(s.read, self.dialect.mark, (text,))
+            return fill_in(s.read, self.dialect.mark, (text,))
         if operation == "append":
-            return filled(s.append, self.dialect.mark, (f"' {value}'", text))
+            return fill_in(s.append, self.dialect.mark, (f"' {value}'", text))
         if value == {"value": None}:
-            return filled(s.clear, self.dialect.mark, (text,))
+            return fill_in(s.clear, self.dialect.mark, (text,))
         if value == DELETED:
-            return filled(s.delete, self.dialect.mark, (text,))
-        return filled(s.write, self.dialect.mark, s.to_write(text, str(value)))
+            return fill_in(s.delete, self.dialect.mark, (text,))
+        return fill_in(s.write, self.dialect.mark, s.write_parameters(text, str(value)))
 
     def remove(self) -> None:
         """Remove the tables that ``setup`` created, but no other tables."""
@@ -309,7 +310,7 @@ class SqlTarget(MarkedTarget):
         """Return whether a table exists and has the column that marks the tables of runs."""
         client = self.admin()
         try:
-            client.execute(f"SELECT {MARK} FROM {name} WHERE 1 = 0", ()).fetchall()
+            client.execute(f"SELECT {MARK_COLUMN} FROM {name} WHERE 1 = 0", ()).fetchall()
         except Exception:
             return False
         finally:
@@ -334,7 +335,7 @@ class SqlTarget(MarkedTarget):
         self.start()
         owner, alive = self._previous_owner()
         if alive:
-            raise not_removed(owner, self.address)
+            raise not_removed_error(owner, self.address)
         removed: list[str] = []
         if self.shared and self.owner and owner != self.owner:
             return removed  # these tables belong to a later run
@@ -402,7 +403,7 @@ class SqlMarks:
         """Return the mark; if the mark or its table does not exist, return an empty string."""
         sql = f"SELECT v FROM {self._table} WHERE k = {self._mark}"
         try:
-            row = self._client.execute(sql, (_RUN,)).fetchone()
+            row = self._client.execute(sql, (_MARK_KEY,)).fetchone()
         except Exception as error:
             self._client.raw.rollback()
             if _NO_TABLE.search(str(error)):
@@ -416,7 +417,7 @@ class SqlMarks:
         m = self._mark
         sql = f"UPDATE {self._table} SET v = {m} WHERE k = {m} AND v = {m}"
         try:
-            changed = self._client.execute(sql, (new, _RUN, old)).rowcount
+            changed = self._client.execute(sql, (new, _MARK_KEY, old)).rowcount
         except Exception as error:
             self._client.raw.rollback()
             if _NO_TABLE.search(str(error)):

@@ -50,15 +50,17 @@ def load_survey(path: str) -> Survey:
         raise TargetError(msg) from None
 
 
-def news(old: Survey, new: Survey) -> tuple[News, ...]:
+def compare_surveys(old: Survey, new: Survey) -> tuple[News, ...]:
     """Return how a survey differs from an earlier survey."""
     return tuple(
-        one for level in dict.fromkeys(c.level for c in new.cells) for one in _of(level, old, new)
+        one
+        for level in dict.fromkeys(c.level for c in new.cells)
+        for one in _level_news(level, old, new)
     )
 
 
-def _of(level: str, old: Survey, new: Survey) -> Iterator[News]:
-    before, now = ([c for c in s.cells if c.level == level and _judged(c)] for s in (old, new))
+def _level_news(level: str, old: Survey, new: Survey) -> Iterator[News]:
+    before, now = ([c for c in s.cells if c.level == level and _is_judged(c)] for s in (old, new))
     if not now:
         return
     if not before:
@@ -88,5 +90,5 @@ def _of(level: str, old: Survey, new: Survey) -> Iterator[News]:
         yield News(kind="kept", level=level, text=text)
 
 
-def _judged(cell: Cell) -> bool:
+def _is_judged(cell: Cell) -> bool:
     return cell.outcome in ("valid", "invalid")

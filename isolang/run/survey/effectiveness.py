@@ -11,8 +11,8 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from isolang.run.judge.judge import judge
-from isolang.run.play.level_mix import mix_of
+from isolang.run.judge.judge import judge_run
+from isolang.run.play.level_mix import level_mix_of
 from isolang.run.play.player import Player
 from isolang.run.play.state import RunState
 from isolang.run.settings import Settings
@@ -98,7 +98,7 @@ def effectiveness(
         IsolangError: the database cannot be tested; the message says what to do.
     """
     target = target_named(settings.target, prefix=settings.prefix)
-    level = mix_of(settings, target).level
+    level = level_mix_of(settings, target).level
     most = settings.transactions or TRANSACTIONS
     player = Player(settings.target, settings.prefix)
     try:
@@ -146,7 +146,7 @@ def _trials(
         one = replace(settings, seed=settings.seed + trials, seconds=longest)
         recorded = player.play(one, show)
         played = perf_counter()
-        judged = judge(recorded, target, levels=False, smallest=False, little=False)
+        judged = judge_run(recorded, target, levels=False, smallest=False, little=False)
         trials += 1
         playing, judging = playing + played - began, judging + perf_counter() - played
         committed += recorded.state.committed

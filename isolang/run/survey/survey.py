@@ -12,8 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from isolang.errors import IsolangError, internal_error
-from isolang.run.judge.judge import Judged, judge
-from isolang.run.play.level_mix import mix_of
+from isolang.run.judge.judge import JudgedRun, judge_run
+from isolang.run.play.level_mix import level_mix_of
 from isolang.run.play.player import Player
 from isolang.run.play.runner import Runner
 from isolang.run.play.state import Run, RunState, nothing_committed
@@ -25,15 +25,15 @@ from isolang.run.workloads import NAMES
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-_JUDGING: Final = 8  # the number of runs that a pool may judge while the next run is played
-LENGTH: Final = 5.0
+_MAX_PENDING: Final = 8  # the number of runs that a pool may judge while the next run is played
+CELL_LENGTH_S: Final = 5.0
 """The default length in seconds of the run for one cell."""
-ALL: Final = ("scripted", *NAMES)
+ALL_WORKLOADS: Final = ("scripted", *NAMES)
 """The workloads that a survey plays by default."""
 
 # The limit on the work of counting a history's anomalies. Besides the engine's work, each anomaly
 # costs `_EACH`, and `_PER_OPERATION` for each operation in the history.
-_COUNTING: Final = 15_000_000
+_COUNTING_WORK: Final = 15_000_000
 _EACH, _PER_OPERATION = 50_000, 8
 
 
@@ -122,7 +122,7 @@ class Survey(Struct, frozen=True, kw_only=True):
 
 def survey(
     settings: Settings,
-    workloads: Sequence[str] = ALL,
+    workloads: Sequence[str] = ALL_WORKLOADS,
     *,
     pages: bool = False,
     show: Callable[[RunState], None] = lambda state: None,
@@ -144,11 +144,13 @@ def survey(
     Raises:
         IsolangError: the database cannot be tested; the message says what to do.
     """
-    settings = replace(settings, seconds=settings.seconds or LENGTH)
+    settings = replace(settings, seconds=settings.seconds or CELL_LENGTH_S)
     target = target_named(settings.target, prefix=settings.prefix)
     chosen = settings.level or settings.level_mix
     names = [settings.level] if chosen else [level.name for level in target.levels]
-    mix_of(replace(settings, level=names[0]), target)  # raises an error if the survey is impossible
+    level_mix_of(
+        replace(settings, level=names[0]), target
+    )  # raises an error if the survey is impossible
     player = Player(settings.target, settings.prefix)
     cells: list[Cell] = []
     judging: deque[tuple[Settings, Cell | Judging]] = deque()
@@ -198,7 +200,7 @@ def survey(
                 except Exception as error:  # the survey continues with the next cell
                     cell = _failed(one, error)
                 judging.append((one, cell))
-                wait_until(0 if interrupted or submit is None else _JUDGING)
+                wait_until(0 if interrupted or submit is None else _MAX_PENDING)
                 if interrupted:
                     return so_far()
         wait_until(0)
@@ -212,7 +214,7 @@ def survey(
 def _unplayed(
     settings: Settings, target: Target, outcome: Literal["not played", "failed"], reason: str
 ) -> Cell:
-    level = mix_of(settings, target).level
+    level = level_mix_of(settings, target).level
     return Cell(
         level=level.name,
         claims=settings.claims or level.claims,
@@ -248,9 +250,9 @@ def _played(settings: Settings, player: Player, *, show: Callable[[RunState], No
 def _judged(settings: Settings, recorded: Run, *, pages: bool) -> Cell:
     """Judge the run of one cell, and return the cell."""
     target = target_named(settings.target, prefix=settings.prefix)
-    level = mix_of(settings, target).level
+    level = level_mix_of(settings, target).level
     claims = settings.claims or level.claims
-    judged = judge(recorded, target)
+    judged = judge_run(recorded, target)
     state, verdict = recorded.state, judged.verdict
     counted, everything = count_anomalies(verdict.history)
     return Cell(
@@ -277,7 +279,7 @@ def _judged(settings: Settings, recorded: Run, *, pages: bool) -> Cell:
     )
 
 
-def _save_page(judged: Judged) -> str | None:
+def _save_page(judged: JudgedRun) -> str | None:
     from isolang.report import course_of, page, save_page
 
     history = judged.recorded.path
@@ -295,7 +297,7 @@ def _save_page(judged: Judged) -> str | None:
     return path.name
 
 
-def count_anomalies(history: History, *, work: int = _COUNTING) -> tuple[Counter[str], bool]:
+def count_anomalies(history: History, *, work: int = _COUNTING_WORK) -> tuple[Counter[str], bool]:
     """Count the anomalies in a history that serializability forbids, by their names.
 
     When a counterexample has been counted, the reads of its transactions are left out, and the rest

@@ -24,8 +24,8 @@ from msgspec.structs import replace
 
 from isolang.declared import command_line
 from isolang.errors import IsolangError
-from isolang.run.play.faults import maintenance_of
-from isolang.run.play.level_mix import mix_of
+from isolang.run.play.faults import maintenance_names
+from isolang.run.play.level_mix import level_mix_of
 from isolang.run.play.player import Player
 from isolang.run.play.state import Run, RunState, SwarmRound
 from isolang.run.settings import Settings, Shape
@@ -33,17 +33,17 @@ from isolang.run.sql import SqlTarget
 from isolang.run.target import Target
 from isolang.run.workloads import NAMES, workload_named
 
-FIRST: Final = 0.3
+WORKLOADS_SHARE: Final = 0.3
 """The share of the time in which ``auto`` plays its workloads, before the rounds."""
 
-SHORTEST: Final = 10.0
+ROUNDS_FROM_S: Final = 10.0
 """The seconds from which ``auto`` plays rounds."""
 
-_ROUND: Final = 3.0  # seconds of a round
-_MOST: Final = 4000  # transactions of a round, so that its verdict takes about a second
-_AGAIN: Final = 0.3  # the share of rounds that vary a round that brought something new
-_ONE_ROW: Final = 1 / 6  # the share of rounds in which all sessions compete for one row
-_AUTO: Final = (
+_ROUND_S: Final = 3.0  # seconds of a round
+_MAX_TRANSACTIONS: Final = 4000  # transactions of a round, so that its verdict takes about a second
+_VARIED_SHARE: Final = 0.3  # the share of rounds that vary a round that brought something new
+_ONE_ROW_SHARE: Final = 1 / 6  # the share of rounds in which all sessions compete for one row
+_AUTO_WORKLOADS: Final = (
     *["queries"] * 5,
     "orders",
     "orders",
@@ -52,13 +52,13 @@ _AUTO: Final = (
     "register",
     "blindw-pred",
 )
-_FIRST: Final = ("queries", "orders")  # the first rounds, as these workloads find most
+_FIRST_WORKLOADS: Final = ("queries", "orders")  # the first rounds, as these workloads find most
 # Workloads that delete rows and insert them again.
-_DELETING: Final = frozenset({"queries", "orders", "insert-delete", "insert-delete-pred"})
+_DELETING_WORKLOADS: Final = frozenset({"queries", "orders", "insert-delete", "insert-delete-pred"})
 # Workloads that find most where all sessions compete for one row, by transactions of one statement.
-_HOT: Final = ("register", "register", "rmw", "append")
+_ONE_ROW_WORKLOADS: Final = ("register", "register", "rmw", "append")
 # Workloads that need many keys.
-_LARGE: Final = frozenset({"pairs", "twitter", "rubis", "tpcc", "cas"})
+_MANY_KEYS_WORKLOADS: Final = frozenset({"pairs", "twitter", "rubis", "tpcc", "cas"})
 
 
 def play_with_rounds(
@@ -77,7 +77,7 @@ def play_with_rounds(
     """
     if not _plays_rounds(settings):
         return player.play(settings, show)
-    first = replace(settings, rounds=False, seconds=FIRST * settings.length)
+    first = replace(settings, rounds=False, seconds=WORKLOADS_SHARE * settings.length)
     recorded = player.play(first, show)
     look = recorded.state.look
     refuted = look is not None and look.outcome == "invalid"
@@ -86,17 +86,17 @@ def play_with_rounds(
     if _is_refuted(recorded, target):
         return recorded
     swarm = Swarm(settings, target, whole=False)
-    found = hunt(swarm, player, target, settings.length - recorded.seconds, show=show)
+    found = play_rounds(swarm, player, target, settings.length - recorded.seconds, show=show)
     return replace(found.violated or recorded, rounds=tuple(found.rounds))
 
 
 def _is_refuted(recorded: Run, target: Target) -> bool:
     """Return whether a run violates its level, including its last transactions."""
-    from isolang.run.judge.judge import judge
+    from isolang.run.judge.judge import judge_run
 
     if recorded.watched is not None:
         return recorded.watched.outcome == "invalid"
-    found = judge(recorded, target, levels=False, smallest=False, little=False)
+    found = judge_run(recorded, target, levels=False, smallest=False, little=False)
     return found.verdict.outcome == "invalid" and found.verdict.certified
 
 
@@ -105,7 +105,7 @@ def _plays_rounds(settings: Settings) -> bool:
     return (
         settings.rounds
         and settings.workload == "auto"
-        and settings.length >= SHORTEST
+        and settings.length >= ROUNDS_FROM_S
         and settings.transactions is None
         and not (settings.to_the_end or settings.versions or settings.faults or settings.standby)
     )
@@ -133,18 +133,18 @@ class Swarm:
         self._number = 0
         self._seen: set[str] = set()
         self._promising: list[Settings] = []
-        names = NAMES if whole else tuple(dict.fromkeys(_AUTO))
+        names = NAMES if whole else tuple(dict.fromkeys(_AUTO_WORKLOADS))
         self._able = {one for one in names if not workload_named(one).needs & target.lacks}
 
     def next(self) -> Settings:
         """Return the options of the next round."""
         self._number += 1
         random, base, draws = self._random, self._settings, self._draws()
-        if self._number <= len(_FIRST):
-            workload = _FIRST[self._number - 1]
+        if self._number <= len(_FIRST_WORKLOADS):
+            workload = _FIRST_WORKLOADS[self._number - 1]
             if workload in self._able:
                 draws[:2] = {"workload": workload, "shape": Shape()}, {"sessions": base.sessions}
-        elif self._promising and random.random() < _AGAIN:
+        elif self._promising and random.random() < _VARIED_SHARE:
             base = random.choice(self._promising[-8:])
             draws = random.sample(draws, k=min(2, len(draws)))
         drawn = {name: value for draw in draws for name, value in draw.items()}
@@ -153,27 +153,29 @@ class Swarm:
             **drawn,
             rounds=False,
             seed=(self._settings.seed + self._number) % (1 << 62),
-            seconds=min(_ROUND, self._settings.length),
-            transactions=min(_MOST, self._settings.transactions or _MOST),
+            seconds=min(_ROUND_S, self._settings.length),
+            transactions=min(_MAX_TRANSACTIONS, self._settings.transactions or _MAX_TRANSACTIONS),
         )
-        if not any(part.inserts_over_deleted for part in mix_of(made, self._target).parts):
+        if not any(part.inserts_over_deleted for part in level_mix_of(made, self._target).parts):
             return made
-        workload = "blindw-pred" if made.workload in _DELETING else made.workload
+        workload = "blindw-pred" if made.workload in _DELETING_WORKLOADS else made.workload
         update = made.update if made.update == "row" else "update"
         return replace(made, workload=workload, update=update)
 
     def _draws(self) -> list[dict[str, Any]]:
         """Draw all options, and return dictionaries of the options that belong together."""
         random, target = self._random, self._target
-        names = [one for one in (NAMES if self.whole else _AUTO) if one in self._able]
+        names = [one for one in (NAMES if self.whole else _AUTO_WORKLOADS) if one in self._able]
         if self.whole and "queries" in self._able:
             names += ["queries"] * (len(names) // 3) + ["orders"] * (len(names) // 6)
         workload = random.choice(names)
         sessions = self._settings.sessions
-        keys = None if workload in _LARGE else random.choice((None, None, 2, 6, 20))
+        keys = None if workload in _MANY_KEYS_WORKLOADS else random.choice((None, None, 2, 6, 20))
         shape = Shape(keys=keys, operations=random.choice((None, None, 3, 8)))
         pauses = random.choice((0.0, 0.1, 0.4))
-        if random.random() < _ONE_ROW and (hot := [one for one in _HOT if one in self._able]):
+        if random.random() < _ONE_ROW_SHARE and (
+            hot := [one for one in _ONE_ROW_WORKLOADS if one in self._able]
+        ):
             workload, shape, pauses = random.choice(hot), Shape(keys=1, operations=1), 0.0
         drawn: list[dict[str, Any]] = [
             {"workload": workload, "shape": shape},
@@ -188,7 +190,7 @@ class Swarm:
             upsert = "upsert" if target.dialect.upsert else "insert"
             forms = ("update", "row", upsert, "insert", "any", "any")
             drawn.append({"update": random.choice(forms)})
-        if maintenance_of(target) and not self._settings.faults:
+        if maintenance_names(target) and not self._settings.faults:
             every = random.choice((None, 0.1, 0.4))
             faults = () if every is None else ("maintenance",)
             drawn.append({"faults": faults, "fault_every": every})
@@ -205,7 +207,7 @@ class Swarm:
         one, other = random.sample(levels, 2)
         mix = f"{one.name}:0.5,{other.name}:0.5"
         try:
-            mix_of(replace(self._settings, level="", level_mix=mix), self._target)
+            level_mix_of(replace(self._settings, level="", level_mix=mix), self._target)
         except IsolangError:  # transactions cannot choose their levels, or no level judges the mix
             return {"level": level, "level_mix": ""}
         return {"level": "", "level_mix": mix}
@@ -219,7 +221,7 @@ class Swarm:
         return news
 
 
-class Hunt(Struct, kw_only=True):
+class PlayedRounds(Struct, kw_only=True):
     """The rounds that were played.
 
     Attributes:
@@ -257,7 +259,7 @@ class SwarmReport(Struct, frozen=True, kw_only=True):
     interrupted: bool = False
 
 
-def report_of(found: Hunt, settings: Settings, target: Target) -> SwarmReport:
+def report_of(found: PlayedRounds, settings: Settings, target: Target) -> SwarmReport:
     """Return the report of a swarm that was played with these settings."""
     return SwarmReport(
         target=str(target.address),
@@ -286,7 +288,7 @@ def markdown(report: SwarmReport) -> str:
     return "\n".join([*lines, ""])
 
 
-def hunt(
+def play_rounds(
     swarm: Swarm,
     player: Player,
     target: Target,
@@ -295,7 +297,7 @@ def hunt(
     to_the_end: bool = False,
     show: Callable[[RunState], None] = lambda state: None,
     done: Callable[[SwarmRound], None] = lambda one: None,
-) -> Hunt:
+) -> PlayedRounds:
     """Play rounds until the time is up or a round violates its level, and return the rounds.
 
     Args:
@@ -310,7 +312,7 @@ def hunt(
     Raises:
         IsolangError: the first round could not be played; the message says what to do.
     """
-    found = Hunt(rounds=[])
+    found = PlayedRounds(rounds=[])
     errors: Counter[str] = Counter()  # of the round before
     began = time.monotonic()
     while (remaining := seconds - (time.monotonic() - began)) > 0.5 and not found.interrupted:
@@ -340,7 +342,7 @@ def hunt(
 
 def _judged(swarm: Swarm, settings: Settings, recorded: Run, target: Target) -> SwarmRound:
     """Judge a round, and record in the swarm what it found."""
-    from isolang.run.judge.judge import judge, judge_watched
+    from isolang.run.judge.judge import judge_run, judge_watched_run
     from isolang.verdict import Invalid, Unknown
 
     state, reason, anomaly = recorded.state, "", ""
@@ -349,11 +351,11 @@ def _judged(swarm: Swarm, settings: Settings, recorded: Run, target: Target) -> 
     if not state.committed:
         verdict, reason = "unknown", "no transaction committed"
     elif recorded.watched is not None:
-        _, judged = judge_watched(recorded, recorded.watched)
+        _, judged = judge_watched_run(recorded, recorded.watched)
         verdict = "valid" if judged is None else "invalid"
         anomaly = "" if judged is None else judged.anomaly
     else:
-        judged = judge(recorded, target, levels=False, smallest=False, little=False)
+        judged = judge_run(recorded, target, levels=False, smallest=False, little=False)
         verdict, anomaly = judged.verdict.outcome, judged.anomaly
         if isinstance(judged.verdict, Unknown):
             reason = str(judged.verdict.reason)

@@ -16,10 +16,10 @@ _MARK: Final = {"valid": "✓", "invalid": "✗", "unknown": "?", "not played": 
 
 def markdown(survey: Survey) -> str:
     """Return the survey as a Markdown table, with a row per workload and a column per level."""
-    levels, workloads, cells = _sides(survey)
+    levels, workloads, cells = _table_axes(survey)
     heads = [f"{level}: `{claims}`" for level, claims in levels.items()]
     lines = [
-        f"**{survey.database}**, {_how(survey)}.",
+        f"**{survey.database}**, {_options_text(survey)}.",
         "",
         "| workload | " + " | ".join(heads) + " |",
         "|---" * (len(heads) + 1) + "|",
@@ -38,7 +38,7 @@ def html(survey: Survey, folder: Path, page: Path) -> str:
         folder: the folder that contains the reports for the cells.
         page: the file into which the page will be written; links in the page are relative to it.
     """
-    levels, workloads, cells = _sides(survey)
+    levels, workloads, cells = _table_axes(survey)
     where = Path(os.path.relpath(folder.resolve(), page.resolve().parent)).as_posix()
     heads = "".join(
         f"<th scope=col>{text(level)}<small>claims {text(claims)}</small></th>"
@@ -51,9 +51,10 @@ def html(survey: Survey, folder: Path, page: Path) -> str:
         for workload in workloads
     )
     body = (
-        f"<h1>{text(survey.database)}</h1><p class=note>{text(_how(survey))}. A cell says whether "
-        "the level's claim held, which strongest levels held, and which anomalies occurred, "
-        "allowed or not. A claim that held is not proved: the run only found no violation. "
+        f"<h1>{text(survey.database)}</h1><p class=note>{text(_options_text(survey))}. "
+        "A cell says whether the level's claim held, which strongest levels held, "
+        "and which anomalies occurred, allowed or not. "
+        "A claim that held is not proved: the run only found no violation. "
         "Throughput was measured with clients, database and checker on one machine.</p>\n"
         f'<div class="wide"><table class="survey"><thead><tr><th scope=col>workload</th>{heads}'
         f"</tr></thead>\n<tbody>{rows}</tbody></table></div>"
@@ -61,13 +62,13 @@ def html(survey: Survey, folder: Path, page: Path) -> str:
     return plain_page(f"{survey.database}: what held", body)
 
 
-def anomalies(cell: Cell) -> str:
+def anomalies_text(cell: Cell) -> str:
     """Return the anomalies in a cell and how often they were counted, on one line."""
     more = "" if cell.all_counted or not cell.anomalies else ", more"
     return ", ".join(f"{name} ×{count}" for name, count in cell.anomalies.items()) + more
 
 
-def figures(cell: Cell) -> str:
+def counts_text(cell: Cell) -> str:
     """Return how many transactions a cell has and how many committed per second, on one line."""
     maybe = f", {cell.maybe:,} maybe" if cell.maybe else ""
     return (
@@ -76,12 +77,12 @@ def figures(cell: Cell) -> str:
     )
 
 
-def strongest_levels(cell: Cell) -> str:
+def strongest_levels_text(cell: Cell) -> str:
     """Return the strongest levels that a cell's history satisfies, on one line."""
     return ", ".join(cell.strongest) or "nothing"
 
 
-def _sides(
+def _table_axes(
     survey: Survey,
 ) -> tuple[dict[str, str], list[str], dict[tuple[str, str], Cell]]:
     """Return what each level claims, the workloads, and the cells by level and workload."""
@@ -90,7 +91,7 @@ def _sides(
     return levels, workloads, {(cell.level, cell.workload): cell for cell in survey.cells}
 
 
-def _how(survey: Survey) -> str:
+def _options_text(survey: Survey) -> str:
     most = "" if survey.transactions is None else f" or {survey.transactions:,} transactions"
     ended = ", interrupted" if survey.interrupted else ""
     return (
@@ -102,8 +103,8 @@ def _cell_text(cell: Cell | None) -> str:
     if cell is None or cell.outcome == "not played":
         return "–"
     if cell.outcome == "failed":
-        return f"! failed: {_in_a_cell(cell.reason)}"
-    seen, strongest = anomalies(cell), strongest_levels(cell)
+        return f"! failed: {_escape_cell(cell.reason)}"
+    seen, strongest = anomalies_text(cell), strongest_levels_text(cell)
     head = f"{_MARK[cell.outcome]} held `{strongest}`"
     if cell.outcome == "invalid":
         head = f"**✗ invalid**{'' if cell.certified else ' (not certified)'}, held `{strongest}`"
@@ -111,11 +112,11 @@ def _cell_text(cell: Cell | None) -> str:
         head = f"? unknown, held `{strongest}`"
     elif cell.grave:
         head = f"? valid, but: held `{strongest}`"
-    doubts = "".join(f"<br>{_in_a_cell(doubt)}" for doubt in cell.doubts)
-    return f"{head}{'<br>' if seen else ''}{seen}<br>{figures(cell)}{doubts}"
+    doubts = "".join(f"<br>{_escape_cell(doubt)}" for doubt in cell.doubts)
+    return f"{head}{'<br>' if seen else ''}{seen}<br>{counts_text(cell)}{doubts}"
 
 
-def _in_a_cell(words: str) -> str:
+def _escape_cell(words: str) -> str:
     """Return a text in which markup is escaped, and which fits into a cell of a table."""
     plain = text(" ".join(words.split()))
     return "".join("\\" + sign if sign in "|`*_[]\\" else sign for sign in plain)
@@ -136,11 +137,11 @@ def _cell_html(cell: Cell | None, where: str) -> str:
     if cell.page:
         link = text(f"{where}/{cell.page}")
         shown = f'<a class={kind} href="{link}">{word}</a>'
-    seen = anomalies(cell)
+    seen = anomalies_text(cell)
     return (
-        f"<td>{shown}<small>held: {text(strongest_levels(cell))}</small>"
+        f"<td>{shown}<small>held: {text(strongest_levels_text(cell))}</small>"
         + (f"<small>{text(seen)}</small>" if seen else "")
-        + f"<small>{text(figures(cell))}</small>"
+        + f"<small>{text(counts_text(cell))}</small>"
         + "".join(f"<small>{text(doubt)}</small>" for doubt in cell.doubts)
         + "</td>"
     )

@@ -55,7 +55,7 @@ class ArcadeDB(EmbeddedTarget):
         ),
     )
 
-    def load(self) -> None:
+    def import_engine(self) -> None:
         self.api, self.jpype = (
             import_package("arcadedb_embedded", self.name),
             import_package("jpype", self.name),
@@ -98,7 +98,7 @@ class ArcadeDB(EmbeddedTarget):
         refused = any(word in str(error) for word in _REFUSED)
         return "aborted" if refused else super().classify(error, phase)
 
-    def shut(self) -> None:
+    def close_database(self) -> None:
         self.database.close()
 
 
@@ -150,7 +150,7 @@ class ArcadeDBClient(EmbeddedClient):
     def delete(self, key: str) -> bool:
         return self._count("DELETE FROM Item WHERE k = ?", key)
 
-    def texts(self, low: str, high: str) -> dict[str, str]:
+    def scan_texts(self, low: str, high: str) -> dict[str, str]:
         return dict(self.ask("SELECT k, t AS found FROM Item WHERE k BETWEEN ? AND ?", low, high))
 
     def select(self, low: int, high: int) -> dict[str, Any]:

@@ -26,10 +26,10 @@ class DeltaLake(TableTarget):
         ),
     )
 
-    def load(self) -> None:
+    def import_engine(self) -> None:
         self.api = import_package("deltalake", self.name)
 
-    def make(self, rows: Any) -> None:
+    def create_table(self, rows: Any) -> None:
         self.api.write_deltalake(self.path, rows)
 
     def connect(self) -> DeltaLakeClient:
@@ -48,13 +48,13 @@ class DeltaLakeClient(TableClient):
     def open(self) -> Any:
         return self.target.api.DeltaTable(self.target.path)
 
-    def scanned(self) -> Any:
+    def scan_rows(self) -> Any:
         return self.table.to_pyarrow_table()
 
     def upsert(self, rows: Any) -> None:
         merge = self.table.merge(rows, "t.k = s.k", source_alias="s", target_alias="t")
         merge.when_matched_update_all().when_not_matched_insert_all().execute()
 
-    def drop(self, keys: Sequence[str]) -> None:
+    def delete_rows(self, keys: Sequence[str]) -> None:
         names = ", ".join(f"'{key}'" for key in keys)
         self.table.delete(f"k IN ({names})")

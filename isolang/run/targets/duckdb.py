@@ -16,7 +16,7 @@ from isolang.run.drivers.duckdb import DRIVER
 from isolang.run.sql import MERGE, Dialect, SqlClient, SqlTarget
 from isolang.run.target import Level, TargetError
 
-_MERGES: Final = (1, 4)  # the first version that has MERGE
+_MERGE_FROM_VERSION: Final = (1, 4)  # the first version that has MERGE
 
 
 class DuckDBClient(SqlClient):
@@ -65,7 +65,7 @@ class DuckDB(SqlTarget):
             self._database = duckdb.connect(path, config={"threads": 1})
         except duckdb.Error as error:
             raise TargetError(f"{self.address}: cannot open the database ({error})") from None
-        if tuple(int(one) for one in duckdb.__version__.split(".")[:2]) < _MERGES:
+        if tuple(int(one) for one in duckdb.__version__.split(".")[:2]) < _MERGE_FROM_VERSION:
             self.dialect = replace(self.dialect, merge="")
             self._compile()
         super().start()
@@ -77,7 +77,7 @@ class DuckDB(SqlTarget):
         return self._database.cursor()
 
     @contextmanager
-    def copied(self, way: str, level: str) -> Iterator[SqlClient]:
+    def open_copy(self, way: str, level: str) -> Iterator[SqlClient]:
         connect = import_package("duckdb", self.name).connect
         with (
             tempfile.TemporaryDirectory(prefix="isocheck-") as folder,

@@ -53,7 +53,7 @@ class Etcd(KeyValueTarget):
         if self.cluster is not None and not direct:
             node = self.cluster.next_node()
             where = self.where[self.cluster.nodes.index(node)]
-        return EtcdClient(self, etcd.Gateway(*(where if direct else node.reach(where))))
+        return EtcdClient(self, etcd.Gateway(*(where if direct else node.client_address(where))))
 
     def version(self) -> str:
         size = "" if self.cluster is None else f", {len(self.cluster.nodes)} members"
@@ -107,7 +107,7 @@ class EtcdClient(BufferedClient):
         prefix = self.target.prefix
         compare = [etcd.unchanged(prefix + key, seen) for key, seen in self.seen.items()]
         changes = [self._change(prefix + key, value) for key, value in self.own_writes.items()]
-        if token := self.leave_token():
+        if token := self.new_token():
             compare.append(etcd.unchanged(token, 0))
             changes.append(etcd.put(token, "1"))
         found = self.raw.txn(compare, changes)
@@ -128,7 +128,7 @@ class EtcdClient(BufferedClient):
     def usable(self) -> bool:
         return self.raw.open
 
-    def wins(self, token: str) -> bool:
+    def claim_token(self, token: str) -> bool:
         unless = [etcd.unchanged(token, 0)]
         found = self.raw.txn(unless, [etcd.put(token, "0")], [etcd.get(token)])
         if found.get("succeeded"):

@@ -23,12 +23,12 @@ from isolang.run.operation import DELETED, bounds_in
 from isolang.run.outcome import BadAnswer, RolledBack
 from isolang.run.target import Level, TargetError
 
-_HELLO: Final = 20.0  # seconds that a program may take to respond to hello
-_MAKING: Final = 60.0  # seconds that it may take to create or remove the keys
-_KNOWN: Final = ("range reads", "rows", "savepoints", "processes")
-_WHOLE: Final = frozenset({"range reads", "rows", "conversations", "savepoints"})
+_HELLO_TIMEOUT_S: Final = 20.0  # seconds that a program may take to respond to hello
+_SETUP_TIMEOUT_S: Final = 60.0  # seconds that it may take to create or remove the keys
+_KNOWN_FEATURES: Final = ("range reads", "rows", "savepoints", "processes")
+_STEP_FEATURES: Final = frozenset({"range reads", "rows", "conversations", "savepoints"})
 """The features that a program lacks if it runs only whole transactions."""
-_ABSENT: Final = "deleted"  # the value that represents a missing row
+_MISSING_ROW: Final = "deleted"  # the value that represents a missing row
 
 
 class Hello(Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class Hello(Struct, frozen=True, kw_only=True):
     levels: tuple[Level, ...] = (Level(name="default", claims="ser", says="what the program does"),)
     mixes: str | None = None
     steps: bool = False
-    lacks: frozenset[str] = _WHOLE
+    lacks: frozenset[str] = _STEP_FEATURES
     problem: str = ""
 
 
@@ -57,7 +57,7 @@ def hello_of(command: str) -> Hello:
     """Start a program, and return its response to ``hello``; the response is cached."""
     program = ClientProgram(command)
     try:
-        return _hello(program.ask("hello", within=_HELLO))
+        return _hello(program.ask("hello", within=_HELLO_TIMEOUT_S))
     except (UnclearAnswer, BadAnswer, RolledBack, TargetError, OSError) as error:
         return Hello(problem=" ".join(str(error).split()))
     finally:
@@ -71,8 +71,8 @@ def _hello(response: object) -> Hello:
     if not isinstance(levels, list) or not levels or not all(map(_is_pair, levels)):
         expected = 'expected [["NAME", "CLAIMS"], …]'
         raise TargetError(f"hello: levels: {expected} (got {ascii(levels)[:80]})")
-    if not isinstance(lacks, list) or not set(lacks) <= set(_KNOWN):
-        expected = ", ".join(_KNOWN)
+    if not isinstance(lacks, list) or not set(lacks) <= set(_KNOWN_FEATURES):
+        expected = ", ".join(_KNOWN_FEATURES)
         raise TargetError(f"hello: lacks: expected some of {expected} (got {ascii(lacks)[:80]})")
     mixes = response.get("mixes")
     if mixes is not None and not isinstance(mixes, str):
@@ -86,7 +86,7 @@ def _hello(response: object) -> Hello:
         ),
         mixes=mixes,
         steps=steps,
-        lacks=frozenset(lacks) | (frozenset() if steps else _WHOLE),
+        lacks=frozenset(lacks) | (frozenset() if steps else _STEP_FEATURES),
     )
 
 
@@ -144,7 +144,7 @@ class Exec(BaseTarget):
     def _make(self, do: str, **keys: list[str]) -> None:
         assert self._admin is not None
         try:
-            self._admin.ask(do, within=_MAKING, **keys)
+            self._admin.ask(do, within=_SETUP_TIMEOUT_S, **keys)
         except (UnclearAnswer, RolledBack, BadAnswer) as error:
             raise TargetError(f"{self.address}: {do}: {error}") from None
 
@@ -212,7 +212,7 @@ class WholeClient(_ExecClient):
 
 
 def _value(response: Any) -> Any:
-    return DELETED if response == _ABSENT else response
+    return DELETED if response == _MISSING_ROW else response
 
 
 class StepClient(_ExecClient):

@@ -15,12 +15,12 @@ from isolang.run.target import Level, TargetError
 if TYPE_CHECKING:
     from isolang.run.address import Address
 
-_BEGINS: Final = {
+_BEGIN_MODES: Final = {
     "snapshot table stability": "SERIALIZABLE",
     "snapshot": "SNAPSHOT",
     "read committed": "READ_COMMITTED_RECORD_VERSION",
 }
-_WAIT: Final = 3  # seconds that a statement waits for a lock, at most
+_LOCK_TIMEOUT_S: Final = 3  # seconds that a statement waits for a lock, at most
 _SOURCE: Final = "Firebird Language Reference, SET TRANSACTION: Isolation Level"
 
 
@@ -43,8 +43,8 @@ class FirebirdClient(SqlClient):
 
     def _begin(self, level: str) -> None:
         driver = import_package("firebird.driver", "firebird")
-        isolation = driver.Isolation[_BEGINS[level]]
-        self.raw.begin(driver.tpb(isolation, _WAIT))
+        isolation = driver.Isolation[_BEGIN_MODES[level]]
+        self.raw.begin(driver.tpb(isolation, _LOCK_TIMEOUT_S))
 
     def written(self, cursor: Any) -> int:
         return int(cursor.affected_rows)

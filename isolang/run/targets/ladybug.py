@@ -28,7 +28,7 @@ class Ladybug(EmbeddedTarget):
     )
     chores: ClassVar = {"CHECKPOINT": "CHECKPOINT"}
 
-    def load(self) -> None:
+    def import_engine(self) -> None:
         self.api = import_package("ladybug", self.name)
 
     def create(self, path: str, keys: Sequence[str]) -> None:
@@ -57,7 +57,7 @@ class Ladybug(EmbeddedTarget):
             return f"MATCH (n:Item {{k: '{key}'}}) RETURN n.t"
         return super().statement(operation, key, value)
 
-    def shut(self) -> None:
+    def close_database(self) -> None:
         self.database.close()
 
 
@@ -94,7 +94,7 @@ class LadybugClient(EmbeddedClient):
     def insert(self, key: str, value: int) -> None:
         self.ask("CREATE (:Item {k: $k, t: $t, v: $v})", k=key, t=str(value), v=value)
 
-    def texts(self, low: str, high: str) -> dict[str, str]:
+    def scan_texts(self, low: str, high: str) -> dict[str, str]:
         query = "MATCH (n:Item) WHERE n.k >= $low AND n.k <= $high RETURN n.k, n.t"
         return dict(self.ask(query, low=low, high=high))
 

@@ -39,10 +39,10 @@ class Lance(TableTarget):
     )
     lacks: ClassVar = frozenset({"savepoints", "processes"})
 
-    def load(self) -> None:
+    def import_engine(self) -> None:
         self.api = import_package("lance", self.name)
 
-    def make(self, rows: Any) -> None:
+    def create_table(self, rows: Any) -> None:
         arrow = import_package(self.tables, self.name)
         key = {"lance-schema:unenforced-primary-key": "true"}
         plain, fields = rows.schema, (arrow.field("k", "string", nullable=False, metadata=key),)
@@ -71,7 +71,7 @@ class LanceClient(TableClient):
     def open(self) -> Any:
         return self.target.api.dataset(f"{self.target.path}-{self.level.replace(' ', '-')}")
 
-    def scanned(self) -> Any:
+    def scan_rows(self) -> Any:
         return self.table.to_table()
 
     def upsert(self, rows: Any) -> None:
@@ -80,6 +80,6 @@ class LanceClient(TableClient):
             rows.cast(self.table.schema)
         )
 
-    def drop(self, keys: Sequence[str]) -> None:
+    def delete_rows(self, keys: Sequence[str]) -> None:
         names = ", ".join(f"'{key}'" for key in keys)
         self.table.delete(f"k IN ({names})", conflict_retries=0)

@@ -26,7 +26,7 @@ class LMDB(EmbeddedTarget):
         ),
     )
 
-    def load(self) -> None:
+    def import_engine(self) -> None:
         self.api = import_package("lmdb", self.name)
 
     def create(self, path: str, keys: Sequence[str]) -> None:
@@ -39,7 +39,7 @@ class LMDB(EmbeddedTarget):
     def connect(self) -> LMDBClient:
         return LMDBClient(self)
 
-    def shut(self) -> None:
+    def close_database(self) -> None:
         self.database.close()
 
 
@@ -65,7 +65,7 @@ class LMDBClient(EmbeddedClient):
         else:
             self.transaction.put(key.encode(), text.encode())
 
-    def texts(self, low: str, high: str) -> dict[str, str]:
+    def scan_texts(self, low: str, high: str) -> dict[str, str]:
         found, cursor = dict[str, str](), self.transaction.cursor()
         if cursor.set_range(low.encode() or b"\0"):
             for key, text in cursor:

@@ -14,14 +14,14 @@ from msgspec.structs import replace
 from isolang.run.adapter import ServerTarget, import_package
 from isolang.run.drivers.mariadb import DRIVER
 from isolang.run.servers import mariadb as servers
-from isolang.run.servers.server import Server, pipe, program
+from isolang.run.servers.server import Server, find_program, pipe
 from isolang.run.sql import Dialect, SqlClient, SqlTarget
 from isolang.run.sql.statements import ON_DUPLICATE_KEY
 from isolang.run.target import Level
 
 _NUMBERS: Final = re.compile(r"\d+")
-_COPY: Final = "isocheck_copy"  # the database into which a dump is restored
-_RENEWED: Final = 0.15  # seconds between updates of InnoDB's table of transactions
+_COPY_DATABASE: Final = "isocheck_copy"  # the database into which a dump is restored
+_TRX_REFRESH_S: Final = 0.15  # seconds between updates of InnoDB's table of transactions
 
 
 class MySQLClient(SqlClient):
@@ -42,7 +42,7 @@ class MariaDBClient(MySQLClient):
 
     def waits(self) -> bool | None:
         # InnoDB updates this table only if no query has read it for a tenth of a second.
-        if time.monotonic() - self.queried_at < _RENEWED:
+        if time.monotonic() - self.queried_at < _TRX_REFRESH_S:
             return False
         self.queried_at = time.monotonic()
         sql = (
@@ -107,12 +107,12 @@ class MariaDB(ServerTarget, SqlTarget):
         servers.start(server, {**self.settings, **self.address.options}, answers)
         with self._connect("mysql", direct=True) as raw:
             raw.cursor().execute("CREATE DATABASE isocheck")
-        if program("mariadb-dump") and program("mariadb"):
+        if find_program("mariadb-dump") and find_program("mariadb"):
             more = "mariadb-dump --single-transaction, restored into another database"
             self.backups = {**self.backups, "mariadb-dump": more}
 
     @contextmanager
-    def copied(self, way: str, level: str) -> Iterator[SqlClient]:
+    def open_copy(self, way: str, level: str) -> Iterator[SqlClient]:
         # SOUND BECAUSE: the snapshot contains the commits up to a moment. Writers at SERIALIZABLE
         # keep their locks up to COMMIT, so it is a serial state, too.
         if way == "mariadb-dump":
@@ -128,13 +128,13 @@ class MariaDB(ServerTarget, SqlTarget):
         """Copy the tables of a started server into another database, and connect to that."""
         assert self.server is not None
         with closing(self._connect("mysql", direct=True)) as raw:
-            raw.cursor().execute(f"CREATE OR REPLACE DATABASE {_COPY}")
+            raw.cursor().execute(f"CREATE OR REPLACE DATABASE {_COPY_DATABASE}")
         at = ["--no-defaults", f"--socket={servers.socket_of(self.server)}", "--user=root"]
         pipe(
-            [program("mariadb-dump"), *at, "--single-transaction", "isocheck"],
-            [program("mariadb"), *at, _COPY],
+            [find_program("mariadb-dump"), *at, "--single-transaction", "isocheck"],
+            [find_program("mariadb"), *at, _COPY_DATABASE],
         )
-        return self._connect(_COPY, direct=True)
+        return self._connect(_COPY_DATABASE, direct=True)
 
     def before_chore(self, client: SqlClient) -> None:
         client.execute("SET lock_wait_timeout = 3", ())
@@ -149,7 +149,7 @@ class MariaDB(ServerTarget, SqlTarget):
             turns = self.cluster is not None and not direct
             node = self.cluster.next_node() if turns and self.cluster is not None else self.server
             socket = servers.socket_of(node)
-            return self.connect_to(socket if direct else node.reach(socket), database)
+            return self.connect_to(socket if direct else node.client_address(socket), database)
         a = self.place(direct=direct)
         where: dict[str, Any] = {"host": a.host, "port": a.port or 3306}
         if a.host.startswith("/"):

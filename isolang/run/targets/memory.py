@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from isolang.run.adapter import BaseClient, BaseTarget
-from isolang.run.families.versioned_store import Changes, VersionedStore
+from isolang.run.families.versioned_store import StoreTransaction, VersionedStore
 from isolang.run.operation import (
     DELETED,
     SelectWhere,
@@ -68,7 +68,7 @@ class MemoryClient(BaseClient):
 
     def begin(self, level: str) -> None:
         with self.target.lock:
-            self.changes = Changes(self.target.versions, level)
+            self.changes = StoreTransaction(self.target.versions, level)
 
     def read(self, key: str) -> Any:
         with self.target.lock:

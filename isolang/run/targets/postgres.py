@@ -15,7 +15,7 @@ from isolang.run.drivers.postgres import DRIVER, outcome_of
 from isolang.run.drivers.postgres_log import PostgresLog
 from isolang.run.operation import DELETED
 from isolang.run.outcome import Outcome
-from isolang.run.record.database_log import Installed, rewrite_history, summary_of
+from isolang.run.record.database_log import LoggedVersion, rewrite_history, summary_of
 from isolang.run.servers import postgres as servers
 from isolang.run.servers.server import Server, pipe
 from isolang.run.sql import INDEXES, MERGE, PARTIAL, Dialect, SqlClient, SqlTarget
@@ -24,8 +24,8 @@ from isolang.run.target import Level, TargetError
 if TYPE_CHECKING:
     from pathlib import Path
 
-_COPY: Final = "isocheck_copy"  # the database into which a dump is restored
-_MERGES: Final = 150_000  # the first server version that has MERGE
+_COPY_DATABASE: Final = "isocheck_copy"  # the database into which a dump is restored
+_MERGE_FROM_VERSION: Final = 150_000  # the first server version that has MERGE
 _LEVELS: Final = {"read committed": 2, "repeatable read": 3, "serializable": 4}  # psycopg's numbers
 
 
@@ -153,7 +153,7 @@ class Postgres(ServerTarget, SqlTarget):
         def is_initial(version: str) -> bool:
             return 0 < (before - int(version.partition("(")[0])) % 2**32 < 2**31
 
-        def installed() -> Iterator[Installed]:
+        def installed() -> Iterator[LoggedVersion]:
             assert self.log is not None
             for one in self.log.changes():
                 if one.table.rpartition(".")[2] != registers:
@@ -162,7 +162,7 @@ class Postgres(ServerTarget, SqlTarget):
                 value = one.row.get("v")
                 number: Any = None if value is None else int(value)
                 if key is not None:
-                    yield Installed(
+                    yield LoggedVersion(
                         transaction=one.transaction % 2**32,
                         key=key,
                         value=DELETED if one.kind == "DELETE" else number,
@@ -174,7 +174,7 @@ class Postgres(ServerTarget, SqlTarget):
 
     def start(self) -> None:
         super().start()
-        if self.admin().raw.info.server_version < _MERGES:
+        if self.admin().raw.info.server_version < _MERGE_FROM_VERSION:
             self.dialect = replace(self.dialect, merge="")
             self._compile()
 
@@ -191,7 +191,7 @@ class Postgres(ServerTarget, SqlTarget):
         connect = import_package("psycopg", self.name).connect
         if self.server is not None:
             socket = servers.socket_of(self.server)
-            host = os.path.dirname(socket if direct else self.server.reach(socket))
+            host = os.path.dirname(socket if direct else self.server.client_address(socket))
             return connect(host=host, user="postgres", dbname=dbname, connect_timeout=10)
         a = self.place(direct=direct)
         where = {"host": a.host, "port": a.port, "user": a.user, "password": a.password,
@@ -211,18 +211,18 @@ class Postgres(ServerTarget, SqlTarget):
         client.execute("SET statement_timeout = '3s'", ())
 
     @contextmanager
-    def copied(self, way: str, level: str) -> Iterator[SqlClient]:
+    def open_copy(self, way: str, level: str) -> Iterator[SqlClient]:
         # SOUND BECAUSE: REPEATABLE READ has one snapshot. A serializable one is promised only if
         # it is also deferrable: its reader then waits until no anomaly can involve it.
         safe = level == "serializable"
         with self._separate() as raw:
             if way == "pg_dump":
-                raw.execute(f"DROP DATABASE IF EXISTS {_COPY}")
-                raw.execute(f"CREATE DATABASE {_COPY} TEMPLATE template0")
+                raw.execute(f"DROP DATABASE IF EXISTS {_COPY_DATABASE}")
+                raw.execute(f"CREATE DATABASE {_COPY_DATABASE} TEMPLATE template0")
                 self._dump(["--serializable-deferrable"] if safe else [])
-                with self._separate(dbname=_COPY) as copy:
+                with self._separate(dbname=_COPY_DATABASE) as copy:
                     yield self.client(self, copy)
-                raw.execute(f"DROP DATABASE {_COPY}")
+                raw.execute(f"DROP DATABASE {_COPY_DATABASE}")
                 return
             how = "SERIALIZABLE READ ONLY DEFERRABLE" if safe else "REPEATABLE READ READ ONLY"
             raw.execute(f"BEGIN ISOLATION LEVEL {how}")
@@ -246,10 +246,10 @@ class Postgres(ServerTarget, SqlTarget):
         folder, at = self.started.programs, ["-h", self.server.folder, "-U", "postgres"]
         pipe(
             [f"{folder}/pg_dump", *at, *options, "--no-owner", "postgres"],
-            [f"{folder}/psql", *at, "-q", "-X", "-v", "ON_ERROR_STOP=1", "-d", _COPY],
+            [f"{folder}/psql", *at, "-q", "-X", "-v", "ON_ERROR_STOP=1", "-d", _COPY_DATABASE],
         )
 
-    def loaded(self) -> None:
+    def after_load(self) -> None:
         raw = self.admin().raw
         raw.execute("SET synchronous_commit = on")  # the tables must survive any crash
         for table in ("registers", "lists"):

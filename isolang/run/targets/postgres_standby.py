@@ -25,7 +25,7 @@ class PostgresWithStandby(WithStandby, Postgres):
     def follow(self, server: Server) -> None:
         self.follower = Server("postgres (standby)", self.server_user)
         answers = lambda: self.connect_standby().close()  # noqa: E731
-        self.link = servers.follow(self.follower, server, self.started, answers)
+        self.link = servers.start_standby(self.follower, server, self.started, answers)
 
     def take_over(self) -> None:
         with closing(self.connect_standby()) as client:
@@ -39,8 +39,8 @@ class PostgresWithStandby(WithStandby, Postgres):
             raw = import_package("psycopg", self.name).connect(**where, connect_timeout=10)
             return StandbyClient(self, raw)
 
-    def loaded(self) -> None:
-        super().loaded()
+    def after_load(self) -> None:
+        super().after_load()
         if self.follower is not None:
             with closing(self.connect_standby()) as client:
                 client.raw.autocommit = True

@@ -28,7 +28,7 @@ class PyIceberg(TableTarget):
         ),
     )
 
-    def load(self) -> None:
+    def import_engine(self) -> None:
         self.errors = import_package("pyiceberg.exceptions", self.name)
         logging.getLogger("pyiceberg").setLevel(logging.CRITICAL)
 
@@ -38,7 +38,7 @@ class PyIceberg(TableTarget):
         where = f"sqlite:///{self.folder}/catalogue.db"
         return made("isocheck", uri=where, warehouse=f"file://{self.folder}")
 
-    def make(self, rows: Any) -> None:
+    def create_table(self, rows: Any) -> None:
         catalogue = self.catalogue()
         catalogue.create_namespace("isocheck")
         catalogue.create_table("isocheck.t", schema=rows.schema).append(rows)
@@ -63,11 +63,11 @@ class PyIcebergClient(TableClient):
     def open(self) -> Any:
         return self.catalogue.load_table("isocheck.t")
 
-    def scanned(self) -> Any:
+    def scan_rows(self) -> Any:
         return self.table.scan().to_arrow()
 
     def upsert(self, rows: Any) -> None:
         self.table.upsert(rows, join_cols=["k"])
 
-    def drop(self, keys: Sequence[str]) -> None:
+    def delete_rows(self, keys: Sequence[str]) -> None:
         self.table.delete(import_package("pyiceberg.expressions", "pyiceberg").In("k", set(keys)))

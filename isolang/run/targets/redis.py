@@ -38,7 +38,7 @@ class Redis(KeyValueTarget):
         redis, path = import_package("redis", self.name), ""
         if self.server is not None:
             path = servers.socket_of(self.server)
-            path = path if direct else self.server.reach(path)
+            path = path if direct else self.server.client_address(path)
         return RedisClient(self, Commands(redis, self.address, path))
 
     def statement(self, operation: str, key: str, value: object) -> str:
@@ -84,7 +84,7 @@ class RedisClient(BufferedClient):
 
     def commit(self) -> None:
         commands = [self._command(key) for key in {**self.own_writes, **self.appended}]
-        if token := self.leave_token():
+        if token := self.new_token():
             self.raw.ask(["WATCH", token])
             commands.append(["SET", token, 1])
         if (commands or self.watch) and not self.raw.execute(commands):
@@ -105,5 +105,5 @@ class RedisClient(BufferedClient):
     def usable(self) -> bool:
         return self.raw.open
 
-    def wins(self, token: str) -> bool:
+    def claim_token(self, token: str) -> bool:
         return bool(self.raw.ask(["SET", token, 0, "NX"], ["GET", token])[1] == "1")

@@ -10,7 +10,7 @@ from typing import Final
 from isolang.run.adapter import connection_errors, import_package
 from isolang.run.drivers.redis import Commands
 from isolang.run.servers import redis as servers
-from isolang.run.servers.server import PATIENCE, Server, free_port
+from isolang.run.servers.server import START_TIMEOUT_S, Server, free_port
 from isolang.run.target import TargetError
 from isolang.run.targets.redis import Redis, RedisClient
 from isolang.run.targets.standby import WithStandby
@@ -28,7 +28,7 @@ class RedisWithReplica(WithStandby, Redis):
 
     def follow(self, server: Server) -> None:
         self.follower = Server("redis (replica)", self.server_user)
-        self.link, self._next = servers.follow(
+        self.link, self._next = servers.start_replica(
             self.follower, self.address.options, self.port, self._has_followed
         )
 
@@ -58,7 +58,7 @@ class RedisWithReplica(WithStandby, Redis):
 
     def _wait(self) -> None:
         """Wait until the replica has received everything that the primary contains now."""
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + START_TIMEOUT_S
         with closing(self.connect(direct=True)) as one, closing(self.connect_standby()) as other:
             end = int(one.raw.info("replication")["master_repl_offset"])
             while int(other.raw.info("replication")["slave_repl_offset"]) < end:

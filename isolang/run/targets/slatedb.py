@@ -38,7 +38,7 @@ class SlateDB(EmbeddedTarget):
         ),
     )
 
-    def load(self) -> None:
+    def import_engine(self) -> None:
         self.api = import_package("slatedb.uniffi", self.name)
 
     def create(self, path: str, keys: Sequence[str]) -> None:
@@ -63,7 +63,7 @@ class SlateDB(EmbeddedTarget):
         conflict = isinstance(error, self.api.Error.Transaction)
         return "aborted" if conflict else super().classify(error, phase)
 
-    def shut(self) -> None:
+    def close_database(self) -> None:
         self.call(self.database.shutdown())
         self._loop.call_soon_threadsafe(self._loop.stop)
 
@@ -85,7 +85,7 @@ class SlateDBClient(EmbeddedClient):
         name, t = key.encode(), self.transaction
         self.target.call(t.delete(name) if text is None else t.put(name, text.encode()))
 
-    def texts(self, low: str, high: str) -> dict[str, str]:
+    def scan_texts(self, low: str, high: str) -> dict[str, str]:
         bounds = self.target.api.KeyRange(
             start=low.encode(), start_inclusive=True, end=high.encode(), end_inclusive=True
         )

@@ -15,9 +15,11 @@ from isolang.run.drivers.sqlite import DRIVER
 from isolang.run.sql import INDEXES, PARTIAL, Dialect, FileTarget, SqlClient
 from isolang.run.target import Level, TargetError
 
-_PAGES: Final = 4  # pages that each step of an online backup copies
-_STEPS: Final = 500  # steps after which an online backup gives up, as each commit restarts it
-PATIENCE: Final = 5.0  # seconds to wait for a lock: the default of the module
+_PAGES_PER_STEP: Final = 4  # pages that each step of an online backup copies
+_MAX_BACKUP_STEPS: Final = (
+    500  # steps after which an online backup gives up, as each commit restarts it
+)
+LOCK_TIMEOUT_S: Final = 5.0  # seconds to wait for a lock: the default of the module
 
 
 class SQLiteClient(SqlClient):
@@ -84,7 +86,7 @@ class SQLite(FileTarget):
         super().setup(registers, lists)
 
     @contextmanager
-    def copied(self, way: str, level: str) -> Iterator[SqlClient]:
+    def open_copy(self, way: str, level: str) -> Iterator[SqlClient]:
         with tempfile.TemporaryDirectory(prefix="isocheck-") as folder:
             path = os.path.join(folder, "copy.db")
             with closing(self.open(direct=True)) as source:
@@ -96,7 +98,7 @@ class SQLite(FileTarget):
                 yield copy
 
     def open(self, *, direct: bool) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=PATIENCE, check_same_thread=False)
+        connection = sqlite3.connect(self.path, timeout=LOCK_TIMEOUT_S, check_same_thread=False)
         connection.execute("PRAGMA synchronous=off")  # this matters only if the machine loses power
         if self.cascading:
             connection.execute("PRAGMA foreign_keys=on")
@@ -110,8 +112,8 @@ def _back_up(source: sqlite3.Connection, path: str) -> None:
     steps = count()
 
     def progress(status: int, remaining: int, total: int) -> None:
-        if next(steps) > _STEPS:
+        if next(steps) > _MAX_BACKUP_STEPS:
             raise TimeoutError("the backup began again too often")
 
     with closing(sqlite3.connect(path)) as copy:
-        source.backup(copy, pages=_PAGES, progress=progress, sleep=0.001)
+        source.backup(copy, pages=_PAGES_PER_STEP, progress=progress, sleep=0.001)

@@ -44,7 +44,7 @@ class ZODB(EmbeddedTarget):
     )
     lacks: ClassVar = frozenset({"savepoints", "processes", "range reads"})
 
-    def load(self) -> None:
+    def import_engine(self) -> None:
         self.api, self.transaction = (
             import_package("ZODB", self.name),
             import_package("transaction", self.name),
@@ -68,7 +68,7 @@ class ZODB(EmbeddedTarget):
         conflict = isinstance(error, self.api.POSException.ConflictError)
         return "aborted" if conflict else super().classify(error, phase)
 
-    def shut(self) -> None:
+    def close_database(self) -> None:
         self.database.close()
 
 

@@ -25,7 +25,7 @@ class SmallBank(Workload):
     name: ClassVar = "smallbank"
     needs: ClassVar = CONVERSATIONS
     default: ClassVar = Shape(keys=1000, distribution="hotspot")
-    fewest: ClassVar = 2
+    min_keys: ClassVar = 2
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from isolang.run.operation import DELETED, Abort, Operation, Program, Read, Swap, Write
 from isolang.run.settings import Shape
-from isolang.run.workloads.workload import CONVERSATIONS, ProgramSource, Workload, numbered
+from isolang.run.workloads.workload import CONVERSATIONS, ProgramSource, Workload, numbered_keys
 
 OPENING = 100  # the balance of an account before any transaction has written it
 
@@ -20,7 +20,7 @@ class LongFork(Workload):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
-        self.registers = self._names = numbered("f", self.keys)
+        self.registers = self._names = numbered_keys("f", self.keys)
 
     def program(self, source: ProgramSource) -> Program:
         key = self.key(source)
@@ -36,11 +36,11 @@ class Bank(Workload):
     name: ClassVar = "bank"
     needs: ClassVar = CONVERSATIONS
     default: ClassVar = Shape(keys=8)
-    fewest: ClassVar = 2
+    min_keys: ClassVar = 2
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
-        self.registers = self._names = numbered("account", self.keys)
+        self.registers = self._names = numbered_keys("account", self.keys)
 
     def program(self, source: ProgramSource) -> Program:
         if source.random.random() < 0.3:
@@ -67,7 +67,7 @@ class Counter(Workload):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
-        self.registers = self._names = numbered("n", self.keys)
+        self.registers = self._names = numbered_keys("n", self.keys)
 
     def program(self, source: ProgramSource) -> Program:
         return self._increment(self._names[self.key(source)])
@@ -89,7 +89,7 @@ class CompareAndSet(Workload):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
-        self.registers = self._names = numbered("r", self.keys)
+        self.registers = self._names = numbered_keys("r", self.keys)
 
     def program(self, source: ProgramSource) -> Program:
         name, random = self._names[self.key(source)], source.random

@@ -6,32 +6,32 @@ from typing import ClassVar
 
 from isolang.run.operation import Append, Operation, Program, Read, Scan, Write
 from isolang.run.settings import Shape
-from isolang.run.workloads.workload import ProgramSource, Workload, chooser, numbered
+from isolang.run.workloads.workload import ProgramSource, Workload, index_chooser, numbered_keys
 
 
 class ListAppend(Workload):
     """Elle's list-append, in which a read reveals the order of all writes of a key.
 
-    After ``per_list`` appends, a new list replaces the old list, because reads would become too
-    long.
+    After ``appends_per_list`` appends, a new list replaces the old list, because reads would become
+    too long.
     """
 
     name: ClassVar = "append"
     default: ClassVar = Shape(keys=10, operations=4, distribution="exponential")
-    lives: ClassVar = 200
-    per_list: ClassVar = 64
+    lists_per_key: ClassVar = 200
+    appends_per_list: ClassVar = 64
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
-        self.lists = self._lists = numbered("list", self.keys * self.lives)
+        self.lists = self._lists = numbered_keys("list", self.keys * self.lists_per_key)
         self._appends = [0] * self.keys
 
     def program(self, source: ProgramSource) -> Program:
         random, found = source.random, list[Operation]()
         for _ in range(random.randint(1, self.operations)):
             key = self.key(source)
-            life = min(self._appends[key] // self.per_list, self.lives - 1)
-            name = self._lists[key * self.lives + life]
+            life = min(self._appends[key] // self.appends_per_list, self.lists_per_key - 1)
+            name = self._lists[key * self.lists_per_key + life]
             if random.random() < self.reads:
                 found.append(Read(name))
             else:
@@ -48,7 +48,7 @@ class Registers(Workload):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
-        self.registers = self._names = numbered("x", self.keys)
+        self.registers = self._names = numbered_keys("x", self.keys)
 
     def program(self, source: ProgramSource) -> Program:
         return tuple(
@@ -57,9 +57,9 @@ class Registers(Workload):
 
     def _operation(self, source: ProgramSource) -> Operation:
         name = self._names[self.key(source)]
-        return self.of(source, name, reads=source.random.random() < self.reads)
+        return self.make_operation(source, name, reads=source.random.random() < self.reads)
 
-    def of(self, source: ProgramSource, name: str, *, reads: bool) -> Operation:
+    def make_operation(self, source: ProgramSource, name: str, *, reads: bool) -> Operation:
         """Return a read of a key if ``reads`` is true, and otherwise a write of it."""
         return Read(name) if reads else Write(name, source.value())
 
@@ -119,7 +119,7 @@ class _Blind(Registers):
     def program(self, source: ProgramSource) -> Program:
         reads = source.random.random() < self.readers
         keys = self.keys_of(source, self.operations)
-        return tuple(self.of(source, self._names[key], reads=reads) for key in keys)
+        return tuple(self.make_operation(source, self._names[key], reads=reads) for key in keys)
 
 
 class BlindRM(_Blind):
@@ -169,11 +169,11 @@ class BlindRanges(_Blind):
     name: ClassVar = "blindw-rw+"
     needs: ClassVar = frozenset({"range reads"})
 
-    def of(self, source: ProgramSource, name: str, *, reads: bool) -> Operation:
+    def make_operation(self, source: ProgramSource, name: str, *, reads: bool) -> Operation:
         if reads and source.random.random() < 0.5:
             start = source.random.randrange(max(1, self.keys - 9))
             return Scan(self._names[start : start + 10])
-        return super().of(source, name, reads=reads)
+        return super().make_operation(source, name, reads=reads)
 
 
 class Ycsb(Registers):
@@ -185,10 +185,10 @@ class Ycsb(Registers):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
-        self._value = chooser("zipfian", 100, 0.5)
+        self._value = index_chooser("zipfian", 100, 0.5)
 
-    def of(self, source: ProgramSource, name: str, *, reads: bool) -> Operation:
+    def make_operation(self, source: ProgramSource, name: str, *, reads: bool) -> Operation:
         number = int(name[1:])
         if not reads and number < self.repeated * self.keys:
             return Write(name, 1 + self._value(source.random))
-        return super().of(source, name, reads=reads)
+        return super().make_operation(source, name, reads=reads)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from isolang.run.operation import Program, Read, Wait, Write
 from isolang.run.settings import Shape
-from isolang.run.workloads.workload import ProgramSource, Workload, numbered
+from isolang.run.workloads.workload import ProgramSource, Workload, numbered_keys
 
 
 class Pairs(Workload):
@@ -24,7 +24,7 @@ class Pairs(Workload):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
-        self._a, self._b = numbered("a", self.keys), numbered("b", self.keys)
+        self._a, self._b = numbered_keys("a", self.keys), numbered_keys("b", self.keys)
         self.registers = (*self._a, *self._b)
 
     def program(self, source: ProgramSource) -> Program:

@@ -20,7 +20,7 @@ from isolang.run.operation import (
     Write,
 )
 from isolang.run.settings import Shape
-from isolang.run.workloads.workload import ProgramSource, Workload, numbered
+from isolang.run.workloads.workload import ProgramSource, Workload, numbered_keys
 
 _WIDTH: Final = 1_000_000_000  # how many values a group has
 _ROWS: Final = 10  # how many rows a pair of groups has
@@ -37,7 +37,7 @@ class _Groups(Workload):
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
         self.pairs = max(1, self.keys // _ROWS)
-        self.registers = names = numbered("row", self.keys)
+        self.registers = names = numbered_keys("row", self.keys)
         self._rows = [names[pair :: self.pairs] for pair in range(self.pairs)]
         self._selects = [
             SelectRange(group * _WIDTH, (group + 1) * _WIDTH - 1) for group in range(2 * self.pairs)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from isolang.run.operation import DELETED, Delete, Insert, Operation, Program, Read, Write
 from isolang.run.settings import Shape
-from isolang.run.workloads.workload import ProgramSource, Workload, numbered
+from isolang.run.workloads.workload import ProgramSource, Workload, numbered_keys
 
 
 class InsertDelete(Workload):
@@ -23,7 +23,7 @@ class InsertDelete(Workload):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
-        self.registers = self._rows = numbered("row", self.keys)
+        self.registers = self._rows = numbered_keys("row", self.keys)
 
     def program(self, source: ProgramSource) -> Program:
         keys = [self._rows[key] for key in self.keys_of(source, self.operations)]

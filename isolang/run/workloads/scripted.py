@@ -33,7 +33,7 @@ class Script(Struct, frozen=True, kw_only=True):
         """Return the names that the script's two keys have in the database."""
         return f"{self.name}/x", f"{self.name}/y"
 
-    def on_its_keys(self) -> tuple[Program, ...]:
+    def renamed_programs(self) -> tuple[Program, ...]:
         """Return the transactions, with their keys renamed to the script's keys in the database."""
         return tuple(tuple(self._own(one) for one in program) for program in self.programs)
 

@@ -65,19 +65,19 @@ class Workload:
     nulls: ClassVar[bool] = False
     cascades: ClassVar[bool] = False
     default: ClassVar[Shape] = Shape()
-    fewest: ClassVar[int] = 1  # the minimum number of keys
+    min_keys: ClassVar[int] = 1  # the minimum number of keys
 
     def __init__(self, shape: Shape) -> None:
         """Choose the sizes; where the shape has ``None``, use the workload's default size."""
         own = self.default
-        self.keys = max(self.fewest, shape.keys or own.keys or 100)
+        self.keys = max(self.min_keys, shape.keys or own.keys or 100)
         self.operations = shape.operations or own.operations or 8
         self.reads = next((x for x in (shape.reads, own.reads) if x is not None), 0.5)
         self.long = next((x for x in (shape.long, own.long) if x is not None), 0.0)
         self.span = shape.span or own.span or 3000
         self.rotate = shape.rotate
         chosen: Distribution = shape.distribution or own.distribution or "uniform"
-        self._choose = chooser(chosen, self.keys, shape.theta)
+        self._choose = index_chooser(chosen, self.keys, shape.theta)
         self.registers: tuple[str, ...] = ()
         self.lists: tuple[str, ...] = ()
 
@@ -106,7 +106,7 @@ class Workload:
         return list(found)[:count]
 
 
-def chooser(name: Distribution, size: int, theta: float = 0.99) -> Callable[[Random], int]:
+def index_chooser(name: Distribution, size: int, theta: float = 0.99) -> Callable[[Random], int]:
     """Return a function that draws a number from 0 to ``size - 1`` with this distribution."""
     if name == "zipfian":
         sums = list(accumulate(1 / (i + 1) ** theta for i in range(size)))
@@ -120,7 +120,7 @@ def chooser(name: Distribution, size: int, theta: float = 0.99) -> Callable[[Ran
     return lambda random: random.randrange(size)
 
 
-def numbered(prefix: str, size: int) -> tuple[str, ...]:
+def numbered_keys(prefix: str, size: int) -> tuple[str, ...]:
     """Return numbered keys of equal length, which sort alphabetically by their numbers."""
     digits = len(str(size - 1))
     return tuple(f"{prefix}{i:0{digits}}" for i in range(size))

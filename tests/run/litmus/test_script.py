@@ -12,8 +12,8 @@ from support.servers import started
 
 from isolang import History, Transaction, check, load_history
 from isolang.history.values import Keyword
-from isolang.run.litmus.litmus import Noise, litmus_of
-from isolang.run.litmus.script import in_turn, script_of
+from isolang.run.litmus.litmus import NoiseClient, litmus_of
+from isolang.run.litmus.script import script_of, turn_taking_schedule
 from isolang.run.targets import target_named
 
 FINDINGS = Path(__file__).parents[3] / "docs" / "findings"
@@ -39,8 +39,8 @@ def run(script, tmp_path):
 
 def test_sessions_take_turns_as_far_as_the_history_allows():
     """Steps alternate; a read comes after the write that it returns."""
-    assert in_turn(litmus(SKEW)) == (0, 1, 0, 1, 0, 1)
-    assert in_turn(litmus(LISTS)) == (0, 1, 0, 1, 1)
+    assert turn_taking_schedule(litmus(SKEW)) == (0, 1, 0, 1, 0, 1)
+    assert turn_taking_schedule(litmus(LISTS)) == (0, 1, 0, 1, 1)
 
 
 @pytest.mark.parametrize("module", ["sqlite3", "duckdb"])
@@ -188,11 +188,12 @@ def test_a_program_in_sql():
 
 def test_the_place_of_the_load():
     """After a COMMIT while another transaction is open, and nowhere else."""
-    noise = Noise(target_named("memory"), "serializable", 3)
+    noise = NoiseClient(target_named("memory"), "serializable", 3)
     assert noise.places(litmus(SKEW), (0, 1, 1, 1, 0, 0)) == {3}
     assert noise.places(litmus(SKEW), (0, 0, 0, 1, 1, 1)) == set()
     assert (
-        Noise(target_named("memory"), "serializable", 0).places(litmus(SKEW), (0, 1, 1, 1)) == set()
+        NoiseClient(target_named("memory"), "serializable", 0).places(litmus(SKEW), (0, 1, 1, 1))
+        == set()
     )
 
 

@@ -11,7 +11,7 @@ from support.cli import run_here
 from support.servers import started
 
 from isolang.run.marks import ownership
-from isolang.run.marks.ownership import Ownership, first_mark, is_alive, owner_of
+from isolang.run.marks.ownership import Ownership, initial_mark, is_alive, owner_of
 from isolang.run.play.player import play
 from isolang.run.settings import Settings
 from isolang.run.target import TargetError
@@ -104,7 +104,7 @@ def test_a_target_does_not_remove_what_another_one_made(url):
 @pytest.mark.parametrize("kind", ["redis", "etcd", "postgres", "mariadb"])
 def test_on_servers(kind, monkeypatch):
     """As on files; a server of ours stands in for theirs."""
-    monkeypatch.setattr(ownership, "SILENCE", 2.5)
+    monkeypatch.setattr(ownership, "SILENCE_S", 2.5)
     server = target_named(kind)
     try:
         server.start()
@@ -168,7 +168,7 @@ class Fake:
 
 def test_the_answer_to_a_sign_of_life_may_be_lost():
     """It has been given all the same, and the mark stays the run's own."""
-    place = Fake(first_mark("me"))
+    place = Fake(initial_mark("me"))
     place.fails = 1
     owned = Ownership("me", lambda: place)
     try:
@@ -183,7 +183,7 @@ def test_the_answer_to_a_sign_of_life_may_be_lost():
 @pytest.mark.parametrize("mark", ["", "other 3"])
 def test_a_mark_that_is_gone_is_lost(mark):
     """Or that names another run; nothing is written over it."""
-    place = Fake(first_mark("me"))
+    place = Fake(initial_mark("me"))
     owned = Ownership("me", lambda: place)
     place.mark = mark
     assert owned.check()
@@ -212,13 +212,13 @@ def test_who_cannot_ask_does_not_know(monkeypatch):
 
 def test_signs_of_life_are_seen(monkeypatch):
     """Without a clock: the number in the mark goes up, or it does not."""
-    monkeypatch.setattr(ownership, "BEAT", 0.1)
-    monkeypatch.setattr(ownership, "SILENCE", 30.0)
-    place = Fake(first_mark("me"))
+    monkeypatch.setattr(ownership, "BEAT_S", 0.1)
+    monkeypatch.setattr(ownership, "SILENCE_S", 30.0)
+    place = Fake(initial_mark("me"))
     owned = Ownership("me", lambda: place)
     assert is_alive(place)
     owned.end()
-    monkeypatch.setattr(ownership, "SILENCE", 0.5)
+    monkeypatch.setattr(ownership, "SILENCE_S", 0.5)
     while owned._thread.is_alive():
         time.sleep(0.05)
     assert not is_alive(place)

@@ -7,7 +7,7 @@ from support.paths import ROOT
 
 from isolang.errors import TargetError
 from isolang.history import read_history
-from isolang.run.judge.judge import judge
+from isolang.run.judge.judge import judge_run
 from isolang.run.operation import DELETED
 from isolang.run.play.runner import run
 from isolang.run.play.transaction import note_copy
@@ -109,7 +109,7 @@ def test_a_torn_copy_is_found(bug, outcome, tmp_path):
         transactions=40000 if bug else 20000,
     )  # fmt: skip
     recorded = run(settings)
-    judged = judge(recorded, target_named(settings.target), levels=False, smallest=False)
+    judged = judge_run(recorded, target_named(settings.target), levels=False, smallest=False)
     assert judged.verdict.outcome == outcome
     assert recorded.state.played["backup"]
     if outcome == "invalid":
@@ -127,7 +127,7 @@ def test_copies_of_sqlite_under_load(workload, tmp_path, monkeypatch):
         fault_every=0.02, seconds=20, transactions=800,
     )  # fmt: skip
     recorded = run(settings)
-    assert judge(recorded, target_named("sqlite"), levels=False).verdict.outcome == "valid"
+    assert judge_run(recorded, target_named("sqlite"), levels=False).verdict.outcome == "valid"
     assert recorded.state.played["backup"]
     assert 'label "backup by ' in recorded.path.read_text()
 
@@ -142,4 +142,4 @@ def test_a_refused_copy_is_an_aborted_transaction(tmp_path, monkeypatch):
     )  # fmt: skip
     recorded = run(settings)
     assert recorded.state.errors["ZeroDivisionError: division by zero"]
-    assert judge(recorded, target_named("sqlite"), levels=False).verdict.outcome == "valid"
+    assert judge_run(recorded, target_named("sqlite"), levels=False).verdict.outcome == "valid"

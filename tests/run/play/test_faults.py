@@ -40,7 +40,7 @@ def losing(target, call, direction):
     """The call, during which the next thing that is sent in a direction is lost."""
 
     def lossy(*arguments):
-        with target.server.proxy.losing(direction):
+        with target.server.proxy.lose_message(direction):
             return call(*arguments)
 
     return lossy

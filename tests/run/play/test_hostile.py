@@ -38,7 +38,7 @@ from isolang.errors import HistoryError
 from isolang.run.judge.lost_commits import lost_commits
 from isolang.run.outcome import BadAnswer
 from isolang.run.play.blame import hanging_calls_in_dump
-from isolang.run.play.player import LATE, Player, play
+from isolang.run.play.player import MAX_OVERRUN_S, Player, play
 from isolang.run.record import recorder as recording
 from isolang.run.record.recorder import Recorder
 from isolang.run.settings import Settings
@@ -117,16 +117,16 @@ def test_a_server_that_dies(capfd, tmp_path, after):
 def test_too_little_is_said():
     """Of a history that pl-2 cannot be violated by, and not of one that it can."""
     from isolang import History, Transaction
-    from isolang.run.judge.doubts import too_little_of
+    from isolang.run.judge.doubts import vacuity_doubt
 
     alone = History.from_transactions([Transaction([("w", "x", 1)], session="a")])
-    doubt = too_little_of(isolang.check(alone, "pl-2"))
+    doubt = vacuity_doubt(isolang.check(alone, "pl-2"))
     assert doubt.grave
     assert "too little happened: 1 transactions committed" in doubt.text
     first = Transaction([("r", "x", None), ("w", "x", 1)], session="a")
     second = Transaction([("r", "x", 1), ("w", "x", 2)], session="b")
     both = History.from_transactions([first, second])
-    assert too_little_of(isolang.check(both, "ser")) is None
+    assert vacuity_doubt(isolang.check(both, "ser")) is None
 
 
 @pytest.mark.parametrize("value", ["\ud800", float("nan"), [1, 2], {1}], ids=repr)
@@ -447,13 +447,13 @@ def test_a_server_that_is_killed_or_stopped(tmp_path, kind, number):
     def show(state):
         if state.committed > 20 and not hit:
             parents = [os.getpid()]
-            everybody = [one for parent in parents for one in keeper.family(parent)]
+            everybody = [one for parent in parents for one in keeper.process_tree(parent)]
             names = {"postgres": "postgres", "mariadb": "mariadbd", "redis": "redis-server"}
             for one in everybody:
                 with open(f"/proc/{one}/comm") as file:
                     if file.read().strip() == names.get(kind, kind):
                         hit.append(one)
-            keeper.send(hit, number)
+            keeper.send_signal(hit, number)
 
     began = time.monotonic()
     # MariaDB's repeatable read lets updates be lost.
@@ -463,7 +463,7 @@ def test_a_server_that_is_killed_or_stopped(tmp_path, kind, number):
     )
     run = play(settings, show)
     assert hit
-    assert run.seconds < 6.0 + LATE + 1
+    assert run.seconds < 6.0 + MAX_OVERRUN_S + 1
     assert time.monotonic() - began < 60
     assert any(doubt.grave for doubt in doubts_of(run))
     assert isolang.check(isolang.load_history(run.path), run.claims).outcome == "valid"
@@ -538,7 +538,7 @@ def test_a_survey_goes_on_after_a_cell_that_fails(capfd, tmp_path, monkeypatch):
     """The cell says so; the page is there after each cell."""
     from isolang.run.survey import survey
 
-    plain, page = survey.judge, tmp_path / "page.html"
+    plain, page = survey.judge_run, tmp_path / "page.html"
     seen = []
 
     def judge(recorded, *arguments, **options):
@@ -547,7 +547,7 @@ def test_a_survey_goes_on_after_a_cell_that_fails(capfd, tmp_path, monkeypatch):
             raise ValueError("not enough values to unpack")
         return plain(recorded, *arguments, **options)
 
-    monkeypatch.setattr(survey, "judge", judge)
+    monkeypatch.setattr(survey, "judge_run", judge)
     run = run_here(
         capfd, "run", "memory", "--survey", "-w", "rmw,mini", "--level", "serializable",
         "--transactions", "200", "--save", str(tmp_path), "--html", str(page), "-o", "json",
@@ -562,7 +562,7 @@ def test_a_survey_goes_on_after_a_cell_that_fails(capfd, tmp_path, monkeypatch):
 def test_deletes_are_shown(tmp_path):
     """A counterexample with a delete, which has no value, has its statements."""
     from isolang.run.judge.judge import _statements
-    from isolang.run.play.level_mix import mix_of
+    from isolang.run.play.level_mix import level_mix_of
     from isolang.run.settings import Settings
     from isolang.run.targets import target_named
 
@@ -572,7 +572,7 @@ def test_deletes_are_shown(tmp_path):
     target = target_named("sqlite")
     verdict = SimpleNamespace(violation=SimpleNamespace(transactions=[
         SimpleNamespace(number=0, name="T1")]))  # fmt: skip
-    run = SimpleNamespace(mix=mix_of(Settings(target="sqlite"), target))
+    run = SimpleNamespace(mix=level_mix_of(Settings(target="sqlite"), target))
     assert "DELETE FROM isocheck_registers" in _statements(verdict, history, run, target)["T1"][2]
 
 
@@ -589,7 +589,7 @@ def test_predicate_reads_are_shown(address, sent):
     """As what was sent, and with the rows that came back; never as a write."""
     from isolang.run.judge.judge import _statements
     from isolang.run.operation import range_predicate
-    from isolang.run.play.level_mix import mix_of
+    from isolang.run.play.level_mix import level_mix_of
     from isolang.run.settings import Settings
     from isolang.run.targets import target_named
 
@@ -603,7 +603,7 @@ def test_predicate_reads_are_shown(address, sent):
     target = target_named(address)
     verdict = SimpleNamespace(violation=SimpleNamespace(transactions=[
         SimpleNamespace(number=0, name="T1")]))  # fmt: skip
-    run = SimpleNamespace(mix=mix_of(Settings(target=address), target))
+    run = SimpleNamespace(mix=level_mix_of(Settings(target=address), target))
     (_, said) = _statements(verdict, history, run, target)["T1"]
     assert said.endswith(sent), said
 

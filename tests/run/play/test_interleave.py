@@ -9,7 +9,7 @@ import pytest
 
 import isolang
 from isolang.run.operation import Read, Write
-from isolang.run.play.interleave import interleave, interleavings, shuffled
+from isolang.run.play.interleave import interleave, interleavings, random_schedule
 from isolang.run.record.recorder import Recorder
 from isolang.run.targets import level_named, target_named
 from isolang.run.workloads.scripted import SCRIPTS
@@ -42,7 +42,11 @@ def play(target, tmp_path, script, level):
     cleared.close()
     with Recorder(tmp_path / "h.edn") as recorder:
         played = interleave(
-            script.on_its_keys(), script.schedule, target=target, level=level, recorder=recorder
+            script.renamed_programs(),
+            script.schedule,
+            target=target,
+            level=level,
+            recorder=recorder,
         )
         return played, recorder.history()
 
@@ -52,7 +56,7 @@ def test_schedules_are_all_and_each_once():
     found = list(interleavings([2, 3]))
     assert len(found) == len(set(found)) == 10
     assert all(one.count(0) == 2 for one in found)
-    assert sorted(shuffled([2, 3], Random(0))) == [0, 0, 1, 1, 1]
+    assert sorted(random_schedule([2, 3], Random(0))) == [0, 0, 1, 1, 1]
 
 
 @pytest.mark.parametrize("name", SCRIPT)

@@ -13,10 +13,10 @@ from support.runs import run, short
 from support.servers import required, started
 
 import isolang
-from isolang.run.judge.judge import judge
+from isolang.run.judge.judge import judge_run
 from isolang.run.operation import Read, Write
 from isolang.run.play.interleave import interleave
-from isolang.run.play.level_mix import TransactionLevel, mix_of, recorded
+from isolang.run.play.level_mix import TransactionLevel, level_mix_of, recorded_name
 from isolang.run.play.runner import Runner
 from isolang.run.play.selftest import selftest
 from isolang.run.record.recorder import Recorder
@@ -32,7 +32,7 @@ MIX = "serializable:0.5,read committed:0.5"
 
 def mixed(target, mix=MIX, **options):
     """The mix of a run on a target that is not started."""
-    return mix_of(Settings(target=target, level_mix=mix, **options), target_named(target))
+    return level_mix_of(Settings(target=target, level_mix=mix, **options), target_named(target))
 
 
 @pytest.mark.parametrize(
@@ -73,15 +73,17 @@ def test_what_judges_a_mix(target, mix, claims):
 def test_what_is_no_mix(target, options, message):
     """It is said before anything is started."""
     with pytest.raises(TargetError) as error:
-        mix_of(Settings(target=target, **options), target_named(target))
+        level_mix_of(Settings(target=target, **options), target_named(target))
     assert message in str(error.value)
 
 
 def test_locks_on_rows_do_not_lock_missing_ones(tmp_path):
     """A row that appears between two reads by key is a phantom where locks are on rows alone."""
     target = target_named("derby")
-    mix = mix_of(Settings(target="derby", level_mix="serializable:1,repeatable read:1"), target)
-    (level,) = (recorded(part) for part in mix.parts if part.name == "repeatable read")
+    mix = level_mix_of(
+        Settings(target="derby", level_mix="serializable:1,repeatable read:1"), target
+    )
+    (level,) = (recorded_name(part) for part in mix.parts if part.name == "repeatable read")
     path = tmp_path / "h.edn"
     path.write_text(
         f"{{:process 0, :type :ok, :f :txn, :level :{level}, :value [[:r x nil] [:r x 1]]}}\n"
@@ -247,7 +249,7 @@ def test_a_mix_on_mariadb(tmp_path, monkeypatch):
             settings = Settings(target="mariadb", folder=str(tmp_path), **options, **short(800))
             runner = Runner(settings, target)
             runner.start()
-            judged = judge(runner.run(), target, levels=False)
+            judged = judge_run(runner.run(), target, levels=False)
             runner.close()
             assert judged.verdict.outcome == outcome, judged.verdict
             assert judged.verdict.certified

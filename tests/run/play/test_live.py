@@ -6,7 +6,7 @@ import pytest
 
 from isolang import Recorder, check, load_history
 from isolang.run.play import live as prefix
-from isolang.run.play.live import FIRST, Watcher, _Growing
+from isolang.run.play.live import FIRST_CHECK, Watcher, _GrowingWatch
 from isolang.watch import Stream, verify_chain
 
 
@@ -21,7 +21,7 @@ def recorded(tmp_path):
         transaction.write("x", number)
     for transaction in transactions:
         transaction.__exit__(None, None, None)
-    for number in range(FIRST):
+    for number in range(FIRST_CHECK):
         with recorder.transaction(2) as transaction:
             transaction.write("y", number)
     return path
@@ -33,7 +33,7 @@ def test_a_refuted_prefix_is_told(recorded, tmp_path, monkeypatch):
     (tmp_path / "isolang" / "__init__.py").write_text("raise ImportError")
     monkeypatch.chdir(tmp_path)
     watcher = Watcher(recorded, "si", seconds=60)
-    watcher.watch(lambda: FIRST + 2)
+    watcher.watch(lambda: FIRST_CHECK + 2)
     try:
         assert watcher.refuted.wait(60)
     finally:
@@ -46,7 +46,7 @@ def test_a_long_prefix_is_watched(tmp_path):
     """Each look judges what is new; the one after the violation tells it."""
     path = tmp_path / "history.edn"
     with Recorder(path) as recorder:
-        growing = _Growing(path, "ser", 60.0, folder=tmp_path / "watched")
+        growing = _GrowingWatch(path, "ser", 60.0, folder=tmp_path / "watched")
         for look in range(3):
             for number in range(20):
                 with recorder.transaction(number % 3) as transaction:
@@ -72,14 +72,14 @@ def test_a_long_prefix_is_watched(tmp_path):
 
 def test_what_cannot_be_watched_is_judged_as_a_whole(recorded):
     """A level without cuts has no watch."""
-    growing = _Growing(recorded, "ryw", 60.0, folder=recorded.parent / "watched")
+    growing = _GrowingWatch(recorded, "ryw", 60.0, folder=recorded.parent / "watched")
     assert growing.look(recorded.stat().st_size) is None
 
 
 @pytest.mark.parametrize("outcome", ["valid", "invalid"])
 def test_the_verdict_on_a_long_run_is_that_of_its_watch(tmp_path, monkeypatch, outcome):
     """What it is behind is judged, too; the chain is verified, or a few transactions convict."""
-    monkeypatch.setattr(prefix, "LONG", 1 << 20)
+    monkeypatch.setattr(prefix, "LONG_FILE", 1 << 20)
     path = tmp_path / "history.edn"
     with Recorder(path) as recorder:
         watcher = Watcher(path, "ser", seconds=60)
@@ -106,7 +106,7 @@ def test_the_verdict_on_a_long_run_is_that_of_its_watch(tmp_path, monkeypatch, o
             watcher.end()
     assert found is not None
     assert (found.outcome, found.ended, found.transactions) == (outcome, True, 4_502)
-    folder = prefix.folder_of(path)
+    folder = prefix.chain_folder(path)
     if outcome == "valid":
         assert verify_chain(folder, Stream([path], follow=False)) == 4_502
     else:
@@ -119,7 +119,7 @@ def test_a_short_run_is_judged_as_a_whole(recorded):
     """Its verdict says more, and costs nothing."""
     watcher = Watcher(recorded, "ser", seconds=60)
     try:
-        watcher.watch(lambda: FIRST + 2)
+        watcher.watch(lambda: FIRST_CHECK + 2)
         assert watcher.refuted.wait(60)
         watcher.rest()
         assert watcher.finish() is None

@@ -11,7 +11,7 @@ from support.children import Children, Gives, otherwise, slowly
 from support.cli import run_here
 
 from isolang.run.operation import Abort
-from isolang.run.play.phases import AUTO, PLAYED, Turns, plan_of
+from isolang.run.play.phases import AUTO, MIN_COMMITS, WorkloadTurns, run_plan_of
 from isolang.run.settings import Settings
 from isolang.run.targets import target_named
 from isolang.run.workloads.invariants import Bank
@@ -21,8 +21,8 @@ NAMES = [name for name, _ in AUTO]
 
 def shared_out(seconds, each, *, fails=()):
     """Committed transactions and time of each workload, where each transaction takes so long."""
-    plan = plan_of(Settings(target="memory"), target_named("memory"))
-    turns = Turns(plan, began=0.0, until=seconds)
+    plan = run_plan_of(Settings(target="memory"), target_named("memory"))
+    turns = WorkloadTurns(plan, began=0.0, until=seconds)
     played, took, order, now = Counter(), Counter(), [], 0.0
     for client in count():
         if now >= seconds:
@@ -40,7 +40,7 @@ def test_every_workload_is_played_however_slow_the_database_is(each):
     """In four seconds: each enough to mean something, the one with long transactions last."""
     played, took, order = shared_out(4.0, each)
     assert set(played) == set(NAMES)
-    assert min(played.values()) >= PLAYED
+    assert min(played.values()) >= MIN_COMMITS
     assert order[-1] == "pairs"
     if each == 0.001:
         shares = dict(AUTO)
@@ -53,7 +53,7 @@ def test_what_was_not_played_has_another_turn():
     assert played["bank"] == 0
     assert 1.0 < took["bank"] < 3.0
     assert took["pairs"] > 0.3
-    assert min(played[name] for name in NAMES if name != "bank") >= PLAYED
+    assert min(played[name] for name in NAMES if name != "bank") >= MIN_COMMITS
 
 
 def auto(capfd, tmp_path, seconds):
@@ -103,7 +103,7 @@ def test_the_verdict_comes_first(capfd, tmp_path, monkeypatch):
         seen.append(capfd.readouterr().out)
         return Doubt(text="too little: nothing")
 
-    monkeypatch.setattr(judge, "too_little_of", little)
+    monkeypatch.setattr(judge, "vacuity_doubt", little)
     run = run_here(capfd, "run", "memory", "-w", "mini", "--transactions", "50", "--save", tmp_path)
     assert seen[0].startswith("VALID")
     assert run.code == 3

@@ -13,7 +13,7 @@ from support.runs import run, short
 from isolang.run.operation import DELETED
 from isolang.run.outcome import BadAnswer, RolledBack
 from isolang.run.play.selftest import CHECKS, selftest
-from isolang.run.play.transaction import as_written
+from isolang.run.play.transaction import to_written_type
 from isolang.run.targets import BUILT_IN, is_foreign, level_named, target_named
 from isolang.run.targets.memory import Memory, MemoryClient
 from isolang.run.targets.sqlite import SQLiteClient
@@ -194,7 +194,7 @@ def checked(client=None, target=Memory):
 )
 def test_mistakes_of_a_client_are_found(monkeypatch, client, name):
     """Each by the check whose name says what has to hold."""
-    monkeypatch.setattr("isolang.run.play.selftest._VISIBLE", 0.05)
+    monkeypatch.setattr("isolang.run.play.selftest._VISIBLE_WITHIN_S", 0.05)
     found = checked(client)[name]
     assert found.outcome == "failed", found
     assert found.why
@@ -202,7 +202,7 @@ def test_mistakes_of_a_client_are_found(monkeypatch, client, name):
 
 def test_mistakes_of_a_target_are_found(monkeypatch):
     """Values that outlive a run; a refusal that is said of what was applied."""
-    monkeypatch.setattr("isolang.run.play.selftest._VISIBLE", 0.05)
+    monkeypatch.setattr("isolang.run.play.selftest._VISIBLE_WITHIN_S", 0.05)
     again = checked(target=LeavesKeys)["a second setup starts with empty tables"]
     assert again.outcome == "failed"
     assert "a second run would be blamed" in again.why
@@ -213,7 +213,7 @@ def test_mistakes_of_a_target_are_found(monkeypatch):
 
 def test_who_calls_everything_aborted_is_found(monkeypatch):
     """Also if the database itself never refuses a COMMIT: its answer may be lost."""
-    monkeypatch.setattr("isolang.run.play.selftest._VISIBLE", 0.05)
+    monkeypatch.setattr("isolang.run.play.selftest._VISIBLE_WITHIN_S", 0.05)
     wrong = checked(target=SaysAborted)["an answer lost after COMMIT does not count as an abort"]
     assert wrong.outcome == "failed"
     assert "classify(ConnectionResetError, 'commit')" in wrong.why
@@ -242,7 +242,7 @@ class UndoesNothing(SQLiteClient):
 )
 def test_what_undoes_nothing_is_found(monkeypatch, client, name):
     """A rollback, or a rollback to a savepoint, that leaves the database as it is."""
-    monkeypatch.setattr("isolang.run.play.selftest._VISIBLE", 0.05)
+    monkeypatch.setattr("isolang.run.play.selftest._VISIBLE_WITHIN_S", 0.05)
     one = target_named("sqlite")
     one.client = client
     one.start()
@@ -255,7 +255,7 @@ def test_what_undoes_nothing_is_found(monkeypatch, client, name):
 
 def test_an_error_that_stays_unclear_is_doubtful(monkeypatch):
     """It loses nothing but sharpness."""
-    monkeypatch.setattr("isolang.run.play.selftest._VISIBLE", 0.05)
+    monkeypatch.setattr("isolang.run.play.selftest._VISIBLE_WITHIN_S", 0.05)
     unclear = checked(AnswerLost)["errors are classified by the transaction's outcome"]
     assert unclear.outcome == "doubtful", unclear
     assert "the answer was lost" in unclear.why
@@ -367,7 +367,7 @@ def test_numbers_of_other_types_are_the_ones_that_were_written(
 )
 def test_a_value_is_brought_to_the_type_that_was_written(value, lists, found):
     """Integers and lists of them; without a run, where others write other types, these stay."""
-    got = as_written("x", value, lists)
+    got = to_written_type("x", value, lists)
     assert (got, type(got)) == (found, type(found))
     assert not isinstance(got, list) or {type(one) for one in got} == {int}
 
@@ -393,7 +393,7 @@ def test_a_value_is_brought_to_the_type_that_was_written(value, lists, found):
 def test_a_value_that_nobody_wrote_is_named(value, lists):
     """It is a bad answer, and no read of the history."""
     with pytest.raises(BadAnswer, match=r"x: expected (an integer|a list|a single value) \(got "):
-        as_written("x", value, lists)
+        to_written_type("x", value, lists)
 
 
 class SaysTexts(Right):
@@ -404,7 +404,7 @@ class SaysTexts(Right):
 
 def test_texts_for_numbers_are_named(monkeypatch):
     """The self-test says what came in place of what."""
-    monkeypatch.setattr("isolang.run.play.selftest._VISIBLE", 0.05)
+    monkeypatch.setattr("isolang.run.play.selftest._VISIBLE_WITHIN_S", 0.05)
     found = checked(SaysTexts)["a client reads its own writes"]
     assert found.outcome == "failed"
     assert "expected an integer (got '100000" in found.why

@@ -9,7 +9,7 @@ import pytest
 from support.cli import run_here
 
 import isolang
-from isolang.run.families.versioned_store import Changes, VersionedStore
+from isolang.run.families.versioned_store import StoreTransaction, VersionedStore
 from isolang.run.operation import DELETED
 from isolang.run.outcome import RolledBack
 from isolang.run.play.simulate import simulate
@@ -46,12 +46,12 @@ def test_a_row_that_is_new_in_what_was_scanned(read):
     """COMMIT refuses at serializable who scanned without it, and at snapshot isolation does not."""
     for level, refused in (("serializable", True), ("snapshot", False)):
         versions = VersionedStore({"a": 1, "b": None})
-        reader, writer = Changes(versions, level), Changes(versions, level)
+        reader, writer = StoreTransaction(versions, level), StoreTransaction(versions, level)
         assert read(reader)["a"] == 1
         writer.write("m", 5)
         writer.commit()
         assert "m" not in read(reader)
-        assert read(Changes(versions, level))["m"] == 5
+        assert read(StoreTransaction(versions, level))["m"] == 5
         reader.write("b", 7)
         with pytest.raises(RolledBack) if refused else nullcontext():
             reader.commit()
@@ -60,9 +60,9 @@ def test_a_row_that_is_new_in_what_was_scanned(read):
 def test_rows_by_their_values():
     """Newest ones, those of a moment, and own ones; gone ones never."""
     versions = VersionedStore({"a": 1, "b": 2, "c": None})
-    old = Changes(versions, "snapshot")
-    new = Changes(versions, "read committed")
-    other = Changes(versions, "snapshot")
+    old = StoreTransaction(versions, "snapshot")
+    new = StoreTransaction(versions, "read committed")
+    other = StoreTransaction(versions, "snapshot")
     other.write("a", 8)
     other.write("b", DELETED)
     other.write("c", 3)
@@ -71,11 +71,11 @@ def test_rows_by_their_values():
     assert old.select(0, 9) == {"a": 1, "b": 2}
     assert new.select(0, 9) == {"a": 8, "c": 3}
     assert new.select(4, 9) == {"a": 8}
-    dirty = Changes(versions, "read uncommitted")
+    dirty = StoreTransaction(versions, "read uncommitted")
     dirty.write("c", 9)
-    assert Changes(versions, "read uncommitted").select(9, 9) == {"c": 9}
+    assert StoreTransaction(versions, "read uncommitted").select(9, 9) == {"c": 9}
     dirty.roll_back()
-    assert Changes(versions, "read uncommitted").select(9, 9) == {}
+    assert StoreTransaction(versions, "read uncommitted").select(9, 9) == {}
 
 
 def test_equal_seeds_give_equal_histories():

@@ -10,7 +10,7 @@ import pytest
 from isolang import check, load_history
 from isolang.run.operation import DELETED, Append, Read, Swap, as_read_only
 from isolang.run.outcome import Driver, ProgramAborted, classify
-from isolang.run.play.transaction import perform, planned, play
+from isolang.run.play.transaction import perform, planned_operations, play
 from isolang.run.record.operations import RecordedOperations
 from isolang.run.record.recorder import Recorder
 from isolang.run.workloads.invariants import Bank, Counter
@@ -75,7 +75,7 @@ def test_a_comparison_that_fails():
 def test_a_reader_reads_where_another_compares():
     """It has the same keys."""
     ((operation,),) = (as_read_only((Swap("x", 1, 2),)),)
-    assert planned(operation) == (("r", "x", None),)
+    assert planned_operations(operation) == (("r", "x", None),)
 
 
 @pytest.mark.parametrize("answers", [True, False])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import isolang
 from isolang.run.operation import DELETED
-from isolang.run.record.database_log import Installed, rewrite_history
+from isolang.run.record.database_log import LoggedVersion, rewrite_history
 
 RECORDED = """\
 {:index 0, :type :invoke, :process 0, :time 1, :f :txn, :value [[:delete "k"] [:r "j" nil]]}
@@ -21,8 +21,8 @@ def test_a_delete_has_no_value(tmp_path):
     path = tmp_path / "h.edn"
     path.write_text(RECORDED)
     log = [
-        Installed(transaction=7, key="k", value=DELETED),
-        Installed(transaction=7, key="j", value=7),
+        LoggedVersion(transaction=7, key="k", value=DELETED),
+        LoggedVersion(transaction=7, key="j", value=7),
     ]
     account = rewrite_history(path, log, is_initial=lambda text: False, values_are_writers=True)
     assert (account.versions, account.others) == (2, 0)

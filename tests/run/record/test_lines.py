@@ -13,7 +13,7 @@ from isolang._native import recorded_line
 from isolang.errors import IsolangError
 from isolang.history.values import Keyword
 from isolang.run.operation import range_predicate
-from isolang.run.record.lines import UNKNOWN_START, note, spell
+from isolang.run.record.lines import UNKNOWN_START, nemesis_line, to_edn
 
 ODD = ["é", 'q"', "back\\slash", "new\nline", "", 1 << 70, -5, True, 1.5, Decimal("1.5"), None,
        Keyword("deleted"), (1, "a"), dt.date(2026, 1, 2), b"\xff"]  # fmt: skip
@@ -22,13 +22,13 @@ ODD = ["é", 'q"', "back\\slash", "new\nline", "", 1 << 70, -5, True, 1.5, Decim
 def invocation(operations, *, index=0, process=0, when=1, began=0):
     """The line before a transaction."""
     head = (index, "invoke", process, when, began)
-    return recorded_line(*head, operations, True, [], (), spell)
+    return recorded_line(*head, operations, True, [], (), to_edn)
 
 
 def completion(operations, times=(), commit=(), *, index=1, process=0, when=2, began=0):
     """The line after a transaction that committed."""
     head = (index, "ok", process, when, began)
-    return recorded_line(*head, operations, False, list(times), commit, spell)
+    return recorded_line(*head, operations, False, list(times), commit, to_edn)
 
 
 def read(*lines):
@@ -52,7 +52,7 @@ def test_a_line_by_its_letters():
     )
     predicate = [("rp", range_predicate(1, 9), {"x": 7})]
     assert b'[[:rp [:between :value 1 9] {"x" 7}]]' in completion(predicate)
-    assert b":f :kill" in note(1, 2, "kill", 'the "server"')
+    assert b":f :kill" in nemesis_line(1, 2, "kill", 'the "server"')
 
 
 @pytest.mark.parametrize("value", ODD, ids=repr)

@@ -12,7 +12,7 @@ import pytest
 from support.servers import required, started
 
 from isolang.run.address import Address
-from isolang.run.judge.judge import judge
+from isolang.run.judge.judge import judge_run
 from isolang.run.play.faults import check_faults
 from isolang.run.play.runner import Runner
 from isolang.run.servers.network import Network
@@ -31,7 +31,7 @@ def ran(target, tmp_path, **more):
     try:
         runner.start()
         recorded = runner.run()
-        return recorded, judge(recorded, runner.target, levels=False, smallest=False)
+        return recorded, judge_run(recorded, runner.target, levels=False, smallest=False)
     finally:
         runner.close()
 

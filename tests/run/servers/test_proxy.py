@@ -71,7 +71,7 @@ def test_a_lost_request_never_comes_to_the_server(echoing):
     proxy, asked = echoing
     with opened(proxy) as one:
         assert said(one, b"a") == b"A"
-        with proxy.losing("requests"):
+        with proxy.lose_message("requests"):
             assert said(one, b"b") == b""
     with opened(proxy) as other:
         assert said(other, b"c") == b"C"
@@ -81,7 +81,7 @@ def test_a_lost_request_never_comes_to_the_server(echoing):
 def test_a_lost_answer_was_given(echoing):
     """The server has done what it was asked."""
     proxy, asked = echoing
-    with opened(proxy) as one, proxy.losing("answers"):
+    with opened(proxy) as one, proxy.lose_message("answers"):
         assert said(one, b"a") == b""
     assert asked == [b"a"]
 
@@ -90,7 +90,7 @@ def test_all_connections_can_be_cut(echoing):
     proxy, _ = echoing
     with opened(proxy) as one, opened(proxy) as other:
         assert (said(one, b"a"), said(other, b"b")) == (b"A", b"B")
-        proxy.cut()
+        proxy.cut_connections()
         assert (said(one, b"c"), said(other, b"d")) == (b"", b"")
 
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from isolang.output.records import json_text
-from isolang.run.survey.comparison import load_survey, news
+from isolang.run.survey.comparison import compare_surveys, load_survey
 from isolang.run.survey.survey import Cell, Survey
 from isolang.run.target import TargetError
 
@@ -35,27 +35,29 @@ def test_a_violation_is_new_where_the_level_was_kept():
         cell("snapshot", "pairs", "invalid", anomalies={"lost update": 1}),
         cell("weak", "pairs", "invalid", anomalies={"lost update": 1}),
     )
-    found = [(one.kind, one.level) for one in news(OLD, new)]
+    found = [(one.kind, one.level) for one in compare_surveys(OLD, new)]
     assert found == [("violation", "snapshot"), ("anomaly", "snapshot")]
 
 
 def test_nothing_is_new_of_the_same():
     """Counts do not matter."""
     again = survey(*(replace(one, anomalies=dict.fromkeys(one.anomalies, 9)) for one in OLD.cells))
-    assert news(OLD, again) == ()
+    assert compare_surveys(OLD, again) == ()
 
 
 def test_a_level_that_is_kept_now():
     """By the workloads that violated it; others say nothing of that."""
-    assert [one.kind for one in news(OLD, survey(cell("weak", "rmw", "valid")))] == ["kept"]
-    assert news(OLD, survey(cell("weak", "pairs", "valid"))) == ()
-    assert news(OLD, survey(cell("weak", "rmw", "valid", grave=True))) == ()
+    assert [one.kind for one in compare_surveys(OLD, survey(cell("weak", "rmw", "valid")))] == [
+        "kept"
+    ]
+    assert compare_surveys(OLD, survey(cell("weak", "pairs", "valid"))) == ()
+    assert compare_surveys(OLD, survey(cell("weak", "rmw", "valid", grave=True))) == ()
 
 
 def test_a_level_that_was_not_there():
     """It is said, and as a violation where it is one."""
     kinds = {
-        outcome: [one.kind for one in news(OLD, survey(cell("more", "rmw", outcome)))]
+        outcome: [one.kind for one in compare_surveys(OLD, survey(cell("more", "rmw", outcome)))]
         for outcome in ("valid", "invalid", "failed")
     }
     assert kinds == {"valid": ["level"], "invalid": ["violation"], "failed": []}

@@ -12,7 +12,7 @@ from support.paths import ROOT
 
 from isolang.errors import TargetError
 from isolang.history import read_history
-from isolang.run.judge.judge import judge
+from isolang.run.judge.judge import judge_run
 from isolang.run.operation import (
     Abort,
     Delete,
@@ -38,7 +38,7 @@ from isolang.run.play.simulate import simulate
 from isolang.run.settings import Settings, Shape
 from isolang.run.sql import plans_of
 from isolang.run.survey import swarm as swarms
-from isolang.run.survey.swarm import Swarm, hunt, play_with_rounds
+from isolang.run.survey.swarm import Swarm, play_rounds, play_with_rounds
 from isolang.run.targets import target_named
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
@@ -173,7 +173,7 @@ def test_the_right_database_is_not_accused(tmp_path):
     settings = Settings(target=PLANTED, folder=str(tmp_path), trusted=True, seed=5)
     target, player = target_named(PLANTED), Player(PLANTED, settings.prefix)
     try:
-        found = hunt(Swarm(settings, target, whole=True), player, target, 4)
+        found = play_rounds(Swarm(settings, target, whole=True), player, target, 4)
     finally:
         player.close()
     assert {one.verdict for one in found.rounds} == {"valid"}
@@ -331,7 +331,7 @@ def test_the_statements_of_a_query_without_an_answer(tmp_path):
         "{:index 3, :type :fail, :process 0, :f :txn, :value"
         " [[:rp [:between :value 7 9] nil] [:w :x 5]]}\n"
     )
-    judged = judge(replace(ran, path=path), target_named("memory"), levels=False)
+    judged = judge_run(replace(ran, path=path), target_named("memory"), levels=False)
     assert judged.anomaly
     sent = [one for each in judged.statements.values() for one in each]
     assert "select value between 7 and 9" in sent
@@ -339,7 +339,7 @@ def test_the_statements_of_a_query_without_an_answer(tmp_path):
 
 def test_auto_plays_rounds_after_its_workloads(monkeypatch, tmp_path):
     """The report of a round that violates its level is about that round, and repeats it."""
-    monkeypatch.setattr(swarms, "SHORTEST", 1.0)
+    monkeypatch.setattr(swarms, "ROUNDS_FROM_S", 1.0)
     target = f"{PLANTED}://?bug=own-writes-predicate"
     settings = Settings(target=target, folder=str(tmp_path), trusted=True, seconds=14)
     player = Player(target, settings.prefix)
@@ -383,7 +383,7 @@ def test_a_round_that_cannot_be_played_names_the_errors_of_the_round_before(tmp_
     target, player = target_named(PLANTED), Stopping(PLANTED, settings.prefix)
     done = []
     try:
-        hunt(Swarm(settings, target, whole=True), player, target, 3, done=done.append)
+        play_rounds(Swarm(settings, target, whole=True), player, target, 3, done=done.append)
     finally:
         player.close()
     assert done[1].verdict == "not played"

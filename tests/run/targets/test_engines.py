@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import isolang
-from isolang.run.judge.judge import judge
+from isolang.run.judge.judge import judge_run
 from isolang.run.play import player
 from isolang.run.play.interleave import interleave
 from isolang.run.record.recorder import Recorder
@@ -63,7 +63,7 @@ def verdict(name, tmp_path, level="", **more):
     settings = Settings(
         target=installed(name), level=level, seconds=20, folder=str(tmp_path), watched=False, **more
     )
-    return judge(player.play(settings), target_named(name)).verdict
+    return judge_run(player.play(settings), target_named(name)).verdict
 
 
 @pytest.mark.slow
@@ -148,7 +148,9 @@ def test_concurrent_upserts_of_a_new_key_are_one_row(tmp_path, monkeypatch):
 
     The interleaving is planned: both have read the table before the first of them commits.
     """
-    monkeypatch.setattr("isolang.run.play.interleave.PATIENCE", 60.0)  # nobody waits for another
+    monkeypatch.setattr(
+        "isolang.run.play.interleave.BLOCKED_AFTER_S", 60.0
+    )  # nobody waits for another
     (script,) = (one for one in SCRIPTS if one.name == "insert-beside-insert")
     target = target_named(installed("pyiceberg"))
     try:
@@ -156,7 +158,7 @@ def test_concurrent_upserts_of_a_new_key_are_one_row(tmp_path, monkeypatch):
         target.setup(script.names(), [])
         with Recorder(tmp_path / "h.edn") as recorder:
             played = interleave(
-                script.on_its_keys(),
+                script.renamed_programs(),
                 script.schedule,
                 target=target,
                 level=target.levels[0].name,

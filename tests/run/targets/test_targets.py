@@ -197,7 +197,7 @@ def answering():
 @pytest.mark.parametrize("kind", ["etcd", "redis"])
 def test_a_port_where_no_such_server_is(monkeypatch, answering, kind, answer):
     """Nothing is internal about an answer that never comes, or is none; cleaning says so, too."""
-    monkeypatch.setattr("isolang.run.drivers.etcd.PATIENCE", 0.3)
+    monkeypatch.setattr("isolang.run.drivers.etcd.RESPONSE_TIMEOUT_S", 0.3)
     if kind == "redis":
         redis = pytest.importorskip("redis")
         plain = redis.Connection
