@@ -192,8 +192,7 @@ class SqlTarget(MarkedTarget):
                 self._create(children, f"CREATE TABLE {children} ({columns}){d.tables}")
             if table == "registers" and self.access == "any":
                 for index in d.indexes:
-                    sql = index.format(table=name, name=name.replace(".", "_"))
-                    self.admin().execute(sql, ())
+                    self.admin().execute(index.format(table=name, name=name.replace(".", "_")), ())
                     self.admin().raw.commit()
         if self.tokens:
             name = f"{self.prefix}tokens"
@@ -284,8 +283,7 @@ class SqlTarget(MarkedTarget):
         """Return the statement that a client sent for a recorded operation."""
         if operation == "scan":
             return query_sent(self.registers, self.dialect.mark, key)
-        s = self.statements_of(key)
-        text = quote_literal(key)
+        s, text = self.statements_of(key), quote_literal(key)
         if operation == "delete":
             return fill_in(s.delete, self.dialect.mark, (text,))
         if operation == "r":
