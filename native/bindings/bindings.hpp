@@ -1,4 +1,5 @@
-// The thin layer between the native core and Python. Each file has one register function.
+// The thin layer between the native core and Python. Each file of this folder has one register function, which adds the
+// functions and classes of one part of the core to the module.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>

@@ -251,7 +251,8 @@ nb::dict solve_problem(const History& history, const Problem& problem, nb::seque
   std::vector<std::int32_t> source;
   {
     nb::gil_scoped_release release;
-    // A check that looks at single reads of a transaction needs each read, also repeated ones.
+    // A check about single reads of a transaction needs every read, even if several reads of a transaction saw the same
+    // version.
     const bool apart = !problem.each_read && std::ranges::any_of(machines, [](const Automaton& m) {
       return m.back.earlier_wr || m.by_statement();
     });

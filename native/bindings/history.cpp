@@ -153,7 +153,8 @@ void restore(History& h, const nb::tuple& state) {
   h.levels.texts = nb::cast<std::vector<std::string>>(state[9]);
   h.predicates = nb::cast<std::vector<std::string>>(state[10]);
   h.deleted = nb::cast<std::int32_t>(state[11]);
-  // In states that were pickled before this field existed, times of operations bounded no begin and no end.
+  // States that were pickled before this field existed do not contain it. In such histories, the times of operations
+  // did not bound the begins and ends of transactions.
   h.two_clocks = nb::len(state) > 12 ? nb::cast<bool>(state[12]) : h.has_operation_times();
   // Numbers the keys again in the same order; each atom of a key occurs once.
   const std::vector<std::int32_t> atoms = std::move(h.key_atom), initial = std::move(h.initial_value);

@@ -19,7 +19,7 @@ namespace {
 using Literals = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Rows = nb::ndarray<const std::int32_t, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
 
-// The solver with the conventions of DIMACS: variables are numbered from 1, and a minus sign negates.
+// A solver with the conventions of DIMACS: variables are numbered from 1, and a negative number is a negated variable.
 class Outside {
  public:
   Outside(std::int32_t nodes, std::uint64_t seed) : solver_(nodes, seed) {

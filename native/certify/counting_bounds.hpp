@@ -1,4 +1,5 @@
-// Rule 5 of necessary_precedences.cpp, which counts how many versions of a group have been written and overwritten.
+// Rule 5 of necessary_precedences.cpp, which counts how many versions of a group have been written and overwritten
+// before an event.
 #pragma once
 #include <cstddef>
 #include <vector>

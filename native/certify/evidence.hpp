@@ -113,7 +113,7 @@ class Evidence {
 
   const std::vector<std::int64_t>& indeterminate_list_reads(std::int32_t key);
   // Returns the list read by a committed transaction that shows the most transactions, or -1 if no such read exists.
-  // Every other list read shows a part of the same order, unless it contradicts this read.
+  // Every other list read shows a part of the same order, or contradicts this read.
   std::int64_t most_telling_list(std::int32_t key);
   bool shows(std::int64_t op, std::int32_t a, std::int32_t b);
   bool forced(std::int32_t t);  // whether every choice includes this indeterminate transaction

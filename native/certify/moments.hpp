@@ -1,4 +1,5 @@
-// The times of transactions and statements that the given relations compare, as the history states them.
+// The times of transactions and statements that the relations of the history compare, such as rt and done. They are
+// computed from the times that the history states.
 #pragma once
 #include <cstddef>
 #include <cstdint>

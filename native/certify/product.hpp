@@ -1,4 +1,5 @@
-// The product of a check's machine with a history and a choice, which shows whether they violate the check.
+// The product of a check's machine with a history and a choice. The choice violates the check iff this product has a
+// cycle of a certain form.
 #pragma once
 #include "certify/choice.hpp"
 #include "certify/expression.hpp"

@@ -599,7 +599,7 @@ class Clocks {
     return true;
   }
 
-  // Passes the row of a node on to its successors, and then drops it.
+  // Merges the row of a node into the rows of its successors, and then frees the row.
   void hand_on(std::int32_t v, Rows& rows, std::vector<std::int64_t>& row) const {
     for (std::int64_t e = graph_.edge_start[v]; e < graph_.edge_start[v + 1]; ++e) {
       const std::int32_t w = graph_.edge_to[e];

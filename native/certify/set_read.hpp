@@ -1,4 +1,5 @@
-// The condition that a set-read imposes on the version that its transaction saw, computed by the checker's own code.
+// The condition that a set-read imposes on the version that its transaction saw. The checker evaluates it by code of
+// its own, independently of native/problem.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -1,4 +1,5 @@
-// The versions that a history states, and the contradictions between them (docs/versions.md).
+// The checker's own code for the versions that a history states, and for the contradictions between them
+// (docs/versions.md).
 #pragma once
 #include <cstdint>
 

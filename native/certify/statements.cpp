@@ -1,6 +1,6 @@
 // `check_statements` evaluates every predicate read on the rows that its transaction may have seen, and compares the
 // result with the operations that the reader derived. Forms, values and predicates are parsed by this file's own code,
-// from the definition in docs/predicates.md, because a mistake in the reader must not also be in the checker.
+// from the definition in docs/predicates.md, because the checker must not repeat a mistake of the reader.
 #include "certify/statements.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Appends transactions of one history to another.
+// Appends transactions of one history to another, for example those of a growing log to the open window of a watch.
 #pragma once
 #include <cstdint>
 #include <span>

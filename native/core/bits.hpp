@@ -1,4 +1,4 @@
-// Rows of bits. Bit i is in word i / 64.
+// Functions on rows of bits, which represent sets of small numbers. Bit i is in word i / 64.
 #pragma once
 #include <cstddef>
 #include <cstdint>

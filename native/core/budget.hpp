@@ -1,4 +1,5 @@
-// A deadline and an interrupt, polled by every long loop.
+// A `Budget` holds the deadline of some work and notices interrupts such as Ctrl-C. Every long loop polls it, and an
+// exception ends the loop when the budget is used up.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -73,7 +74,7 @@ class Budget {
   const std::atomic<bool>* stop_ = nullptr;
   std::uint64_t calls_ = 0, most_calls_ = ~std::uint64_t{0};
   std::uint64_t looked_past_ =
-      faults::armed ? 0 : 1023;  // polls between two looks at the clock
+      faults::armed ? 0 : 1023;  // the number of polls, minus 1, from one reading of the clock to the next
 };
 
 }  // namespace isolang

@@ -40,7 +40,7 @@ inline bool is_write(OpKind kind) { return kind == OpKind::write || kind == OpKi
 inline bool is_set_read(OpKind kind) {
   return kind == OpKind::read_one_of || kind == OpKind::read_none_of;
 }
-// Returns true if op_value, where it is known, is the number of a list.
+// Returns true if op_value is the number of a list, unless it is kUnknownValue.
 inline bool holds_list(OpKind kind) { return kind == OpKind::read_list || is_set_read(kind); }
 
 // Returns true if an operation of this kind may state its version. Lists need no stated version,
@@ -49,7 +49,7 @@ inline bool states_version(OpKind kind) { return kind == OpKind::read || kind ==
 
 inline constexpr std::int32_t kNil = 0;  // the atom nil
 inline constexpr std::int32_t kUnknownValue =
-    -1;  // the result of a read that is not known; it constrains nothing
+    -1;  // the result of a read that is not known, and which any source explains
 inline constexpr std::int32_t kNoAtom = -2;
 inline constexpr std::int32_t kNoVersion = -1;  // value of op_version if no version is stated
 // The text of the atom that a delete writes; EDN has no syntax for it.
@@ -89,8 +89,7 @@ class Atoms {
   AtomKind kind(std::int32_t atom) const { return kind_[atom]; }
   std::int64_t number(std::int32_t atom) const { return number_[atom]; }
   std::string_view text(std::int32_t atom) const;  // for a string, keyword or other atom
-  // Returns the name of the atom in a specification: its text or its number. A keyword has no colon
-  // there.
+  // Returns the name of the atom as specifications write it: its text (a keyword without the colon) or its number.
   std::string name(std::int32_t atom) const;
 
  private:
@@ -128,7 +127,7 @@ class Names {
   std::int32_t set_of_names(std::vector<std::int32_t> names);  // returns the number of the set
   // Adds a set of `other` and returns its number here.
   std::int32_t set_from(const Names& other, std::int32_t set);
-  // Gives an existing transaction a set of names. Transactions after it have no name yet.
+  // Assigns a set of names to an existing transaction. Later transactions must not have names yet.
   void bear(std::int32_t txn, std::int32_t set);
   void validate(std::size_t transactions) const;
   void renumber();  // rebuilds the look-up tables after the columns were filled directly
@@ -201,9 +200,8 @@ struct History {
   std::vector<std::int64_t> statement_start, statement_end;
   std::vector<std::int32_t> statement_txn;
   std::vector<std::int32_t> statement_predicate;  // index into `predicates`, or kJudged
-  // 1 if the result is known, and 0 if it is unknown. kPart means that other operations of the
-  // statement were left out, so the rows count as the whole history judged them. See also
-  // kImplicit.
+  // 1 if the result is known, and 0 if it is unknown. kPart means that the history is a part that lacks operations of
+  // the statement. Whether its rows match was then decided in the whole history. See also kImplicit.
   std::vector<std::uint8_t> statement_known;
   std::vector<std::int64_t> statement_position;   // line or byte offset
   std::vector<std::string> predicates;            // canonical texts: {:table T :where P}

@@ -1,5 +1,5 @@
-// Predicate reads in which some set-reads are not present as operations. These set-reads hold
-// nevertheless.
+// Predicate reads in which some set-reads are not stored as operations. These set-reads are still part of the history's
+// meaning.
 #pragma once
 #include <algorithm>
 

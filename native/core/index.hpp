@@ -1,4 +1,4 @@
-// The only cast of this code. Numbers of transactions, operations, keys and nodes are signed, but
+// `idx` is the only integer cast of this code. Numbers of transactions, operations, keys and nodes are signed, but
 // sizes of containers are unsigned.
 //
 // A signed number indexes a container without a cast, because the conversion is implicit. Where a

@@ -1,4 +1,4 @@
-// Work on several threads.
+// Distributes work to several threads, so that the result does not depend on the number of threads.
 #pragma once
 #include <atomic>
 #include <cstddef>

@@ -1,4 +1,4 @@
-// A part of a history: some of its operations, with their original labels and places.
+// A part of a history: some of its operations, with their original labels and positions in the input.
 #pragma once
 #include <cstdint>
 #include <span>

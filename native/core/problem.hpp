@@ -16,13 +16,13 @@
 namespace isolang {
 
 enum class Inclusion : std::uint8_t {
-  // Aborted, declared initial, or an indeterminate transaction that no included transaction can
-  // read from.
+  // An aborted transaction, a declared initial transaction, or an indeterminate transaction from which no included
+  // transaction can read.
   out = 0,
-  // Committed, T0, or an indeterminate transaction that some included transaction must read from.
+  // A committed transaction, T0, or an indeterminate transaction from which some included transaction must read.
   in = 1,
-  // An indeterminate transaction that is included if and only if an included transaction takes it
-  // as a source (with `unread`: at least then).
+  // An indeterminate transaction that is included if an included transaction reads from it. Without `unread`, it is
+  // excluded otherwise.
   optional = 2,
 };
 
@@ -118,8 +118,8 @@ struct Problem {
   std::vector<std::int64_t> vo_op;
 
   std::vector<Anomaly> anomalies;  // of included transactions, in transaction order
-  // If this is not empty, it is the reason why the problem is incomplete. Only the presence of its
-  // anomalies can then be trusted.
+  // The reason why the problem is incomplete; empty if it is complete. The anomalies of an incomplete problem are
+  // correct, but it may lack others.
   std::string refusal;
   // The optional transactions that cannot be included because their own reads contradict each
   // other.

@@ -39,7 +39,7 @@ std::int64_t named_by(const Stated& stated) {
 void name_sources(History& h) {
   if (!h.has_versions()) return;
   std::unordered_map<std::uint64_t, Stated> stated;
-  // 1 if a write of the key that may have had an effect states no version.
+  // For each key, 1 if some write that may have taken effect states no version.
   std::vector<std::uint8_t> silent(idx(h.n_keys()), 0);
   for (std::int32_t t = 0; t < h.transactions(); ++t) {
     const auto status = static_cast<Status>(h.txn_status[idx(t)]);

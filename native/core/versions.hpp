@@ -1,4 +1,5 @@
-// Turns the versions that a history states into the sources of its reads (docs/versions.md).
+// Derives the sources of reads from the versions that a history states (docs/versions.md): a read and a write that
+// state the same version of a key belong together.
 #pragma once
 #include "core/history.hpp"
 

@@ -178,9 +178,9 @@ class Attempt {
     return outcome;
   }
 
-  // Tries one search between passes of pruning, if its first final check shows that it is likely to
-  // be short. Such a search often decides what a pass leaves open sooner than the next pass does.
-  // Afterwards pruning is complete, or the answer is known. A requested strategy prunes first.
+  // Tries one search between passes of pruning, if its first final check shows that it is likely to be short. Such a
+  // search often decides the remaining choices faster than the next pass. Afterwards, pruning is complete or the answer
+  // is known. If the caller requested a strategy, pruning comes first.
   Cdcl::Result search_early(std::int64_t max_conflicts) {
     if (options_.strategy != "auto") prune();
     const auto result =
@@ -215,7 +215,7 @@ class Attempt {
                         graph_.nodes() * kVisitsEach});
       if (result != Cdcl::Result::gave_up) return result;
       if (pruned && search_->rounds > 1)
-        prune();  // this was the one try; a search that gave up in its first round may try again
+        prune();  // only one search is tried, except that a search which gave up in its first round may be tried again
     }
     // mutant: early-refutation
     return open_ ? Cdcl::Result::gave_up : Cdcl::Result::unsatisfiable;
@@ -478,9 +478,9 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
       }
     }
   }
-  // Without session order, or with sessions of one transaction each, clocks know little and the
-  // search takes long. But most real histories also have a model that respects such an order almost
-  // everywhere, and looking for such a model first costs little.
+  // Without session order, or with sessions of one transaction each, clocks show few orders, and the search takes long.
+  // But most real histories have a model that also respects an assumed order almost everywhere, and it costs little to
+  // look for such a model first.
   if (Presolve presolve(problem, automata, Presolve::Orders::of_the_history);
       presolve.any() && !forced) {
     for (int i = 0; i < (presolve.of_the_history() ? kLongPresolves : kPresolves); ++i) {

@@ -1,4 +1,5 @@
-// The engine: it turns a problem and its automata into a model or a refutation.
+// The engine decides a problem: for the automata of a specification's checks, it returns a model that satisfies all of
+// them, or a refutation.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -24,8 +25,7 @@ struct SolveOptions {
   std::size_t max_clock_bytes = std::size_t{1} << 29;
   std::size_t max_search_bytes = std::size_t{1} << 30;  // approximate
   std::size_t threads = 1;  // the answer does not depend on the number of threads
-  // Whether to look first for a model of stronger checks. Most histories have such a model, and it
-  // is found sooner.
+  // Whether to look first for a model of stronger checks, which most histories have and which takes less time to find.
   bool presolve = true;
   std::string strategy = "auto";  // one of strategies()
   // Transactions in an order in which they are likely to have happened, from which searches start;

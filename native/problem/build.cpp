@@ -1,4 +1,5 @@
-// Puts the neutral problem together from the stages of the pre-pass.
+// `build_problem` runs the stages of the pre-pass, and copies their results into the neutral problem. The numbers of
+// writers and reads change here, because writers that are not included and reads without a candidate are left out.
 #include <algorithm>
 #include <limits>
 #include <ranges>

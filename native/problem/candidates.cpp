@@ -12,7 +12,8 @@
 namespace isolang::prepass {
 namespace {
 
-// The values of one key, numbered by first appearance. Clearing is free, because a slot counts only in its own epoch.
+// The values of one key, numbered by first appearance. Clearing the table costs nothing, because a slot is valid only
+// in the epoch in which it was set.
 class ValueGroups {
  public:
   void reset(std::size_t expected) {
@@ -41,7 +42,7 @@ class ValueGroups {
     std::int32_t value = 0, group = 0;
   };
   std::size_t hash(std::int32_t value) const {
-    // Fibonacci hashing: the high half is mixed best.
+    // Fibonacci hashing, which distributes values best over the high half of the product.
     return idx((static_cast<std::uint64_t>(static_cast<std::uint32_t>(value)) *
                 0x9e3779b97f4a7c15ULL) >>
                32) &
@@ -64,8 +65,8 @@ class ValueGroups {
   std::uint32_t epoch_ = 0;
 };
 
-// Sorts `count` items by their key (stable counting sort). `start` gets one more entry than there are keys. `item(i)`
-// is copied with its data, so everything after this reads memory in order.
+// Sorts `count` items by their key (stable counting sort). `start` gets one more entry than there are keys. Each
+// `item(i)` is copied together with its data, so later loops read memory sequentially.
 template <typename Item, typename Make>
 std::vector<Item> sort_by_key(const std::vector<std::int32_t>& keys, std::int32_t n_keys,
                               std::vector<std::int32_t>& start, const Make& item) {

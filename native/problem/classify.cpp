@@ -1,4 +1,5 @@
-// Decides why a read has no candidate, and forms the names that messages use.
+// `classify_reads` determines the intrinsic anomaly of each read that has no candidate, or that contradicts its own
+// transaction's writes. The functions at the beginning form the names of transactions and operations in messages.
 #include <algorithm>
 #include <cctype>
 #include <compare>

@@ -1,4 +1,5 @@
-// Decides which indeterminate transactions can be included, and which must be.
+// `find_inclusion` decides which indeterminate transactions can be included, and which must be included because a
+// committed transaction can only have read from them.
 #include "core/index.hpp"
 #include "problem/prepass.hpp"
 
@@ -74,7 +75,8 @@ class Reach {
       if (id < 0) continue;
       const Element& element = e_.all[id];
       const std::int32_t a = txn_of(element.append, l.txn), b = txn_of(element.second, l.txn);
-      // If an element has two possible appenders, order_lists refuses the list; a third one would change nothing.
+      // If an element has two possible appenders, order_lists refuses the list anyway, so a third appender makes no
+      // difference.
       if (a >= 0 && (!sole || (b < 0 && !element.third))) visit(a);
       if (b >= 0 && (!sole || (a < 0 && !element.third))) visit(b);
     }

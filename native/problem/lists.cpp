@@ -146,8 +146,8 @@ class ListOrders {
   }
 
   // Checks that the list consists of blocks: all elements of a transaction are adjacent, in its program order, and
-  // complete. If it is not known which transaction appended an element, the read is refused, and only the anomalies
-  // that its own transaction's appends prove are kept, because other names would be guesses.
+  // complete. If it is not known which transaction appended an element, the read is refused. In this case, only the
+  // anomalies that follow from its own transaction's appends are kept, because any other anomaly would be a guess.
   void examine(const ListRead& l, bool longest) {
     ++epoch_;
     reported_ = 0;
@@ -169,7 +169,7 @@ class ListOrders {
       }
       if (append < 0) {
         clean = false;
-        // the element should not have been read, but the list still shows its writer
+        // The reader should not see this element, but the list still shows the place of its writer.
         if (is_own(id, l)) show(l.writer);
         unexplained(l, id, !own.complete);
         ++i;

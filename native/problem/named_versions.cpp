@@ -1,8 +1,8 @@
 // Finds reads that name the version that they saw but return another value than it has.
 //
 // A version has one value. It is the value of its write or, for the initial version, the declared value of T0. Without
-// a declaration, the first read that names the initial version determines its value. nil may name the initial version
-// whatever its value is, unless that value replaces nil.
+// a declaration, the first read that names the initial version determines its value. A read of nil may name the initial
+// version, whatever value this version has, unless that value replaces nil.
 #include "core/index.hpp"
 #include "problem/prepass.hpp"
 

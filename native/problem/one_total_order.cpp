@@ -38,8 +38,8 @@ class Run {
       ready_.pop_back();
       ran_[t] = 1;
       feed_readers(t);
-      // Wake the next transactions in the session, up to the next one that is not indeterminate. No transaction waits
-      // for indeterminate ones.
+      // Wakes the next transactions in the session, up to and including the next transaction that is not indeterminate.
+      // No transaction waits for an indeterminate one.
       if (p_.unfinished[t] == 0)
         for (std::int32_t s = next_.empty() ? -1 : next_[t]; s >= 0; s = next_[s]) {
           give(s);

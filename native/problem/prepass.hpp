@@ -26,7 +26,8 @@ struct ListRead {
   std::int64_t op;
 };
 
-// All of these concern transactions that may be included (committed or indeterminate), in the order of the operations.
+// The result of the walk over the operations. All entries are about transactions that may be included (committed or
+// indeterminate), in the order of the operations.
 struct Scan {
   std::int64_t ignored_failed_ops = 0, ignored_unknown_reads = 0;
   bool any_indeterminate = false, any_source = false;

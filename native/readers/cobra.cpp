@@ -195,7 +195,7 @@ class Cobra {
     return h_.op_start[t] <= op && op < h_.op_start[t + 1];
   }
 
-  // Records that a write, or a read of one, shows which kind of logs these are.
+  // Records that the id of a write, in the write itself or in a read of it, shows which kind of logs these are.
   void told(bool universal, std::int64_t at) {
     bool& seen = universal ? universal_ : genuine_;
     if (!seen) (universal ? first_universal_ : first_genuine_) = {file_, at};

@@ -1,4 +1,4 @@
-// Helpers that all readers use: messages, the size limit, and fast interning of numbers.
+// Functions that all readers use: they form error messages, check the size limit, and intern numbers fast.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -118,7 +118,7 @@ class Pairing {
     by_index_ = true;
   }
 
-  // Adds remarks on :index in this block. The reader of the blocks judges them together.
+  // Adds remarks on :index in this block. The code that reads the blocks combines these remarks.
   void follow_index(std::size_t indexed) {
     const std::size_t first = f_->carried_offset.size();
     bool increasing = true, contiguous = true;

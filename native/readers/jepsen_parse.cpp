@@ -1,4 +1,5 @@
-// Pass 1 over Jepsen's EDN and JSON. It makes one record for each operation map, with micro-operations in flat arrays.
+// Pass 1 over Jepsen's EDN and JSON. `parse` makes one record for each operation map, with micro-operations in flat
+// arrays. It does not yet know which invocation belongs to which completion.
 #include <algorithm>
 
 #include "readers/jepsen.hpp"

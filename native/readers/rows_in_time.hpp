@@ -1,4 +1,4 @@
-// The rows of a table at one moment, indexed for predicates.
+// The rows of a table at one moment of a replay, with an index for each column that predicates use.
 #pragma once
 #include <cstdint>
 #include <limits>

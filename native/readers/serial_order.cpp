@@ -20,7 +20,7 @@ namespace isolang::predicates {
 namespace {
 
 constexpr std::int32_t kRemembered = 512;  // how many of the last placed transactions can be removed again
-constexpr std::size_t kAsked = 64;         // how many transactions a repair looks at
+constexpr std::size_t kAsked = 64;         // the largest number of transactions that a repair examines
 constexpr int kTries = 64;                 // how often the search restarts from one checkpoint
 constexpr std::int64_t kEffort = 6'000;    // the largest number of steps between two checkpoints
 
@@ -523,7 +523,7 @@ std::optional<SerialOrder> serial_order_near(const History& history, std::span<c
     try {
       if (auto found = predicates::SerialSearch(history, near, apart, budget).run()) return found;
     } catch (const predicates::TooMuchWork&) {
-      // The search is only an attempt; another one may need less work.
+      // The caller can do without a serial order, so too much work is not an error.
     }
   return std::nullopt;
 }

@@ -17,9 +17,9 @@ struct SerialOrder {
 };
 
 // Puts transactions into an order in which each one reads what the ones before it wrote, and those of a session keep
-// the given order. Returns nothing if none is found near the given order: that decides nothing, because the search
-// follows one guess. An order must be checked before it is a witness. Throws std::invalid_argument for a predicate that
-// cannot be judged.
+// the given order. Returns nothing if the search finds no such order near the given one. This does not mean that no
+// order exists, because the search follows a single guess. The caller must check the order before it becomes a witness.
+// Throws std::invalid_argument for a predicate that cannot be judged.
 std::optional<SerialOrder> serial_order_near(const History& history, std::span<const std::int32_t> near,
                                              Budget& budget);
 

@@ -1,4 +1,4 @@
-// The programs of transactions: the kinds and keys of their operations, and the values that they write.
+// Generates the programs of transactions: the kinds and keys of their operations, and the values that they write.
 #pragma once
 #include <cstdint>
 #include <vector>

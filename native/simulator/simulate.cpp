@@ -1,4 +1,5 @@
-// The scheduler: the clients, the three instants of their transactions, and the reads and writes at the middle one.
+// The scheduler of the simulation. It chooses a random client for each event: a transaction begins, takes effect, or is
+// answered. When a transaction takes effect, the store decides what it reads.
 #include <algorithm>
 #include <numeric>
 #include <stdexcept>

@@ -18,7 +18,7 @@ struct Witness {
 struct Limits {
   std::span<const std::uint8_t> open;      // whether the log has not yet shown all transactions that may overlap it
   std::span<const std::uint8_t> in_flight;
-  std::span<const std::uint8_t> young;     // so new that a later read may show another order of it
+  std::span<const std::uint8_t> young;     // so new that a later read may show another order of its writes
   bool timed = false;      // whether the stream has real time
   bool real_time = false;  // whether the level has real-time edges
   std::int64_t clock_error = 0;

@@ -79,7 +79,7 @@ class RowIndex {
   // Returns whether the index has this table. If it does not, the caller must add all rows.
   bool has(std::string_view table) const { return tables_.contains(table); }
   void begin(const std::string& table) { tables_[table]; }
-  // Records the present value of a row in one table, or in all tables that have the row.
+  // Adds the current value of a row to the index of one table, or of all tables that contain the row.
   void tell(std::string_view table, std::int32_t row, std::string_view key, std::string_view value);
   void tell(std::int32_t row, std::string_view key, std::string_view value);
   // Returns the rows for which a predicate may be true, ascending. `texts_of(row)` returns the texts of its key and its

@@ -1,4 +1,5 @@
-// Jepsen's operation maps, in EDN or JSON. Each line is one map, and each session has a process.
+// Writes Jepsen's operation maps, in EDN or JSON. Each line is one map, and each session is one process. With real
+// time, `Schedule` first determines the order of invocations and completions.
 #include <algorithm>
 #include <tuple>
 

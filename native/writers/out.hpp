@@ -1,4 +1,4 @@
-// A buffered writer for a sink, with the encodings of numbers that the formats use.
+// A buffer in front of a sink. Its functions encode numbers as the output formats require.
 #pragma once
 #include <charconv>
 #include <cstdint>

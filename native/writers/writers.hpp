@@ -1,4 +1,5 @@
-// The native writers. Python decides what they write (isolang/history/writers/outline.py, naming.py).
+// The native writers. Python selects the transactions and operations that they write, and the texts of names and values
+// (isolang/history/writers/outline.py, naming.py).
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -14,7 +14,7 @@ namespace isolang {
 namespace {
 
 constexpr std::int64_t kRestart = 64;      // number of conflicts
-// One more conflict for this many variables that a restart decides again.
+// A restart is delayed by one conflict for every group of this many variables that it would decide again.
 constexpr std::int64_t kRestartCost = 64;
 
 // Returns the i-th term of 1 1 2 1 1 2 4 … (Luby, Sinclair, Zuckerman 1993).
@@ -31,9 +31,10 @@ std::int64_t luby(std::int64_t i) {
   }
   return power;
 }
-// Over more levels than this, go_back undoes only one level, or takes out the level of the conflict.
+// If a backjump would undo more levels than this, go_back undoes only one level, or takes out the level of the
+// conflict.
 constexpr std::int32_t kLongBackjump = 10;
-// take_out also removes later levels whose groups are this near.
+// take_out also removes later levels whose groups are at most this far away.
 constexpr std::int32_t kGroupDistance = 16;
 
 }  // namespace
@@ -348,8 +349,8 @@ void Cdcl::backtrack(std::int32_t target) {
   if (target == 0) in_order_ = true;
 }
 
-// Takes out a level, later levels of near groups, and the literals that are implied with their
-// help. The comment at the top of the header describes this step.
+// Takes out a level, the later levels of nearby groups, and all literals that these levels imply. The comment at the
+// top of the header describes this step.
 void Cdcl::take_out(std::int32_t target) {
   const auto group = [&](std::int32_t l) { return group_[trail_[level_start_[l - 1]].variable()]; };
   const std::int32_t here = group(target);

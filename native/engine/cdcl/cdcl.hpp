@@ -11,13 +11,12 @@
 // later on the trail, and propagates them again. Restarts keep the levels whose decisions would be
 // made again (van der Tak, Ramos, Heule, "Reusing the assignment trail", JSAT 7, 2011).
 //
-// After such steps a conflict may belong to a level thousands below the last. Then only that level
-// is taken out of the trail, with later levels of near groups (which are better decided again, in
-// their order), and literals implied with their help. The decisions of all other levels stay
-// (Ginsberg, "Dynamic backtracking", JAIR 1, 1993). SOUND BECAUSE levels are only numbers: a
-// literal that stays still has its reason before it, and the highest level of the literals that
-// imply it. Everything on the trail since the first level taken out is propagated again, because
-// otherwise a clause that now has one or two open literals could be overlooked.
+// After such steps a conflict may belong to a level thousands below the last. Then only that level is taken out of the
+// trail, together with later levels of nearby groups (which are better decided again, in their order) and with the
+// literals that these levels imply. The decisions of all other levels stay (Ginsberg, "Dynamic backtracking", JAIR 1,
+// 1993). SOUND BECAUSE levels are only numbers: a literal that stays still has its reason before it, and the highest
+// level of the literals that imply it. Everything on the trail since the first level taken out is propagated again,
+// because otherwise a clause that now has one or two open literals could be overlooked.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -48,7 +47,7 @@ class Theory {
     consistent,
     extended,
     gives_up
-  };  // extended: variables or clauses were added, and the search continues
+  };  // extended: the theory has added variables or clauses, and the search continues
   virtual ~Theory() = default;
   // Called when `literal` becomes true. Returns false on a conflict; `conflict` is then a clause
   // whose literals are all false.
@@ -83,10 +82,9 @@ class Cdcl {
   ClauseId add_clause(std::vector<Lit> literals);
   void restart() { backtrack(0); }
   enum class Result { satisfiable, unsatisfiable, gave_up };
-  // Runs until there were `max_conflicts` or `max_decisions` in total; after `gave_up` it can be
-  // called again. For an unsatisfiable result, see core(). If the result holds only under the
-  // assumptions, `failed_assumptions` has the contradicting ones, and the clauses alone may be
-  // satisfiable.
+  // Runs until the total number of conflicts or decisions reaches `max_conflicts` or `max_decisions`. After `gave_up`,
+  // it can be called again. For an unsatisfiable result, see core(). If the result holds only under the assumptions,
+  // `failed_assumptions` has the contradicting ones, and the clauses alone may be satisfiable.
   Result solve(std::int64_t max_conflicts, const std::vector<Lit>& assumptions = {}) {
     return solve(max_conflicts, std::numeric_limits<std::int64_t>::max(), assumptions);
   }

@@ -1,4 +1,4 @@
-// Adjacency lists of graphs whose nodes are numbers.
+// Adjacency lists of graphs whose nodes are numbers. All lists of a graph are stored in one array.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -1,6 +1,6 @@
-// The engine's entire knowledge of a level: for each relation, the steps of a small automaton.
-// State 0 is the only initial and the only final state, and every loop passes through it (the
-// compiler of the language proves that). A cycle of the product is therefore exactly a violation.
+// The automaton of a check, which is all that the engine knows about a level: for each relation, the steps between a
+// few states. State 0 is the only initial and the only final state, and every loop passes through it (the compiler of
+// the language proves that). A cycle of the product is therefore exactly a violation.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -105,9 +105,9 @@ struct Automaton {
   // The meaning of the bits, if they distinguish more than items and predicates; the same for all
   // checks.
   std::shared_ptr<const Kinds> kinds;
-  bool so_repeatable = false;  // immediate pairs of so suffice
-  bool so_is_assumed = false;  // the check does not demand so, see presolve/presolve.hpp
-  bool rt_is_assumed = false;  // the check does not demand rt
+  bool so_repeatable = false;  // the immediate pairs of so are sufficient
+  bool so_is_assumed = false;  // so is not part of the check but an assumption, see presolve/presolve.hpp
+  bool rt_is_assumed = false;  // rt is not part of the check but an assumption
   Sites sites = Sites::transactions;
 
   // An automaton with return paths need not pass state 0. Its product has no cycle unless another
@@ -181,7 +181,7 @@ struct Automaton {
            });
   }
 
-  // Returns true if immediate pairs of the relation suffice.
+  // Returns true if the immediate pairs of the relation are sufficient.
   bool repeats(Relation relation) const { return implied_by(relation, {relation, relation}); }
 
   // Returns true if each step q -> r of the relation is also a sequence of steps, one of each

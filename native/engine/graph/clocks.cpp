@@ -1,6 +1,6 @@
-// `Clocks::update` computes the row of each node in topological order, as the maximum of the rows
-// of its predecessors. It first assigns nodes to chains, or keeps the chains of the last call. Rows
-// are stored in blocks with one or two bytes for each cell.
+// `Clocks::build` computes the row of each node in topological order, as the maximum of the rows of its predecessors.
+// It first assigns nodes to chains, or keeps the chains of the last call. Rows are stored in blocks with one or two
+// bytes for each cell.
 #include "engine/graph/clocks.hpp"
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 namespace isolang {
 
 namespace {
-// A graph with more chains than this has hardly any long path. Rows of all its chains would show
-// little and cost much.
+// A graph with more chains than this has hardly any long paths. Rows with a cell for each of its chains would need much
+// memory and contain little information.
 constexpr std::size_t kMostColumns = 1024;
 constexpr std::int32_t kNoSum = std::numeric_limits<std::int32_t>::min();
 // The longest chain is this many times as long as a short chain.
@@ -174,8 +174,8 @@ bool Clocks::find_chains(const Adjacency& predecessors, std::span<const std::int
   chains_ = tail.size();
   columns_ = std::min(
       {chains_, kMostColumns, std::max<std::size_t>(1, max_bytes / std::max<std::size_t>(1, n))});
-  // A column costs the same for any chain. Short chains therefore lose their column before memory
-  // runs short.
+  // A column costs the same for any chain. Therefore short chains get no column if the rows would need more than a part
+  // of the memory.
   if (n * columns_ > max_bytes / 4) {
     const auto end = [&](std::int32_t v) { return position[v]; };
     const std::int32_t longest = position[*std::ranges::max_element(tail, {}, end)];

@@ -1,5 +1,5 @@
-// Reachability in a directed acyclic graph by chain clocks. This is pure graph theory: nodes are
-// numbers.
+// Reachability in a directed acyclic graph by chain clocks: for each node, a row with the last position on each chain
+// from which a path leads to the node. This is pure graph theory: nodes are numbers.
 #pragma once
 #include <cstdint>
 #include <limits>

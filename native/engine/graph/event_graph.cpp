@@ -697,7 +697,7 @@ void EventGraph::add_statements(std::size_t c, bool together) {
     const std::int32_t place = statements_.of_read[r], t = p.read_txn[r];
     while (next < p.reads() && statements_.of_read[next] == place) ++next;
     if (!included(p, t)) continue;
-    // Reads that form one statement still follow each other.
+    // Reads that form one statement still have a program order.
     for (const auto& [q, s] : m.of(Relation::po))
       if (together && next > r + 1 && q != s) edges.push_back({node(c, place, q), node(c, place, s), Relation::epsilon});
     const std::int32_t before = joined && r > 0 && p.read_txn[r - 1] == t ? r - 1 : -1;

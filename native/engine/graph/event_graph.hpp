@@ -117,8 +117,8 @@ class EventGraph {
   std::int32_t read_at(Node v) const;
   // Returns the number after the last node that is a place in a state.
   Node end_of_places() const { return auxiliary_base_; }
-  // Returns the label of a transaction in a direct check, for reasons. A direct check has no nodes
-  // in the graph, and so the label is a number beyond them.
+  // Returns a number that represents a transaction of a direct check in the reasons of edges. A direct check has no
+  // nodes in the graph, so the number is greater than all nodes.
   Node label(std::size_t check, std::int32_t txn) const { return base_[check] + txn; }
   // Returns the node whose rank places writer w in the version order of its key.
   Node order_node(std::int32_t writer) const {
@@ -144,8 +144,8 @@ class EventGraph {
   // stay together. Use it only if no times are known. An empty guess changes nothing.
   bool guesses_priorities() const { return guesses_; }
   void set_priorities(std::span<const std::int32_t> guess);
-  // Sets another priority for good: transactions in an order in which they are likely to have
-  // happened. The other transactions follow.
+  // Sets another priority permanently: the given transactions in an order in which they are likely to have happened,
+  // followed by all other transactions.
   void follow(std::span<const std::int32_t> likely);
 
   // --- edges, in the order in which they became known ---

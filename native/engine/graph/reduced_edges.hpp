@@ -1,4 +1,4 @@
-// Removes redundant edges without changing reachability.
+// Removes redundant edges of a graph without changing which nodes reach which other nodes.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// A short cycle of known edges, which is the core of most refutations by pruning.
+// Finds a short cycle among the known edges. If pruning refutes a history, such a cycle is usually the core of the
+// refutation.
 #pragma once
 #include <cstdint>
 #include <vector>

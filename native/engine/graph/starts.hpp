@@ -1,6 +1,6 @@
-// Tests whether a node reaches one of a few start nodes. The first few queries test each start
-// separately. Then there have been enough queries to pay for a row of clocks for each target, which
-// combines all starts of the target, and later queries look up this row.
+// Tests whether a node reaches one of a few start nodes. The first few queries test each start separately. After that,
+// it computes for each target a row of clocks that combines all starts of the target, because so many queries justify
+// this cost. Later queries look up this row.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -16,8 +16,7 @@ class Starts {
  public:
   explicit Starts(const Clocks& clocks) : clocks_(clocks) {}
 
-  // Begins a new set of starts. Each start belongs to one of several targets, which stand for kinds
-  // of queries.
+  // Begins a new set of starts. Each start belongs to one of several targets. A target represents one kind of query.
   void begin(std::size_t targets) {
     targets_ = targets;
     starts_.clear();

@@ -1,4 +1,5 @@
-// Topological orders that stay near a given order. This is pure graph theory: nodes are numbers.
+// Computes topological orders that are as near as possible to a given order. This is pure graph theory: nodes are
+// numbers.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -13,8 +14,8 @@ namespace isolang {
 // Returns the nodes in order, and fewer than all nodes if there is a cycle. Takes linear time,
 // except for sorting priorities that are far apart.
 //
-// `wishes` are further edges: a ready node waits for those that should come before it, but not
-// for long.
+// `wishes` are further edges: a ready node waits for the nodes that should come before it, but only for a limited
+// number of turns.
 std::vector<std::int32_t> topological_order(const Adjacency& successors,
                                             std::span<const std::int32_t> priority, Budget& budget,
                                             const Adjacency* wishes = nullptr);

@@ -19,7 +19,7 @@ constexpr std::size_t kMostEvents =
     5000;  // because necessary precedences need one relaxation of all events for each event
 // The turns of all searches take about equal time.
 constexpr std::int64_t kMovesPerTurn = 3'000'000;
-// The number of moves until the first cooling ends. CDCL waits for the end of this cooling.
+// The number of moves until the first cooling ends. CDCL starts only after this cooling.
 constexpr std::int64_t kFirstMoves = 10'000'000;
 constexpr std::int64_t kFirstCells =
     1'000'000;  // cells of states in the first turn, because many contradictions show within a few

@@ -173,7 +173,7 @@ class Closure {
         if (reached[d] < stop) return false;  // the event waits for what comes after it
         for (std::size_t c = 0; c < count_; ++c) {
           if (c == d || reached[c] == side.length(c)) continue;
-          if (stop == side.length(d)) return false;  // although nothing is held back
+          if (stop == side.length(d)) return false;  // the event cannot happen, although no event is held back
           if (from_end)
             note(c, side.length(c) - reached[c], chains_.start[d + 1] - 1 - stop);
           else
@@ -184,8 +184,8 @@ class Closure {
     return true;
   }
 
-  // Removes the sources that come later than the read, or that are certainly overwritten before it.
-  // All other writers that the read cannot have missed precede its only source.
+  // Removes the sources that come after the read, or that are certainly overwritten before the read. If one source
+  // remains, all other writers that the read cannot have missed precede this source.
   bool strike_sources() {
     for (std::int32_t r = 0; r < p_.reads(); ++r) {
       if (reading_[r] < 0) continue;

@@ -33,7 +33,7 @@ constexpr Search::Effort kProof{10'000, 2'000'000};
 // The limits of the search for a proof, after necessary precedences have refuted the history. In this
 // case, there may also be a proof without a cycle.
 constexpr Search::Effort kCycle{500, 100'000};
-// From this load on, precedences often refute, and take almost no time.
+// From this load on, necessary precedences often refute the history, and they take almost no time.
 constexpr double kPrecedencesFirst = 0.7;
 
 OutOfMemory out_of_memory(std::size_t max_bytes) {
@@ -172,7 +172,8 @@ class Portfolio {
       const auto may_refute = [](const auto& other) { return other->may_refute(); };
       if (next && search_->full() && std::ranges::none_of(others_, may_refute)) return last_try();
       next.reset();
-      // CDCL has had its turn alone. It does better from an offered order, if there is one soon.
+      // CDCL has already had its turn alone. It is faster if it starts from an offered order, so it waits if an offer
+      // will come soon.
       const auto offered = offer();
       if (offered.soon) continue;
       if (offered.wrong < least_wrong) {

@@ -1,14 +1,13 @@
 // Repairs a total order that is nearly a model, as a search may leave it. Transactions stay in
 // place, except those that certainly prevent a model.
 //
-// A search that may move everything starts from some wrong reads and moves transactions. These pass
-// other transactions, and some of their choices must be decided again. If many choices are open,
-// this continues until the search covers the whole history. Here, all transactions without a
-// contradiction are therefore *held*: an edge from each held transaction to the next keeps their
-// order. If no solution exists, the refutation shows which held transactions are in the way:
-// those at the ends of the stretches of held edges in its cycles. These are released, and the
-// search begins again. The set of released transactions grows only by what a proof requires, as the
-// relaxed clauses of a core-guided search for MaxSAT do (Fu and Malik, SAT 2006).
+// A search that may move everything starts from some wrong reads and moves transactions. These pass other transactions,
+// and some of their choices must be decided again. If many choices are open, this continues until the search covers the
+// whole history. Therefore the repair *holds* all transactions without a contradiction: an edge from each held
+// transaction to the next keeps them in their order. If no solution exists, the refutation shows which held
+// transactions prevent it: those at the ends of the sequences of held edges in its cycles. The repair releases these
+// transactions and searches again. The set of released transactions grows only by what a proof requires, as the relaxed
+// clauses of a core-guided search for MaxSAT do (Fu and Malik, SAT 2006).
 //
 // SOUND BECAUSE the result is a model of the whole history, whatever was held, and the repair never
 // concludes that no model exists: if it would release too much, or a search takes too long, it

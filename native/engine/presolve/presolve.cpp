@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int32_t kLeastWindow = 64;
 constexpr std::int32_t kMostWindow = 256;
-// Chains must be fewer than sessions by this factor to be worth it.
+// The assumed order must reduce the number of chains, compared with the number of sessions, by at least this factor.
 constexpr std::int32_t kMinChainGain = 4;
 constexpr std::int64_t kMargin =
     4;  // times the distance over which reads contradict the total order

@@ -65,7 +65,7 @@ std::optional<Automaton> together(const Problem& problem, const std::vector<Auto
       continue;
     }
     if (m.states > 1 || !m.of(Relation::rw).empty() || m.tests()) return std::nullopt;
-    // Direct checks are faster to search unchanged.
+    // A search decides direct checks faster if they are unchanged.
     search |= m.of_product() && (!unique || !m.of(Relation::ww).empty());
     for (std::size_t r = 0; r < kRelations; ++r)
       if (!m.steps[r].empty()) all.steps[r] = m.steps[r];

@@ -1,4 +1,4 @@
-// Pruning of one key: what the clocks show about the orders of its writers and the sources of its
+// Prunes one key: draws all conclusions that the clocks allow about the order of its writers and the sources of its
 // reads.
 //
 // A pass only reads the data that all keys share, and changes only the data of its key (the pairs

@@ -139,7 +139,7 @@ bool Pruner::begin_directly() {
   return true;
 }
 
-// Returns true if another pass is likely to find enough.
+// Returns true if another pass is likely to draw enough conclusions to be worth its cost.
 bool Pruner::worthwhile() {
   if (gained_ == 0) return false;
   // Another pass over a large graph would take longer than the search needs for the same choices.
@@ -191,8 +191,8 @@ bool Pruner::pass() {
         graph.nodes(), edges.size(), [&](std::size_t i) { return edges[i].to; },
         [&](std::size_t i) { return edges[i].from; });
   }
-  // SOUND BECAUSE clocks with fewer columns know less, and what they do not know is left to the
-  // search. It finds the walks of one pass by itself, at less cost than many columns have.
+  // SOUND BECAUSE clocks with fewer columns show fewer paths, and all choices that they do not decide are left to the
+  // search. The search finds the paths of one pass by itself, which costs less than many columns.
   const std::size_t bytes =
       one_pass_ ? std::min(max_clock_bytes_, order.size() * kColumnsOfOnePass) : max_clock_bytes_;
   clocks.build(reversed(successors_, order), by_number ? &*by_number : nullptr, order, true, bytes,
@@ -309,7 +309,7 @@ void Pruner::resolve(std::int32_t r, std::int32_t writer, Growing<Edge>& added) 
     inclusion[txn] = static_cast<std::uint8_t>(Inclusion::in);
     included_by[txn] = r;
     gained_ = std::max<std::int64_t>(gained_, 1);
-    every_read_ = true;  // the next pass judges the transaction's own reads
+    every_read_ = true;  // the next pass must examine the transaction's own reads
   }
 }
 

@@ -1,7 +1,6 @@
-// The knowledge of pruning about each pair of writers of a key: which writer comes first, and
-// whether all consequences of this order are among the known edges. For a key with many writers, it
-// stores only whether this is known for all pairs, because such keys are pruned by chains (see
-// key_pruner.hpp) instead of rows of bits.
+// Stores what pruning has concluded about each pair of writers of a key: which writer comes first, and whether all
+// consequences of this order are among the known edges. For a key with many writers, it stores only whether this is
+// known for all pairs, because such keys are pruned by chains (see key_pruner.hpp) instead of rows of bits.
 //
 // Different keys share no data in this class, so different threads may change different keys.
 #pragma once

@@ -27,8 +27,8 @@ std::uint64_t pair_code(std::int32_t a, std::int32_t b) {
 // round to round.
 constexpr std::size_t kWantedShrinkFactor = 3;
 constexpr std::size_t kLeastPart = 4000;  // writers, or reads: enough work to pay for a thread
-// If the first order contradicts more than one choice for this many transactions, the search starts
-// anew.
+// If the first order contradicts more than one choice for every group of this many transactions, the search starts
+// again from another order.
 constexpr std::size_t kMovedPerChoice = 4;
 // The number of wanted orders that a part lists for each of its reads. If there are more, some of
 // them may be omitted.
@@ -709,7 +709,7 @@ Theory::Answer Search::complete() {
   if (const std::size_t more = wanted_variables();
       meaning_.size() + more > limit_.variables || (rounds == 1 && more > limit_.first_variables))
     return Answer::gives_up;
-  // New variables are decided after the existing ones, and so nothing needs to be undone.
+  // New variables are decided after the existing variables, so no decision has to be undone.
   for (const auto& [a, b, read] : want_order_) activate_order(a, b, read);
   for (const std::int32_t r : want_read_) activate_read(r);
   return Answer::extended;
