@@ -36,7 +36,7 @@ from isolang.history import save_history
 from isolang.simulator import Workload, generate
 from isolang.watch import Stream, Watch, position_in, verify_chain
 from isolang.watch import parts as saving
-from isolang.watch.chain import NAME, Part, taken
+from isolang.watch.chain import NAME, Part, unpack_columns
 from isolang.watch.state import NAME as STATE
 
 
@@ -100,7 +100,7 @@ def forged(entries: list[dict[str, Any]], rng: random.Random) -> tuple[str, list
         return how, entries[:at] + entries[at + 1 :]
     if how == "twice":
         return how, [*entries[: at + 1], *entries[at:]]
-    was = taken(msgspec.json.decode(json.dumps(entries[at]), type=Part), "a part")
+    was = unpack_columns(msgspec.json.decode(json.dumps(entries[at]), type=Part), "a part")
     change: dict[str, Any] = {}
     row = rng.randrange(len(was.members))
     if how == "member":

@@ -207,10 +207,10 @@ def watch(
 
 def _warn_next_to_runs(paths: Sequence[str]) -> None:
     """Name on stderr the files that are not read because their folder has a run's history."""
-    from isolang.watch.stream.folder import next_to_run
+    from isolang.watch.stream.folder import run_and_other_logs
 
     for folder in map(Path, paths):
-        if not folder.is_dir() or (found := next_to_run(folder)) is None:
+        if not folder.is_dir() or (found := run_and_other_logs(folder)) is None:
             continue
         run, others = found
         names = ", ".join(path.name for path in others[:_NAMED])

@@ -79,7 +79,7 @@ def accusation(
     for one in records:
         for i, op in enumerate(one.ops):
             if i not in one.failed:
-                reads.update(_versions_read(op))
+                reads.update(_versions_maybe_read(op))
     places = {(int(file), int(offset)) for _, file, offset, *_ in own.at.tolist()}
     members = [(tuple(at), one, True) for at, one in zip(own.at.tolist(), records, strict=True)]
     is_written: dict[_Version, bool] = {}  # whether the log has a writer of the searched version
@@ -105,11 +105,14 @@ def accusation(
             for at, one in zip(others.at.tolist(), _transactions(others, source), strict=True)
         ]
         members.sort(key=lambda member: member[0][1:3])
-        closed = [one if is_accused else _weakened(one, reads) for _, one, is_accused in members]
+        closed = [
+            one if is_accused else _without_unknown_values(one, reads)
+            for _, one, is_accused in members
+        ]
         # A read that states only which versions it did not see may have seen any other version of
         # the key, so the accusation needs all writers of the key.
         missed: dict[_Version, tuple[object, object]] = {
-            (key, None): (decode(*key), None) for key in _keys_missed(closed)
+            (key, None): (decode(*key), None) for key in _keys_of_missed_versions(closed)
         }
         if missed.keys() <= is_written.keys():
             break
@@ -125,7 +128,7 @@ def accusation(
     )
 
 
-def _keys_missed(records: Sequence[Transaction]) -> set[_Atom]:
+def _keys_of_missed_versions(records: Sequence[Transaction]) -> set[_Atom]:
     """Return the keys for which any transaction states versions that it did not see."""
     import numpy as np
 
@@ -147,30 +150,30 @@ def _transactions(rows: Rows, source: History | None) -> list[Transaction]:
     ]
 
 
-def _versions_read(op: Op) -> list[tuple[tuple[_Atom, _Atom], tuple[object, object]]]:
+def _versions_maybe_read(op: Op) -> list[tuple[tuple[_Atom, _Atom], tuple[object, object]]]:
     """Return the versions that a read may have seen, each as a pair of atoms and of values.
 
     Return an empty list for a write and for a read of an unknown value.
     """
     if op[0] == "scan":
         rows: Any = () if op[2] is UNKNOWN else op[2].items()
-        return [_version(key, row) for key, row in rows]
+        return [_version_of(key, row) for key, row in rows]
     kind, key, value, *_ = *op, None
     if kind not in {"r", "r-in"} or value is UNKNOWN:
         return []
-    return [_version(key, one) for one in (value if isinstance(value, list) else [value])]
+    return [_version_of(key, one) for one in (value if isinstance(value, list) else [value])]
 
 
-def _version(key: object, value: object) -> tuple[tuple[_Atom, _Atom], tuple[object, object]]:
+def _version_of(key: object, value: object) -> tuple[tuple[_Atom, _Atom], tuple[object, object]]:
     atom = DELETED if value is None else encode(value, "a value")
     return (encode(key, "a key"), atom), (key, value)
 
 
-def _weakened(one: Transaction, known: dict[_Version, Any]) -> Transaction:
+def _without_unknown_values(one: Transaction, known: dict[_Version, Any]) -> Transaction:
     """Return a transaction in which each read of a value whose writer is unknown has no value."""
     ops: list[Op] = []
     for op in one.ops:
-        versions = _versions_read(op)
+        versions = _versions_maybe_read(op)
         whole = bool(versions) and all(atoms in known for atoms, _ in versions)
         if op[0] == "scan":
             ops.append(("scan", op[1] or ":true", UNKNOWN))

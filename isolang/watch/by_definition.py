@@ -52,7 +52,7 @@ class ByDefinition:
                     if op[0] in _WRITES:
                         self._write(op)
 
-    def begin_with(self, entries: Sequence[InitialValue]) -> None:
+    def add_initial_values(self, entries: Sequence[InitialValue]) -> None:
         """Set the initial values of the keys in these entries."""
         for key, is_list, atoms in entries:
             values = [decode(*atom) for atom in atoms]
@@ -110,7 +110,7 @@ class ByDefinition:
         made = [
             replace(
                 one,
-                ops=[self._op(op, lists) for op in one.ops],
+                ops=[self._without_earlier_elements(op, lists) for op in one.ops],
                 times=None,
                 commit=None,
                 group=None,
@@ -130,7 +130,7 @@ class ByDefinition:
             history = replace(history, columns=columns.written_out(), _lazy={})
         return with_clock_error(history, self._clock_error) if self._clock_error else history
 
-    def _op(self, op: Op, lists: set[_Key]) -> Op:
+    def _without_earlier_elements(self, op: Op, lists: set[_Key]) -> Op:
         """Return an operation without the list elements that earlier parts appended.
 
         Raises:

@@ -19,7 +19,7 @@ from isolang.errors import HistoryError
 from isolang.history.clock_error import LARGEST
 from isolang.history.values import INTEGER, KEYWORD, NATURAL, NIL, OTHER, STRING
 from isolang.watch.packed import pack, unpack
-from isolang.watch.stream.rows import WIDTH
+from isolang.watch.stream.rows import PLACE_COLUMNS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +43,9 @@ Count: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 62)]
 _NEVER: Final = -(1 << 62)
 
 
-class HowRead(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class ReadOptions(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """The options that change the meaning of a log, which the chain therefore states.
 
     Attributes:
@@ -75,7 +77,7 @@ class Head(
     spec_name: str
     spec_texts: Mapping[str, str]
     sources: tuple[str, ...]
-    reading: HowRead
+    reading: ReadOptions
     previous: str = ""
 
 
@@ -93,7 +95,7 @@ class Part(
             no times.
         spans: the bytes that were read since the previous part, as file, start, end and SHA-256.
         seen: the number of finished transactions that the watch had seen before the cut.
-        columns: the columns of :class:`Taken`, packed by :meth:`Taken.packed`.
+        columns: the columns of :class:`PartColumns`, packed by :meth:`Taken.packed`.
     """
 
     previous: str
@@ -152,7 +154,7 @@ class ChainEnd(
 Entry = Head | Part | Back | Begin | ChainEnd
 
 
-class Taken(Struct, frozen=True, kw_only=True, eq=False):
+class PartColumns(Struct, frozen=True, kw_only=True, eq=False):
     """The transactions of a part and their witness, as columns.
 
     Attributes:
@@ -187,7 +189,7 @@ class Taken(Struct, frozen=True, kw_only=True, eq=False):
         )
 
 
-def taken(part: Part, where: str) -> Taken:
+def unpack_columns(part: Part, where: str) -> PartColumns:
     """Unpack the columns of an entry for a part; ``where`` names the entry in messages.
 
     Raises:
@@ -196,16 +198,16 @@ def taken(part: Part, where: str) -> Taken:
     import numpy as np
 
     found = unpack(part.columns, where)
-    if found.keys() != set(Taken.__struct_fields__):
-        names = ", ".join(sorted(map(str, found.keys() ^ set(Taken.__struct_fields__))))
+    if found.keys() != set(PartColumns.__struct_fields__):
+        names = ", ".join(sorted(map(str, found.keys() ^ set(PartColumns.__struct_fields__))))
         raise HistoryError(f"{where}: columns are missing or unknown ({names:.100})")
     for name, column in found.items():
         if isinstance(column, bytes) != (name == "before"):
             raise HistoryError(f"{where}: column {name}: numbers and bytes are mixed up")
     try:
-        return Taken(
-            members=np.ascontiguousarray(found["members"].reshape(WIDTH, -1).T),
-            aside=np.ascontiguousarray(found["aside"].reshape(WIDTH, -1).T),
+        return PartColumns(
+            members=np.ascontiguousarray(found["members"].reshape(PLACE_COLUMNS, -1).T),
+            aside=np.ascontiguousarray(found["aside"].reshape(PLACE_COLUMNS, -1).T),
             source=found["source"],
             order_start=found["order_start"],
             order_txn=found["order_txn"],
@@ -215,7 +217,7 @@ def taken(part: Part, where: str) -> Taken:
         raise HistoryError(f"{where}: cannot read the columns ({error})") from None
 
 
-class Known(Struct, frozen=True, array_like=True):
+class KnownPart(Struct, frozen=True, array_like=True):
     """The data that the watch keeps in memory about a part that is not void.
 
     Attributes:
@@ -248,18 +250,18 @@ class Chain:
     """
 
     def __init__(
-        self, path: Path, head: Head, *, size: int = 0, parts: Sequence[Known] = ()
+        self, path: Path, head: Head, *, size: int = 0, parts: Sequence[KnownPart] = ()
     ) -> None:
         self._path = path
         self._previous = ""
         self._head = ""
-        self._parts: list[Known] = []
+        self._parts: list[KnownPart] = []
         new = not path.exists() or not _has_head(path)
         self._file: IO[bytes] = path.open("w+b" if new else "r+b")
         if new:
             self._head = self._append(head)
         else:
-            self._go_on(head, size, parts)
+            self._resume(head, size, parts)
 
     def __len__(self) -> int:
         return len(self._parts)
@@ -275,7 +277,7 @@ class Chain:
         return self._parts[-1].abandoned if self._parts else 0
 
     @property
-    def parts(self) -> Sequence[Known]:
+    def parts(self) -> Sequence[KnownPart]:
         """The parts that are not void."""
         return self._parts
 
@@ -293,9 +295,9 @@ class Chain:
         """Append the entry for the next part."""
         at = self.size
         line = self._append(part)
-        before = self._parts[-1] if self._parts else Known(0, "", _NEVER, 0)
+        before = self._parts[-1] if self._parts else KnownPart(0, "", _NEVER, 0)
         self._parts.append(
-            Known(
+            KnownPart(
                 at,
                 line,
                 max(before.begin, _NEVER if part.begin is None else part.begin),
@@ -303,19 +305,19 @@ class Chain:
             )
         )
 
-    def begin_with(self, entries: Sequence[InitialValue]) -> None:
+    def add_initial_values(self, entries: Sequence[InitialValue]) -> None:
         """Append an entry with initial values."""
         self._append(Begin(previous=self._previous, initial=tuple(entries)))
 
-    def undo(self, parts: int) -> list[Taken]:
+    def undo(self, parts: int) -> list[PartColumns]:
         """Make the last ``parts`` parts void, and return their columns, the latest part first."""
         found = []
         for _ in range(parts):
             known = self._parts.pop()
             self._file.seek(known.start)
             entry = msgspec.json.decode(self._file.readline(), type=Part)
-            found.append(taken(entry, str(self._path)))
-        self._back()
+            found.append(unpack_columns(entry, str(self._path)))
+        self._append_back()
         return found
 
     def parts_from(self, first: int) -> list[Part]:
@@ -329,16 +331,16 @@ class Chain:
     def exchange(self, first: int, parts: Sequence[Part]) -> None:
         """Replace all parts from number ``first`` on by parts with the same transactions."""
         del self._parts[first:]
-        self._back()
+        self._append_back()
         for part in parts:
             # The void entries still state the bytes that were read for these parts.
             self.add(msgspec.structs.replace(part, previous=self._previous, spans=()))
 
-    def _back(self) -> None:
+    def _append_back(self) -> None:
         to = self._parts[-1].hash if self._parts else self._head
         self._append(Back(previous=self._previous, to=to))
 
-    def _go_on(self, head: Head, size: int, parts: Sequence[Known]) -> None:
+    def _resume(self, head: Head, size: int, parts: Sequence[KnownPart]) -> None:
         """Continue an existing chain: remove a torn last line, and make later parts void.
 
         A part is later if its entry lies after byte ``size`` of the file.
@@ -369,7 +371,7 @@ class Chain:
         self._parts = list(parts)
         self._file.truncate(whole)
         if whole > max(size, body):
-            self._back()
+            self._append_back()
 
     def end(self, end: ChainEnd) -> None:
         """Append the last entry, and close the file."""
@@ -487,7 +489,7 @@ def _is_atom(kind: int, payload: object) -> bool:
     return kind in (STRING, KEYWORD, OTHER) and isinstance(payload, str)
 
 
-class Live(Struct, frozen=True, kw_only=True):
+class LiveChain(Struct, frozen=True, kw_only=True):
     """The content of a chain without the parts that are void.
 
     Attributes:
@@ -503,7 +505,7 @@ class Live(Struct, frozen=True, kw_only=True):
     end: ChainEnd | None
 
 
-def live_parts(path: Path) -> Live:
+def read_live_chain(path: Path) -> LiveChain:
     """Read a chain and find the parts that are not void.
 
     Raises:
@@ -540,7 +542,7 @@ def live_parts(path: Path) -> Live:
     while head:
         found.append(starts[head])
         head = before[head]
-    return Live(starts=found[::-1], spans=spans, initial=initial, end=end)
+    return LiveChain(starts=found[::-1], spans=spans, initial=initial, end=end)
 
 
 def part_at(file: IO[bytes], start: int, where: str) -> Part:

@@ -129,13 +129,13 @@ class Conviction:
             )
             return None
         if not ended and not self._horizon.is_past(window.rows, accused):
-            self.waits_for = self._horizon.awaited()
+            self.waits_for = self._horizon.awaited_end()
             return None
         found = accusation(window.rows, accused, self._log, self._horizon.source)
         if found is None:
             return None
         try:
-            history = self._initial.before(
+            history = self._initial.with_initial_values(
                 accused_history(found, self._name, clock_error=self._horizon.clock_error)
             )
         except UnsupportedError:
@@ -174,7 +174,7 @@ class Conviction:
             return None
         columns = copy(rows.columns)
         columns.lower_predicates()
-        history = self._initial.before(self._horizon.history_of(columns, rows.names))
+        history = self._initial.with_initial_values(self._horizon.history_of(columns, rows.names))
         verdict = self._judge.check_level(history)
         if not isinstance(verdict, Invalid) or not verdict.certified:
             return verdict

@@ -38,7 +38,7 @@ class CutLimits:
     real_time: bool
     clock_error: int = 0
 
-    def closed(
+    def certainly_ended(
         self, columns: Columns, numbers: NDArray[np.int64], in_flight: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
         """Return, for each transaction, whether it certainly ended before every later one began.
@@ -47,10 +47,10 @@ class CutLimits:
         they may take effect at any later time.
         """
         known = ~in_flight & (columns.txn_status != c.INDETERMINATE)
-        closed: NDArray[np.bool_] = known & self.ended(columns, numbers)
+        closed: NDArray[np.bool_] = known & self.ended_before_limit(columns, numbers)
         return closed
 
-    def ended(self, columns: Columns, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def ended_before_limit(self, columns: Columns, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return, for each transaction, whether its end is before the limit of the cut."""
         if self.before is None:
             return numbers < self.behind
@@ -77,7 +77,7 @@ def cut(  # noqa: PLR0917 — parallel columns
         window: the columns of the window, in an order that extends session order.
         witness: a witness that the window satisfies the level.
         limits: the limits that say which transactions must stay.
-        closed: the result of :meth:`CutLimits.closed`.
+        closed: the result of :meth:`CutLimits.certainly_ended`.
         in_flight: for each transaction, whether its outcome is not known yet.
         young: for each transaction, whether a later read may still reveal the version order of its
             writes.
@@ -101,7 +101,7 @@ def cut(  # noqa: PLR0917 — parallel columns
     )
 
 
-def everything(window: Columns) -> NDArray[np.int32]:
+def last_cut(window: Columns) -> NDArray[np.int32]:
     """Return the row numbers of the last cut of a stream: all transactions that did not abort."""
     import numpy as np
 
@@ -127,7 +127,7 @@ def witness_of(
     )
 
 
-def split(
+def split_cut(
     window: Snapshot,
     witness: Witness,
     limits: CutLimits,
@@ -159,9 +159,9 @@ def split(
     columns, rows, in_flight = window.columns, window.rows, window.in_flight
     assert columns is not None
     if ended:
-        going = everything(columns)
+        going = last_cut(columns)
     else:
-        closed = limits.closed(columns, rows.numbers, in_flight)
+        closed = limits.certainly_ended(columns, rows.numbers, in_flight)
         if until is not None:
             closed &= rows.numbers < until
         going = cut(columns, witness, limits, closed, in_flight, rows.numbers >= young_from)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from isolang.certify.proofs import Witness
 from isolang.errors import HistoryError
-from isolang.watch.cut import split, witness_of
-from isolang.watch.judging import WindowJudge, opened
+from isolang.watch.cut import split_cut, witness_of
+from isolang.watch.judging import WindowJudge, columns_after_parts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,14 +53,14 @@ class Cuts:
         import numpy as np
 
         gone, cut = np.zeros(len(window), bool), 0
-        for until in self._bounds(window.rows.numbers, again=again):
+        for until in self._division_numbers(window.rows.numbers, again=again):
             going, aside = self._split(window, witness, until, ended=ended)
             share = going[~gone[going]]
             if not len(share):
                 continue
             # A part must satisfy the level by itself. If it does not, its transactions stay in the
             # window, which is sound but takes more memory.
-            if self._take(window, witness, share, aside):
+            if self._cut_part(window, witness, share, aside):
                 gone[share] = gone[aside] = True
                 cut += len(share)
             elif ended and until is None:
@@ -73,7 +73,7 @@ class Cuts:
             self._parts.save()
         return cut
 
-    def _bounds(self, numbers: NDArray[np.int64], *, again: bool) -> list[int | None]:
+    def _division_numbers(self, numbers: NDArray[np.int64], *, again: bool) -> list[int | None]:
         """Return the transaction numbers at which to divide the window into parts, then ``None``.
 
         If parts were put back in this round, the window is cut into parts of the usual size again.
@@ -88,13 +88,13 @@ class Cuts:
     def _split(
         self, window: Snapshot, witness: Witness, until: int | None, *, ended: bool
     ) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
-        """Split the window with :func:`split`, up to the transaction with the number ``until``.
+        """Split the window with :func:`split_cut`, up to the transaction with the number ``until``.
 
         Return the transactions to cut, and those without any effect. If ``until`` is a number, the
         second array is empty, so transactions without effect stay in the window.
         """
         seen = self._window.seen
-        going, aside = split(
+        going, aside = split_cut(
             window,
             witness,
             self._horizon.limits(seen - self._size, real_time=self._judge.plan.uses_real_time),
@@ -105,7 +105,7 @@ class Cuts:
         )
         return going, aside if until is None else aside[:0]
 
-    def _take(
+    def _cut_part(
         self, window: Snapshot, witness: Witness, going: NDArray[np.int32], aside: NDArray[np.intp]
     ) -> bool:
         """Add rows of the window to the chain as a part if they satisfy the level by themselves.
@@ -115,11 +115,11 @@ class Cuts:
         rows = window.rows
         assert window.columns is not None
         members = rows.take(going)
-        columns, _ = opened(members, self._parts.values.last)
+        columns, _ = columns_after_parts(members, self._parts.values.last)
         own = witness_of(window.columns, witness, going, columns)
         part = self._horizon.history_of(columns, members.names)
-        if not self._judge.holds(part, own):
+        if not self._judge.accepts(part, own):
             return False
-        self._parts.observe(part, own)
+        self._parts.note_interaction(part, own)
         self._parts.add(members, rows.take(aside), columns, own)
         return True

@@ -11,8 +11,8 @@ import msgspec
 
 from isolang._native import LastValues, LooseKeys, exchanged_order
 from isolang.certify.proofs import Witness
-from isolang.watch.chain import Chain, Part, Taken, taken
-from isolang.watch.judging import opened
+from isolang.watch.chain import Chain, Part, PartColumns, unpack_columns
+from isolang.watch.judging import columns_after_parts
 from isolang.watch.state import Values
 from isolang.watch.stream.rows import Rows
 
@@ -65,12 +65,12 @@ class RecentParts:
         behind = len(self._chain) - number
         return self._parts[-behind] if behind <= len(self._parts) else None
 
-    def members(self, number: int, part: Taken) -> Rows:
+    def members(self, number: int, part: PartColumns) -> Rows:
         """Return the transactions of a part; if they are not in memory, read the log again."""
         found = self.find(number)
         return self._log.rows_at(part.members) if found is None else found.members
 
-    def take_back(self, part: Taken) -> tuple[Rows, Rows]:
+    def take_back(self, part: PartColumns) -> tuple[Rows, Rows]:
         """Remove the last part, and return its members and the other transactions of its cut."""
         if self._parts:
             last = self._parts.pop()
@@ -155,18 +155,18 @@ class Exchanges:
             recent = self._recent.find(number)
             assert recent is not None
             entry = entries[number - first]
-            part = taken(entry, "the chain")
+            part = unpack_columns(entry, "the chain")
             before = LastValues()
             for values in (part.before, *moved):
                 before.replace(values)
-            found, keys = self._order(
+            found, keys = self._order_for_reads(
                 recent.members, recent.columns, recent.witness, window, reads, before, holds
             )
             if found is None:
                 if not moved:
                     continue
                 found = recent.witness  # the lists that earlier parts left have changed
-            new_values = _values_of(recent.columns, found, keys, before)
+            new_values = _last_values_of(recent.columns, found, keys, before)
             if moved:
                 all_values = before.left_by(recent.columns, found.order_start, found.order_txn)
                 part = msgspec.structs.replace(part, before=before.replace(all_values))
@@ -191,7 +191,7 @@ class Exchanges:
         The values before each of these parts are restored first, because the order of a list in a
         part depends on them. The values that later parts replaced depend on them, too.
         """
-        parts = [taken(entry, "the chain") for entry in entries]
+        parts = [unpack_columns(entry, "the chain") for entry in entries]
         if self._values.spilled:
             for number, part in enumerate(parts, first):
                 self._values.fetch(self._recent.members(number, part).columns)
@@ -203,9 +203,9 @@ class Exchanges:
             found = None
             if (reads := shown.get(first + i)) is not None:
                 members = self._recent.members(first + i, part)
-                columns, _ = opened(members, last)
+                columns, _ = columns_after_parts(members, last)
                 own = Witness.of(part.source, part.order_start, part.order_txn)
-                found, _ = self._order(members, columns, own, window, reads, last, holds)
+                found, _ = self._order_for_reads(members, columns, own, window, reads, last, holds)
             if found is None:
                 last.replace(after)
                 continue
@@ -218,7 +218,7 @@ class Exchanges:
                 recent.witness = found
         return changed
 
-    def _order(  # noqa: PLR0917 — parallel columns
+    def _order_for_reads(  # noqa: PLR0917 — parallel columns
         self,
         members: Rows,
         columns: Columns,
@@ -256,7 +256,7 @@ class Exchanges:
         return other, keys
 
 
-def _with_order(entry: Part, part: Taken, witness: Witness) -> Part:
+def _with_order(entry: Part, part: PartColumns, witness: Witness) -> Part:
     """Return the entry of a part with the version orders of a witness.
 
     Args:
@@ -270,7 +270,7 @@ def _with_order(entry: Part, part: Taken, witness: Witness) -> Part:
     return msgspec.structs.replace(entry, columns=now.packed())
 
 
-def _values_of(
+def _last_values_of(
     part: Columns, witness: Witness, keys: NDArray[np.int32], before: LastValues
 ) -> bytes:
     """Return the last values that a part leaves of some of its keys.

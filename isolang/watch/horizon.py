@@ -93,7 +93,7 @@ class Horizon:
             columns.txn_end[t] < until for t in selected if columns.txn_status[t] == c.COMMITTED
         )
 
-    def awaited(self) -> str:
+    def awaited_end(self) -> str:
         """Return a message that says what the watch waits for until :meth:`is_past` is true."""
         if not self.timed or self.watermark is None:
             return (
@@ -103,7 +103,7 @@ class Horizon:
         who = self._slowest or "the log"
         return f"waits until {who} has passed the time of the reads: it is at {self.watermark:,}"
 
-    def age(self, begin: int) -> str:
+    def open_duration(self, begin: int) -> str:
         """Return a phrase for how long a transaction that began at ``begin`` has been open.
 
         Return an empty string if the stream has no clock times or the time is unknown.

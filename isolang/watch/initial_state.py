@@ -20,7 +20,7 @@ from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.before import kinds_of_keys, parsed, with_initial
 from isolang.history.values import encode, key_name, shown
-from isolang.watch.chain import Atom, HowRead, InitialValue
+from isolang.watch.chain import Atom, InitialValue, ReadOptions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,18 +76,18 @@ class InitialState:
         """``True`` if the user requested an initial state."""
         return self.unwritten or bool(self._texts)
 
-    def reading(self, clock_error: int) -> HowRead:
+    def read_options(self, clock_error: int) -> ReadOptions:
         """Return the options of the watch as the head of a chain states them.
 
         Args:
             clock_error: nanoseconds by which the clocks of two sessions may differ.
         """
-        return HowRead(
+        return ReadOptions(
             clock_error=clock_error, initial_value=self._texts, unwritten_initial=self.unwritten
         )
 
     @classmethod
-    def from_reading(cls, reading: HowRead) -> InitialState:
+    def from_options(cls, reading: ReadOptions) -> InitialState:
         """Return the initial state for the options in the head of a chain."""
         return cls(reading.initial_value, unwritten=reading.unwritten_initial)
 
@@ -98,7 +98,7 @@ class InitialState:
         """
         if self._texts:
             text = f"the keys held {', '.join(self._texts)} before the stream, as requested"
-            came = {name for kind, payload in self.known for name in _names(kind, payload)}
+            came = {name for kind, payload in self.known for name in _key_names(kind, payload)}
             if missing := [name for name in self._named if name not in came]:
                 text += f"; the stream contained no key {', '.join(map(repr, missing))}"
             return text
@@ -112,7 +112,7 @@ class InitialState:
 
     # --- stated by the user ---
 
-    def declared(self, history: History) -> list[InitialValue]:
+    def stated_values(self, history: History) -> list[InitialValue]:
         """Return the initial values that the user stated for the new keys of a batch.
 
         Raises:
@@ -128,7 +128,7 @@ class InitialState:
         found: list[InitialValue] = []
         for k in new:
             self.known.add(columns.key(k))
-            names = _names(*columns.key(k))
+            names = _key_names(*columns.key(k))
             name = next((name for name in names if name in self._named), names[0])
             if name not in self._named and not self._everywhere:
                 continue
@@ -151,7 +151,7 @@ class InitialState:
 
     # --- revealed by reads ---
 
-    def revealed_by(self, columns: Columns, touched: set[Atom]) -> list[InitialValue]:
+    def values_revealed_by(self, columns: Columns, touched: set[Atom]) -> list[InitialValue]:
         """Return the initial values that the reads of a window reveal.
 
         Args:
@@ -226,7 +226,7 @@ class InitialState:
             if self.entries.setdefault(key, (is_list, atoms)) != (is_list, atoms):
                 raise HistoryError(f"{key_name(*key)} held two values before the stream")
 
-    def before(self, history: History) -> History:
+    def with_initial_values(self, history: History) -> History:
         """Return the history with the initial values of this state.
 
         Args:
@@ -249,7 +249,7 @@ class InitialState:
         return replace(begun, initial=self.summary())
 
 
-def _names(kind: int, payload: Any) -> tuple[str, str]:
+def _key_names(kind: int, payload: Any) -> tuple[str, str]:
     """Return the name of a key in messages, and the same name without a keyword's colon."""
     name = key_name(kind, payload)
     return name, name.removeprefix(":")

@@ -8,7 +8,7 @@ from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.values import key_name, show
 from isolang.watch.chain import Atom
-from isolang.watch.judging import WindowJudge, initial_of
+from isolang.watch.judging import WindowJudge, initial_writes_of
 from isolang.watch.levels import why_no_predicates
 from isolang.watch.stream.rows import Rows, rows_of
 
@@ -69,22 +69,22 @@ class Intake:
 
         self._horizon.advance(batch)
         self._judge.begin()
-        self._parts.read(batch)
+        self._parts.note_read_bytes(batch)
         rows = rows_of(batch, self._window.seen)
         self._check_predicates(rows)
-        self._parts.begin_with(self._initial.declared(batch.history))
+        self._parts.add_initial_values(self._initial.stated_values(batch.history))
         last = self._parts.values.last
-        if (first := initial_of(rows, last)) is not None:
+        if (first := initial_writes_of(rows, last)) is not None:
             last.replace(first)
         finished = ~batch.in_flight & (rows.columns.txn_status != c.INITIAL)
-        new = self._to_check(rows, np.flatnonzero(finished).astype(np.int32))
+        new = self._rows_to_add(rows, np.flatnonzero(finished).astype(np.int32))
         self._window.advance(rows, batch.in_flight)
         if not len(new):
             return 0, ""
         self._window.kept.extend(rows, new)
         if (at := self._initial.contradiction(rows.columns)) is not None:
             return len(new), self._contradiction(rows, *at)
-        self._parts.learn_initial()
+        self._parts.add_revealed_values()
         if self._judge.plan.uses_real_time:
             end = int(rows.columns.txn_end[new].min())
             self._parts.put_back_overlapping(end, self._horizon.clock_error)
@@ -111,7 +111,7 @@ class Intake:
             place = rows.place(int(statements[0]))
             raise HistoryError(f"{self._log.line_of(place)}: {reason}")
 
-    def _to_check(self, rows: Rows, finished: NDArray[np.int32]) -> NDArray[np.int32]:
+    def _rows_to_add(self, rows: Rows, finished: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the row numbers of the finished transactions to add to the window.
 
         A transaction that the watch gave up is in the window or in a part as an indeterminate
@@ -135,7 +135,7 @@ class Intake:
             self._window.again += 1
             if rows.columns.txn_status[t] == c.INDETERMINATE:
                 kept[i] = False
-            elif not self._parts.recall(file, offset, most=self._most):
+            elif not self._parts.remove_abandoned(file, offset, most=self._most):
                 self._parts.unjudged.append(self._log.line_of(rows.place(t)))
                 kept[i] = False
         return finished[kept]

@@ -17,7 +17,7 @@ from isolang.language.classify.event_graph import Plan
 from isolang.limits import Deadline, Work, default_memory, memory_cap
 from isolang.pipeline import Options, decide
 from isolang.verdict import Invalid, Valid, Verdict
-from isolang.watch.levels import stricter
+from isolang.watch.levels import plans_to_try
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,7 +62,7 @@ class WindowJudge:
     def begin(self) -> None:
         """Choose the stricter levels, once a batch has shown whether the stream has real time."""
         if not self._plans:
-            self._plans = list(stricter(self.plan, timed=self._horizon.timed))
+            self._plans = list(plans_to_try(self.plan, timed=self._horizon.timed))
 
     def check(self, window: Snapshot) -> tuple[Verdict, NDArray[np.int32]]:
         """Return the verdict on a window, and the row numbers of transactions with a stale read.
@@ -71,9 +71,9 @@ class WindowJudge:
         appended.
         """
         self._values.fetch(window.rows.columns)
-        window.columns, stale = opened(window.rows, self._values.last, self._log)
+        window.columns, stale = columns_after_parts(window.rows, self._values.last, self._log)
         history = self._horizon.history_of(window.columns, window.rows.names)
-        verdict, self._first = judge(
+        verdict, self._first = check_with_plans(
             history, self._plans, self._first, certify_valid=False, timeout=self._timeout
         )
         return verdict, stale
@@ -85,9 +85,9 @@ class WindowJudge:
 
     def check_level(self, history: History, *, simplest: bool = True) -> Verdict:
         """Check a history against the level only, without the stricter levels."""
-        return judge(history, [self.plan], simplest=simplest, timeout=self._timeout)[0]
+        return check_with_plans(history, [self.plan], simplest=simplest, timeout=self._timeout)[0]
 
-    def simplest(self, verdict: Verdict, window: Snapshot) -> Verdict:
+    def with_simplest_violation(self, verdict: Verdict, window: Snapshot) -> Verdict:
         """Return an invalid verdict with the simplest violation; return other verdicts unchanged.
 
         If the new search finds no violation, the given verdict is returned.
@@ -99,12 +99,12 @@ class WindowJudge:
         found = self.check_level(history)
         return found if isinstance(found, Invalid) else verdict
 
-    def holds(self, part: History, witness: Witness) -> bool:
+    def accepts(self, part: History, witness: Witness) -> bool:
         """Return whether the witness proves that a part satisfies the level."""
-        return satisfies(part, self.plan, witness)
+        return accepts_witness(part, self.plan, witness)
 
 
-def opened(
+def columns_after_parts(
     rows: Rows, last: LastValues, log: Log | None = None
 ) -> tuple[Columns, NDArray[np.int32]]:
     """Return transactions as columns whose initial values are the last values of the parts.
@@ -133,7 +133,7 @@ def opened(
         raise HistoryError(f"{where}: {what}") from None
 
 
-def initial_of(rows: Rows, last: LastValues) -> bytes | None:
+def initial_writes_of(rows: Rows, last: LastValues) -> bytes | None:
     """Return the writes of the initial transaction in the format of ``LastValues``.
 
     Return ``None`` if the rows contain no initial transaction.
@@ -143,7 +143,7 @@ def initial_of(rows: Rows, last: LastValues) -> bytes | None:
     first = np.flatnonzero(rows.columns.txn_status == INITIAL)
     if not len(first):
         return None
-    columns, _ = opened(rows.take(first[:1]), last)
+    columns, _ = columns_after_parts(rows.take(first[:1]), last)
     keys = columns.n_keys()
     return last.left_by(
         columns, np.arange(keys + 1, dtype=np.int64), np.zeros(keys, dtype=np.int32)
@@ -156,7 +156,7 @@ def history_of(
     """Return the transactions of a window as a history.
 
     Args:
-        columns: the columns that :func:`opened` returned.
+        columns: the columns that :func:`columns_after_parts` returned.
         names: the names of the sessions.
         source: the history of a batch, which states how the log is read; ``None`` before the first
             batch.
@@ -174,7 +174,7 @@ def history_of(
     return with_clock_error(history, clock_error) if clock_error else history
 
 
-def judge(
+def check_with_plans(
     history: History,
     plans: Sequence[Plan],
     first: int = 0,
@@ -187,7 +187,7 @@ def judge(
 
     Args:
         history: the window.
-        plans: the plans of :func:`isolang.watch.levels.stricter`, of which the last is the level.
+        plans: the plans of :func:`isolang.watch.levels.plans_to_try`; the last is the level.
         first: the index of the plan to begin with, which the last window satisfied.
         simplest: whether to search for the simplest violation, for human readers.
         certify_valid: whether to check the witness of a valid verdict. A window that is only cut
@@ -202,7 +202,7 @@ def judge(
     level = plans[-1]
     for number in range(first, len(plans) - 1):
         verdict = _decided(history, plans[number], certify=False, simplest=False, timeout=timeout)
-        if isinstance(verdict, Valid) and satisfies(history, level, verdict.witness):
+        if isinstance(verdict, Valid) and accepts_witness(history, level, verdict.witness):
             return verdict, number
     if not certify_valid:
         verdict = _decided(history, level, certify=False, simplest=False, timeout=timeout)
@@ -225,7 +225,7 @@ def _decided(
         return decide(history, plan, Deadline(timeout), options, simplest=simplest, work=work)
 
 
-def satisfies(history: History, plan: Plan, witness: object) -> bool:
+def accepts_witness(history: History, plan: Plan, witness: object) -> bool:
     """Return whether the native checker accepts a witness that the history satisfies the level."""
     if not isinstance(witness, Witness):
         return False

@@ -35,7 +35,7 @@ _STRICT: Final = ("sser", "strong-si")
 #: The levels at which one more read of some version never makes a valid history invalid. At these
 #: levels, predicate reads can be checked without the rows of other parts (docs/routes.md,
 #: *Predicates in a stream*).
-_ANY_READ: Final = frozenset(
+_LEVELS_ALLOWING_ANY_READ: Final = frozenset(
     {"ser", "sser", "si", "strong-si", "pc", "psi", "cc", "ra", "rc", "pl-1", "pl-2", "pl-3"}
 )
 
@@ -46,16 +46,16 @@ def why_no_predicates(plan: Plan) -> str:
     Return an empty string if they can be watched.
     """
     name = plan.spec.name.lower()
-    if name in _ANY_READ and dict(load_spec(name).texts) == dict(plan.spec.texts):
+    if name in _LEVELS_ALLOWING_ANY_READ and dict(load_spec(name).texts) == dict(plan.spec.texts):
         return ""
     return (
         f"a predicate read cannot be watched under {plan.spec.name} "
-        f"(expected one of {', '.join(sorted(_ANY_READ))}); hint: check the "
+        f"(expected one of {', '.join(sorted(_LEVELS_ALLOWING_ANY_READ))}); hint: check the "
         "whole history with isocheck check"
     )
 
 
-def watched(spec: Spec | str) -> Plan:
+def watchable_plan(spec: Spec | str) -> Plan:
     """Compile a level, and check that it can be decided part by part.
 
     Every violation of such a level is a closed walk of ``so``, ``rt``, ``wr``, ``ww`` and ``rw``.
@@ -66,7 +66,7 @@ def watched(spec: Spec | str) -> Plan:
         SpecError: the level has violations of another form; the message states the reason.
     """
     chosen = route(load_spec(spec) if isinstance(spec, str) else spec)
-    if reason := _why_not(chosen):
+    if reason := _reason_not_watchable(chosen):
         raise SpecError(
             f"{chosen.spec.name}: this level cannot be watched, because "
             f"{reason}; hint: check the whole history with isocheck check"
@@ -75,7 +75,7 @@ def watched(spec: Spec | str) -> Plan:
     return chosen
 
 
-def _why_not(chosen: Route) -> str:
+def _reason_not_watchable(chosen: Route) -> str:
     if not isinstance(chosen, Plan):
         return "it is decided by relations of the whole history, which has no parts"
     for automaton in chosen.automata:
@@ -90,7 +90,7 @@ def _why_not(chosen: Route) -> str:
     return ""
 
 
-def stricter(plan: Plan, *, timed: bool) -> Iterator[Plan]:
+def plans_to_try(plan: Plan, *, timed: bool) -> Iterator[Plan]:
     """Yield the plans of the stricter levels to try first, and finally the plan of the level.
 
     Args:
@@ -100,5 +100,5 @@ def stricter(plan: Plan, *, timed: bool) -> Iterator[Plan]:
     name = plan.spec.name
     for strict in _STRICT:
         if timed and strict in IMPLIES and strict != name and name in implied_by(strict):
-            yield watched(strict)
+            yield watchable_plan(strict)
     yield plan

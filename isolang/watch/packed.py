@@ -23,7 +23,7 @@ _MOST: Final = 1 << 31  # the largest number of bytes after decompression
 def pack(columns: Mapping[str, NDArray[np.integer[Any]] | bytes]) -> bytes:
     """Compress named columns, each of integers or of bytes, into one byte string."""
     raw = {
-        name: column if isinstance(column, bytes) else _numbers(column)
+        name: column if isinstance(column, bytes) else _encode_column(column)
         for name, column in columns.items()
     }
     return zlib.compress(msgspec.msgpack.encode(raw), _LEVEL)
@@ -46,14 +46,14 @@ def unpack(data: bytes, where: str) -> dict[str, Any]:
             raise ValueError("torn")
         raw: dict[str, _Packed] = msgspec.msgpack.decode(text, type=dict[str, _Packed])
         return {
-            name: column if isinstance(column, bytes) else _as_numbers(*column)
+            name: column if isinstance(column, bytes) else _decode_column(*column)
             for name, column in raw.items()
         }
     except (ValueError, zlib.error, msgspec.DecodeError) as error:
         raise HistoryError(f"{where}: cannot read the columns ({error})") from None
 
 
-def _numbers(column: NDArray[np.integer[Any]]) -> tuple[str, bool, bytes]:
+def _encode_column(column: NDArray[np.integer[Any]]) -> tuple[str, bool, bytes]:
     """Encode a column with the narrowest integer type, as numbers or as successive differences.
 
     Returns:
@@ -79,7 +79,7 @@ def _narrowest(numbers: NDArray[np.int64]) -> str:
     return "<i8"
 
 
-def _as_numbers(kind: str, by_steps: bool, data: bytes) -> NDArray[np.int64]:
+def _decode_column(kind: str, by_steps: bool, data: bytes) -> NDArray[np.int64]:
     import numpy as np
 
     if kind not in {"<i1", "<i2", "<i4", "<i8"}:

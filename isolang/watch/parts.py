@@ -12,11 +12,11 @@ from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.history import History
 from isolang.pipeline.observed import observed
-from isolang.watch.chain import NAME, Atom, Chain, Head, InitialValue, Part, Taken
+from isolang.watch.chain import NAME, Atom, Chain, Head, InitialValue, Part, PartColumns
 from isolang.watch.exchange import Exchanges, RecentPart, RecentParts
 from isolang.watch.initial_state import InitialState, as_last_values
-from isolang.watch.state import Saved, Values, saved_in
-from isolang.watch.stream.rows import Rows, restored, saved
+from isolang.watch.state import Saved, Values, read_saved_state
+from isolang.watch.stream.rows import Rows, decode_rows, encode_rows
 
 if TYPE_CHECKING:
     from isolang._native import Columns
@@ -76,7 +76,7 @@ class Parts:
         folder.mkdir(parents=True, exist_ok=True)
         self.values = Values(folder, memory=memory)
         path = folder / NAME
-        last = saved_in(folder)
+        last = read_saved_state(folder)
         if last is None:
             self.values.forget()
             self.chain = Chain(path, head)
@@ -93,7 +93,7 @@ class Parts:
         self._window.again = last.again
         self.observed = bool(last.parts)  # the saved state lacks it, so assume that it is true
         try:
-            self._window.kept = restored(last.rows)
+            self._window.kept = decode_rows(last.rows)
             self._window.abandoned, self._window.since = set(last.abandoned), dict(last.since)
             self.unjudged = list(last.unjudged)
             self._initial.add(last.initial)
@@ -104,19 +104,19 @@ class Parts:
 
     # --- the log and the initial state ---
 
-    def read(self, batch: Batch) -> None:
+    def note_read_bytes(self, batch: Batch) -> None:
         """Record which bytes were read for a batch, for the entry of the next part."""
         for span in batch.spans:
             digest = self._log.bytes_hash(span.file, span.start, span.end)
             self._spans.append((span.file, span.start, span.end, digest))
             self.read_bytes += span.end - span.start
 
-    def begin_with(self, entries: Sequence[InitialValue]) -> None:
+    def add_initial_values(self, entries: Sequence[InitialValue]) -> None:
         """Set the initial values of the keys in these entries."""
         if entries:
             self.values.last.replace(as_last_values(entries))
 
-    def learn_initial(self) -> None:
+    def add_revealed_values(self) -> None:
         """If --unwritten-initial was given, set the initial values that reads reveal.
 
         Initial values are set only for keys that no part accesses.
@@ -124,10 +124,10 @@ class Parts:
         if not self._initial.unwritten:
             return
         columns = self._window.snapshot().rows.columns
-        entries = self._initial.revealed_by(columns, self._keys)
+        entries = self._initial.values_revealed_by(columns, self._keys)
         if entries:
-            self.chain.begin_with(entries)
-            self.begin_with(entries)
+            self.chain.add_initial_values(entries)
+            self.add_initial_values(entries)
 
     # --- cutting and putting back ---
 
@@ -161,7 +161,7 @@ class Parts:
                 begin=int(begins.max()) if len(begins) else None,
                 spans=tuple(self._spans),
                 seen=self._window.transactions,
-                columns=Taken(
+                columns=PartColumns(
                     members=members.at,
                     aside=aside.at,
                     source=witness.source.astype(np.int64),
@@ -176,7 +176,7 @@ class Parts:
         self.exchanges.add(part, witness)
         self._recent.add(RecentPart(members, aside, part, witness))
 
-    def observe(self, part: History, witness: Witness) -> None:
+    def note_interaction(self, part: History, witness: Witness) -> None:
         """Record whether the next part has a read that shows or misses another session's write."""
         self.observed = bool(
             self.observed
@@ -188,7 +188,7 @@ class Parts:
 
     def put_back(self, parts: int) -> None:
         """Put the last ``parts`` parts back into the window, and restore the values before them."""
-        found = Rows.none()
+        found = Rows.empty()
         for part in self.chain.undo(parts):
             self.values.last.replace(part.before)
             for rows in self._recent.take_back(part):
@@ -197,7 +197,7 @@ class Parts:
         self._window.put_back(found)
         if not len(self.chain):
             self._keys.clear()
-            self.learn_initial()
+            self.add_revealed_values()
 
     def put_back_overlapping(self, end: int, clock_error: int) -> None:
         """Put back parts until no part has a transaction that began after a late transaction ended.
@@ -209,7 +209,7 @@ class Parts:
         while (begin := self.chain.begin) is not None and end < begin + 2 * clock_error:
             self.put_back(1)
 
-    def recall(self, file: int, offset: int, *, most: int) -> bool:
+    def remove_abandoned(self, file: int, offset: int, *, most: int) -> bool:
         """Remove a transaction that the watch gave up, and return whether it was found.
 
         Parts are put back into the window until the transaction is found, until no part is left,
@@ -246,7 +246,7 @@ class Parts:
             Saved(
                 chain=self.chain.size,
                 parts=list(self.chain.parts),
-                rows=saved(window.kept),
+                rows=encode_rows(window.kept),
                 seen=window.seen,
                 again=window.again,
                 abandoned=list(window.abandoned),

@@ -104,7 +104,7 @@ OUTCOMES: Final[dict[State, Outcome]] = {
 
 
 @dataclass(slots=True, kw_only=True)
-class Attempt:
+class RoundVariables:
     """The variables of one round, which its states read and change.
 
     Attributes:
@@ -171,7 +171,7 @@ class Rounds:
         self._most = most
         self._cuts = Cuts(judge, window, horizon, parts, size)
         self._number = 0
-        self._steps: dict[State, Callable[[Attempt], Event]] = {
+        self._steps: dict[State, Callable[[RoundVariables], Event]] = {
             "check": self._check,
             "exchange": self._exchange,
             "accuse": self._accuse,
@@ -190,7 +190,7 @@ class Rounds:
         """
         self._number += 1
         self._conviction.begin_round()
-        attempt = Attempt(ended=ended, window=self._window.snapshot())
+        attempt = RoundVariables(ended=ended, window=self._window.snapshot())
         state: State = "check"
         while state in self._steps:
             state = TRANSITIONS[state, self._steps[state](attempt)]
@@ -201,9 +201,11 @@ class Rounds:
             self._postpone(attempt)
         undecided = isinstance(attempt.verdict, Unknown)
         self.undecided = len(attempt.window) if undecided else 0
-        return self.last(state, attempt, cut=gone)
+        return self.record_of(state, attempt, cut=gone)
 
-    def last(self, state: State, attempt: Attempt | None = None, *, cut: int = 0) -> Round:
+    def record_of(
+        self, state: State, attempt: RoundVariables | None = None, *, cut: int = 0
+    ) -> Round:
         """Return the record of the last round.
 
         Args:
@@ -235,14 +237,14 @@ class Rounds:
             keys=len(self._parts.values),
             given_up=self._parts.chain.abandoned,
             outcome=outcome,
-            holding=self._window.holder(self._horizon),
+            holding=self._window.holding_phrase(self._horizon),
             violations=self._ending.violations,
             note=note,
         )
 
     # --- states ---
 
-    def _check(self, attempt: Attempt) -> Event:
+    def _check(self, attempt: RoundVariables) -> Event:
         """Check the window against the level, and choose what happens if it is invalid."""
         attempt.window = window = self._window.snapshot()
         if not len(window):
@@ -262,25 +264,25 @@ class Rounds:
         )
         return "suspicious" if attempt.full or (may_search and not attempt.searched) else "invalid"
 
-    def _exchange(self, attempt: Attempt) -> Event:
+    def _exchange(self, attempt: RoundVariables) -> Event:
         """Reorder the last writers of keys in the parts as the reads of the window require."""
         attempt.tried = True
         attempt.exchanged = self._parts.exchanges.apply(
             attempt.window.rows.columns,
-            lambda members, columns, witness: self._judge.holds(
+            lambda members, columns, witness: self._judge.accepts(
                 self._horizon.history_of(columns, members.names), witness
             ),
         )
         return "exchanged"
 
-    def _accuse(self, attempt: Attempt) -> Event:
+    def _accuse(self, attempt: RoundVariables) -> Event:
         """Search the log for transactions that prove the violation without the parts' values."""
         attempt.searched = True
         found = self._confirm(attempt)
         if found is None and attempt.ended and attempt.full and len(self._parts.chain):
             # A simpler violation may be confirmed although the first violation was not.
             assert attempt.verdict is not None
-            attempt.verdict = self._judge.simplest(attempt.verdict, attempt.window)
+            attempt.verdict = self._judge.with_simplest_violation(attempt.verdict, attempt.window)
             found = self._confirm(attempt)
         if found is None:
             return "unconfirmed, full" if attempt.full else "unconfirmed"
@@ -288,7 +290,7 @@ class Rounds:
             return "explainable"
         return self._convict(attempt, found)
 
-    def _confirm(self, attempt: Attempt) -> ConfirmedViolation | None:
+    def _confirm(self, attempt: RoundVariables) -> ConfirmedViolation | None:
         assert attempt.verdict is not None
         return self._conviction.confirm_alone(
             attempt.verdict,
@@ -298,20 +300,20 @@ class Rounds:
             simplest=not self._ending.violations,
         )
 
-    def _convict(self, attempt: Attempt, found: ConfirmedViolation) -> Event:
+    def _convict(self, attempt: RoundVariables, found: ConfirmedViolation) -> Event:
         """Report a confirmed violation, and return whether the watch continues or stops."""
         self._ending.convict(found)
         attempt.searched = False
         return "confirmed" if self._ending.report is None else "reported"
 
-    def _put_back(self, attempt: Attempt) -> Event:
+    def _put_back(self, attempt: RoundVariables) -> Event:
         """Put the last ``step`` cuts back into the window, and double the step."""
         self._parts.put_back(attempt.step)
         attempt.put_back += attempt.step
         attempt.step *= 2
         return "put back"
 
-    def _cannot_grow(self, attempt: Attempt) -> Event:
+    def _cannot_grow(self, attempt: RoundVariables) -> Event:
         """Handle an unconfirmed violation when no cut can be put back.
 
         If the window has all transactions of the log, confirm the violation by checking them.
@@ -335,7 +337,7 @@ class Rounds:
         elif ended or not whole:
             self._ending.end(
                 "suspected",
-                verdict=verdict if ended else self._judge.simplest(verdict, window),
+                verdict=verdict if ended else self._judge.with_simplest_violation(verdict, window),
                 note=f"{len(self._parts.chain)} parts would have to be checked again together "
                 "with the "
                 "window; hint: choose a larger --most, or run isocheck check on the whole "
@@ -345,7 +347,7 @@ class Rounds:
             return "reported"
         return "undecided" if isinstance(verdict, Unknown) else "explainable"
 
-    def _postpone(self, attempt: Attempt) -> None:
+    def _postpone(self, attempt: RoundVariables) -> None:
         """Keep an undecided window for a later round.
 
         If the stream has ended or the window is too large, end the watch as *unknown* instead.
@@ -357,7 +359,7 @@ class Rounds:
             note = verdict.reason + (hint if verdict.cause == "timeout" else "")
             self._ending.end("unknown", note=note, verdict=verdict)
 
-    def _cut(self, attempt: Attempt) -> int:
+    def _cut(self, attempt: RoundVariables) -> int:
         """Cut parts off the window, and return how many transactions they contain."""
         if attempt.verdict is None:
             if attempt.ended:

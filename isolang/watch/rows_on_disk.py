@@ -63,14 +63,14 @@ class RowsOnDisk:
     def update(self, records: Sequence[Record]) -> None:
         """Update all indexes with new and changed rows."""
         for names, place in self._places.items():
-            self._enter(place, names, records)
+            self._add_to_index(place, names, records)
 
     def fetch(self, columns: Columns, last: LastValues) -> None:
         """Load the rows that the predicate reads in these columns may match into ``last``."""
         for predicate in _native.predicates_of(columns):
             table, ranges = _native.ranges_of(predicate)
             for column, low, high, text, texts in ranges:
-                place = self._made(table, column)
+                place = self._index_of(table, column)
                 where = _TEXT if text else _NUMBERS_AND_TEXTS if texts else _NUMBERS
                 found = self._data.execute(
                     f"SELECT stored.key, stored.record FROM asked.cell_{place} AS cell "
@@ -81,7 +81,7 @@ class RowsOnDisk:
                     entries = b"".join(self._unsealed(*record) for record in some)
                     last.take_matching(entries, [predicate])
 
-    def _made(self, table: str, column: str) -> int:
+    def _index_of(self, table: str, column: str) -> int:
         """Return the number of the index for a column; create the index if it does not exist."""
         names = table, column
         if names in self._places:
@@ -92,13 +92,13 @@ class RowsOnDisk:
         )
         for some in _batches(self._data.execute("SELECT key, record FROM main.value")):
             records = [(key, self._unsealed(key, record)) for key, record in some]
-            self._enter(place, names, records)
+            self._add_to_index(place, names, records)
         self._data.execute(f"CREATE INDEX asked.by_value_{place} ON cell_{place} (value)")
         self._data.commit()
         self._places[names] = place
         return place
 
-    def _enter(self, place: int, names: tuple[str, str], records: Sequence[Record]) -> None:
+    def _add_to_index(self, place: int, names: tuple[str, str], records: Sequence[Record]) -> None:
         cells = _native.cells_of(b"".join(record for _, record in records), *names)
         rows = [(key, cell) for (key, _), cell in zip(records, cells, strict=True)]
         self._data.executemany(

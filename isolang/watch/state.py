@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from isolang import _native
 from isolang.errors import HistoryError
 from isolang.watch.chain import NAME as CHAIN
-from isolang.watch.chain import Atom, InitialValue, Known
+from isolang.watch.chain import Atom, InitialValue, KnownPart
 from isolang.watch.rows_on_disk import Record, RowsOnDisk
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ _AT_ONCE: Final = 500  # the largest number of keys in one query
 _WRITTEN_AT_ONCE: Final = 10_000  # the largest number of keys in one statement that writes
 # The errors that may occur when a changed file is read. SQLite's messages about such a file may not
 # be UTF-8.
-_BROKEN: Final = (sqlite3.Error, UnicodeDecodeError)
+_READ_ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
 _SEAL: Final = 8  # the number of bytes of the hash that follows the entry of each key
 
 
-def _seal(record: bytes) -> bytes:
+def _seal_of(record: bytes) -> bytes:
     return hashlib.blake2b(record, digest_size=_SEAL).digest()
 
 
@@ -59,7 +59,7 @@ class Saved(Struct, frozen=True, kw_only=True):
     """
 
     chain: int
-    parts: list[Known]
+    parts: list[KnownPart]
     rows: Any
     seen: int
     again: int = 0
@@ -138,8 +138,8 @@ class Values:
                 if self._rows is None:
                     self._rows = RowsOnDisk(self._open(), self._path.parent, self._unsealed)
                 self._rows.fetch(columns, self.last)
-        except _BROKEN as error:
-            raise self._failed("read", error) from None
+        except _READ_ERRORS as error:
+            raise self._state_error("read", error) from None
 
     def save(self, saved: Saved) -> None:
         """Write the state for a resumed watch; if values take too much memory, move them to disk.
@@ -166,7 +166,7 @@ class Values:
                 for records in self._records() if full else ():
                     open_.executemany(
                         "INSERT OR REPLACE INTO value VALUES (?, ?)",
-                        ((name, record + _seal(record)) for name, record in records),
+                        ((name, record + _seal_of(record)) for name, record in records),
                     )
                     if self._rows is not None:
                         self._rows.update(records)
@@ -179,9 +179,9 @@ class Values:
                         "INSERT OR REPLACE INTO saved VALUES (1, ?, ?)",
                         (hashlib.sha256(data).hexdigest(), data),
                     )
-        except _BROKEN as error:
+        except _READ_ERRORS as error:
             self.close()  # this also deletes the index of rows, which is out of date
-            raise self._failed("written", error) from None
+            raise self._state_error("written", error) from None
         if full:
             self.last.clear()
             _native.trim_heap()
@@ -230,8 +230,8 @@ class Values:
                 self.last.replace(entries)
             if digest.hexdigest() != saved.values_hash:
                 raise HistoryError(f"{self._path}: was changed")
-        except (*_BROKEN, ValueError) as error:
-            raise self._failed("read", error) from None
+        except (*_READ_ERRORS, ValueError) as error:
+            raise self._state_error("read", error) from None
 
     def forget(self) -> None:
         """Delete the state file."""
@@ -244,16 +244,16 @@ class Values:
         Raises:
             HistoryError: the entry was changed.
         """
-        if _seal(record[:-_SEAL]) != record[-_SEAL:] or not record.startswith(name):
+        if _seal_of(record[:-_SEAL]) != record[-_SEAL:] or not record.startswith(name):
             raise HistoryError(f"{self._path}: was changed")
         return record[:-_SEAL]
 
     def _open(self) -> sqlite3.Connection:
         if self._data is None:
-            self._data = _opened(self._path)
+            self._data = _open_database(self._path)
         return self._data
 
-    def _failed(self, what: str, error: Exception) -> HistoryError:
+    def _state_error(self, what: str, error: Exception) -> HistoryError:
         return HistoryError(
             f"{self._path}: cannot be {what} ({error}); hint: start the watch again to go on "
             "from its last state"
@@ -264,7 +264,7 @@ class _OtherVersionError(Exception):
     """Raised if the version of the state file is not :data:`FORMAT`."""
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def _open_database(path: Path) -> sqlite3.Connection:
     data = sqlite3.connect(path)
     (version,) = data.execute("PRAGMA user_version").fetchone()
     if version != FORMAT:
@@ -285,7 +285,7 @@ def _opened(path: Path) -> sqlite3.Connection:
     return data
 
 
-def saved_in(folder: Path) -> Saved | None:
+def read_saved_state(folder: Path) -> Saved | None:
     """Return the saved state in the folder of a watch.
 
     Return ``None`` if the watch must read the log from its beginning: if no state was saved, if the
@@ -299,7 +299,7 @@ def saved_in(folder: Path) -> Saved | None:
     if not path.exists():
         return None
     try:
-        data = _opened(path)
+        data = _open_database(path)
         try:
             found = data.execute("SELECT hash, data FROM saved").fetchall()
         finally:
@@ -312,7 +312,7 @@ def saved_in(folder: Path) -> Saved | None:
         saved = msgspec.msgpack.decode(text, type=Saved)
     except _OtherVersionError:
         return None
-    except (*_BROKEN, TypeError, msgspec.DecodeError) as error:
+    except (*_READ_ERRORS, TypeError, msgspec.DecodeError) as error:
         raise HistoryError(f"{path}: cannot be read ({error})") from None
     chain = folder / CHAIN
     return saved if chain.exists() and chain.stat().st_size >= saved.chain else None
@@ -329,5 +329,5 @@ def position_in(folder: Path) -> bytes | None:
     Raises:
         HistoryError: the state file cannot be read, or was changed.
     """
-    saved = saved_in(folder)
+    saved = read_saved_state(folder)
     return None if saved is None else saved.position

@@ -28,17 +28,17 @@ from isolang.watch.chain import (
     NAME,
     Head,
     InitialValue,
-    Live,
+    LiveChain,
     Part,
-    Taken,
-    live_parts,
+    PartColumns,
     part_at,
     read_chain,
-    taken,
+    read_live_chain,
+    unpack_columns,
 )
 from isolang.watch.initial_state import InitialState, as_last_values
-from isolang.watch.judging import history_of, initial_of, opened
-from isolang.watch.levels import watched, why_no_predicates
+from isolang.watch.judging import columns_after_parts, history_of, initial_writes_of
+from isolang.watch.levels import watchable_plan, why_no_predicates
 from isolang.watch.state import Values
 from isolang.watch.stream import Batch, Rows, Stream
 from isolang.watch.stream.rows import rows_of
@@ -57,17 +57,17 @@ _AHEAD: Final = 32  # the largest number of parts that the executor checks at a 
 _LONE_SESSION: Final = re.compile(r"(.*/)?@\d+:\d+", re.DOTALL)
 
 
-class Awaited(Protocol):
+class PendingCheck(Protocol):
     """The future result of a check of a part."""
 
     def result(self) -> tuple[str, str]:
         """Wait for the result, and return it."""
 
 
-class Submitting(Protocol):
+class CheckExecutor(Protocol):
     """The method of an executor that runs the checks of parts."""
 
-    def submit(self, work: Callable[..., Any], /, *args: Any) -> Awaited:
+    def submit(self, work: Callable[..., Any], /, *args: Any) -> PendingCheck:
         """Begin a check, and return its future result."""
 
 
@@ -111,7 +111,7 @@ def check_chain(
     *,
     by_definition: bool = False,
     by_kernel: Literal["no", "tries", "insists"] = "no",
-    executor: Executor | Submitting | None = None,
+    executor: Executor | CheckExecutor | None = None,
     memory: int = 256 << 20,
     progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> CheckedChain:
@@ -162,11 +162,11 @@ def check_chain(
             f"{path}:1: spec_name differs from the level's name in spec_texts (got "
             f"{head.spec_name!r:.60}, expected {spec.name!r:.60})"
         )
-    plan = watched(spec)
-    live = live_parts(path)
+    plan = watchable_plan(spec)
+    live = read_live_chain(path)
     if live.end is None or live.end.outcome != "valid":
         raise ChainRejected("the chain does not end with a valid verdict")
-    initial = InitialState.from_reading(head.reading)
+    initial = InitialState.from_options(head.reading)
     if live.initial and not initial.unwritten:
         raise ChainRejected("the chain has initial values that its head does not allow")
     initial.add(live.initial)
@@ -182,19 +182,19 @@ def check_chain(
                 from isolang.watch.by_definition import ByDefinition
 
                 checker.by_definition = ByDefinition(plan, clock_error)
-            checker.begin_with([(key, *value) for key, value in initial.entries.items()])
-            source = _verified(checker, live, stream, path)
+            checker.add_initial_values([(key, *value) for key, value in initial.entries.items()])
+            source = _check_parts(checker, live, stream, path)
         finally:
             values.close()
     return CheckedChain(
         spec=spec,
         transactions=checker.count,
-        read_as=tuple(_read_as(source, clock_error, initial, stream)),
+        read_as=tuple(_reading_notes(source, clock_error, initial, stream)),
         by_kernel=checker.kernel_summary(),
     )
 
 
-def _read_as(
+def _reading_notes(
     source: History | None, clock_error: int, initial: InitialState, stream: Stream
 ) -> Iterator[tuple[str, str]]:
     """Yield pairs of a name and a text that describe how the log was read and what was ignored."""
@@ -219,25 +219,27 @@ def _read_as(
         yield "torn", f"the last {stream.torn:,} bytes, which are an incomplete line, are left out"
 
 
-def _verified(checker: _ChainChecker, live: Live, stream: Stream, path: Path) -> History | None:
+def _check_parts(
+    checker: _ChainChecker, live: LiveChain, stream: Stream, path: Path
+) -> History | None:
     """Check all parts against the log.
 
     Return the history of the last batch, which states how the log was read; ``None`` if the stream
     has no batch.
     """
-    pool = _Pool()
+    pool = _UncheckedTransactions()
     source = None
     parts = deque(enumerate(live.starts, 1))
     with path.open("rb") as file:
-        ready = _next(file, parts, str(path))
+        ready = _next_part(file, parts, str(path))
         for batch in stream:
             source = batch.history
             checker.begin(pool.add(batch), source)
             while ready is not None and (rows := pool.find(ready[1].members)) is not None:
                 number, part = ready
                 checker.check(part, pool.take(rows), f"part {number}")
-                pool.drop_aside(part.aside)
-                ready = _next(file, parts, str(path))
+                pool.remove_abandoned(part.aside)
+                ready = _next_part(file, parts, str(path))
     checker.finish()
     _check_bytes(live.spans, stream.log)
     if ready is not None:
@@ -245,17 +247,19 @@ def _verified(checker: _ChainChecker, live: Live, stream: Stream, path: Path) ->
             f"part {ready[0]}: some of its transactions are not in the log, or are also in an "
             "earlier part"
         )
-    pool.check_rest()
+    pool.check_nothing_left()
     return source
 
 
-def _next(file: IO[bytes], parts: deque[tuple[int, int]], path: str) -> tuple[int, Taken] | None:
+def _next_part(
+    file: IO[bytes], parts: deque[tuple[int, int]], path: str
+) -> tuple[int, PartColumns] | None:
     if not parts:
         return None
     number, start = parts.popleft()
     where = f"{path}: part {number}"
     part: Part = part_at(file, start, where)
-    found = taken(part, where)
+    found = unpack_columns(part, where)
     if part.transactions != len(found.members):
         raise ChainRejected(
             f"{where}: the part contains another number of transactions than it states"
@@ -263,12 +267,12 @@ def _next(file: IO[bytes], parts: deque[tuple[int, int]], path: str) -> tuple[in
     return number, found
 
 
-class _Pool:
+class _UncheckedTransactions:
     """The transactions of the log that no checked part contains yet."""
 
     def __init__(self) -> None:
-        self._rows = Rows.none()  # the committed and indeterminate transactions
-        self._in_flight = Rows.none()
+        self._rows = Rows.empty()  # the committed and indeterminate transactions
+        self._in_flight = Rows.empty()
         self._place: dict[tuple[int, int, int, int], int] = {}
         self._taken: set[tuple[int, int]] = set()
 
@@ -313,7 +317,7 @@ class _Pool:
         import numpy as np
 
         own = len(self._rows)
-        every = Rows.none()
+        every = Rows.empty()
         every.extend(self._rows)
         every.extend(self._in_flight)
         found = every.take(np.array(rows, np.int32))
@@ -325,7 +329,7 @@ class _Pool:
         self._index()
         return found
 
-    def drop_aside(self, aside: NDArray[np.int64]) -> None:
+    def remove_abandoned(self, aside: NDArray[np.int64]) -> None:
         """Remove the indeterminate transactions that the watch gave up from the pool."""
         import numpy as np
 
@@ -341,7 +345,7 @@ class _Pool:
             self._rows = self._rows.take(np.array(kept, np.int32))
             self._index()
 
-    def check_rest(self) -> None:
+    def check_nothing_left(self) -> None:
         """Check that the pool contains no committed transaction.
 
         Raises:
@@ -365,7 +369,7 @@ class _ChainChecker:
         self,
         plan: Plan,
         clock_error: int,
-        executor: Executor | Submitting | None,
+        executor: Executor | CheckExecutor | None,
         initial: InitialState,
         values: Values,
     ) -> None:
@@ -384,7 +388,7 @@ class _ChainChecker:
         self._order = _Order(plan)
         self._source: History | None = None
         self._executor = executor
-        self._pending: deque[tuple[str, Awaited]] = deque()
+        self._pending: deque[tuple[str, PendingCheck]] = deque()
 
     def begin(self, rows: Rows, source: History) -> None:
         """Set the initial values for the keys of a batch, from its :init and from the head.
@@ -398,26 +402,26 @@ class _ChainChecker:
             raise ChainRejected(
                 "the history contains a predicate read, which cannot be watched at this level"
             )
-        self.begin_with(self._initial.declared(source))
+        self.add_initial_values(self._initial.stated_values(source))
         if (at := self._initial.contradiction(rows.columns)) is not None:
             raise ChainRejected(
                 f"the chain states a wrong initial value of {decode(*at[1])!r}: a "
                 f"transaction wrote it (file {rows.place(at[0]).file} at byte "
                 f"{rows.place(at[0]).offset})"
             )
-        if (first := initial_of(rows, self._values.last)) is not None:
+        if (first := initial_writes_of(rows, self._values.last)) is not None:
             self._values.last.replace(first)
         if self.by_definition is not None:
             self.by_definition.begin(rows)
 
-    def begin_with(self, entries: Sequence[InitialValue]) -> None:
+    def add_initial_values(self, entries: Sequence[InitialValue]) -> None:
         """Set the initial values of the keys in these entries."""
         if entries:
             self._values.last.replace(as_last_values(entries))
             if self.by_definition is not None:
-                self.by_definition.begin_with(entries)
+                self.by_definition.add_initial_values(entries)
 
-    def check(self, part: Taken, members: Rows, where: str) -> None:
+    def check(self, part: PartColumns, members: Rows, where: str) -> None:
         """Check the next part, and update the last values.
 
         Raises:
@@ -426,7 +430,7 @@ class _ChainChecker:
         """
         self._order.add(members, where)
         self._values.fetch(members.columns)
-        columns, stale = opened(members, self._values.last)
+        columns, stale = columns_after_parts(members, self._values.last)
         if len(stale):
             raise ChainRejected(
                 f"{where}: a list read does not begin with the elements that earlier parts left"
@@ -455,9 +459,9 @@ class _ChainChecker:
         spec = None if self.by_kernel == "no" else self.spec
         arguments = (history.columns, self._plan.spec, witness, spec)
         if self._executor is None:
-            self._judge(where, *_judged(*arguments))
+            self._judge(where, *_check_part(*arguments))
             return
-        self._pending.append((where, self._executor.submit(_judged, *arguments)))
+        self._pending.append((where, self._executor.submit(_check_part, *arguments)))
         while len(self._pending) > _AHEAD:
             self._await_first()
 
@@ -497,7 +501,7 @@ class _ChainChecker:
             self._await_first()
 
 
-def _judged(
+def _check_part(
     columns: Columns, spec: Spec, witness: Witness, written: Spec | None
 ) -> tuple[str, str]:
     """Check a part with the native checker, and with the kernel if ``written`` is given.
@@ -512,7 +516,7 @@ def _judged(
         The reason why a checker rejects the part, and the reason why the kernel cannot decide it.
         Each is empty if there is no such reason.
     """
-    reason = accepted(columns, spec, witness)
+    reason = reason_for_rejection(columns, spec, witness)
     if reason or written is None:
         return reason, ""
     history = History(columns=columns, name="a part", format="memory")
@@ -525,7 +529,7 @@ def _judged(
     return "", ""
 
 
-def accepted(columns: Columns, spec: Spec, witness: Witness) -> str:
+def reason_for_rejection(columns: Columns, spec: Spec, witness: Witness) -> str:
     """Return the reason why the native checker rejects a part; empty if it accepts the part."""
     history = History(columns=columns, name="a part", format="memory")
     try:
@@ -535,7 +539,7 @@ def accepted(columns: Columns, spec: Spec, witness: Witness) -> str:
     return ""
 
 
-def _witness(part: Taken, where: str, touched: int, keys: int) -> Witness:
+def _witness(part: PartColumns, where: str, touched: int, keys: int) -> Witness:
     """Return the witness of a part for all keys of its columns.
 
     The version order is empty for each key that no member of the part accesses.

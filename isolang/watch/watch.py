@@ -25,7 +25,7 @@ from isolang.watch.horizon import Horizon
 from isolang.watch.initial_state import InitialState
 from isolang.watch.intake import Intake
 from isolang.watch.judging import WindowJudge
-from isolang.watch.levels import watched
+from isolang.watch.levels import watchable_plan
 from isolang.watch.parts import Parts
 from isolang.watch.report import Round, WatchReport
 from isolang.watch.rounds import Rounds
@@ -89,7 +89,7 @@ class Watch:
         to_the_end: bool = False,
         timeout: float | None = None,
     ) -> None:
-        self.plan = watched(spec)
+        self.plan = watchable_plan(spec)
         self._round, self._pace, self._most = round, pace, most
         horizon = Horizon(clock_error)
         initial = InitialState(initial_value, unwritten=unwritten_initial)
@@ -98,7 +98,7 @@ class Watch:
             spec_name=self.plan.spec.name,
             spec_texts=dict(self.plan.spec.texts),
             sources=tuple(sources),
-            reading=initial.reading(clock_error),
+            reading=initial.read_options(clock_error),
         )
         self._parts = Parts(
             folder, head, memory=memory, stream=stream, initial=initial, window=self._window
@@ -159,9 +159,9 @@ class Watch:
         self._new += new
         if contradiction:
             self._ending.end("unknown", note=contradiction)
-            yield self._rounds.last("stop")
+            yield self._rounds.record_of("stop")
             return
-        enough = self._new >= max(self._round, self._stayed(), self._rounds.undecided)
+        enough = self._new >= max(self._round, self._wanted_transactions(), self._rounds.undecided)
         if enough or batch.ended or self._is_due(batch):
             yield self._run_round(ended=batch.ended)
 
@@ -178,7 +178,7 @@ class Watch:
         self._checked_at = time.monotonic()
         return self._rounds.run(ended=ended)
 
-    def _stayed(self) -> int:
+    def _wanted_transactions(self) -> int:
         """Return how many new transactions the next round waits for.
 
         It waits for as many as the last cut left in the window. The work of all rounds then stays

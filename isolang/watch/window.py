@@ -32,7 +32,7 @@ class Snapshot:
     def __init__(self, kept: Rows, in_flight: Rows) -> None:
         import numpy as np
 
-        self.rows = Rows.none()
+        self.rows = Rows.empty()
         self.rows.extend(kept)
         self.rows.extend(in_flight)
         self.in_flight: NDArray[np.bool_] = np.arange(len(self.rows)) >= len(kept)
@@ -72,7 +72,7 @@ class Window:
         grace: int,
         grace_seconds: float,
     ) -> None:
-        self.kept, self.in_flight = Rows.none(), Rows.none()
+        self.kept, self.in_flight = Rows.empty(), Rows.empty()
         self.seen = self.again = 0
         self.abandoned: set[tuple[int, int]] = set()
         self.since: dict[tuple[int, int], int] = {}
@@ -172,7 +172,7 @@ class Window:
             return time.monotonic() - self._began < self._grace_seconds
         return self.seen <= self._grace * self._round
 
-    def holder(self, horizon: Horizon) -> str:
+    def holding_phrase(self, horizon: Horizon) -> str:
         """Return a phrase that says which transaction keeps the window long.
 
         Return an empty string if the window is not long.
@@ -189,5 +189,5 @@ class Window:
         status = oldest.columns.txn_status[row]
         if what != "open" and status != c.INDETERMINATE:
             return f"one knot of {size:,}"
-        age = horizon.age(int(begin[row]))
+        age = horizon.open_duration(int(begin[row]))
         return f"T{oldest.columns.txn_number[row]}, {what}{age}, holds {size:,}"

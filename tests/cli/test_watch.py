@@ -172,7 +172,7 @@ def test_an_address_that_is_none(tmp_path, capfd, at):
 def test_the_rate_of_a_watch_that_was_resumed(tmp_path, capfd, monkeypatch):
     """It is of what was seen since then, and not of what the watch before had seen."""
     from isolang.watch import Stream, Watch
-    from isolang.watch.state import saved_in
+    from isolang.watch.state import read_saved_state
 
     monkeypatch.setattr("isolang.watch.parts._SAVE_EACH", 1)
     log, state = tmp_path / "log.edn", tmp_path / "state"
@@ -184,7 +184,7 @@ def test_the_rate_of_a_watch_that_was_resumed(tmp_path, capfd, monkeypatch):
         list(watch.feed(stream.next(0.0)))
     stream.close()
     watch.close()
-    before = saved_in(state).seen
+    before = read_saved_state(state).seen
     assert before > 1000
     run = run_here(
         capfd, "watch", log, "-s", "ser", "--until-idle", "0", "--state", state, "-o", "json"

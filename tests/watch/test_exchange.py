@@ -17,7 +17,7 @@ from support.watching import lines
 from isolang.history import save_history
 from isolang.simulator import Workload, generate
 from isolang.watch import Round, Stream, Watch, verify_chain
-from isolang.watch.chain import NAME, ChainEnd, Part, live_parts, part_at, taken
+from isolang.watch.chain import NAME, ChainEnd, Part, part_at, read_live_chain, unpack_columns
 from isolang.watch.exchange import Exchanges
 from isolang.watch.state import position_in
 from isolang.watch.verify import ChainRejected
@@ -168,7 +168,7 @@ def live(folder: Path) -> list[Part]:
     """The parts of a chain that are not void."""
     path = folder / "state" / NAME
     with path.open("rb") as file:
-        return [part_at(file, start, "here") for start in live_parts(path).starts]
+        return [part_at(file, start, "here") for start in read_live_chain(path).starts]
 
 
 def with_parts(folder: Path, parts: Iterable[Part]) -> None:
@@ -184,7 +184,7 @@ def with_parts(folder: Path, parts: Iterable[Part]) -> None:
 
 def exchanged(part: Part) -> Part:
     """A part in which the two writers of each key that has two have the other order."""
-    columns = taken(part, "here")
+    columns = unpack_columns(part, "here")
     order = columns.order_txn.copy()
     for first, end in itertools.pairwise(columns.order_start.tolist()):
         if end - first == 2:

@@ -14,11 +14,11 @@ from isolang.watch import Stream
 from isolang.watch.accusation import accusation
 from isolang.watch.chain import Head
 from isolang.watch.conviction import Conviction, accused_history
-from isolang.watch.cut import split, witness_of
+from isolang.watch.cut import split_cut, witness_of
 from isolang.watch.horizon import Horizon
 from isolang.watch.initial_state import InitialState
-from isolang.watch.judging import WindowJudge, opened
-from isolang.watch.levels import watched
+from isolang.watch.judging import WindowJudge, columns_after_parts
+from isolang.watch.levels import watchable_plan
 from isolang.watch.parts import Parts
 from isolang.watch.stream.rows import rows_of
 from isolang.watch.window import Window
@@ -39,12 +39,12 @@ class Kit:
         self.window = Window(**({"round": 1, "grace": 10, "grace_seconds": 0.0} | window))
         self.horizon = Horizon(0)
         initial = InitialState()
-        plan = watched(level)
+        plan = watchable_plan(level)
         head = Head(
             spec_name=plan.spec.name,
             spec_texts=dict(plan.spec.texts),
             sources=("log.edn",),
-            reading=initial.reading(0),
+            reading=initial.read_options(0),
         )
         self.parts = Parts(
             folder / "state",
@@ -77,7 +77,7 @@ class Kit:
             batch = self.stream.next(0)
             self.horizon.advance(batch)
             self.judge.begin()
-            self.parts.read(batch)
+            self.parts.note_read_bytes(batch)
             rows = rows_of(batch, self.window.seen)
             self.window.advance(rows, batch.in_flight)
             self.window.kept.extend(rows, np.flatnonzero(~batch.in_flight).astype(np.int32))
@@ -87,7 +87,7 @@ class Kit:
         """Cut a valid window off, or what is closed of it; returns how many transactions went."""
         window = self.window.snapshot()
         verdict, _ = self.judge.check(window)
-        going, aside = split(
+        going, aside = split_cut(
             window,
             verdict.witness,
             self.horizon.limits(0, real_time=False),
@@ -96,7 +96,7 @@ class Kit:
             ended=ended,
         )
         members = window.rows.take(going)
-        columns, _ = opened(members, self.parts.values.last)
+        columns, _ = columns_after_parts(members, self.parts.values.last)
         own = witness_of(window.columns, verdict.witness, going, columns)
         self.parts.add(members, window.rows.take(aside), columns, own)
         gone = np.zeros(len(window), bool)
@@ -129,12 +129,12 @@ def test_a_window_says_what_holds_it(tmp_path):
     """One in flight, with its age if the log has times; nothing, while the window is short."""
     kit = Kit(tmp_path, operation("invoke", 9, "[:w x 1]") + lines(*["0 [:w y 1]"] * 3), grace=99)
     kit.read()
-    assert kit.window.holder(kit.horizon) == ""
+    assert kit.window.holding_phrase(kit.horizon) == ""
     (tmp_path / "more").mkdir()
     text = operation("invoke", 9, "[:w x 1]") + lines(*(f"0 [:w y {i}]" for i in range(5)))
     kit = Kit(tmp_path / "more", text, grace=99)
     kit.read()
-    assert kit.window.holder(kit.horizon) == "T1, open, holds 5"
+    assert kit.window.holding_phrase(kit.horizon) == "T1, open, holds 5"
 
 
 def test_a_stream_is_early_for_the_grace(tmp_path):
@@ -161,7 +161,7 @@ def test_a_horizon_is_past_what_ended_before_the_watermark(tmp_path):
     kit.horizon.watermark = int(rows.columns.txn_end[1])
     assert kit.horizon.is_past(rows, [0])
     assert not kit.horizon.is_past(rows, [0, 1])
-    assert str(f"{kit.horizon.watermark:,}") in kit.horizon.awaited()
+    assert str(f"{kit.horizon.watermark:,}") in kit.horizon.awaited_end()
 
 
 def test_a_log_of_completions_alone_has_no_horizon(tmp_path):
@@ -170,7 +170,7 @@ def test_a_log_of_completions_alone_has_no_horizon(tmp_path):
     kit.read()
     assert not kit.horizon.is_past(kit.window.snapshot().rows, [0])
     assert kit.horizon.limits(7, real_time=True).before is None
-    assert kit.horizon.awaited().startswith("waits for the end of the log")
+    assert kit.horizon.awaited_end().startswith("waits for the end of the log")
 
 
 # --- the parts ---
@@ -207,10 +207,10 @@ def test_a_transaction_is_recalled_from_its_part(tmp_path):
     kit.read()
     place = tuple(kit.window.kept.at[1, 1:3].tolist())
     kit.cut()
-    assert not kit.parts.recall(*place, most=-1)
-    assert kit.parts.recall(*place, most=10)
+    assert not kit.parts.remove_abandoned(*place, most=-1)
+    assert kit.parts.remove_abandoned(*place, most=10)
     assert kit.window.kept.numbers.tolist() == [0, 2]
-    assert not kit.parts.recall(*place, most=10)
+    assert not kit.parts.remove_abandoned(*place, most=10)
     kit.parts.values.close()
 
 

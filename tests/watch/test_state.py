@@ -13,8 +13,8 @@ from isolang.errors import HistoryError
 from isolang.history import History, Transaction
 from isolang.history.values import Keyword
 from isolang.watch.packed import pack, unpack
-from isolang.watch.state import FORMAT, Saved, Values, saved_in
-from isolang.watch.stream.rows import Rows, restored, saved
+from isolang.watch.state import FORMAT, Saved, Values, read_saved_state
+from isolang.watch.stream.rows import Rows, decode_rows, encode_rows
 
 KEYS = (1, -5, 1 << 63, "x", "", Keyword("k"), True, 1.5, "isolang")
 
@@ -104,7 +104,7 @@ def test_on_disk_as_in_memory(tmp_path):
             assert len(values) == 0
             values.close()
             values = Values(tmp_path, memory=1)
-            values.restore(saved_in(tmp_path))
+            values.restore(read_saved_state(tmp_path))
     everything, _, _ = part(
         [("r", k, None) for k in range(40)] + [("append", f"l{k}", 0) for k in range(40)]
     )
@@ -135,7 +135,7 @@ def test_what_was_deleted_after_it_went_to_disk_stays_so(tmp_path):
     (tmp_path / "chain.jsonl").write_bytes(b"")
     for ops, memory in (([("w", "x", 1), ("w", "y", 2)], 1), ([("delete", "x")], 1 << 40)):
         values = Values(tmp_path, memory=memory)
-        if (last := saved_in(tmp_path)) is not None:
+        if (last := read_saved_state(tmp_path)) is not None:
             values.restore(last)
         columns, start, order = part(ops)
         values.fetch(columns)
@@ -143,7 +143,7 @@ def test_what_was_deleted_after_it_went_to_disk_stays_so(tmp_path):
         values.save(state)
         values.close()
     values = Values(tmp_path, memory=1 << 40)
-    values.restore(saved_in(tmp_path))
+    values.restore(read_saved_state(tmp_path))
     columns, *_ = part([("r", "x", None), ("r", "y", None)])
     values.fetch(columns)
     opened, _ = values.last.open_window(columns)
@@ -169,15 +169,15 @@ def test_a_changed_state_is_refused(tmp_path):
         )
     )
     values.close()
-    assert saved_in(tmp_path) is None  # the chain is shorter than it was
+    assert read_saved_state(tmp_path) is None  # the chain is shorter than it was
     (tmp_path / "chain.jsonl").write_bytes(b"seven or more")
-    assert saved_in(tmp_path).chain == 7
+    assert read_saved_state(tmp_path).chain == 7
     with sqlite3.connect(tmp_path / "state.sqlite") as data:
         ((blob,),) = data.execute("SELECT data FROM saved").fetchall()
         data.execute("UPDATE saved SET data = ?", (blob[:-1] + bytes([blob[-1] ^ 1]),))
     data.close()
     with pytest.raises(HistoryError, match="was changed"):
-        saved_in(tmp_path)
+        read_saved_state(tmp_path)
 
 
 def test_a_changed_value_on_disk_is_refused(tmp_path):
@@ -219,7 +219,7 @@ def test_a_changed_name_of_a_key_on_disk_is_refused(tmp_path):
     )  # fmt: skip
     values.save(saved)
     (tmp_path / "chain.jsonl").write_bytes(b"")
-    saved = saved_in(tmp_path)
+    saved = read_saved_state(tmp_path)
     with sqlite3.connect(tmp_path / "state.sqlite") as data:
         ((name,),) = data.execute("SELECT key FROM value").fetchall()
         for at in range(8 * len(name)):
@@ -299,7 +299,7 @@ def test_rows_and_columns_come_back():
         n = history.columns.transactions()
         names = [str(s) for s in range(history.columns.sessions)]
         rows = Rows(columns=history.columns, names=names, at=np.arange(5 * n).reshape(n, 5))
-        again = restored(saved(rows))
+        again = decode_rows(encode_rows(rows))
         assert (again.names, again.at.tolist()) == (rows.names, rows.at.tolist())
         other = History(columns=again.columns, name="", format="memory")
         assert [t.ops for t in other.transactions()] == [t.ops for t in history.transactions()]

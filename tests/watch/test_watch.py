@@ -19,7 +19,7 @@ from isolang.errors import HistoryError, IsolangError, SpecError
 from isolang.history import save_history
 from isolang.simulator import Workload, generate
 from isolang.watch import Stream, Watch, position_in, verify_chain
-from isolang.watch.chain import NAME, Part, taken
+from isolang.watch.chain import NAME, Part, unpack_columns
 
 
 def log_of(folder: Path, text: str) -> Path:
@@ -167,7 +167,7 @@ def test_forged_chains_are_refused(chain):
     swapped = list(entries)
     swapped[a], swapped[b] = swapped[b], swapped[a]
     forged = [swapped, entries[:a] + entries[b:], entries[: b + 1] + entries[b:]]
-    was = taken(decoded(entries[b]), "a part")
+    was = unpack_columns(decoded(entries[b]), "a part")
     read = int(np.flatnonzero(was.source >= 0)[0])
     other = was.source.copy()
     other[read] = (other[read] + 1) % len(was.members)

@@ -9,9 +9,9 @@ from isolang.history.history import History
 from isolang.watch.stream.batch import Batch
 from isolang.watch.stream.client import LogClient
 from isolang.watch.stream.clients import LogClients
-from isolang.watch.stream.fronts import Fronts
-from isolang.watch.stream.operations import ORDERED, Block
-from isolang.watch.stream.release import Released, Releases, whole_block
+from isolang.watch.stream.fronts import WatermarkRule
+from isolang.watch.stream.operations import EVENT_CLOCKS, Block
+from isolang.watch.stream.release import Released, Releaser, release_block
 
 _REAL_TIME: Final = {
     "bytes": "the order of lines, from :invoke to :ok or :fail",
@@ -28,7 +28,7 @@ class Batches:
         releases: releases the transactions before the watermark.
     """
 
-    def __init__(self, clients: LogClients, fronts: Fronts) -> None:
+    def __init__(self, clients: LogClients, fronts: WatermarkRule) -> None:
         """Begin without transactions.
 
         Args:
@@ -36,11 +36,11 @@ class Batches:
             fronts: computes which client is the slowest and which clients are idle.
         """
         self._clients, self._fronts = clients, fronts
-        self.releases = Releases()
+        self.releases = Releaser()
 
-    def of_block(self, block: Block, client: LogClient, now: float, *, ended: bool) -> Batch:
+    def batch_of_block(self, block: Block, client: LogClient, now: float, *, ended: bool) -> Batch:
         """Return all transactions of a block as a batch, in the order of their client's log."""
-        return self._of(whole_block(block), _watermark_of(client), now, ended=ended)
+        return self._batch_of(release_block(block), _watermark_of(client), now, ended=ended)
 
     def released(self, now: float, *, read: bool, ended: bool) -> Batch | None:
         """Return a batch with the transactions before the watermark; ``None`` if nothing is new.
@@ -54,29 +54,33 @@ class Batches:
         if not ended and watermark <= self.releases.watermark and not read:
             return None
         found = self.releases.release(list(self._clients), watermark)
-        if not ended and not len(found.in_flight) and not self._clients.spans_wait():
+        if not ended and not len(found.in_flight) and not self._clients.has_unreported_spans():
             return None
-        return self._of(
+        return self._batch_of(
             found, watermark if watermark != c.UNKNOWN_BEGIN else None, now, ended=ended
         )
 
-    def quiet(self, now: float, *, ended: bool) -> Batch:
+    def batch_in_flight(self, now: float, *, ended: bool) -> Batch:
         """Return a batch with the transactions in flight, if nothing new was read."""
         clients = list(self._clients)
         if self._clients.several or any(
-            client.follower.state.clock in ORDERED for client in clients
+            client.follower.state.clock in EVENT_CLOCKS for client in clients
         ):
             watermark = self._fronts.watermark(
                 self._clients, self.releases.watermark, now, ended=ended
             )
             found = self.releases.release(clients, watermark)
-            return self._of(
+            return self._batch_of(
                 found, watermark if watermark != c.UNKNOWN_BEGIN else None, now, ended=ended
             )
-        found = Releases().release(clients, c.UNKNOWN_END)
-        return self._of(found, _watermark_of(clients[0]) if clients else None, now, ended=ended)
+        found = Releaser().release(clients, c.UNKNOWN_END)
+        return self._batch_of(
+            found, _watermark_of(clients[0]) if clients else None, now, ended=ended
+        )
 
-    def _of(self, found: Released, watermark: int | None, now: float, *, ended: bool) -> Batch:
+    def _batch_of(
+        self, found: Released, watermark: int | None, now: float, *, ended: bool
+    ) -> Batch:
         """Return the released transactions as a batch.
 
         Args:
@@ -90,7 +94,7 @@ class Batches:
         logs = list(clients)
         timed = any(client.follower.state.timed for client in logs)
         clocks = [client.follower.state.clock for client in logs]
-        clock = next((clock for clock in clocks if clock in ORDERED), "bytes")
+        clock = next((clock for clock in clocks if clock in EVENT_CLOCKS), "bytes")
         clock = clock if timed else "none"
         found.columns.has_time = timed
         slowest = self._fronts.slowest(clients, now) if clients.several else None

@@ -159,7 +159,7 @@ class LogClient:
         """The number of bytes that were read and whose transactions were not all yielded yet."""
         return sum(w.block.size for w in self.waiting) + self.follower.pending_bytes
 
-    def read_on(self, size: int, now: float) -> tuple[Block | None, bytes, bool]:
+    def read_block(self, size: int, now: float) -> tuple[Block | None, bytes, bool]:
         """Read the next block.
 
         Returns:
@@ -176,7 +176,7 @@ class LogClient:
         Raises:
             HistoryError: the log cannot be read, or cannot be followed.
         """
-        if (block := self._taken(self.follower.take())) is not None:
+        if (block := self._accept_block(self.follower.take())) is not None:
             return block
         torn = self.tail.torn
         piece = self.tail.read(size)
@@ -186,7 +186,7 @@ class LogClient:
             return self.finish() if self.tail.ended and not self.over else None
         self.heard = now
         self._offer(piece)
-        return self._taken(self.follower.take())
+        return self._accept_block(self.follower.take())
 
     def finish(self) -> Block | None:
         """End the log, and return its last block; if there is none, return ``None``.
@@ -204,7 +204,7 @@ class LogClient:
                 if piece is not None:
                     self._last = piece
                     self._offer(piece)
-            block = self._taken(self.follower.take(last=True))
+            block = self._accept_block(self.follower.take(last=True))
         except HistoryError:
             # SOUND BECAUSE: every completion has an invocation, so if a torn completion is dropped,
             # its transaction stays indeterminate; and a transaction with only a torn invocation has
@@ -215,7 +215,7 @@ class LogClient:
             )
             if others or not self.follower.state.timed or text[:1] != b"{" or text[-1:] == b"}":
                 raise
-            self.torn = self.follower.drop()
+            self.torn = self.follower.drop_last()
             block = None
         self.over = not self.follower.pending_bytes
         return block
@@ -228,9 +228,9 @@ class LogClient:
         self.spans.append(
             LogSpan(file=piece.file, start=piece.offset, end=piece.offset + piece.size)
         )
-        self.follower.offer(piece)
+        self.follower.add_lines(piece)
 
-    def _taken(self, block: Block | None) -> Block | None:
+    def _accept_block(self, block: Block | None) -> Block | None:
         if block is not None:
             self.last = block
         return block
@@ -285,13 +285,13 @@ class LogClient:
         """Return the state of the log after the last block, as bytes."""
         return msgspec.msgpack.encode(self.follower.state)
 
-    def restart(self) -> tuple[bytes, int]:
+    def restart_state(self) -> tuple[bytes, int]:
         """Return the state from which a resumed watch reads, and how far this watch has read."""
         state = self.waiting[0].before if self.waiting else self.snapshot()
         return state, self.follower.state.reached.moment
 
     def resume(self, state: bytes, read: int, watermark: int) -> None:
-        """Continue reading from a state that :meth:`restart` returned.
+        """Continue reading from a state that :meth:`restart_state` returned.
 
         Args:
             state: the state.
@@ -303,6 +303,6 @@ class LogClient:
         """
         self.follower.state = msgspec.msgpack.decode(state, type=FollowState)
         self.tail.resume(self.follower.state.reached)
-        self.last = self.follower.open_ones()
+        self.last = self.follower.open_transactions()
         self.format = "edn" if self.follower.state.clock else ""
         self._yielded = (read, watermark)

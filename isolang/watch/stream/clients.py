@@ -70,7 +70,7 @@ class LogClients:
                 found[kind] = found.get(kind, 0) + count
         return found
 
-    def spans_wait(self) -> bool:
+    def has_unreported_spans(self) -> bool:
         """Return whether bytes were read that no batch has reported yet."""
         return any(client.spans for client in self)
 
@@ -100,7 +100,7 @@ class LogClients:
                 )
             self._add(where, Path(where), name, now).resume(state, read, watermark)
 
-    def scan(self, now: float, *, at_once: bool = False) -> bool:
+    def find_new_logs(self, now: float, *, at_once: bool = False) -> bool:
         """Search for new logs, and return whether a client was added.
 
         Args:

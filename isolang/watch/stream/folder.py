@@ -10,7 +10,7 @@ from isolang.history.sources import natural, plain_name
 from isolang.watch.stream.segments import log_of
 
 _SIDE_FILES = (".debug", ".error", ".wlog", ".tmp", ".part")
-_OF_A_RUN = ("history.edn", "history.jsonl", "history.json")
+_RUN_HISTORIES = ("history.edn", "history.jsonl", "history.json")
 
 
 def logs_in(folder: Path) -> list[Path]:
@@ -26,7 +26,7 @@ def logs_in(folder: Path) -> list[Path]:
     return logs if run is None else [run]
 
 
-def next_to_run(folder: Path) -> tuple[Path, list[Path]] | None:
+def run_and_other_logs(folder: Path) -> tuple[Path, list[Path]] | None:
     """Return the history of a Jepsen run in a folder, and the other files that look like logs.
 
     Return ``None`` if the folder has no such history, or no such file next to it.
@@ -58,4 +58,4 @@ def _logs(folder: Path) -> list[Path]:
 
 def _history_of_run(logs: Iterable[Path]) -> Path | None:
     by_name = {path.name: path for path in logs}
-    return next((by_name[name] for name in _OF_A_RUN if name in by_name), None)
+    return next((by_name[name] for name in _RUN_HISTORIES if name in by_name), None)

@@ -11,7 +11,7 @@ from isolang.history.formats import format_named
 FOLLOWED: Final = ("edn", "jepsen-json")
 """The formats in which each line can be read without the lines after it."""
 
-WHY_NOT: Final = {
+WHY_NOT_FOLLOWED: Final = {
     "jepsen": "it is a binary file whose blocks are rewritten",
     "registers": "the whole file determines which write a part of a text belongs to",
     "workload": "its operations become reads and writes of all elements of the whole file",
@@ -50,8 +50,9 @@ def followed_format(data: bytes, format: str, name: str) -> str:  # noqa: A002 â
         (found,) = guess.formats
     if found not in FOLLOWED:
         raise UnsupportedError(
-            f"{name}: {found} cannot be followed, because {WHY_NOT[found]} (expected one of "
-            f"{', '.join(FOLLOWED)}); hint: convert it to edn with isocheck convert"
+            f"{name}: {found} cannot be followed, because {WHY_NOT_FOLLOWED[found]} "
+            f"(expected one of {', '.join(FOLLOWED)}); hint: convert it to edn with isocheck "
+            "convert"
         )
     if data.lstrip(b"\xef\xbb\xbf \t\r\n,")[:1] in (b"[", b"("):
         raise UnsupportedError(

@@ -10,7 +10,7 @@ from isolang.history import columns as c
 from isolang.watch.stream.client import LogClient
 
 
-class Fronts(Struct, frozen=True, kw_only=True):
+class WatermarkRule(Struct, frozen=True, kw_only=True):
     """Computes the watermark of a stream from the times that its clients have reached.
 
     Attributes:
@@ -34,13 +34,13 @@ class Fronts(Struct, frozen=True, kw_only=True):
             ended: whether the stream has ended.
         """
         found = list(clients)
-        holding = [] if ended else self.holding(found, now)
+        holding = [] if ended else self.awaited_clients(found, now)
         if not holding:
             last = [one.last_time for one in found]
             return max([before, *(time + 1 for time in last if time is not None)])
         if any(client.front is None for client in holding):
             return before
-        least = min(front(client) - client.follower.state.behind for client in holding)
+        least = min(front_of(client) - client.follower.state.behind for client in holding)
         return max(before, least - self.clock_error)
 
     def sure(self, clients: Iterable[LogClient]) -> int:
@@ -50,7 +50,7 @@ class Fronts(Struct, frozen=True, kw_only=True):
             return c.UNKNOWN_BEGIN
         return min((sure - self.clock_error for sure in open_), default=c.UNKNOWN_END)
 
-    def holding(self, clients: Iterable[LogClient], now: float) -> list[LogClient]:
+    def awaited_clients(self, clients: Iterable[LogClient], now: float) -> list[LogClient]:
         """Return the clients for which the watermark waits.
 
         These are the clients that are neither idle nor at the end of their logs.
@@ -59,13 +59,13 @@ class Fronts(Struct, frozen=True, kw_only=True):
 
     def slowest(self, clients: Iterable[LogClient], now: float) -> LogClient | None:
         """Return the slowest client that the watermark waits for; ``None`` if it waits for none."""
-        return min(self.holding(clients, now), key=front, default=None)
+        return min(self.awaited_clients(clients, now), key=front_of, default=None)
 
     def is_idle(self, client: LogClient, now: float) -> bool:
         """Return whether a client has been silent for longer than the grace."""
         return self.grace is not None and now - client.heard >= self.grace
 
 
-def front(client: LogClient) -> int:
+def front_of(client: LogClient) -> int:
     """Return the time that a client has reached; the least integer if it has no transactions."""
     return c.UNKNOWN_BEGIN if client.front is None else client.front

@@ -14,9 +14,9 @@ from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.values import Value, encode
 from isolang.watch.stream.batch import LogPlace
-from isolang.watch.stream.operations import Block, Follower, Open
+from isolang.watch.stream.operations import Block, Follower, OpenInvocation
 from isolang.watch.stream.rows import Rows, place_of
-from isolang.watch.stream.segments import Segment, locate, open_bytes, read_some, seek
+from isolang.watch.stream.segments import Segment, find_segment, open_bytes, read_some, seek
 from isolang.watch.stream.tail import Piece, Tail
 
 if TYPE_CHECKING:
@@ -58,10 +58,10 @@ class Log:
         """
         import numpy as np
 
-        found, first = Rows.none(), np.zeros(1, np.int32)
+        found, first = Rows.empty(), np.zeros(1, np.int32)
         sessions: dict[str, int] = {}
         with ExitStack() as opened:
-            files = _Opened(self, opened)
+            files = _OpenFiles(self, opened)
             for row in at.tolist():
                 columns, session = self._read_again(row, files)
                 number = sessions.setdefault(session, len(sessions))
@@ -70,7 +70,7 @@ class Log:
         found.at = at.astype(np.int64)
         return found
 
-    def _read_again(self, row: list[int], files: _Opened) -> tuple[Columns, str]:
+    def _read_again(self, row: list[int], files: _OpenFiles) -> tuple[Columns, str]:
         """Return the transaction at a place, and the name of its session."""
         place = place_of(row)
         client = self._client(place.file)
@@ -79,7 +79,7 @@ class Log:
         alone = place.done < 0 or (place.done_file, place.done) == at
         if not alone:
             follower.state.open = [
-                Open(
+                OpenInvocation(
                     file=place.file,
                     offset=place.offset,
                     moment=self.segments[place.file].base + place.offset,
@@ -91,7 +91,7 @@ class Log:
             follower.state.begun = 1
             at = (place.done_file, place.done)
         text = self._line(*at, files)
-        follower.offer(
+        follower.add_lines(
             Piece(
                 file=at[0],
                 offset=at[1],
@@ -141,7 +141,7 @@ class Log:
         found: list[dict[tuple[int, int], LogPlace]] = [{} for _ in atoms]
         for client in self._clients.values():
             for block in self._blocks(client):
-                for pair, txn in _writes(block, atoms):
+                for pair, txn in _writes_of_versions(block, atoms):
                     place = LogPlace(
                         file=int(block.file[txn]),
                         offset=int(block.offset[txn]),
@@ -200,7 +200,7 @@ class Log:
 
     def _follower(self, client: LogClient) -> Follower:
         state = client.follower.state
-        return client.follower.alike(clock=state.clock or "bytes")
+        return client.follower.fresh_copy(clock=state.clock or "bytes")
 
     def _open(self, file: int) -> IO[bytes]:
         segment = self.segments[file]
@@ -208,11 +208,11 @@ class Log:
             raise HistoryError(
                 f"{segment.client}: a pipe cannot be read again; hint: keep a copy of it (spool)"
             )
-        opened, _ = open_bytes(locate(segment))
+        opened, _ = open_bytes(find_segment(segment))
         return opened
 
     def _bytes(
-        self, file: int, start: int, size: int = 1 << 20, files: _Opened | None = None
+        self, file: int, start: int, size: int = 1 << 20, files: _OpenFiles | None = None
     ) -> Iterator[bytes]:
         """Yield the bytes of a log from a place to its end, file after file."""
         client = self.segments[file].client
@@ -228,7 +228,7 @@ class Log:
                 while data := read_some(opened, size, path):
                     yield data
 
-    def _line(self, file: int, offset: int, files: _Opened) -> bytes:
+    def _line(self, file: int, offset: int, files: _OpenFiles) -> bytes:
         """Return the line that begins at a place, even if the line ends in the next file."""
         text = b""
         for data in self._bytes(file, offset, _LINE, files):
@@ -242,7 +242,7 @@ class Log:
     def _blocks(self, client: LogClient) -> Iterator[Block]:
         """Yield the blocks of a log from its beginning to the place that the stream has reached."""
         numbers = [i for i, s in enumerate(self.segments) if s.client == client.name]
-        again = _Again(client.name, self.segments, numbers, self)
+        again = _RereadTail(client.name, self.segments, numbers, self)
         follower = self._follower(client)
         end = client.follower.state.reached.moment
         while piece := again.read(_BLOCK):
@@ -251,18 +251,18 @@ class Log:
             if piece.moment + piece.size > end:
                 size = end - piece.moment
                 piece = replace(piece, data=piece.data[:size], size=size)
-            follower.offer(piece)
+            follower.add_lines(piece)
             if block := follower.take():
                 yield block
         last = again.finish()
         if last is not None and last.moment + last.size <= end:
-            follower.offer(last)
+            follower.add_lines(last)
             if block := follower.take():
                 yield block
         again.close()
 
 
-class _Opened(dict[int, IO[bytes]]):
+class _OpenFiles(dict[int, IO[bytes]]):
     """The open files of a log, by number; a file that cannot seek is opened again for each read."""
 
     def __init__(self, log: Log, closing: ExitStack) -> None:
@@ -277,7 +277,7 @@ class _Opened(dict[int, IO[bytes]]):
         return opened
 
 
-class _Again(Tail):
+class _RereadTail(Tail):
     """Reads the files of a log that are known already, one after the other."""
 
     def __init__(self, name: str, segments: list[Segment], numbers: list[int], log: Log) -> None:
@@ -285,11 +285,11 @@ class _Again(Tail):
         self._numbers = iter(numbers)
         self._log = log
 
-    def _first(self) -> bool:
-        self.ended = not self._next()
+    def _open_first(self) -> bool:
+        self.ended = not self._open_next()
         return not self.ended
 
-    def _next(self) -> bool:
+    def _open_next(self) -> bool:
         number = next(self._numbers, None)
         if number is None:
             self.ended = True
@@ -301,7 +301,9 @@ class _Again(Tail):
         """Do nothing, because only bytes that the stream has already read are read again."""
 
 
-def _writes(block: Block, pairs: Sequence[tuple[_Atom, _Atom | None]]) -> Iterator[tuple[int, int]]:
+def _writes_of_versions(
+    block: Block, pairs: Sequence[tuple[_Atom, _Atom | None]]
+) -> Iterator[tuple[int, int]]:
     """Yield the index of each version that a block writes, and the row of the writer."""
     import numpy as np
 

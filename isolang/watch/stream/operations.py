@@ -19,7 +19,7 @@ from isolang.errors import HistoryError, UnsupportedError
 from isolang.history import columns as c
 from isolang.history.initial import declare_initial
 from isolang.history.readers.reading import call_native
-from isolang.watch.stream.tail import Piece, Reached
+from isolang.watch.stream.tail import Piece, ReachedPlace
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,17 +39,17 @@ _COUNTED: Final = (
 )
 # The number of bytes without an :ok after which the clock is chosen anyway. Only an :ok shows
 # whether operations have times.
-_UNDECIDED: Final = 1 << 20
+_BYTES_BEFORE_CLOCK: Final = 1 << 20
 
 #: The byte order mark. It is replaced by as many blanks, so offsets do not change.
-_MARK: Final = b"\xef\xbb\xbf"
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
 #: The clocks by which the order of events may differ from the order of lines.
-ORDERED: Final = ("time", "index")
+EVENT_CLOCKS: Final = ("time", "index")
 
 
-class Open(Struct, frozen=True, kw_only=True):
+class OpenInvocation(Struct, frozen=True, kw_only=True):
     """An invocation whose completion was not read yet: its place, its session, and its map."""
 
     file: int
@@ -94,11 +94,11 @@ class FollowState(Struct, kw_only=True):
         latest: the last :index of each process.
     """
 
-    reached: Reached = Reached()
+    reached: ReachedPlace = ReachedPlace()
     lines: int = 0
     begun: int = 0
     numbered: int = 0
-    open: list[Open] = field(default_factory=list)
+    open: list[OpenInvocation] = field(default_factory=list)
     sessions: dict[int, tuple[int, int]] = field(default_factory=dict)
     resumed: dict[int, list[int]] = field(default_factory=dict)
     has_process: int = -1
@@ -260,7 +260,7 @@ class Follower:
         # Whether all maps so far had a :time, and whether any map had :times.
         self._timed, self._times = True, False
 
-    def alike(self, *, clock: str) -> Follower:
+    def fresh_copy(self, *, clock: str) -> Follower:
         """Return a new follower that reads the same log from its beginning."""
         return Follower(self._name, prefix=self._prefix, clock=clock, first=self._first)
 
@@ -269,14 +269,14 @@ class Follower:
         """The number of bytes that were offered and not taken yet."""
         return sum(piece.size for piece in self._pieces)
 
-    def offer(self, piece: Piece) -> None:
+    def add_lines(self, piece: Piece) -> None:
         """Add the next lines of the log.
 
         Raises:
             HistoryError: a line cannot be read; the message states its number.
         """
-        if not piece.offset and piece.data.startswith(_MARK):
-            piece = replace(piece, data=b"   " + piece.data.removeprefix(_MARK))
+        if not piece.offset and piece.data.startswith(_BYTE_ORDER_MARK):
+            piece = replace(piece, data=b"   " + piece.data.removeprefix(_BYTE_ORDER_MARK))
         self._pieces.append(piece)  # even if the piece cannot be read
         if self._recorded is None:
             self._recorded = None if not (start := _first_map(piece.data)) else _is_recorded(start)
@@ -286,7 +286,7 @@ class Follower:
             self._timed = self._timed and remarks["all_timed"]
             self._times = self._times or bool(remarks["timed_operations"])
             answered = remarks["ok"] - ("initial" in remarks)
-            self._decided = answered > 0 or self.pending_bytes >= _UNDECIDED
+            self._decided = answered > 0 or self.pending_bytes >= _BYTES_BEFORE_CLOCK
 
     def take(self, *, last: bool = False) -> Block | None:
         """Return a block with the next lines that were offered; if they must wait, return ``None``.
@@ -312,7 +312,7 @@ class Follower:
         self._pieces.popleft()
         return block
 
-    def open_ones(self) -> Block | None:
+    def open_transactions(self) -> Block | None:
         """Return a block with only the transactions in flight; ``None`` if there are none.
 
         This is used after a state was restored.
@@ -324,7 +324,7 @@ class Follower:
         clock = self.state.clock
         return self._accept(nothing, self._read(nothing, clock), clock)
 
-    def drop(self) -> int:
+    def drop_last(self) -> int:
         """Drop the piece that was offered last, and return its size in bytes."""
         return self._pieces.pop().size
 
@@ -353,7 +353,7 @@ class Follower:
                 "moment": piece.moment,
                 "begun": state.begun,
                 "front": c.UNKNOWN_BEGIN if state.front is None else state.front,
-                "by_time": clock in ORDERED,
+                "by_time": clock in EVENT_CLOCKS,
                 "index_is_time": clock == "index",
                 "by_index": state.indexed,
                 "json": state.syntax == "json",
@@ -395,7 +395,7 @@ class Follower:
             declare_initial(columns, remarks["initial"], self._name, lowered=False)
         self._count_unannounced(columns, remarks, invoked, completed)
         sessions, names = self._sessions(piece, columns, remarks, completed, file, offset)
-        still: list[Open] = []
+        still: list[OpenInvocation] = []
         for t in np.flatnonzero(completed < 0).tolist():
             if t < carried:
                 still.append(state.open[t])
@@ -403,7 +403,7 @@ class Follower:
             at = int(offset[t]) - piece.offset
             end = piece.data.find(b"\n", at)
             still.append(
-                Open(
+                OpenInvocation(
                     file=piece.file,
                     offset=piece.offset + at,
                     moment=piece.moment + at,
@@ -417,7 +417,7 @@ class Follower:
         state.lines = (state.lines if state.reached.file == piece.file else 0) + piece.data.count(
             b"\n"
         )
-        state.reached = Reached(
+        state.reached = ReachedPlace(
             file=piece.file, offset=piece.offset + piece.size, moment=piece.moment + piece.size
         )
         for kind in _COUNTED:

@@ -37,7 +37,7 @@ class Released(Struct, frozen=True, kw_only=True, eq=False):
     late: NDArray[np.bool_]
 
 
-def whole_block(block: Block) -> Released:
+def release_block(block: Block) -> Released:
     """Release all transactions of a block, without a watermark."""
     import numpy as np
 
@@ -54,7 +54,7 @@ def whole_block(block: Block) -> Released:
     )
 
 
-class Releases:
+class Releaser:
     """Releases transactions up to a watermark that grows from batch to batch.
 
     Attributes:
@@ -76,7 +76,7 @@ class Releases:
         """
         import numpy as np
 
-        gathered = _Gathered()
+        gathered = _GatheredRows()
         for client in clients:
             for one in client.waiting:
                 take = one.pending & (one.ready < watermark)
@@ -104,7 +104,7 @@ class Releases:
         return found
 
 
-class _Gathered:
+class _GatheredRows:
     """The columns to which transactions of several blocks are appended."""
 
     def __init__(self) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: The number of columns of :attr:`Rows.at`: the number in the stream, and the fields of
 #: :class:`LogPlace`.
-WIDTH = 5
+PLACE_COLUMNS = 5
 
 
 @dataclass(slots=True)
@@ -37,11 +37,11 @@ class Rows:
     at: NDArray[np.int64]
 
     @classmethod
-    def none(cls) -> Rows:
+    def empty(cls) -> Rows:
         """Return rows without transactions."""
         import numpy as np
 
-        return cls(columns=_native.Columns(), names=[], at=np.zeros((0, WIDTH), np.int64))
+        return cls(columns=_native.Columns(), names=[], at=np.zeros((0, PLACE_COLUMNS), np.int64))
 
     def __len__(self) -> int:
         return len(self.at)
@@ -59,7 +59,7 @@ class Rows:
         """Return the transactions with these row numbers, in this order."""
         import numpy as np
 
-        found = Rows.none()
+        found = Rows.empty()
         found.extend(self, np.ascontiguousarray(rows, np.int32))
         return found
 
@@ -143,7 +143,7 @@ def place_of(row: Sequence[int]) -> LogPlace:
     return LogPlace(file=file, offset=offset, done_file=done_file, done=done)
 
 
-def saved(rows: Rows) -> tuple[Any, ...]:
+def encode_rows(rows: Rows) -> tuple[Any, ...]:
     """Return rows as a tuple of lists, numbers and bytes, which can be written to a file."""
     state: Any = rows.columns
     return (
@@ -153,11 +153,11 @@ def saved(rows: Rows) -> tuple[Any, ...]:
     )
 
 
-def restored(parts: Sequence[Any]) -> Rows:
-    """Return the rows from a result of :func:`saved`.
+def decode_rows(parts: Sequence[Any]) -> Rows:
+    """Return the rows from a result of :func:`encode_rows`.
 
     Raises:
-        ValueError: the argument is not a result of :func:`saved`.
+        ValueError: the argument is not a result of :func:`encode_rows`.
     """
     import numpy as np
 
@@ -167,7 +167,7 @@ def restored(parts: Sequence[Any]) -> Rows:
     return Rows(
         columns=columns,
         names=list(names),
-        at=np.frombuffer(at, "<i8").reshape(-1, WIDTH).astype(np.int64),
+        at=np.frombuffer(at, "<i8").reshape(-1, PLACE_COLUMNS).astype(np.int64),
     )
 
 

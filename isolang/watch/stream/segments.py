@@ -30,7 +30,7 @@ _MAGIC = (
 )
 HEAD = 256  # the number of first bytes that identify a file after it was renamed or compressed
 _ROTATED = re.compile(r"(?P<name>.+?)\.(?P<number>\d+)(?:\.(?:gz|xz|bz2|zst|zstd))?")
-_DAMAGE = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, OSError, ValueError)
+_DAMAGE_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, OSError, ValueError)
 
 
 class Segment(Struct, kw_only=True):
@@ -90,7 +90,7 @@ def read_some(file: IO[bytes], size: int, path: str) -> bytes:
     """
     try:
         return file.read(size) or b""
-    except _DAMAGE as e:
+    except _DAMAGE_ERRORS as e:
         raise HistoryError(
             f"{path}: cannot read the file: {e}; was it copied completely?"
         ) from None
@@ -104,7 +104,7 @@ def seek(file: IO[bytes], offset: int, path: str) -> None:
     """
     try:
         at = file.seek(offset) if file.seekable() else _skip(file, offset)
-    except _DAMAGE as e:
+    except _DAMAGE_ERRORS as e:
         raise HistoryError(
             f"{path}: cannot read the file: {e}; was it copied completely?"
         ) from None
@@ -185,7 +185,7 @@ _OPEN: Final[dict[str, Callable[[Path], Any]]] = {
 }
 
 
-def rotated(path: Path) -> list[tuple[int, Path]]:
+def rotated_files(path: Path) -> list[tuple[int, Path]]:
     """Return the number and path of each rotated file of a log, the oldest file first."""
     try:
         siblings = list(path.parent.iterdir())
@@ -208,14 +208,14 @@ def log_of(path: Path, names: set[str]) -> str | None:
     return match["name"] if match and match["name"] in names else None
 
 
-def head_of(path: Path) -> str:
+def read_head(path: Path) -> str:
     """Return the first bytes of a file after decompression, in hexadecimal."""
     file, _ = open_bytes(path)
     with file:
         return read_some(file, HEAD, str(path)).hex()
 
 
-def locate(segment: Segment) -> Path:
+def find_segment(segment: Segment) -> Path:
     """Find a file that may have been renamed or compressed since it was read.
 
     Raises:
@@ -234,7 +234,7 @@ def locate(segment: Segment) -> Path:
         else:
             others.append(candidate)
     for candidate in others:
-        if head_of(candidate).startswith(segment.head):
+        if read_head(candidate).startswith(segment.head):
             segment.path = str(candidate)
             return candidate
     raise HistoryError(
@@ -245,4 +245,4 @@ def locate(segment: Segment) -> Path:
 
 def _candidates(path: Path, log: Path) -> Iterator[Path]:
     yield path
-    yield from dict.fromkeys([log, *(p for _, p in rotated(log))])
+    yield from dict.fromkeys([log, *(p for _, p in rotated_files(log))])

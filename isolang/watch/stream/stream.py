@@ -15,9 +15,9 @@ from isolang.errors import HistoryError
 from isolang.watch.stream.batch import Batch
 from isolang.watch.stream.batching import Batches
 from isolang.watch.stream.clients import Clock, LogClients
-from isolang.watch.stream.fronts import Fronts, front
+from isolang.watch.stream.fronts import WatermarkRule, front_of
 from isolang.watch.stream.log import Log
-from isolang.watch.stream.operations import ORDERED
+from isolang.watch.stream.operations import EVENT_CLOCKS
 from isolang.watch.stream.segments import Segment
 
 _PAUSE: Final = 0.05  # the seconds between two attempts to read if no file has new data
@@ -86,7 +86,7 @@ class Stream:
         self.ended = False
         self._follow = follow
         self._until_idle = until_idle
-        self._fronts = Fronts(grace=grace, clock_error=clock_error)
+        self._fronts = WatermarkRule(grace=grace, clock_error=clock_error)
         self._batch = batch
         self._clients = LogClients(sources, format=format, clock=clock, follow=follow, spool=spool)
         self._batches = Batches(self._clients, self._fronts)
@@ -95,7 +95,7 @@ class Stream:
         self.log = Log(self._clients.segments, self._clients.by_path)
         if resume is not None:
             self._resume(resume)
-        self._clients.scan(time.monotonic())
+        self._clients.find_new_logs(time.monotonic())
 
     # --- the state of the stream ---
 
@@ -162,7 +162,7 @@ class Stream:
             if found is not None:
                 return found
             if now >= deadline and not self._progress:
-                return self._batches.quiet(now, ended=self.ended)
+                return self._batches.batch_in_flight(now, ended=self.ended)
             if self._progress:
                 continue
             self._wait(min(_PAUSE, max(deadline - now, 0.0)))
@@ -189,7 +189,7 @@ class Stream:
             _Saved(
                 segments=self._clients.segments,
                 clients=[
-                    (where, client.name, *client.restart())
+                    (where, client.name, *client.restart_state())
                     for where, client in self._clients.by_path.items()
                 ],
                 watermark=self._batches.releases.watermark,
@@ -225,12 +225,12 @@ class Stream:
     # --- one log, in its own order ---
 
     def _one_client(self, now: float) -> Batch | None:
-        self._clients.scan(now)
+        self._clients.find_new_logs(now)
         client = next(iter(self._clients), None)
         if client is None:
             self.ended = self._is_over(now) or not self._follow
-            return self._batches.quiet(now, ended=True) if self.ended else None
-        if client.follower.state.clock in ORDERED:
+            return self._batches.batch_in_flight(now, ended=True) if self.ended else None
+        if client.follower.state.clock in EVENT_CLOCKS:
             return self._merge(now)
         before = b"" if client.follower.state.clock else client.snapshot()
         reached = client.tail.reached
@@ -239,19 +239,19 @@ class Stream:
         if block is None and not client.over and not self._progress and self._is_over(now):
             block = client.finish()
             client.stopped = self._stopped
-        if client.follower.state.clock in ORDERED:
+        if client.follower.state.clock in EVENT_CLOCKS:
             if block is not None:
                 client.hold(block, before)
             return self._release(now, read=True)
         self.ended = client.over
         if block is not None:
-            return self._batches.of_block(block, client, now, ended=self.ended)
-        return self._batches.quiet(now, ended=True) if self.ended else None
+            return self._batches.batch_of_block(block, client, now, ended=self.ended)
+        return self._batches.batch_in_flight(now, ended=True) if self.ended else None
 
     # --- several logs, or one, in the order of their times ---
 
     def _merge(self, now: float) -> Batch | None:
-        self._clients.scan(now)
+        self._clients.find_new_logs(now)
         budget = self._batch
         read = False
         stuck: set[str] = set()
@@ -266,8 +266,8 @@ class Stream:
             ]
             if not ready:
                 break
-            client = min(ready, key=front)
-            block, before, moved = client.read_on(min(_PIECE, self._batch), now)
+            client = min(ready, key=front_of)
+            block, before, moved = client.read_block(min(_PIECE, self._batch), now)
             if block is not None:
                 client.hold(block, before)
                 budget -= block.size
@@ -275,7 +275,7 @@ class Stream:
                 stuck.add(client.name)
             read = read or moved
         if not read and self._is_over(now):
-            if self._follow and self._clients.scan(
+            if self._follow and self._clients.find_new_logs(
                 now, at_once=True
             ):  # a log that appeared since the last search is still read
                 self._progress = True

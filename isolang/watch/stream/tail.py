@@ -18,17 +18,21 @@ from isolang.watch.stream.segments import (
     HEAD,
     Segment,
     compression,
-    head_of,
-    locate,
+    find_segment,
     open_bytes,
+    read_head,
     read_some,
-    rotated,
+    rotated_files,
     seek,
 )
 
-_PIPE: Final = 1 << 20  # the capacity of a pipe in bytes, large enough that writers seldom wait
-_LONGEST: Final = 64 << 20  # the largest number of bytes in a line
-_SEEN: Final = 64  # the number of last bytes to compare; if they change, the file was overwritten
+_PIPE_CAPACITY: Final = (
+    1 << 20
+)  # the capacity of a pipe in bytes, large enough that writers seldom wait
+_LONGEST_LINE: Final = 64 << 20  # the largest number of bytes in a line
+_COMPARED_BYTES: Final = (
+    64  # the number of last bytes to compare; if they change, the file was overwritten
+)
 
 
 class Piece(Struct, frozen=True, kw_only=True):
@@ -51,7 +55,7 @@ class Piece(Struct, frozen=True, kw_only=True):
     last: bool = False
 
 
-class Reached(Struct, frozen=True, kw_only=True):
+class ReachedPlace(Struct, frozen=True, kw_only=True):
     """The place of the first byte of a log that is in no piece yet.
 
     Attributes:
@@ -73,7 +77,7 @@ class LineBuffer:
     """
 
     def __init__(self) -> None:
-        self.reached = Reached()
+        self.reached = ReachedPlace()
         self._rest = b""
         self._searched = 0  # the number of bytes at the start of ``_rest`` without a newline
         self._border = -1  # where the next segment begins in ``_rest``; -1 if it has one segment
@@ -111,9 +115,9 @@ class LineBuffer:
             end = rest.find(b"\n", max(border, self._searched)) + 1
         if not end:
             self._searched = len(rest)
-            if len(rest) > _LONGEST:
+            if len(rest) > _LONGEST_LINE:
                 raise HistoryError(
-                    f"{path}: a line has more than {_LONGEST >> 20} MiB, starting at byte "
+                    f"{path}: a line has more than {_LONGEST_LINE >> 20} MiB, starting at byte "
                     f"{self.reached.offset}"
                 )
             return None
@@ -121,9 +125,9 @@ class LineBuffer:
         self._rest, self._searched, self._border = rest[end:], 0, -1
         at = self.reached
         self.reached = (
-            Reached(file=at.file, offset=at.offset + end, moment=at.moment + end)
+            ReachedPlace(file=at.file, offset=at.offset + end, moment=at.moment + end)
             if border < 0
-            else Reached(file=self._number, offset=end - border, moment=at.moment + end)
+            else ReachedPlace(file=self._number, offset=end - border, moment=at.moment + end)
         )
         return piece
 
@@ -176,7 +180,7 @@ class Tail:
         self._seen = b""
 
     @property
-    def reached(self) -> Reached:
+    def reached(self) -> ReachedPlace:
         """The place up to which the log was read."""
         return self._lines.reached
 
@@ -202,7 +206,7 @@ class Tail:
             return 0
         return max(0, os.fstat(self._file.fileno()).st_size - self._position)
 
-    def resume(self, reached: Reached) -> None:
+    def resume(self, reached: ReachedPlace) -> None:
         """Continue at the place that an earlier reader of this log had reached.
 
         Raises:
@@ -216,7 +220,7 @@ class Tail:
             )
         self._lines.reached = reached
         self._segment = self._segments[reached.file]
-        self._file, kind = open_bytes(locate(self._segment))
+        self._file, kind = open_bytes(find_segment(self._segment))
         self._compressed = bool(kind)
         seek(self._file, reached.offset, self._segment.path)
         self._position = reached.offset
@@ -230,11 +234,11 @@ class Tail:
         while not self.ended:
             if piece := self._lines.cut(self._segment.path):
                 return piece
-            if self._file is None and not self._first():
+            if self._file is None and not self._open_first():
                 return None
-            if data := self._more(size):
+            if data := self._read_more(size):
                 self._lines.add(data)
-            elif self._pipe or not self._next():
+            elif self._pipe or not self._open_next():
                 return None
         return None
 
@@ -250,10 +254,10 @@ class Tail:
 
     # --- bytes ---
 
-    def _more(self, size: int) -> bytes:
+    def _read_more(self, size: int) -> bytes:
         assert self._file is not None
         if self._pipe:
-            data = self._from_pipe(size)
+            data = self._read_pipe(size)
         else:
             if not self._compressed:
                 self._check_growth(self._file)
@@ -261,13 +265,17 @@ class Tail:
         if len(self._segment.head) == 2 * self._position < 2 * HEAD:
             self._segment.head += data[: HEAD - self._position].hex()
         self._position += len(data)
-        self._seen = (self._seen + data)[-_SEEN:] if len(data) < _SEEN else data[-_SEEN:]
+        self._seen = (
+            (self._seen + data)[-_COMPARED_BYTES:]
+            if len(data) < _COMPARED_BYTES
+            else data[-_COMPARED_BYTES:]
+        )
         return data
 
     def _check_growth(self, file: IO[bytes]) -> None:
         check_growth(file, self._segment.path, self._position, self._seen)
 
-    def _from_pipe(self, size: int) -> bytes:
+    def _read_pipe(self, size: int) -> bytes:
         assert self._file is not None
         if (number := self.pipe) is None:
             data = self._file.read(size) or b""
@@ -286,7 +294,7 @@ class Tail:
 
     # --- segments ---
 
-    def _first(self) -> bool:
+    def _open_first(self) -> bool:
         """Open the oldest segment, and return whether a segment exists."""
         source = self._source
         if isinstance(source, Path) and str(source) == "-":
@@ -294,7 +302,7 @@ class Tail:
         elif not isinstance(source, Path):
             self._enter(source, pipe=True)
         else:
-            paths = [path for _, path in rotated(source)]
+            paths = [path for _, path in rotated_files(source)]
             if source.exists():
                 paths.append(source)
             elif not paths:
@@ -356,37 +364,37 @@ class Tail:
         self._position, self._seen = 0, b""
         self._lines.enter(number)
 
-    def _next(self) -> bool:
+    def _open_next(self) -> bool:
         """Open the next segment at the end of this segment, and return whether there is more data.
 
         If no next segment exists and the log cannot grow, the log has ended.
         """
         assert isinstance(self._source, Path)
-        following = self._following()
+        following = self._next_path()
         waits = following == self._source and not self._compressed and self._follow
         if following is None or (waits and not following.stat().st_size):
             self.ended = not self._follow or (
                 self._compressed and self._segment.path == str(self._source)
             )
             return False
-        if data := self._more(1 << 20):  # this was written before the file was renamed
+        if data := self._read_more(1 << 20):  # this was written before the file was renamed
             self._lines.add(data)
         else:
             self._open(following)
         return True
 
-    def _following(self) -> Path | None:
+    def _next_path(self) -> Path | None:
         """Return the path of the next segment; ``None`` if there is none."""
         source, head = self._source, self._segment.head
         assert isinstance(source, Path)
-        files = [path for _, path in rotated(source)] if not self._is_current(source) else []
+        files = [path for _, path in rotated_files(source)] if not self._is_current(source) else []
         if source.exists():
             files.append(source)
         for i, path in enumerate(files):
             if self._is_current(path):
                 return files[i + 1] if i + 1 < len(files) else None
         for path in files:  # the segment was compressed or deleted
-            if head and head_of(path).startswith(head):
+            if head and read_head(path).startswith(head):
                 after = files[files.index(path) + 1 :]
                 return after[0] if after else None
         return next((path for path in files if not self._was_read(path)), None)
@@ -396,7 +404,7 @@ class Tail:
         return any(
             (s.device, s.inode) == (info.st_dev, info.st_ino)
             and s.client == self.client
-            and head_of(path).startswith(s.head)  # inodes are reused
+            and read_head(path).startswith(s.head)  # inodes are reused
             for s in self._segments
         )
 
@@ -413,7 +421,7 @@ def _widen(pipe: IO[bytes]) -> None:
     with contextlib.suppress(OSError, AttributeError, ImportError):
         import fcntl
 
-        fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE)
+        fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_CAPACITY)
 
 
 def _read_now(number: int, size: int) -> tuple[bytes, bool]:
