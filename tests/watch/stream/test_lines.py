@@ -51,7 +51,7 @@ def test_the_last_line_of_a_file_may_lack_its_newline():
 
 def test_a_line_that_is_too_long(monkeypatch):
     """The error has the place of the line's begin."""
-    monkeypatch.setattr(tail, "_LONGEST", 20)
+    monkeypatch.setattr(tail, "_LONGEST_LINE", 20)
     buffer = LineBuffer()
     buffer.enter(0)
     buffer.add(b"{one}\n" + b"x" * 21)
