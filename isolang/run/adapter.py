@@ -1,4 +1,4 @@
-"""Provides base classes for adapters; their defaults suit a database without special features."""
+"""Provides base classes for adapters, whose defaults suit a database without special features."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def import_package(name: str, extra: str) -> Any:
 
 @contextmanager
 def connection_errors(address: Address) -> Iterator[None]:
-    """Turn any error of a connection attempt into a one-line error that states the reason.
+    """Return a context that turns any error while connecting into a one-line ``TargetError``.
 
     Raises:
         TargetError: the connection could not be opened.
@@ -57,10 +57,11 @@ def connection_errors(address: Address) -> Iterator[None]:
 
 
 class BaseTarget:
-    """A database that isocheck does not start, and in which a run leaves no data behind.
+    """The base class for a database that isocheck does not start and that keeps no data of a run.
 
     Attributes:
-        alone: whether no other process can ever use the database, whatever the address is.
+        alone: whether the database exists only inside this process, so that no other process can
+            ever use it, whatever the address is.
     """
 
     alone: ClassVar[bool] = False
@@ -76,12 +77,12 @@ class BaseTarget:
         self._turns = count()
 
     def place(self, *, direct: bool) -> Address:
-        """Return the address to connect to: with ``direct`` the first node, else the next node."""
+        """Return the address of the first node if ``direct``, else of the next node in turn."""
         return self.address.node(0 if direct else next(self._turns))
 
     @property
     def shared(self) -> bool:
-        """Return whether others may use the database, because isocheck did not create it."""
+        """Return whether others may use the database: true if isocheck did not create it."""
         return not self.alone and bool(self.address.host or self.address.database)
 
     def start(self) -> None:
@@ -96,11 +97,11 @@ class BaseTarget:
         """Do nothing, because a run leaves no data behind."""
 
     def clean(self) -> list[str]:
-        """Return an empty list, because no killed run can have left data behind."""
+        """Return an empty list, because even a killed run leaves no data in this database."""
         return []
 
     def hang_up(self) -> None:
-        """Do nothing, because the target itself has no open connection."""
+        """Do nothing, because this target keeps no connection open."""
 
     def close(self) -> None:
         """Remove what ``setup`` created."""
@@ -108,7 +109,7 @@ class BaseTarget:
 
 
 class MarkedTarget(BaseTarget):
-    """A database in which a run leaves a mark, if other processes may use the database.
+    """The base class for a database in which a run marks its tables, if other processes may use it.
 
     Attributes:
         owner: the name of the run in the mark; empty until ``setup`` chooses a name.
@@ -118,7 +119,7 @@ class MarkedTarget(BaseTarget):
     _owned: Ownership | None = None
 
     def start_renewing_mark(self, connect: Callable[[], Marks]) -> None:
-        """Start a thread that regularly renews the mark of this run, as a sign of life.
+        """Start a thread that regularly renews the mark, which shows others that this run is alive.
 
         Args:
             connect: a function that opens the connection through which the thread writes the mark.
@@ -126,7 +127,7 @@ class MarkedTarget(BaseTarget):
         self._owned = Ownership(self.owner, connect)
 
     def ownership(self, *, now: bool = False) -> OwnershipState:
-        """Return whether the tables still belong to this run; tables without a mark always do."""
+        """Return whether the tables still belong to this run; without a mark they always do."""
         if self._owned is None:
             return "ours"
         known = not now or self._owned.check()
@@ -142,17 +143,17 @@ class MarkedTarget(BaseTarget):
         return owned is None or owned.end_with_check()
 
     def abandon_mark(self) -> None:
-        """Stop renewing the mark, without reading it."""
+        """Stop renewing the mark, without checking whether the tables still belong to this run."""
         owned, self._owned = self._owned, None
         if owned is not None:
             owned.end()
 
 
 class ServerTarget(BaseTarget):
-    """A database whose server isocheck starts if the address names no host.
+    """The base class for a database whose server isocheck starts if the address names no host.
 
     Attributes:
-        server: the server that isocheck started; ``None`` if it started none.
+        server: the server that isocheck started; ``None`` if it started no server.
         cluster: the started cluster, whose first node is ``server``; ``None`` if there is no
             cluster.
         partitions: whether isocheck can cut the network between the nodes.
@@ -205,11 +206,11 @@ class ServerTarget(BaseTarget):
             )
 
     def start_server(self, server: Server) -> None:
-        """Start the server with the module for it in :mod:`isolang.run.servers`."""
+        """Start the server by the module of :mod:`isolang.run.servers` that can start it."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Stop a server that was started and discard its data, or remove what ``setup`` created."""
+        """Stop the server and discard its data if isocheck started it; else remove the tables."""
         if self.server is None:
             super().close()
             return
@@ -220,17 +221,18 @@ class ServerTarget(BaseTarget):
 
 
 class BaseClient:
-    """A connection that can always be used again and has no optional feature.
+    """The base class for a client whose connection stays usable and that has no optional feature.
 
     Attributes:
         row_version: the name that the database gives to the version read or written last; ``None``
             if the database reports none.
-        installed: for each key, the database's name for the version that the last COMMIT created.
+        installed: for each key that the last COMMIT wrote, the database's name for the new version.
         transaction_name: the database's name for the committed transaction; ``None`` if it is
             unknown.
-        path: the number of the access path by which the next read finds its rows, or of the form
-            in which the next write is sent; 0 for the usual one.
-        lock: how the next read of a row locks it: ``update``, ``share``, or not at all if empty.
+        path: the number of the access path by which the next read finds its rows, or of the SQL
+            form in which the next write is sent; 0 for the usual access path or form.
+        lock: how the next read locks its row: for ``update``, for ``share``, or not at all if the
+            string is empty.
     """
 
     path: int = 0
@@ -241,11 +243,11 @@ class BaseClient:
     transaction_name: Any = None
 
     def resolve(self) -> Outcome:
-        """Return ``maybe``, because there is no way to find out how the transaction ended."""
+        """Return ``maybe``, because the database does not report how a transaction ended."""
         return "maybe"
 
     def waits(self) -> bool | None:
-        """Return ``None``, because nothing reveals whether a statement waits for a transaction."""
+        """Return ``None``, because the database does not report whether a statement is blocked."""
         return None
 
     def usable(self) -> bool:

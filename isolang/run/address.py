@@ -1,7 +1,7 @@
 """Parses the address of a database: a name such as ``postgres``, or a URL as in SQLAlchemy.
 
-``my_adapter.py:MyDatabase`` names a class in a file. The rest of a URL may follow the class name:
-``my_adapter.py:MyDatabase://me@host/db?size=3``.
+``my_adapter.py:MyDatabase`` names an adapter class in a user's file. After the class name, the
+address may continue like a URL: ``my_adapter.py:MyDatabase://me@host/db?size=3``.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Address(Struct, frozen=True, kw_only=True):
         )
 
     def node(self, number: int) -> Address:
-        """Return the address of a node; after the last node, the numbers wrap around."""
+        """Return the address of the node with this number, modulo the number of nodes."""
         if not self.nodes:
             return self
         host, port = self.nodes[number % len(self.nodes)]
@@ -118,11 +118,11 @@ _SOCKETS: Final = {
     "postgres": "host", "postgresql": "host", "mariadb": "unix_socket", "mysql": "unix_socket",
     "redis": "unix_socket",
 }  # fmt: skip
-"""For each kind, the option that names the socket of a running server, as in SQLAlchemy."""
+"""For each kind of database, the URL option that names the server's socket, as in SQLAlchemy."""
 
-_WHOLE: Final = ("exec", "sqlalchemy")  # kinds of addresses that are not parsed further
+_WHOLE: Final = ("exec", "sqlalchemy")  # the kinds whose rest is not parsed
 _PASSWORD: Final = re.compile(r"(?<=[^:/?#@]):[^@/]*(?=@)|(?<=//):[^@/]*(?=@)")
-_SECRET: Final = re.compile(r"pass|pwd|secret|token|key", re.IGNORECASE)  # options not to show
+_SECRET: Final = re.compile(r"pass|pwd|secret|token|key", re.IGNORECASE)  # secret options
 _OPTION: Final = re.compile(r"(?<=[?&])(password|passwd|pwd)=[^&]*&?")
 
 

@@ -20,15 +20,17 @@ from isolang.history.statements import Lock
 from isolang.history.values import Keyword, Literal, encode, show
 
 DELETED: Final = Keyword("deleted")
-"""The value of a row that does not exist: a delete writes this value, and reads can return it."""
+"""The value that a delete writes, and that a read of a missing row returns."""
 
 
 NULL: Final = Literal("{:value nil}")
-"""The value of a row whose value is NULL, as histories write it: a row whose column is NULL."""
+"""The value of a row with NULL, as histories write it: a row whose column ``value`` is nil."""
 
 Condition: TypeAlias = OneOf["null", "not null", "outside"]
-"""What the value of a row satisfies: it is NULL; it is not; or ``NOT (v BETWEEN low AND high)``, of
-which a row with NULL is not true."""
+"""A condition on a row's value: it is NULL, it is not NULL, or it is outside of a range.
+
+The last condition is ``NOT (v BETWEEN low AND high)``, which no row with NULL satisfies.
+"""
 
 
 class Read(Struct, frozen=True):
@@ -45,7 +47,7 @@ class Read(Struct, frozen=True):
 
 
 class SeveralRows(Struct, frozen=True):
-    """The result of reading a key that has several rows; each row is recorded as a read."""
+    """The result of a read that found several rows for one key; each row is recorded as a read."""
 
     values: tuple[Any, ...]
 
@@ -101,9 +103,9 @@ class Upsert(Struct, frozen=True):
 class Swap(Struct, frozen=True):
     """Compare and set: write a key if its value is the expected one.
 
-    This is a single statement if the database has a statement for it. The result is true if the key
+    A client sends this as a single statement if the database has one. The result is true if the key
     was written. A transaction with a swap has no other operation, because the write takes effect
-    immediately.
+    immediately, before COMMIT.
     """
 
     key: str
@@ -114,9 +116,10 @@ class Swap(Struct, frozen=True):
 class Delete(Struct, frozen=True):
     """Delete a row. The result is true if the row existed.
 
-    ``cascades`` are the child rows that a foreign key deletes with the row: the program has read
-    them, and has locked the row before, so that no other transaction can add or remove any.
-    ``path`` is which of several ways the statement takes to the row; 0 is the usual way.
+    ``cascades`` are the keys of the child rows that a foreign key deletes with the row. The program
+    has locked the row and then read its child rows, so no other transaction can add or remove a
+    child row. ``path`` is the number of the access path by which the statement finds the row; 0
+    stands for the usual access path.
     """
 
     key: str
@@ -148,7 +151,7 @@ class SelectRange(Struct, frozen=True):
 class SelectWhere(Struct, frozen=True):
     """Read the rows of neighbouring keys whose values satisfy a condition, by one statement.
 
-    The result maps keys to values. ``low`` and ``high`` matter to the condition ``outside`` alone.
+    The result maps keys to values. Only the condition ``outside`` uses ``low`` and ``high``.
     """
 
     condition: Condition
@@ -159,11 +162,11 @@ class SelectWhere(Struct, frozen=True):
 
 
 class TakeRow(Struct, frozen=True):
-    """Lock a row whose value is in a range, skipping rows that others have locked, and read it.
+    """Lock and read one row whose value is in a range, skipping rows that others have locked.
 
     The statement is SELECT … LIMIT 1 FOR UPDATE SKIP LOCKED, as workers of a queue send it. The
-    result maps the row's key to its value, or is empty. The history has a read of this row alone:
-    a row that was not returned may have been skipped, so nothing is known of it.
+    result maps the row's key to its value, or is empty. The history records a read of this row
+    only, because any other row may have been skipped and says nothing about the database.
     """
 
     low: int
@@ -210,7 +213,7 @@ class Abort(Struct, frozen=True):
 
 
 class UndoneWrite(Struct, frozen=True):
-    """Write a row, and undo the write with a savepoint; no transaction may ever read the write."""
+    """Write a row, and roll back to a savepoint before the write, which no one may ever read."""
 
     operation: Write | Append | Insert | Upsert | Delete
 
@@ -239,19 +242,19 @@ Operation: TypeAlias = (
 Program: TypeAlias = tuple[Operation, ...] | Generator[Operation, Any, None]
 
 RecordedOperation: TypeAlias = tuple[str, Any, Any]
-"""An operation in a history: ``("r", key, value)``, ``("w", key, value)``,
+"""An operation as a recorder writes it: ``("r", key, value)``, ``("w", key, value)``,
 ``("append", key, value)``, ``("insert", key, row)``, ``("delete", key, None)``, or ``("rp",
 predicate, rows)`` with a literal and a dictionary."""
 
-_MAX_PATHS: Final = 1 << 16  # more access paths than any target has
+_MAX_PATHS: Final = 1 << 16  # an upper bound on the access paths of any target
 _BOUND: Final = re.compile(r"[<>]= :value (-?\d+)")
 _KEY: Final = re.compile(r'= :key "([^"]*)"')
 
 
 def range_predicate(low: int, high: int, keys: Sequence[str] = ()) -> Literal:
-    """Return the predicate "the value is from ``low`` to ``high``", which is recorded as a key.
+    """Return the predicate "the value is from ``low`` to ``high``" as a history records it.
 
-    With ``keys``, the predicate is also that the key is one of them.
+    If ``keys`` are given, a row must also have one of these keys to match.
     """
     value = f"[:between :value {low} {high}]"
     if not keys:
@@ -261,7 +264,7 @@ def range_predicate(low: int, high: int, keys: Sequence[str] = ()) -> Literal:
 
 
 def predicate_of(where: SelectWhere) -> Literal:
-    """Return the predicate of a query for a condition and a range of keys."""
+    """Return the predicate of a :class:`SelectWhere` query as a history records it."""
     conditions = {
         "null": "[:null :value]",
         "not null": "[:not [:null :value]]",
@@ -272,7 +275,7 @@ def predicate_of(where: SelectWhere) -> Literal:
 
 
 def condition_in(predicate: str) -> Condition | None:
-    """Return the condition of a predicate that :func:`predicate_of` made; ``None`` for a range."""
+    """Return the condition in a recorded predicate; ``None`` if the predicate is a range."""
     if ":null" in predicate:
         return "not null" if "[:not [:null" in predicate else "null"
     return "outside" if "[:not " in predicate else None
@@ -330,13 +333,13 @@ def map_operations(
 def with_savepoints(
     program: Program, random: Random, share: float, value: Iterator[int]
 ) -> Program:
-    """Return a program in which some updates and appends follow an undone write.
+    """Return a program in which an undone write precedes some of the updates and appends.
 
     Args:
         program: the program to change.
         random: the random number generator that chooses these updates and appends.
-        share: which share of the updates and appends follow an undone write, from 0 to 1.
-        value: an iterator that yields the values for the undone writes.
+        share: the share of the updates and appends that an undone write precedes, from 0 to 1.
+        value: an iterator that yields the values of the undone writes, which no other write has.
     """
 
     def undone(operation: Operation) -> tuple[Operation, ...]:
@@ -348,7 +351,7 @@ def with_savepoints(
 
 
 def without_savepoints(program: Program) -> Program:
-    """Return a program for a database without savepoints: each undone write becomes a read."""
+    """Return the program for a database without savepoints: each undone write becomes a read."""
 
     def reading(operation: Operation) -> tuple[Operation, ...]:
         return (
@@ -359,15 +362,15 @@ def without_savepoints(program: Program) -> Program:
 
 
 def with_available_features(program: Program, offers: Container[str]) -> Program:
-    """Return a program without the optional features that a database lacks.
+    """Return the program with other statements in place of those that a database lacks.
 
     Args:
         program: the program to change.
-        offers: the features that the database has, as ``offers`` of a target names them. A
-            statement that the database lacks is replaced by a similar one: a SELECT replaces a
-            statement that skips locked rows or deletes a range, an UPDATE replaces an upsert, and
-            several INSERTs replace an INSERT of several rows. A read of the parent replaces an
-            operation on a child row.
+        offers: the features that the database has, as ``offers`` of a target names them. Each
+            statement that needs another feature is replaced by a similar statement: a SELECT
+            replaces a statement that skips locked rows or deletes a range, an UPDATE replaces an
+            upsert, and several INSERTs replace an INSERT of several rows. A read of the parent
+            replaces an operation on a child row.
     """
 
     def fitting(operation: Operation) -> tuple[Operation, ...]:
@@ -424,11 +427,11 @@ def with_pauses(program: Program, random: Random, share: float) -> Program:
 def with_paths(
     program: Program, random: Random, *, reads: bool = True, writes: bool = False
 ) -> Program:
-    """Return a program whose statements take random ways to find and to write their rows.
+    """Return the program with a random access path for its reads, or a random form for its writes.
 
     Args:
         program: the program to change.
-        random: the random number generator that chooses the ways.
+        random: the random number generator that chooses access paths and forms.
         reads: whether each read and DELETE finds its rows by a random access path.
         writes: whether each UPDATE writes in a random form.
     """

@@ -1,9 +1,9 @@
 """Defines how transactions end, and whether a failed transaction may still have been applied.
 
-A *driver* (:mod:`isolang.run.drivers`) knows how to commit such that a COMMIT that rolled back
-raises an error, how to roll back reliably, and what an error means. If a connection has
-no driver, the recorder commits by the connection's ``commit``, and every error from then on leaves
-the outcome unknown.
+A *driver* (:mod:`isolang.run.drivers`) implements three actions for one client package: it commits,
+and raises an error if the server rolled back instead; it rolls back reliably; and it classifies
+errors. If no driver fits a connection, the recorder calls the connection's ``commit``, and every
+error after that call leaves the outcome unknown.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class Autocommit(Exception):  # noqa: N818 - a state of the connection, not a fa
 
 
 class Driver(Struct, frozen=True, kw_only=True):
-    """A driver: how connections to a database commit and roll back, and what their errors mean.
+    """The functions that commit, roll back, and interpret errors for one kind of connection.
 
     Attributes:
-        commit: a function that commits, or raises an error and leaves no transaction open; it
-            raises :class:`RolledBack` if the server rolled back without an error.
+        commit: a function that commits. If it cannot, it raises an error and leaves no transaction
+            open; the error is :class:`RolledBack` if the server rolled back without an error.
         rollback: a function that ensures that the open transaction is never applied; it raises an
             error if it cannot ensure that, for example because the connection has an implicit
             transaction.
@@ -77,7 +77,7 @@ class Driver(Struct, frozen=True, kw_only=True):
 
 
 def commit(connection: Connection) -> None:
-    """Commit the open transaction by the connection's own method."""
+    """Commit the open transaction by calling the connection's ``commit``."""
     connection.commit()
 
 
@@ -104,12 +104,12 @@ def roll_back_or_close(connection: Any) -> None:
 
 
 def classify(error: BaseException, phase: Phase) -> Failure:
-    """Return ``maybe`` if an error at COMMIT leaves the outcome open, and otherwise ``aborted``."""
+    """Return ``maybe`` for an error at COMMIT, whose outcome is open, and otherwise ``aborted``."""
     return "aborted" if phase == "statement" or isinstance(error, RolledBack) else "maybe"
 
 
 async def commit_async(connection: Any) -> None:
-    """Commit the open transaction by the asynchronous connection's own method."""
+    """Commit the open transaction of an asynchronous connection by awaiting its ``commit``."""
     await connection.commit()
 
 

@@ -1,4 +1,4 @@
-"""Declares the options for runs and litmus tests, each of them once."""
+"""Declares the options of runs and of litmus tests, from which the command line is made."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from isolang.declared import COUNT, NUMBER, SEED, SHARE, About, CheckedOptions
 from isolang.options import LIMITS, LONGEST
 
 DATABASE: Final = "The database"
-"""The help panel that lists the options about the database."""
+"""The name of the help panel for the options that concern the database."""
 SIZE: Final = "Size"
-"""The help panel that lists the options about the size of a run."""
+"""The name of the help panel for the options that set the size of a run."""
 
 RandomSeed: TypeAlias = Annotated[int, About("The seed for all random choices.", "N", bounds=SEED)]
 TablePrefix: TypeAlias = Annotated[

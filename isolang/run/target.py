@@ -54,13 +54,13 @@ class Level(Struct, frozen=True, kw_only=True):
     Attributes:
         name: the name that the database gives to the level, in lower case.
         claims: the specification that the database claims to satisfy at the level.
-        says: how the adapter selects the level: the SQL statement, or the mode of the connection.
+        says: the SQL statement or the connection's mode by which the adapter selects the level.
         promise: the sentence of the documentation that ``claims`` formalizes, as a quotation; empty
             if the name of the level already says what is promised.
-        source: where that sentence is in the documentation.
+        source: the page of the documentation that contains this sentence.
         inserts_over_deleted: whether, by design, an INSERT of a key succeeds that a concurrent
-            transaction has deleted. The definition of snapshot isolation counts such an INSERT as a
-            lost update, so rounds at the level use no transactions that provoke it.
+            transaction has deleted. By the definition of snapshot isolation such an INSERT is a
+            lost update, so swarm rounds at the level play no transactions that provoke it.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Level(Struct, frozen=True, kw_only=True):
 
 
 class Client(Protocol):
-    """A connection that runs the transactions of one session.
+    """The interface of a client: one connection, which runs the transactions of one session.
 
     The methods for operations are called between ``begin`` and ``commit`` or ``rollback``, by one
     thread at a time. An exception means that the transaction cannot continue.
@@ -131,13 +131,13 @@ class Client(Protocol):
         ...
 
     def resolve(self) -> Outcome:
-        """Find out how a transaction ended whose COMMIT failed with an unclear error."""
+        """Ask the database how a transaction ended whose COMMIT failed with an unclear error."""
         ...
 
     def waits(self) -> bool | None:
         """Return whether a statement is waiting for another transaction; ``None`` if unknown.
 
-        This method is called in a different thread than the statement.
+        Another thread than that of the waiting statement calls this method.
         """
         ...
 
@@ -155,19 +155,19 @@ class SupportsSwap(Protocol):
     """A client whose database can compare and set a value by a single statement."""
 
     def swap(self, key: str, expected: int | None, value: int) -> bool:
-        """Write a key and return true if its value is the expected one; otherwise return false.
+        """Write a key and return true if its value is ``expected``; otherwise return false.
 
-        The write takes effect immediately. If the response has not arrived, ``rollback`` raises an
-        error.
+        The write takes effect immediately, before COMMIT. If its response never arrived,
+        ``rollback`` raises an error, because the write cannot be undone.
         """
         ...
 
 
 class OptionalStatements(Protocol):
-    """A client whose database has statements that programs use only if they are available.
+    """A client with optional statements, each of which programs use only if the target offers it.
 
-    Each method belongs to a feature in ``offers`` of the target, and is called only if that
-    contains the feature.
+    Each method belongs to a feature, and is called only if the target's ``offers`` contains this
+    feature.
 
     Attributes:
         lock: with ``row locks``: how the next ``read`` locks its row until the transaction ends:
@@ -181,21 +181,21 @@ class OptionalStatements(Protocol):
         ...
 
     def where(self, where: SelectWhere) -> dict[str, Any]:
-        """Return the rows of a range of keys whose values satisfy a condition, for ``nulls``.
+        """Return the rows in a key range whose values satisfy a condition, for ``nulls``.
 
         The value of a row with NULL is ``None``.
         """
         ...
 
     def within(self, low: int, high: int, first: str, last: str) -> dict[str, Any]:
-        """Return the rows with values and keys in two ranges, for ``two ranges``."""
+        """Return the rows whose value and whose key are both in a range, for ``two ranges``."""
         ...
 
     def take(self, low: int, high: int) -> dict[str, Any]:
         """Lock and return one row with a value from ``low`` to ``high``, for ``skip locked``.
 
-        Rows that another transaction has locked are skipped; without any other row, the result is
-        empty.
+        Skip the rows that other transactions have locked; if no other row matches, return an empty
+        dictionary.
         """
         ...
 
@@ -208,7 +208,7 @@ class OptionalStatements(Protocol):
         ...
 
     def remove(self, low: int, high: int) -> list[str]:
-        """Delete all rows with values in a range at once, for ``rows at once``; return the keys."""
+        """Delete the rows with values in a range by one statement, and return the deleted keys."""
         ...
 
 
@@ -223,7 +223,7 @@ class ReportsLevel(Protocol):
 
 @runtime_checkable
 class RunsWholeTransactions(Protocol):
-    """A client that runs a whole transaction by one call instead of its operations one by one."""
+    """A client that runs a whole transaction by one call, instead of one call per operation."""
 
     def transact(self, level: str, operations: Sequence[RecordedOperation]) -> list[Any]:
         """Run a transaction, and return one result per operation; results of writes are ignored.
@@ -237,7 +237,7 @@ class RunsWholeTransactions(Protocol):
 
 @runtime_checkable
 class ReportsVersions(Protocol):
-    """A target whose database reports which versions were read and written, and in which order.
+    """A target whose database reports which versions were read and written, and their order.
 
     Attributes:
         reports_versions: whether clients report versions; it must be set before ``start``.
@@ -248,22 +248,22 @@ class ReportsVersions(Protocol):
     ordered: ClassVar[bool]
 
     def account(self, path: Path) -> tuple[str, ...]:
-        """Complete a recorded history with what the database knows, after all clients have ended.
+        """Add the database's version order to a recorded history, after all clients have ended.
 
         Args:
             path: the file that contains the history.
 
         Returns:
-            Remarks for the user; each remark is a phrase.
+            Remarks for the user, each of them a phrase without a full stop.
 
         Raises:
-            TargetError: the database does not have this information any more.
+            TargetError: the database no longer has the version order.
         """
         ...
 
 
 class Target(Protocol):
-    """A database that a run tests.
+    """The interface of a target: a database that a run tests.
 
     Attributes:
         name: the name of the database in reports.
@@ -271,7 +271,7 @@ class Target(Protocol):
         tokens: whether each transaction that writes also writes a token of its own, by which
             ``resolve`` finds its outcome. The first writer of the token decides: if it is the
             transaction itself, the transaction has committed; if it is the client that resolves it,
-            the transaction can never commit.
+            that transaction can never commit.
         lists: the keys that hold lists; they must be set before ``start``.
         levels: the isolation levels of the database; the first level is the default.
         mixes: the specification by which to judge a run whose transactions have different levels;
@@ -280,12 +280,12 @@ class Target(Protocol):
         lacks: the features that the database does not have: ``range reads``, by keys and by values;
             ``savepoints``; clients in several ``processes``; ``rows`` that are inserted and
             deleted; ``conversations``, in which writes depend on earlier reads.
-        offers: the statements that the database has, and that programs can do without:
-            ``row locks`` (FOR UPDATE and FOR SHARE), ``skip locked``, ``upsert``, ``merge``,
-            ``rows at once`` (an INSERT of several rows, a DELETE of a range), ``two ranges`` (of
-            values and keys, in one SELECT), ``nulls`` (rows whose value is NULL, and conditions on
-            them), and ``cascades`` of foreign keys. Without one, programs have another statement in
-            its place.
+        offers: the statements that the database has, and that programs can do without: ``row
+            locks`` (FOR UPDATE and FOR SHARE), ``skip locked``, ``upsert``, ``merge``, ``rows at
+            once`` (an INSERT of several rows, a DELETE of a range), ``two ranges`` (of values and
+            keys, in one SELECT), ``nulls`` (rows whose value is NULL, and conditions on them), and
+            ``cascades`` of foreign keys. If a database lacks such a statement, programs use a
+            similar statement instead.
     """
 
     name: ClassVar[str]
@@ -322,7 +322,7 @@ class Target(Protocol):
         ...
 
     def classify(self, error: BaseException, phase: Phase) -> Failure:
-        """Return whether a transaction that failed with this error certainly aborted."""
+        """Return ``aborted`` if a transaction with this error certainly aborted, else ``maybe``."""
         ...
 
     def statement(self, operation: str, key: str, value: object) -> str:
@@ -330,7 +330,7 @@ class Target(Protocol):
         ...
 
     def remove(self) -> None:
-        """Remove what ``setup`` created, so that ``setup`` can be called again."""
+        """Remove the tables or keys that ``setup`` created; ``setup`` may be called again later."""
         ...
 
     def clean(self) -> list[str]:
@@ -338,7 +338,7 @@ class Target(Protocol):
         ...
 
     def close(self) -> None:
-        """Remove what ``setup`` created, and stop the server that ``start`` started."""
+        """Remove the tables or keys of ``setup``, and stop the server that ``start`` started."""
         ...
 
 
@@ -361,7 +361,8 @@ class MarksTables(Protocol):
         """Return whether the tables that ``setup`` created still belong to this run.
 
         Args:
-            now: true to read the mark now, false to return the last known state.
+            now: whether to read the mark from the database now; if false, return the last known
+                state.
         """
         ...
 
@@ -398,7 +399,7 @@ class SupportsMaintenance(Protocol):
     """A target whose tables can be maintained while clients use them.
 
     Attributes:
-        chores: the statements of maintenance, by their names, such as ``VACUUM``.
+        chores: the maintenance statements by the name of the chore, such as ``VACUUM``.
     """
 
     chores: ClassVar[Mapping[str, str]]
@@ -407,7 +408,7 @@ class SupportsMaintenance(Protocol):
         """Do a chore on a separate connection.
 
         Raises:
-            Exception: the database refused the chore, which says nothing about its transactions.
+            Exception: the database did not do the chore, which is no violation of a level.
         """
         ...
 
@@ -417,7 +418,7 @@ class SupportsBackups(Protocol):
     """A target whose tables can be copied while clients use them.
 
     Attributes:
-        backups: how a copy is made, by the names of the ways, such as ``VACUUM INTO``.
+        backups: for each way to copy the tables, such as ``VACUUM INTO``, a description of it.
     """
 
     backups: Mapping[str, str]
@@ -427,18 +428,18 @@ class SupportsBackups(Protocol):
 
         Args:
             way: the name of the way in which to make the copy.
-            level: the name of the level whose promise the copy must keep, as the rows that one
-                read-only transaction at this level would read.
+            level: the name of a level: the copy must contain rows that one read-only transaction at
+                this level could have read.
 
         Raises:
-            Exception: the database refused to make a copy, which says nothing about transactions.
+            Exception: the database did not make the copy, which is no violation of a level.
         """
         ...
 
 
 @runtime_checkable
 class SupportsPromotion(Protocol):
-    """A target whose standby can take the place of its primary server.
+    """A target whose standby can be promoted to replace its primary server.
 
     Attributes:
         standby: whether to start a standby; it must be set before ``start``.
@@ -447,7 +448,7 @@ class SupportsPromotion(Protocol):
     standby: bool
 
     def promote(self, lag: Callable[[], object]) -> None:
-        """Disconnect the standby, kill the server when ``lag`` returns, and promote the standby."""
+        """Disconnect the standby, call ``lag``, kill the primary, and promote the standby."""
         ...
 
 

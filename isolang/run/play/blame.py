@@ -1,4 +1,4 @@
-"""Finds out which package and which line raised an error or hangs in a call."""
+"""Finds the package and the line that raised an error, or in which a call hangs."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from typing import Final
 from isolang.run.target import Target, TargetError
 
 PROGRAMMING_ERRORS: Final = (AttributeError, LookupError, NameError, TypeError)
-"""Errors that a bug in a program raises, and that are not responses of a database."""
+"""The exception classes that point to a bug in a program, and not to a database's response."""
 
 _ISOLANG: Final = str(Path(__file__).parents[2])
 _STANDARD_LIBRARY: Final = sysconfig.get_paths()["stdlib"]
 
 
 def blame_error(error: BaseException, target: Target) -> TargetError | None:
-    """Return an error for the user that names the package and line in which an error occurred.
+    """Return the message for an unexpected error, which names the package and line that raised it.
 
     Args:
         error: an unexpected error, with its traceback.
-        target: the target whose adapter was called; its module is named if no line is known.
+        target: the target whose adapter was called; the message names its module if no line is
+            known.
 
     Returns:
-        The error names the innermost line outside isocheck and the standard library. If the error
-        occurred inside them and the adapter is part of isolang, ``None`` is returned, because then
-        isocheck itself has a bug.
+        An error that names the innermost line outside isocheck and the standard library. If there
+        is no such line and the adapter is part of isolang, ``None``, because then isocheck itself
+        has a bug.
     """
     frames = traceback.extract_tb(error.__traceback__)
     places = [(frame.filename, frame.lineno or 0) for frame in frames]
@@ -46,7 +47,7 @@ def blame_error(error: BaseException, target: Target) -> TargetError | None:
 
 
 def hanging_calls(threads: Iterable[threading.Thread]) -> Iterator[str]:
-    """Yield, for each hanging thread, isocheck's function and the driver call that it is in."""
+    """Yield for each hanging thread isocheck's innermost function and its call of the driver."""
     frames = sys._current_frames()
     for thread in threads:
         frame = frames.get(thread.ident or 0)
@@ -68,7 +69,7 @@ def _hanging_call(frame: FrameType | None) -> str:
 
 
 def hanging_calls_in_dump(dump: str) -> tuple[str, ...]:
-    """Return the calls in which the clients of a process hang.
+    """Return the calls in which the clients of another process hang, from a dump of its threads.
 
     Args:
         dump: the output of ``faulthandler``; for each thread the innermost call comes first, and
@@ -83,7 +84,7 @@ def hanging_calls_in_dump(dump: str) -> tuple[str, ...]:
             (one for one in lines if not _is_standard_library(one.split('"')[1])), lines[0]
         )
         _, file, rest = inside.split('"', 2)
-        line = rest.split()[2]  # the dump contains "???" if the thread was between two lines
+        line = rest.split()[2]  # "???" if the thread was between two lines
         last = f"{rest.rpartition(' in ')[2]} ({_location(file, line)})"
         if any(_CLIENTS in line for line in lines):
             found.append(last)

@@ -1,7 +1,7 @@
 """Starts a child process with a new Python interpreter, which shares no memory with its parent.
 
-A fork would copy the locks that other threads of this process hold (numpy's, a driver's, those of
-the calling program), but not the threads that would release them.
+A forked child would inherit locks that other threads of this process hold (in numpy, in a driver,
+in the calling program), but not the threads that would release them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Child:
                 start_new_session=True,
             )
         self.pid = self._process.pid
-        with contextlib.suppress(OSError):  # the child has ended; the pipe's reader notices that
+        with contextlib.suppress(OSError):  # the child has ended, which the pipe's reader notices
             self.pipe.send((work, arguments))
 
     def ended(self) -> bool:
@@ -59,7 +59,7 @@ class Child:
         return self._process.poll() is not None
 
     def kill(self) -> None:
-        """Kill the child and all processes that it has started, and close the pipe."""
+        """Kill the child and all processes in its process group, and close the pipe."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError):
@@ -69,7 +69,7 @@ class Child:
 
 
 def _begin(file: int) -> None:
-    """Run the function that the parent sends; this is the main function of the new interpreter."""
+    """Run the function that the parent sends; the new interpreter calls this function first."""
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent handles Ctrl-C
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

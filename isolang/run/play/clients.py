@@ -36,20 +36,21 @@ from isolang.run.sql import SqlTarget
 from isolang.run.target import Client, SupportsBackups, SupportsStandby, Target, TargetError
 from isolang.run.workloads import ProgramSource, Workload
 
-ENDING_S: Final = 4.0  # seconds that the last transactions may take after a run's end
-_RECONNECTING: Final = 30.0  # seconds for which a client that reads keys back tries to connect
-_KEYS_PER_READ: Final = 100  # the number of keys that one transaction reads back
-# A transaction that only reads a copy has nothing to commit, and without a copy it has no reads.
+ENDING_S: Final = 4.0  # how long the last transactions may take after the end of a run
+_RECONNECTING: Final = 30.0  # how long the final reader of all keys tries to connect, in seconds
+_KEYS_PER_READ: Final = 100  # how many keys one transaction of the final read contains
+# A transaction that stands for a copy of the tables sends nothing, so it has nothing to commit. If
+# the copy fails, the transaction aborts, because it has read nothing.
 _COPY_DRIVER: Final = Driver(
     commit=lambda raw: None,
     rollback=lambda raw: None,
     classify=lambda error, phase: "aborted",
 )
-_MAX_FAILURES: Final = 20  # the failed transactions after which no more keys are read back
+_MAX_FAILURES: Final = 20  # how many failures end the final read of all keys
 
 
 class ClientShare(Struct, frozen=True):
-    """The clients that one process runs: every ``of``-th client, beginning with ``number``."""
+    """The clients that one process runs: of every ``of`` clients, the one at index ``number``."""
 
     number: int = 0
     of: int = 1
@@ -77,7 +78,7 @@ class Clients:
         self._lock = threading.Lock()
         self._share, self._values = ClientShare(), count(1)
         self._begun, self._copies = count(), count()
-        # The number of clients whose open transactions wait for other transactions.
+        # How many clients keep a transaction open until enough others have ended.
         self._waiting = 0
         self._threads: list[threading.Thread] = []
         self._turns: WorkloadTurns | None = None
@@ -102,12 +103,12 @@ class Clients:
             thread.start()
 
     def choose(self) -> None:
-        """Choose the workload that clients play now, and write its name into the state."""
+        """Choose the workload that the clients play next, and store its name in the state."""
         with self._lock:
             self._choose()
 
     def _choose(self, client: int = 0) -> str:
-        """Return the workload that a client plays now, and note in the state that of client 0."""
+        """Return the workload that a client plays next; store that of client 0 in the state."""
         now, until = time.monotonic(), self.state.began + self._settings.length
         self._turns = self._turns or WorkloadTurns(self._plan, began=now, until=until)
         self.state.workload = self._turns.choose(now, self.state.played)
@@ -127,18 +128,18 @@ class Clients:
         self._threads = []
 
     def count(self, outcome: Outcome, *, level: str, workload: str) -> None:
-        """Count a transaction that was played by a thread outside the clients."""
+        """Count a transaction that a thread other than the clients' threads played."""
         with self._lock:
             self.state.count(outcome, level=level, workload=workload)
             self.state.answered = time.monotonic()
 
     def fail(self, error: BaseException) -> None:
-        """Stop all clients because of an error; only the first such error is kept."""
+        """Stop all clients because of an error, and keep the error if it is the first."""
         self.fatal = self.fatal or error
         self.stopped.set()
 
     def read_back(self, keys: Sequence[str]) -> None:
-        """Read every key in new sessions, which must see all acknowledged writes."""
+        """Read every key in new sessions, after the clients have ended, to reveal lost writes."""
         client, tries = None, 0
         for start in range(0, len(keys), _KEYS_PER_READ):
             program = tuple(Read(key) for key in keys[start : start + _KEYS_PER_READ])
@@ -158,17 +159,17 @@ class Clients:
             _close(client)
 
     def back_up(self, way: str) -> None:
-        """Copy the tables while clients use them, and record the rows of the copy.
+        """Copy the tables while clients use them, and record the rows of the copy as reads.
 
-        They are the reads of one transaction in a session of its own. SOUND BECAUSE: the copy is
-        begun after that transaction, and complete before its end, so it must contain what such a
-        transaction reads.
+        The reads belong to one transaction in a session of its own. SOUND BECAUSE: the copy begins
+        after this transaction has begun, and is complete before the transaction ends. Therefore the
+        copy must contain what such a transaction would read.
 
         Args:
             way: the name of the way in which the target makes the copy.
 
         Raises:
-            Exception: the database refused to make the copy.
+            Exception: the database did not make the copy.
         """
         target, number = self._target, next(self._copies)
         assert isinstance(target, SupportsBackups)
@@ -221,7 +222,7 @@ class Clients:
             with self._lock:
                 workload = workloads[self._choose(number)]
             if settings.retries:
-                if tries:  # the same choices, with new values
+                if tries:  # draw the same random choices again, with new values
                     source.random.setstate(drawn)
                 else:
                     drawn = source.random.getstate()
@@ -252,7 +253,7 @@ class Clients:
             _close(client)
 
     def _wait_until_due(self) -> bool:
-        """Wait until the next transaction should begin; return false if the run ends first."""
+        """Wait until ``--rate`` allows the next transaction; return false if the run ends first."""
         rate = self._settings.rate
         if rate is None:
             return True
@@ -293,7 +294,7 @@ class Clients:
         return outcome, error
 
     def _connect(self, *, standby: bool = False, always: bool = False) -> Client | None:
-        """Connect as soon as the server responds; return ``None`` if the run ends first."""
+        """Connect, and retry until the server responds; return ``None`` if the run ends first."""
         until = time.monotonic() + _RECONNECTING
         while True:
             try:
@@ -315,7 +316,8 @@ class Clients:
                 return made
 
     def _wait(self, operation: Wait) -> None:
-        # Aborted transactions are counted, too, because this open transaction may make them abort.
+        # Count aborted transactions, too, because this open transaction may be the reason why they
+        # abort.
         enough = self.state.total() + operation.transactions // self._share.of
         until = time.monotonic() + self._settings.length / 4
         if self._turns is not None:
@@ -329,7 +331,7 @@ class Clients:
             self._waiting -= 1
 
     def _all_wait(self) -> bool:
-        """Return whether all clients wait for other clients, so no transaction can end."""
+        """Return whether all clients wait for other transactions, so that none would ever end."""
         return self._waiting >= len(self._threads)
 
 

@@ -32,27 +32,28 @@ FAULTS: Final = (*_NODE_FAULTS, *_NETWORK_FAULTS, "promote", "maintenance")
 
 ``kill`` sends SIGKILL to all processes of the server, and restarts it. ``pause`` sends SIGSTOP, and
 resumes the server after a while. ``disconnect`` closes all connections. ``slow`` delays all
-messages. In a cluster, each of these faults except ``disconnect`` affects a random node. During a
+messages. In a cluster, ``kill``, ``pause`` and ``slow`` affect a random node. During a
 ``partition-…``, some nodes cannot reach each other for a while. ``promote`` disconnects the
 standby, kills the primary, and promotes the standby. ``maintenance`` does one of the target's
-chores, such as VACUUM, or copies its tables. ``exec:COMMAND`` is also a fault.
+chores, such as VACUUM, or copies its tables. Besides these names, ``exec:COMMAND`` is a fault that
+runs a user's command.
 """
 
 _EXEC_PREFIX: Final = "exec:"
-_INTERVAL_S: Final = (0.5, 3.0)  # seconds between the end of a fault and the next fault
-_DURATION_S: Final = (0.1, 1.5)  # seconds that a pause or slow messages last
-_PARTITION_S: Final = (1.5, 4.0)  # seconds that a partition lasts: long enough to be detected
-_LAG_S: Final = (0.2, 0.6)  # seconds that a standby lags before it is promoted
-_UNDO_TIMEOUT_S: Final = 6.0  # seconds that it may take to undo the last fault
+_INTERVAL_S: Final = (0.5, 3.0)  # seconds from the end of a fault to the next fault
+_DURATION_S: Final = (0.1, 1.5)  # how many seconds a pause lasts, or a slow network
+_PARTITION_S: Final = (1.5, 4.0)  # how many seconds a partition lasts, which nodes notice
+_LAG_S: Final = (0.2, 0.6)  # how many seconds a standby lags before its promotion
+_UNDO_TIMEOUT_S: Final = 6.0  # the time limit for undoing the last fault
 _DELAY_S: Final = (0.005, 0.1)  # seconds that ``slow`` delays each message
-_COMMAND_TIMEOUT_S: Final = 20.0  # seconds that a user's command may take
+_COMMAND_TIMEOUT_S: Final = 20.0  # the time limit for a user's command
 
 
 class Nemesis:
     """A thread that injects one fault after another, and records when each fault begins and ends.
 
     Attributes:
-        done: for each fault, how often it was injected.
+        done: for each fault by name, how often it was injected.
         busy: whether a fault is in effect or is being undone.
     """
 
@@ -78,9 +79,9 @@ class Nemesis:
             every: the seconds from the end of a fault to the next fault; ``None`` for a random time
                 of 0.5 to 3 seconds.
             restarted: a function that is called after a killed server has been restarted.
-            back_up: a function that copies the target's tables in the way with this name, and
-                records what the copy contains.
-            failed: a function that is called with the error if a fault cannot be injected or
+            back_up: a function that copies the target's tables in the given way, one of the
+                target's ``backups``, and records the rows of the copy.
+            failed: a function that is called with the error if a fault could not be injected or
                 undone.
         """
         self.done: dict[str, int] = dict.fromkeys(faults, 0)
@@ -172,7 +173,7 @@ class Nemesis:
                 self._target.maintain(chore)
         except PROGRAMMING_ERRORS:
             raise
-        except Exception as error:  # a lock, a time limit: the database may refuse a chore
+        except Exception as error:  # the database may refuse a chore, for example because of a lock
             self._recorder.note("maintenance-was-refused", one_line(error)[:200])
 
     def _exec(self, command: str) -> None:
@@ -214,7 +215,7 @@ def maintenance_names(target: Target) -> tuple[str, ...]:
 
 
 def started_servers(target: Target) -> tuple[Server, ...]:
-    """Return the servers that isocheck started for a target: the cluster's nodes, or one server."""
+    """Return the servers that isocheck started for a target: the only one, or all cluster nodes."""
     if isinstance(target, StartsCluster) and target.cluster is not None:
         return target.cluster.nodes
     assert isinstance(target, StartsServer)
@@ -223,7 +224,7 @@ def started_servers(target: Target) -> tuple[Server, ...]:
 
 
 def cluster_network(target: Target) -> Network | None:
-    """Return the network between the nodes of a target's cluster; ``None`` without a cluster."""
+    """Return the network between the nodes of a target's cluster; ``None`` if it has no cluster."""
     if isinstance(target, StartsCluster) and target.cluster is not None:
         return target.cluster.network
     return None

@@ -2,8 +2,8 @@
 
 Each transaction has its own connection and thread. The next step begins when the previous step has
 ended, or when another transaction blocks it. The database reports whether a step is blocked; if it
-cannot, isocheck assumes after a short timeout that the step is blocked. A blocked transaction
-continues as soon as it is released, and then does the steps that it has missed.
+cannot, isocheck assumes after a short timeout that the step is blocked. As soon as a blocked step
+has ended, its transaction catches up on the steps that the schedule has assigned to it meanwhile.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from isolang.run.play.transaction import driver_for, play
 from isolang.run.record.recorder import Recorder
 from isolang.run.target import Client, Target
 
-BLOCKED_AFTER_S: Final = 0.1  # seconds after which a step is assumed to be blocked
+BLOCKED_AFTER_S: Final = 0.1  # after how many seconds a step counts as blocked
 REPORTED_BLOCK_LIMIT_S: Final = (
-    30.0  # the same limit if the database reports whether a step is blocked
+    30.0  # the limit in seconds for a step that the database does not report as blocked
 )
 _POLL: Final = 0.002
 
 
 class InterleavedResult(Struct, frozen=True, kw_only=True):
-    """The result of an interleaved transaction.
+    """How one transaction of an interleaving ended.
 
     Attributes:
-        outcome: the outcome in the history.
-        error: the error message of the client on one line; empty if there was no error.
+        outcome: the outcome of the transaction in the history.
+        error: the client's error message on one line; empty if the client raised no error.
         blocked: whether one of its steps waited for another transaction.
     """
 
@@ -92,7 +92,7 @@ def interleave_sessions(
     session: Hashable = "interleaved",
     settled: Callable[[int], None] = lambda place: None,
 ) -> tuple[tuple[InterleavedResult, ...], ...]:
-    """Run sessions that have several transactions step by step, as :func:`interleave` does.
+    """Run sessions of several transactions step by step, as :func:`interleave` runs transactions.
 
     Args:
         sessions: for each session, the programs of its transactions in order.
@@ -101,8 +101,8 @@ def interleave_sessions(
         level: one level for all sessions, or a level for each session.
         recorder: the recorder that writes the transactions into a history.
         session: the first part of the sessions' names in the history.
-        settled: a function that is called with the index of each step in the schedule, when every
-            session is blocked or waits for its next step.
+        settled: a function that is called after each step of the schedule, with the index of the
+            step, once every session is blocked or waits for its next step.
 
     Raises:
         IsolangError: the target cannot run the transactions.
@@ -148,7 +148,7 @@ def random_schedule(steps: Sequence[int], random: Random) -> tuple[int, ...]:
 
 
 def _run_due_steps(actors: Sequence[_SessionThread]) -> None:
-    """Let sessions do their due steps, one at a time, until every session is done or blocked."""
+    """Let sessions do their due steps, one at a time, until each has caught up or is blocked."""
     moved = True
     while moved:
         moved = False
@@ -174,7 +174,7 @@ class _SessionThread:
         self._programs = programs
         self._played: list[InterleavedResult] = []
         self._blocked = False
-        self._running = False  # whether a step has begun and may not have ended
+        self._running = False  # true from the begin of a step until its end is noticed
         self._let: SimpleQueue[bool] = SimpleQueue()
         self._done = threading.Event()
         self._client: Client = target.connect()
@@ -216,12 +216,12 @@ class _SessionThread:
         self._let.get()
 
     def advance(self) -> bool:
-        """Do a due step or finish a blocked step; return false if no step was completed."""
+        """Begin a due step, or wait for a blocked step; return whether a step has ended."""
         if not self._running:
             if not self.due or not self.thread.is_alive():
                 self.due = 0
                 return False
-            self._done.wait(REPORTED_BLOCK_LIMIT_S)  # wait until the thread has reached the step
+            self._done.wait(REPORTED_BLOCK_LIMIT_S)  # until the thread is ready for its next step
             self.due -= 1
             self._running = True
             self._done.clear()

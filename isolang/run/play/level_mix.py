@@ -17,8 +17,10 @@ from isolang.run.targets import level_named
 _RECORDED_LEVELS: Final[Mapping[str, str]] = {
     "sser": "ser", "strong-si": "si", "locking-repeatable-read": "pl-2",
 }  # fmt: skip
-"""For levels that the specifications for mixes do not contain, the level that the history records
-instead: a weaker level that these specifications contain."""
+"""The level that the history records, for each level that no specification for mixes contains.
+
+It is a weaker level that some of these specifications contain.
+"""
 
 _LOCKING_LEVELS: Final = frozenset({"pl-2", "rc", "pl-2-99", "ser"})
 _SNAPSHOT_LEVELS: Final = frozenset({"pl-2", "rc", "si", "ser"})
@@ -30,8 +32,8 @@ class TransactionLevel(Struct, frozen=True):
 
     Attributes:
         level: the name that the target gives to the level.
-        recorded: the name of the level in the history; ``None`` if all transactions run at the same
-            level, so that the history records no levels.
+        recorded: the name of the level in the history; ``None`` if all transactions of the run have
+            the same level, because the history then records no levels.
     """
 
     level: str
@@ -39,11 +41,11 @@ class TransactionLevel(Struct, frozen=True):
 
 
 class LevelMix(Struct, frozen=True, kw_only=True):
-    """The level of a run, or its mix of several levels with the share of the transactions at each.
+    """The level of a run, or a mix of levels with the share of transactions that run at each level.
 
     Attributes:
-        level: the level of the run; for a mix, an artificial level, which combines the names of the
-            levels and has the specification that judges the mix.
+        level: the level of the run. For a mix, this is an artificial level: its name combines the
+            names of the levels, and its claim is the specification that judges the mix.
         parts: the levels at which the transactions run.
         sums: the cumulative shares: for each level, the sum of its share and the shares before it.
     """
@@ -53,7 +55,7 @@ class LevelMix(Struct, frozen=True, kw_only=True):
     cumulative_shares: tuple[float, ...]
 
     def draw(self, random: Random) -> TransactionLevel:
-        """Return a level for the next transaction, at random unless there is only one level."""
+        """Return the level of the next transaction; draw it if the run has several levels."""
         if len(self.parts) == 1:
             return TransactionLevel(self.level.name)
         place = bisect(self.cumulative_shares, random.random() * self.cumulative_shares[-1])
@@ -61,7 +63,7 @@ class LevelMix(Struct, frozen=True, kw_only=True):
         return TransactionLevel(chosen.name, recorded_name(chosen))
 
     def how_selected(self, name: str | None) -> str:
-        """Return how the adapter selects the level that the history records under this name."""
+        """Return the statement that selects the level which the history records under this name."""
         found = [
             part.says for part in self.parts if len(self.parts) == 1 or recorded_name(part) == name
         ]
@@ -69,7 +71,7 @@ class LevelMix(Struct, frozen=True, kw_only=True):
 
 
 def recorded_name(level: Level) -> str:
-    """Return the name under which the history of a mix records a level."""
+    """Return the name by which the history of a mix refers to a level."""
     return _RECORDED_LEVELS.get(level.claims, level.claims)
 
 
@@ -118,7 +120,7 @@ def _shares(text: str, target: Target) -> dict[Level, float]:
 
 
 def _spec_for_mix(target: Target, parts: tuple[Level, ...]) -> str:
-    """Return the specification in the library that judges a mix of these levels.
+    """Return the name of the library's specification that judges a mix of these levels.
 
     Raises:
         TargetError: the library has no specification for this mix.

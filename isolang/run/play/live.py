@@ -31,12 +31,12 @@ from isolang.errors import IsolangError
 if TYPE_CHECKING:
     from isolang.watch import Stream, Watch, WatchReport
 
-FIRST_CHECK: Final = 10  # the number of transactions before the first check
+FIRST_CHECK: Final = 10  # how many transactions end before the first check
 GROWTH: Final = 1.25
-_VACUITY_LIMIT: Final = 1 << 22  # size in bytes up to which a valid prefix is tested for vacuity
-_WATCH_FROM: Final = 1 << 23  # size in bytes from which a prefix is watched, if possible
-LONG_FILE: Final = 1 << 25  # size in bytes from which the watch gives the final verdict
-_ROUND: Final = 2_000  # transactions between two checks of a watched prefix
+_VACUITY_LIMIT: Final = 1 << 22  # the largest prefix in bytes that is tested for vacuity
+_WATCH_FROM: Final = 1 << 23  # the smallest prefix in bytes that is watched, if possible
+LONG_FILE: Final = 1 << 25  # the smallest history in bytes whose final verdict the watch gives
+_ROUND: Final = 2_000  # how many transactions end between two checks of a watched prefix
 
 
 class LiveVerdict(Struct, frozen=True, kw_only=True):
@@ -46,13 +46,13 @@ class LiveVerdict(Struct, frozen=True, kw_only=True):
         outcome: ``valid``, ``invalid`` or ``unknown``.
         transactions: the number of transactions in the prefix.
         anomaly: the name of the anomaly that violates the level; empty if no violation was found.
-        little: why the prefix could not have violated any check of the level (a vacuous verdict);
-            empty if it could have.
-        watched: whether the next check will judge only new transactions.
+        little: for a vacuous verdict, why the prefix could not have violated the level; otherwise
+            empty.
+        watched: whether the next check will judge only the new transactions.
         ended: whether this is the verdict on the whole file, after the end of the run.
         parts: the number of parts in the chain; 0 unless ``ended``.
-        note: the assumptions under which the watch judged; empty unless ``ended``.
-        places: the lines in the file of the transactions that violate the level.
+        note: the assumptions on which the watch's verdict depends; empty unless ``ended``.
+        places: for each transaction that violates the level, its line in the file.
         folder: the folder that contains the chain and the violation, if there is one.
     """
 
@@ -101,7 +101,7 @@ class Watcher:
         self._thread.start()
 
     def rest(self) -> None:
-        """Stop checking prefixes; :meth:`finish` can still judge a long file as a whole."""
+        """Stop checking prefixes; afterwards, :meth:`finish` can still judge a long file."""
         self._end.set()
         if self.last is None or not self.last.watched:
             self._child.kill()
@@ -128,7 +128,7 @@ class Watcher:
         self._child.kill()
         if self._thread is not None:
             self._thread.join()
-        self._child.kill()  # in the meantime, the thread may have started a new child
+        self._child.kill()  # the thread may have started a new child meanwhile
         self._child.communicate()
 
     def _watch(self, count: Callable[[], int]) -> None:
@@ -151,7 +151,7 @@ class Watcher:
                 return
 
     def _look(self, size: int, *, last: bool = False) -> LiveVerdict | None:
-        """Return the child's verdict on a prefix of this size; ``None`` if the child fails."""
+        """Return the child's verdict on a prefix of this many bytes; ``None`` if it fails."""
         if self._child.poll() is not None:
             self._child = self._start()
         child = self._child
@@ -162,7 +162,7 @@ class Watcher:
             child.stdin.flush()
             return msgspec.json.decode(child.stdout.readline(), type=LiveVerdict)
         except (BrokenPipeError, msgspec.DecodeError):
-            child.kill()  # the child cannot judge this prefix; a check of the whole file can
+            child.kill()  # the prefix has no verdict, but the whole file will be checked
             return None
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -199,7 +199,7 @@ def chain_folder(path: Path) -> Path:
 
 
 class _GrowingWatch:
-    """A watch of a growing file, which gives up if the file turns out not to be watchable.
+    """A watch of a growing file, which gives up if it cannot support the history in the file.
 
     Args:
         path: the file that the recorder writes.
@@ -216,7 +216,7 @@ class _GrowingWatch:
         self._refused = False
 
     def look(self, size: int, *, last: bool = False) -> LiveVerdict | None:
-        """Judge the new transactions of a prefix; if the file cannot be watched, return ``None``.
+        """Judge the new transactions of a prefix; return ``None`` if the file cannot be watched.
 
         Args:
             size: the length of the prefix in bytes.
@@ -261,7 +261,7 @@ class _GrowingWatch:
         )
 
     def _whole(self, report: WatchReport) -> LiveVerdict:
-        """Return the verdict on the whole file, and save a violation in the chain's folder."""
+        """Return the verdict on the whole file, and save any violation in the chain's folder."""
         from isolang.watch.violation import save_violation
 
         saved = None

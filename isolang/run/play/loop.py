@@ -1,4 +1,4 @@
-"""Plays the clients of a run until the time is up, a violation is found, or an error ends it."""
+"""Lets the clients play until the time is up, a violation is found, or an error ends the run."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from isolang.run.record.recorder import Recorder
 from isolang.run.settings import Settings
 from isolang.run.target import MarksTables, Target, TargetError
 
-LONGEST_SILENCE: Final = 60.0  # seconds without a response after which a run ends
+LONGEST_SILENCE: Final = 60.0  # after how many seconds without a response a run ends
 
 
 class RunLoop:
-    """The clients of one run while they work, with what injects faults and what watches."""
+    """The part of a run in which clients play, faults are injected, and the history is checked."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class RunLoop:
         watcher: Watcher,
         show: Callable[[RunState], None],
     ) -> None:
-        """Start nothing.
+        """Store the parts of the run, but start nothing.
 
         Args:
             settings: the options of the run.
@@ -53,7 +53,7 @@ class RunLoop:
         self._children: ClientProcesses | None = None
 
     def play(self, scripts: ScriptPlayer) -> None:
-        """Play scripts first, and then the workloads of the clients.
+        """Play the scripts, and then let the clients play the workloads.
 
         Args:
             scripts: the scripts of the run.
@@ -92,7 +92,7 @@ class RunLoop:
                 script_thread.join(ENDING_S)
 
     def _watch(self, nemesis: Nemesis | None) -> None:
-        """Wait until the run must end, and show its progress."""
+        """Show the progress until the run must end."""
         settings, clients, watcher = self._settings, self._clients, self._watcher
         state = clients.state
         until = state.began + settings.length
@@ -115,14 +115,14 @@ class RunLoop:
                 return
 
     def _add_up(self, reports: Callable[[], list[RunState]]) -> None:
-        """Add up the reports of the client processes."""
+        """Replace the state's counts by the sums over all client processes."""
         try:
             self._clients.state.add_up(reports())
         except TargetError as error:
             self._clients.fail(error)
 
     def _nemesis(self) -> Nemesis | None:
-        """Start to inject faults, and return what does; ``None`` without faults."""
+        """Start the thread that injects faults; return ``None`` if the run has no faults."""
         if not self._settings.faults:
             return None
         keys = (*self._plan.registers(), *self._plan.lists())

@@ -20,7 +20,7 @@ AUTO_SCRIPTS: Final = (
     "insert-beside-insert",
     "update-to-the-value-it-has",
 )
-"""The scripts that ``auto`` plays first, which reveal known anomalies within half a second."""
+"""The scripts that ``auto`` plays first; each can reveal a known anomaly within half a second."""
 
 AUTO: Final = (
     ("pairs", 0.5),
@@ -31,13 +31,13 @@ AUTO: Final = (
     ("bank", 0.05),
     ("blindw-rw+", 0.05),
 )
-"""The workloads that ``auto`` then plays, with their shares of the time; the best come first."""
+"""The workloads that ``auto`` plays next, with their shares of the time, most effective first."""
 
 MIN_COMMITS: Final = 2
-"""The number of commits after which a workload counts as played: an anomaly needs that many."""
+"""How many commits a workload needs to count as played: no anomaly has fewer transactions."""
 
 _SHORT_TURN_COMMITS: Final = (
-    10  # the number of committed transactions after which a short turn ends
+    10  # how many commits end a short turn
 )
 
 _SCRIPT_NEEDS: Final = frozenset({"rows", "conversations"})  # the features that scripts need
@@ -73,7 +73,7 @@ class RunPlan(Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(names))
 
     def workload(self, passed: float) -> str:
-        """Return the name of the workload to play after a share of the time (0 to 1) has passed."""
+        """Return the name of the workload to play when this share of the run (0 to 1) is over."""
         for phase in self.phases:
             passed -= phase.share
             if passed < 0:
@@ -82,7 +82,7 @@ class RunPlan(Struct, frozen=True, kw_only=True):
 
 
 class WorkloadTurns:
-    """Chooses which workload comes next, depending on what the database has committed so far.
+    """Chooses the next workload from the time and from how much of each workload has committed.
 
     At first each workload has a short turn, which ends after a few committed transactions.
     Workloads with long transactions come last. The short turns take at most half of the time, and
@@ -90,16 +90,16 @@ class WorkloadTurns:
     been played yet, for half of the remaining time. After that, each workload gets its share.
 
     Attributes:
-        ends: the latest end of the current short turn, as ``time.monotonic()``; infinite if short
-            turns are over.
+        ends: the value of ``time.monotonic()`` at which the current short turn ends at the latest;
+            infinite after the last short turn.
     """
 
     def __init__(self, plan: RunPlan, *, began: float, until: float) -> None:
-        """Plan the turns of a run that begins now.
+        """Plan the turns of a run.
 
         Args:
             plan: the workloads of the run and their shares.
-            began: the current ``time.monotonic()``.
+            began: the value of ``time.monotonic()`` at the beginning of the run.
             until: the value of ``time.monotonic()`` at the end of the run.
         """
         self._plan, self._until = plan, until
@@ -115,7 +115,7 @@ class WorkloadTurns:
 
         Args:
             now: the current ``time.monotonic()``.
-            played: for each workload, how many transactions have committed.
+            played: for each workload, how many of its transactions have committed.
             client: the number of the client, because clients may play different workloads.
         """
         while self.ends < float("inf"):
@@ -136,7 +136,7 @@ class WorkloadTurns:
 
 
 def run_plan_of(settings: Settings, target: Target) -> RunPlan:
-    """Return the scripts and workloads of a run that the settings name and the target supports.
+    """Return the scripts and workloads that the settings name, or that ``auto`` chooses.
 
     Raises:
         TargetError: the workload does not exist, or it needs a feature that the target lacks.

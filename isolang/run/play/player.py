@@ -1,10 +1,10 @@
 """Plays a run in a separate process, which can be killed if it hangs.
 
-A driver may hang in a call, perhaps while it holds the interpreter's lock, a server may stop
-responding, and a program may print nothing. Therefore the target, its clients and their processes
-live in a child process that leads a process group (:mod:`isolang.run.play.child`). The parent keeps
-the time: it tells the child to end, kills the group if the child does not end, and continues with
-the history that was recorded.
+A driver may hang in a call, perhaps while it holds the interpreter's lock. A server may stop
+responding, and a client program may never print a response. Therefore the target, its clients and
+their processes live in a child process that leads a process group (:mod:`isolang.run.play.child`).
+The parent keeps the time: it tells the child to end, kills the group if the child does not end, and
+continues with the history that was recorded.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ from isolang.run.settings import Settings
 from isolang.run.target import MarksTables, StartsServer, Target, TargetError
 from isolang.run.targets import target_named
 
-MAX_OVERRUN_S: Final = ENDING_S + 2.5  # seconds by which a run may exceed its requested length
+MAX_OVERRUN_S: Final = ENDING_S + 2.5  # by how many seconds a run may be longer than requested
 _START_TIMEOUT_S: Final = (
-    20.0  # seconds that the start of an interpreter may take on a busy machine
+    20.0  # the time limit for the start of an interpreter on a busy machine
 )
 _CONNECT_TIMEOUT_S: Final = (
-    8.0  # seconds that it may take to reach a server or to create the tables
+    8.0  # the time limit for reaching a server, and for creating tables
 )
-_SERVER_START_TIMEOUT_S: Final = 90.0  # seconds that the start of a server may take
-_KEYS_LOADED_PER_S: Final = 50  # keys that every database can load per second
-_CLEAN_TIMEOUT_S: Final = 5.0  # seconds that another process may take to remove tables
-_STOP_TIMEOUT_S: Final = 12.0  # seconds that a started server may take to stop
+_SERVER_START_TIMEOUT_S: Final = 90.0  # the time limit for the start of a server
+_KEYS_LOADED_PER_S: Final = 50  # how many keys any database loads per second
+_CLEAN_TIMEOUT_S: Final = 5.0  # the time limit for another process that removes tables
+_STOP_TIMEOUT_S: Final = 12.0  # the time limit for a started server that must stop
 PLAY_STEP: Final = "play"
 JUDGE_STEP: Final = "judge the transactions that the watch has not reached"
 VERSIONS_STEP: Final = "report the versions"
-_VERSIONS_PER_S: Final = 2_000  # transactions per second for which every target reports versions
-_WATCHED_PER_S: Final = 5_000  # transactions per second that every watch judges
+_VERSIONS_PER_S: Final = 2_000  # for how many transactions per second any target reports versions
+_WATCHED_PER_S: Final = 5_000  # how many transactions per second any watch judges
 _TICK: Final = 0.1
 
 
@@ -65,9 +65,9 @@ class RunStep(Struct, frozen=True, kw_only=True):
     """The next step of the child, and how long it may take.
 
     Attributes:
-        doing: the step, as a phrase that completes "no answer in 8 s to".
+        doing: the step, as an infinitive that can follow "no answer in 8 s to".
         seconds: the time limit for the step.
-        version: the name and version of the database; empty until they are known.
+        version: the name and version of the database; empty until the database has reported them.
         notes: the doubts that the adapter's self-test raised.
     """
 
@@ -82,7 +82,7 @@ class FailedMessage(Struct, frozen=True, kw_only=True):
 
     Attributes:
         why: the reason, as an error message for the user.
-        internal: whether only a bug of isolang can be the cause.
+        internal: whether the cause must be a bug of isolang.
     """
 
     why: str
@@ -90,7 +90,7 @@ class FailedMessage(Struct, frozen=True, kw_only=True):
 
 
 class ReadyMessage(Struct, frozen=True, kw_only=True):
-    """The child's message that it has removed the tables; ``leftover`` says why some may remain."""
+    """The child's message that it can play another run; ``leftover`` says why tables may remain."""
 
     leftover: str = ""
 
@@ -98,12 +98,12 @@ class ReadyMessage(Struct, frozen=True, kw_only=True):
 class _InterruptHandler:
     """Handles Ctrl-C and similar signals during a run.
 
-    The first signal is only noted, because the recorded history is still judged; the second signal
-    raises an error. Only the main thread receives signals, so in other threads this class does
-    nothing.
+    The first signal only ends the clients' play, because the recorded history will still be judged.
+    The second signal raises an error. Only the main thread receives signals, so in other threads
+    this class does nothing.
 
     Attributes:
-        noted: whether a signal has arrived.
+        noted: whether a first signal has arrived.
     """
 
     def __init__(self) -> None:
@@ -139,10 +139,10 @@ class Player:
         """
         self._named, self._prefix = target, prefix
         self._child: Child | None = None
-        self._dump = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the player
+        self._dump = tempfile.TemporaryFile()  # noqa: SIM115 - kept open as long as the player exists
         self._scratch = ""
         self._cleaning = self._made = self._lost = False
-        self._owner = new_owner()  # identifies the tables of a killed child, too
+        self._owner = new_owner()  # the name in the marks of the child's tables
         self.leftover = ""
 
     def play(self, settings: Settings, show: Callable[[RunState], None]) -> Run:
@@ -162,12 +162,12 @@ class Player:
         self._made = False
         try:
             with _InterruptHandler() as interrupts:
-                with contextlib.suppress(OSError):  # the child has ended; _listen notices that
+                with contextlib.suppress(OSError):  # the child has ended, which _listen notices
                     child.pipe.send(settings)
                 run = self._listen(child, runner, show, interrupts)
             return replace(run, interrupted=True) if interrupts.noted else run
         except BaseException:
-            if not self._cleaning:  # the child has not reported that it can play another run
+            if not self._cleaning:  # the child has not sent a ``ReadyMessage``
                 self._kill()
             raise
 
@@ -199,7 +199,8 @@ class Player:
             if isinstance(what, RunStep):
                 ends = stopped and what.doing not in {VERSIONS_STEP, JUDGE_STEP}
                 step, until = what, min(until, now) if ends else now + what.seconds
-                # Tables with these names belong to this run only once it could create them.
+                # Tables with these names belong to this run only after it has created them
+                # successfully.
                 self._made = self._made or what.doing == PLAY_STEP
             elif isinstance(what, Path):
                 path = what
@@ -245,7 +246,7 @@ class Player:
         return replace(run, leftover=self.leftover)
 
     def _hanging_calls(self, child: Child) -> tuple[str, ...]:
-        """Return the calls in which the clients hang; the child's signal handler needs no lock."""
+        """Return the calls in which the clients hang, from a dump that the child writes."""
         self._dump.seek(0)
         self._dump.truncate()
         with contextlib.suppress(ProcessLookupError):
@@ -256,7 +257,7 @@ class Player:
 
     def _start(self) -> Child:
         self._scratch = tempfile.mkdtemp(prefix="isocheck-")
-        os.chmod(self._scratch, 0o711)  # the servers that use the folder may run as another user
+        os.chmod(self._scratch, 0o711)  # servers of other users must reach the folder
         self.leftover = ""
         dump = self._dump.fileno()
         self._child = Child(
@@ -301,7 +302,7 @@ class Player:
         self._remove_folder()
 
     def _remove_folder(self) -> None:
-        """Remove the child's temporary folder as soon as the servers that use it have ended."""
+        """Remove the child's temporary folder once the servers that use it have ended."""
         until = time.monotonic() + _STOP_TIMEOUT_S
         folder, self._scratch = self._scratch, ""
         while folder and os.listdir(folder) and time.monotonic() < until:
@@ -328,7 +329,7 @@ class Player:
                         self.leftover = (
                             message.leftover if isinstance(message, ReadyMessage) else self.leftover
                         )
-                self._child.kill()  # this also kills the programs that the child started
+                self._child.kill()  # also kill the programs that the child has started
                 self._child = None
                 shutil.rmtree(self._scratch, ignore_errors=True)
             else:
@@ -337,7 +338,7 @@ class Player:
 
 
 def play(settings: Settings, show: Callable[[RunState], None] = lambda state: None) -> Run:
-    """Play one run in a child process, by a :class:`Player`, and return the run."""
+    """Play one run in a child process of its own, and return the run."""
     player = Player(settings.target, settings.prefix)
     try:
         return player.play(settings, show)
@@ -361,7 +362,7 @@ def _run(runner: Runner, step: RunStep, path: Path, state: RunState, *, stopped:
 
 
 def _count(path: Path, state: RunState) -> RunState:
-    """Count the transactions in the file, because the child's last report may be outdated."""
+    """Return the state with the file's counts, because the child's last report may be old."""
     data = path.read_bytes()
     kinds = {"committed": rb"ok", "aborted": rb"fail", "maybe": rb"info"}
     for name, kind in kinds.items():
@@ -378,14 +379,15 @@ def clean(target: str, prefix: str, owner: str = "") -> tuple[tuple[str, ...], s
     Args:
         target: the target as the user wrote it.
         prefix: how the tables' names begin.
-        owner: the run whose tables to remove; if it is empty, the tables of all ended runs.
+        owner: the name of the run whose tables to remove; if it is empty, remove those of all ended
+            runs.
 
     Returns:
         The names of the removed tables, and the reason why tables may remain (empty if none does).
     """
     named = target_named(target, prefix=prefix)
     if not named.address.host and (isinstance(named, StartsServer) or not named.address.database):
-        return (), ""  # isocheck started the server, or created the file
+        return (), ""  # then no table has survived the server or the file
     seconds = _START_TIMEOUT_S + _CLEAN_TIMEOUT_S + (0.0 if owner else SILENCE_S)
     return _run_in_child(_clean_tables, target, prefix, owner, seconds=seconds)
 
@@ -399,7 +401,7 @@ def test_adapter(settings: Settings) -> tuple[AdapterCheck, ...]:
     Raises:
         TargetError: the adapter cannot be tested; the message says why.
     """
-    Runner(settings)  # raises an error if the run is impossible
+    Runner(settings)  # raise an error here if the run is impossible
     found, why = _run_in_child(
         _test_adapter, settings, seconds=_START_TIMEOUT_S + _SERVER_START_TIMEOUT_S + SECONDS
     )
@@ -439,7 +441,7 @@ def _serve_player(
         pipe: the connection to the player.
         named: the target as the user wrote it.
         prefix: how the tables' names begin.
-        owner: the name with which the child's runs mark their tables.
+        owner: the name of the owner in the marks of the child's runs.
         scratch: the folder for all temporary files.
         parent: the process id of the player.
         dump: the file descriptor to which SIGUSR1 writes the calls of all threads.
@@ -450,7 +452,7 @@ def _serve_player(
     try:
         _play_all(pipe, _with_owner(target_named(named, prefix=prefix), owner), parent)
     finally:
-        if os.getppid() != parent:  # the player was killed and cannot remove the folder itself
+        if os.getppid() != parent:  # the player was killed, so this process removes the folder
             shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -529,7 +531,7 @@ def _clean_tables(target: str, prefix: str, owner: str) -> Sequence[str]:
 
 
 def _with_owner(target: Target, owner: str) -> Target:
-    """Return the target, after setting the owner that marks its tables; empty for no owner."""
+    """Return the target, with this owner if it marks its tables."""
     if isinstance(target, MarksTables):
         target.owner = owner
     return target
@@ -550,14 +552,14 @@ def _next_settings(pipe: Connection) -> Settings | None:
     try:
         while True:
             message = pipe.recv()
-            if message != "stop":  # a "stop" that arrives after the end of a run is ignored
+            if message != "stop":  # ignore a "stop" that arrives after the end of a run
                 return message if isinstance(message, Settings) else None
     except EOFError:
         return None
 
 
 def _remove_tables(runner: Runner | None) -> str:
-    """Remove the tables of a run; return the reason if that failed, or an empty string."""
+    """Remove the tables of a run; if that fails, return the reason, otherwise an empty string."""
     try:
         if runner is not None:
             runner.close()
@@ -567,7 +569,7 @@ def _remove_tables(runner: Runner | None) -> str:
 
 
 class _ProgressReporter:
-    """Reports a run's progress; interrupts the run on request, or if the player has died."""
+    """Sends the progress to the player; ends the run if the player requests it or has died."""
 
     def __init__(self, pipe: Connection, parent: int) -> None:
         self._pipe, self._parent = pipe, parent
@@ -586,5 +588,5 @@ def _end_with_player(parent: int, scratch: str) -> None:
     while os.getppid() == parent:
         time.sleep(0.5)
     time.sleep(2 * MAX_OVERRUN_S)
-    shutil.rmtree(scratch, ignore_errors=True)  # keepers stop the servers in it
+    shutil.rmtree(scratch, ignore_errors=True)  # the keepers stop the servers in this folder
     os.killpg(0, signal.SIGKILL)

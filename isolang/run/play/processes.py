@@ -20,8 +20,8 @@ from isolang.run.play.clients import ENDING_S, Clients, ClientShare
 from isolang.run.play.state import RunState
 from isolang.run.target import TargetError
 
-_REPORT_INTERVAL: Final = 0.1  # seconds between two reports of a process
-_ENDING: Final = ENDING_S + 1.0  # seconds that a process may take to finish its last transactions
+_REPORT_INTERVAL: Final = 0.1  # how many seconds pass between two reports of a process
+_ENDING: Final = ENDING_S + 1.0  # the time limit for the last transactions of a process
 
 
 class ClientProcesses:
@@ -63,7 +63,7 @@ class ClientProcesses:
         return list(self._states.values())
 
     def end(self) -> list[RunState]:
-        """Make the processes end, and return the last report of each process.
+        """Tell the processes to end, wait for them, and return the last report of each process.
 
         Raises:
             TargetError: a process has failed.
@@ -91,7 +91,7 @@ class ClientProcesses:
 
 def _play(clients: Clients, share: ClientShare, stop: Event, to_parent: Connection) -> None:
     """Play a share of the clients; this is the main function of a new process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent handles Ctrl-C
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # !!skip
     parent = os.getppid()
     try:
         clients.start(share)

@@ -1,4 +1,4 @@
-"""Runs many clients on a database, until the time is up or a violation is found."""
+"""Plays a run in this process: starts the target, lets the clients play, and removes the tables."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ from isolang.run.targets import is_foreign, target_named
 
 
 class Runner:
-    """Plays one run on a target in this process.
+    """Plays one run on a target in this process, step by step.
 
     Attributes:
         target: the database that the run tests.
         mix: the level of the run, or the levels that it mixes.
-        level: the level of the run; for a mix, an artificial level that combines all names.
+        level: the level of the run; for a mix, an artificial level whose name combines all names.
         tests_adapter: whether the adapter is tested before the run.
         notes: the doubts that the self-test raised.
     """
 
     def __init__(self, settings: Settings, target: Target | None = None) -> None:
-        """Find the target, the level and the workloads, but start nothing.
+        """Resolve the names of the target, the level and the workloads, but start nothing.
 
         Args:
             settings: the options of the run.
-            target: a started target without tables, which keeps running after the run; if it is
+            target: a started target without tables, which keeps running after the run. If it is
                 ``None``, the runner starts and stops the target that the settings name.
 
         Raises:
@@ -60,7 +60,7 @@ class Runner:
         self.mix = level_mix_of(settings, self.target)
         self.level = self.mix.level
         self.claims = settings.claims or self.level.claims
-        load_spec(self.claims)  # an unknown specification raises an error before anything starts
+        load_spec(self.claims)  # raise an error for an unknown specification before anything starts
         self.plan = run_plan_of(settings, self.target)
         self.tests_adapter = is_foreign(self.target) and not settings.trusted
         self.notes: tuple[str, ...] = ()
@@ -108,14 +108,14 @@ class Runner:
         *,
         began: Callable[[Path], None] = lambda path: None,
     ) -> Run:
-        """Play until the time is up, the user presses Ctrl-C, or a prefix is refuted.
+        """Play until the time is up, the user presses Ctrl-C, or a prefix is found invalid.
 
         Args:
             show: a function that is called with the progress a few times a second.
             began: a function that is called with the path of the history once that file exists.
 
         Raises:
-            IsolangError: the run cannot continue, and no transaction has committed.
+            IsolangError: the run cannot continue, and there is no committed transaction to judge.
         """
         path = self._history_path()
         accounts = self.settings.versions and isinstance(self.target, ReportsVersions)
@@ -163,17 +163,17 @@ class Runner:
         )
 
     def _note_plans(self, recorder: Recorder) -> None:
-        """Note in the history by which plans the database reads rows, if there are several."""
+        """Note in the history the plan of each access path, if reads use several access paths."""
         if isinstance(self.target, SqlTarget) and self.settings.access == "any":
             for plan in plans_of(self.target):
                 recorder.note("plan", plan)
 
     def with_watch_verdict(self, run: Run) -> Run:
-        """Return the run with the watch's final verdict, if the history is long."""
+        """Return the run, with the watch's final verdict if the history is long enough for one."""
         if self._watcher is None:
             return run
-        # Only a check of the whole file can use stated versions, or detect commits that were lost
-        # when the server was killed.
+        # Only a check of the whole file can use stated versions, or detect the commits that a
+        # killed server has lost.
         kept = not run.settings.versions and not run.state.hung and not run.may_lose_commits
         try:
             return replace(run, watched=self._watcher.finish() if kept else None)
@@ -189,17 +189,17 @@ class Runner:
         """Add the versions from the database's log to the history, if the settings request them.
 
         Raises:
-            TargetError: the database does not have its log any more.
+            TargetError: the database no longer has its log.
         """
         if not (self.settings.versions and isinstance(self.target, ReportsVersions)):
             return run
         return replace(run, notes=(*run.notes, *self.target.account(run.path)))
 
     def _require_ownership(self, path: Path) -> None:
-        """Check that the tables still belong to the run; otherwise no verdict is possible.
+        """Check that the tables still belong to the run, without which no verdict is possible.
 
         Raises:
-            TargetError: the tables do not belong to the run any more.
+            TargetError: another run owns the tables now, or the mark is missing.
         """
         target = self.target
         owned = target.ownership(now=True) if isinstance(target, MarksTables) else "ours"
@@ -216,7 +216,7 @@ class Runner:
             )
 
     def _note_end(self, clients: Clients) -> None:
-        """Note the error that ended the run early; raise it if there is nothing to judge."""
+        """Store the error that ended the run early; raise it if there is nothing to judge."""
         error, state = clients.fatal, clients.state
         if error is None:
             return
@@ -278,7 +278,7 @@ def run(settings: Settings, show: Callable[[RunState], None] = lambda state: Non
 
 
 def _choose_statements(target: SqlTarget, settings: Settings, plan: RunPlan, *, level: str) -> None:
-    """Choose the statements of a target, and whether it has child rows."""
+    """Choose a target's level, access paths, forms of writes, and whether rows have children."""
     target.options(
         level=level,
         access=settings.access,
@@ -293,7 +293,7 @@ def _check_options(settings: Settings, target: Target) -> None:
     Raises:
         TargetError: the target does not support an option.
     """
-    own = not target.address.host  # isocheck starts the server
+    own = not target.address.host  # !!skip
     if settings.faults:
         check_faults(settings.faults, target)
     if settings.versions:

@@ -1,4 +1,4 @@
-"""Plays the scripts of a run, either before its workloads or at the same time."""
+"""Plays the scripts of a run, before its workloads or while they run."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from isolang.run.settings import Settings
 from isolang.run.target import Target
 from isolang.run.workloads.scripted import Script
 
-_SCRIPT_SHARE: Final = 0.25  # before workloads, scripts may begin in this share of the time
+_SCRIPT_SHARE: Final = 0.25  # the share of the time in which scripts may begin if workloads follow
 
 
 class ScriptPlayer:
     """Plays the scripts of a run, on keys that its workloads do not use.
 
     Attributes:
-        postponed: the scripts for which there was no time before the workloads, with the level of
-            each transaction.
+        postponed: the scripts for which there was no time before the workloads, each with the
+            levels of its transactions.
     """
 
     def __init__(
         self, settings: Settings, plan: RunPlan, target: Target, mix: LevelMix, recorder: Recorder
     ) -> None:
-        """Prepare to play the scripts in a plan."""
+        """Prepare to play the scripts of a plan."""
         self._settings, self._plan, self._target = settings, plan, target
         self._mix, self._recorder = mix, recorder
         self.postponed: list[tuple[Script, list[TransactionLevel]]] = []
 
     def play(self, clients: Clients, show: Callable[[RunState], None]) -> None:
-        """Play one script after the other; if workloads follow, use only a part of the time."""
+        """Play one script after another; if workloads follow, use only a part of the run's time."""
         random = Random(f"{self._settings.seed}/scripts")
         state, most = clients.state, _SCRIPT_SHARE * self._settings.length
         state.workload = "scripted"
@@ -57,7 +57,7 @@ class ScriptPlayer:
                 return
             try:
                 self._play(clients, script, levels)
-            except Exception:  # the server cannot be reached; the clients notice that, too
+            except Exception:  # the server cannot be reached, which the clients notice, too
                 return
             clients.state.unplayed = clients.state.unplayed[1:]
 

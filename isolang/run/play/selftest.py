@@ -1,12 +1,13 @@
 """Tests an adapter before a run trusts it, because a wrong adapter would accuse a correct database.
 
-Each check plays one or two short transactions, in the same way as a run. Then it compares the
-*recorded* history with what the transactions did, and with what another client reads afterwards. A
-check is skipped if it needs a feature that the target ``lacks``. No check depends on how soon other
-clients see a commit, because a replica may lag.
+Each check plays one or two short transactions in the same way as a run. Then the check compares the
+*recorded* history with the known effects of the transactions, and with what another client reads
+afterwards. A check is skipped if it needs a feature that the target ``lacks``. No check depends on
+how soon other clients see a commit, because a replica may lag.
 
-A check *fails* if the history is wrong. It is *doubtful* if the history is right but says less than
-it could, for example because the adapter treats a clear refusal to commit as an unclear error.
+A check *fails* if the history is wrong. It is *doubtful* if the history is right but less precise
+than it could be, for example because the adapter reports *maybe* although the database has clearly
+refused to commit.
 """
 
 from __future__ import annotations
@@ -70,18 +71,18 @@ LISTS: Final = tuple(f"selftest/list/{number}" for number in range(6))
 SECONDS: Final = 60.0
 """The time limit for all checks together."""
 
-_VISIBLE_WITHIN_S: Final = 5.0  # seconds within which every client must see a commit
+_VISIBLE_WITHIN_S: Final = 5.0  # within how many seconds every client must see a commit
 _STEP_FEATURES: Final = frozenset({"conversations"})
 _LOCKS: Final[tuple[Lock, ...]] = ("update", "share")
 
 
 class AdapterCheck(Struct, frozen=True, kw_only=True):
-    """The result of one check.
+    """The result of one check of the self-test.
 
     Attributes:
         name: the property that must hold.
         outcome: the result of the check.
-        why: the reason why it did not pass; empty if it did.
+        why: the reason why the check did not pass; empty if it passed.
     """
 
     name: str
@@ -110,7 +111,7 @@ class CheckFailed(Exception):  # noqa: N818 - a finding
 
 
 class CheckDoubtful(Exception):  # noqa: N818 - a finding
-    """Raised if the recorded history says less than it could."""
+    """Raised if the recorded history is right, but less precise than it could be."""
 
 
 class CheckNotPlayed(Exception):  # noqa: N818 - no fault
@@ -123,8 +124,8 @@ def selftest_levels(mix: LevelMix, target: Target, claims: str) -> tuple[Adapter
     Args:
         mix: the level of the run, or the levels that it mixes.
         target: a started target, which has no tables before and after the test.
-        claims: the specification of the run, which is used only if the run has a single level,
-            because no single level of a mix claims it.
+        claims: the specification of the run. It is ignored if the run mixes levels, because no
+            single level of a mix claims it.
 
     Raises:
         TargetError: the tables cannot be created.
@@ -154,10 +155,10 @@ def selftest(
     Args:
         target: a started target, which has no tables before and after the test.
         level: the level under test.
-        claims: the specification of the run; it is enough if a history satisfies either this
-            specification or the level's own claim.
+        claims: the specification of the run; a history passes if it satisfies this specification or
+            the level's own claim.
         other_levels: other levels, at which transactions run on the same connection in between.
-        only: the name of the only check to play; if it is empty, all checks are played.
+        only: the name of the check to play; if it is empty, play all checks.
 
     Raises:
         TargetError: the tables cannot be created.
@@ -177,7 +178,7 @@ def selftest(
 
 
 def require_passed(found: Sequence[AdapterCheck], target: Target) -> tuple[str, ...]:
-    """Return each doubt as a sentence; raise an error if a check has failed.
+    """Return the doubts as sentences; raise an error if a check has failed.
 
     Raises:
         TargetError: a check has failed; the message says which check, and what to do.
@@ -224,7 +225,7 @@ class Bench:
     Attributes:
         target: the started target, with its tables.
         level: the level under test.
-        claims: specifications, of which each recorded history must satisfy at least one.
+        claims: the specifications of which each recorded history must satisfy at least one.
         other_levels: other levels, at which transactions run on the same connection in between.
     """
 
@@ -255,7 +256,7 @@ class Bench:
         return 1_000_000 + next(self._numbers)
 
     def client(self, name: str = "first") -> Client:
-        """Return the client with this name; reconnect it if it cannot begin a transaction."""
+        """Return the client with this name; connect it if it cannot begin a transaction yet."""
         client = self._clients.get(name)
         if client is None or not client.usable():
             self.disconnect(name)
@@ -283,7 +284,7 @@ class Bench:
     def play(
         self, *program: Operation, by: str = "first", client: Client | None = None
     ) -> PlayedTransaction:
-        """Play one transaction on ``client``, or else on the client with the name ``by``."""
+        """Play one transaction on ``client``, or by default on the client with the name ``by``."""
         with self.recorder() as recorder:
             outcome, error = play(
                 program,
@@ -327,15 +328,16 @@ class Bench:
                 )
 
     def wait_for_value(self, key: str, *expected: object, by: str = "other") -> object:
-        """Let another client read a key until it has an expected value, and return that value.
+        """Read a key by another client until the key has an expected value, and return the value.
 
         Args:
             key: the key to read.
-            expected: the values of which one is expected.
+            expected: the acceptable values.
             by: the name of the client that reads.
 
         Raises:
-            Failing: the key has no expected value, although a commit must be visible by then.
+            Failing: the key has none of the expected values after the time in which a commit must
+                become visible.
         """
         until = time.monotonic() + _VISIBLE_WITHIN_S
         while True:
@@ -418,7 +420,7 @@ def _value(op: Sequence[Any]) -> object:
 
 
 def _is_same_value(found: object, expected: object) -> bool:
-    """Return whether two values are equal in a history, where 3.0 is not 3 and True is not 1."""
+    """Return whether a history treats two values as the same; 3.0 is not 3, and True is not 1."""
     if isinstance(found, list) and isinstance(expected, list):
         return len(found) == len(expected) and all(map(_is_same_value, found, expected))
     return type(found) is type(expected) and found == expected
@@ -431,7 +433,7 @@ def _value_text(value: object) -> str:
 
 
 def _operations_text(ops: Any) -> str:
-    """Return operations (recorded or not) as text on a single line."""
+    """Return operations as text on one line, whether they are in recorded form or not."""
     parts = []
     for op in ops:
         if isinstance(op, tuple):
@@ -471,7 +473,7 @@ def _check_commit(bench: Bench) -> None:
 
 
 def _check_no_cache(bench: Bench) -> None:
-    """Check that a client that has read a key sees the value that another client wrote later."""
+    """Check that a client that has read a key sees what another client writes to it later."""
     x, value = bench.new_register(), bench.new_value()
     bench.expect_records(Read(x), shows=[None])
     seen = bench.play(Write(x, value), by="other")
@@ -608,7 +610,7 @@ def _read_locked(client: OptionalStatements, key: str, lock: Lock) -> dict[str, 
 def _check_same_rows(
     bench: Bench, what: str, expected: dict[str, Any], ask: Callable[[], dict[str, Any]]
 ) -> None:
-    """Check that a question in a transaction of its own gives the expected rows."""
+    """Check that a query returns the expected rows in a transaction of its own."""
     client = bench.client()
     client.begin(bench.level.name)
     found = {key: to_written_type(key, value, ()) for key, value in ask().items()}
@@ -618,7 +620,7 @@ def _check_same_rows(
 
 
 def _check_nulls(bench: Bench, keys: Sequence[str], values: Sequence[int]) -> None:
-    """Check that no condition but ``null`` is true of a row whose value is NULL."""
+    """Check that a row whose value is NULL satisfies only the condition ``null``."""
     client = with_optional_statements(plain := bench.client())
     plain.begin(bench.level.name)
     there = client.clear(keys[1])
@@ -637,7 +639,7 @@ def _check_nulls(bench: Bench, keys: Sequence[str], values: Sequence[int]) -> No
 
 
 def _check_skip_locked(bench: Bench, rows: dict[str, Any]) -> None:
-    """Check that two open transactions take two of the rows, and that the second skips a lock."""
+    """Check that two open transactions lock different rows: the second skips locked rows."""
     low, high, taken = min(rows.values()), max(rows.values()), []
     clients = [bench.client(), bench.client("other")]
     for client in clients:
@@ -746,7 +748,7 @@ def _check_lost_connection(bench: Bench) -> None:
 
 
 class _LostAfterCommit(BaseClient):
-    """A client whose connection is lost after COMMIT was sent, before the answer arrives."""
+    """A client whose connection is lost after COMMIT was sent, but before the response arrives."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -766,7 +768,7 @@ def _check_lost_response(bench: Bench) -> None:
     try:
         seen = bench.play(Write(x, value), client=client)
     finally:
-        with suppress(Exception):  # the adapter may have closed it
+        with suppress(Exception):  # the adapter may have closed the connection
             lost.close()
     if seen.outcome == "aborted":
         raise CheckFailed(
@@ -797,8 +799,8 @@ def _check_repeated_read(bench: Bench) -> None:
 def _check_conflict(bench: Bench) -> None:
     """Check the recorded outcomes of two transactions that write the same key.
 
-    Each of them also writes a key of its own. This key shows whether the transaction has committed,
-    whatever the database does to the common key.
+    Each transaction also writes a key that the other does not write. This key shows whether the
+    transaction has committed, whatever the database does to the common key.
     """
     bench.require_features("conversations")
     x, keys, values = (

@@ -22,7 +22,7 @@ RULES: Final = {
     "strong-snapshot": "snapshot",
     "read-committed": "read committed",
 }
-"""For each guarantee that ``isocheck generate`` can simulate, the in-memory database's level."""
+"""For each guarantee that ``isocheck generate`` offers, the in-memory database's level for it."""
 
 
 def simulate(
@@ -67,7 +67,7 @@ def simulate(
             if begun < transactions:
                 client.start(workload, RULES[rule], next(clock))
                 begun += 1
-        # If all open transactions wait and no other can begin, a waiting transaction continues.
+        # If all open transactions wait and none can begin, let a waiting transaction continue.
         elif client.until <= len(ended) or not any(
             one.steps is not None and one.until <= len(ended) for one in clients
         ):
@@ -80,7 +80,7 @@ class _SimulatedClient:
 
     def __init__(self, number: int, client: MemoryClient, source: ProgramSource) -> None:
         self.steps: Generator[Operation, Any, None] | None = None
-        self.until = 0  # the client waits until this number of transactions have ended
+        self.until = 0  # wait until so many transactions have ended
         self._number, self._client, self._source = number, client, source
         self._result: Any = None
 
@@ -94,17 +94,17 @@ class _SimulatedClient:
         self._client.begin(level)
 
     def step(self, ended: list[Transaction], clock: Iterator[int]) -> None:
-        """Do the next operation; if the transaction ends, add it to ``ended``."""
+        """Do the next operation; if it ends the transaction, add the transaction to ``ended``."""
         assert self.steps is not None
         self.until = len(ended)
         try:
             operation = self.steps.send(self._result)
-            if isinstance(operation, Pause):  # another client may have the next turn
+            if isinstance(operation, Pause):  # let another client have the next turn
                 self._result = None
                 return
             if isinstance(operation, UndoneWrite):  # the simulated database has no savepoints
                 operation = Read(operation.operation.key)
-            if isinstance(operation, Read) and operation.lock:  # nor has it locks of rows
+            if isinstance(operation, Read) and operation.lock:  # it has no row locks
                 operation = Read(operation.key)
             self._result = perform(
                 operation, self._noted, self._client, self._wait, rows=self._rows, nulls=self._nulls
@@ -145,5 +145,5 @@ def _as_operation(operation: RecordedOperation) -> tuple[Any, ...]:
 
 
 def _row(value: Any) -> Any:
-    """Return a value, or the row that stands for NULL."""
+    """Return the value; for a value that is NULL, the row that represents it in a history."""
     return {"value": None} if value == NULL else value

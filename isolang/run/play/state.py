@@ -17,12 +17,12 @@ from isolang.run.settings import Settings
 from isolang.run.target import Level
 
 COPY_LABEL: Final = "backup by "
-"""The beginning of the label of a transaction that stands for a copy of the tables."""
+"""The prefix of the label of a transaction that stands for a copy of the tables."""
 
 SHORT_SILENCE_S: Final = (
-    1.0  # seconds without a response that are too long if connections were refused
+    1.0  # how many seconds of silence are too long if connections were refused
 )
-LONG_SILENCE_S: Final = 5.0  # seconds without a response that are too long otherwise
+LONG_SILENCE_S: Final = 5.0  # how many seconds of silence are too long otherwise
 
 
 class RunState(Struct, kw_only=True):
@@ -37,19 +37,19 @@ class RunState(Struct, kw_only=True):
         latency: the total duration of all committed transactions, in seconds.
         level: the name of the level at which the run plays.
         workload: the workload that is being played now.
-        errors: how many errors occurred, by their class and first words.
+        errors: how many errors occurred, by their class and the first words of their message.
         faults: for each fault, how often it was injected.
-        look: the last verdict on a prefix of the history; ``None`` before the first check.
+        look: the latest verdict on a prefix of the history; ``None`` before the first check.
         played: for each workload, how many of its transactions have committed.
-        ran_at: for each level of the database, how many transactions have committed at it.
+        ran_at: for each level of the database, how many transactions have committed at that level.
         bad: how many responses cannot be recorded in a history, by the message that describes them.
         answered: the value of ``time.monotonic()`` at the last response.
         refused: the value of ``time.monotonic()`` when a connection was last refused; 0 if every
             connection was accepted.
         refusal: the error message when a connection was last refused.
-        silent: the longest time without a response, in seconds, unless an injected fault was the
-            reason.
-        silent_from: how many seconds after ``began`` that time without a response began.
+        silent: the longest time without a response, in seconds, not counting the times for which an
+            injected fault was the reason.
+        silent_from: how many seconds after ``began`` this longest silence began.
         hung: the calls that were still hanging after the clients should have ended.
         unplayed: the scripts for which the run had no time.
         problem: why the run ended early; empty if it did not.
@@ -79,7 +79,7 @@ class RunState(Struct, kw_only=True):
     problem: str = ""
 
     def total(self) -> int:
-        """Return how many transactions have ended, whatever their outcome."""
+        """Return how many transactions have ended with any outcome."""
         return self.committed + self.aborted + self.maybe
 
     def count(
@@ -112,11 +112,12 @@ class RunState(Struct, kw_only=True):
             self.bad[str(error)[:200]] += 1
 
     def note_silence(self, now: float, *, excused: bool = False) -> float:
-        """Return the seconds since the last response, and note the longest such time.
+        """Return the seconds since the last response, and update the longest silence.
 
         Args:
             now: the current ``time.monotonic()``.
-            excused: whether the server cannot respond because of an injected fault.
+            excused: whether an injected fault prevents the server from responding; then the silence
+                is not counted.
         """
         if excused:
             self.answered = now
@@ -131,7 +132,7 @@ class RunState(Struct, kw_only=True):
         return gone or self.silent >= (SHORT_SILENCE_S if self.refused else LONG_SILENCE_S)
 
     def add_up(self, parts: Sequence[RunState]) -> None:
-        """Replace the counts by the sums of the counts in the states of several processes."""
+        """Replace the counts in this state by their sums over the states of several processes."""
         for name in ("committed", "aborted", "maybe", "latency"):
             setattr(self, name, sum(getattr(one, name) for one in parts))
         for name in ("errors", "played", "ran_at", "bad"):
@@ -180,7 +181,7 @@ class Run(Struct, frozen=True, kw_only=True):
         settings: the options of the run.
         version: the name and version that the database reported.
         mix: the level of the run, or the levels that it mixed.
-        claims: the specification by which to judge the history.
+        claims: the specification that the history must satisfy.
         path: the file that contains the history.
         state: the progress of the run when it ended.
         seconds: the seconds from the first transaction to the end of the last transaction.
@@ -214,7 +215,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
     @property
     def may_lose_commits(self) -> bool:
-        """Return whether a server was killed or a standby promoted, which may lose commits."""
+        """Return whether a fault killed a server or promoted a standby, which may lose commits."""
         return any(self.state.faults.get(fault) for fault in ("kill", "promote"))
 
     @property
@@ -224,7 +225,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
 
 def nothing_committed(run: Run) -> str:
-    """Return the message that no transaction has committed, and the most likely reason for it."""
+    """Return the message that no transaction has committed, with the most likely reason."""
     state = run.state
     reason = "".join(f"; most often: {error}" for error, _ in state.errors.most_common(1))
     if state.refused and not reason:

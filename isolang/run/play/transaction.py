@@ -51,7 +51,7 @@ from isolang.run.target import (
 
 
 def driver_for(target: Target) -> Driver:
-    """Return a driver that commits a target's clients, and classifies errors as the target does."""
+    """Return a driver that uses the client's methods, and classifies errors as its target does."""
     return Driver(
         commit=lambda client: client.commit(),
         rollback=lambda client: client.rollback(),
@@ -87,8 +87,8 @@ def play(
         recorded: the name of the level in the history, if the run mixes several levels.
         rows: whether a missing row is recorded as missing, as workloads with predicates require, or
             as the value ``DELETED``.
-        nulls: whether a value that is NULL was written by a transaction; otherwise the row is as it
-            was loaded.
+        nulls: whether transactions may have written NULL; if not, NULL means that the row still has
+            its initial value.
         lists: the keys that hold lists, by which responses of the wrong type are detected; ``None``
             to check no types.
         wait: a function that keeps the transaction open during a :class:`Wait`.
@@ -154,7 +154,7 @@ def _converse(
 def planned_operations(
     operation: Operation, *, rows: bool = False
 ) -> tuple[RecordedOperation, ...]:
-    """Return how an operation is recorded before its result is known (``rows`` as in `play`)."""
+    """Return the recorded operations of an operation whose result is not known yet."""
     match operation:
         case Read(key):
             return (("r", key, None),)
@@ -196,9 +196,9 @@ def perform(
     nulls: bool = False,
     lists: Container[str] | None = None,
 ) -> Any:
-    """Perform an operation, note what it did, and return its result (options as in `play`).
+    """Perform an operation, record it, and return its result (options as in :func:`play`).
 
-    An UPDATE or DELETE that finds no row is recorded as a read that found the row missing.
+    An UPDATE or DELETE that finds no row is recorded as a read of a missing row.
     """
     absent = None if rows else DELETED
 
@@ -210,7 +210,7 @@ def perform(
         return {key: read(key, value) for key, value in rows.items()}
 
     if isinstance(operation, Read) and operation.lock:
-        client.lock = operation.lock  # type: ignore[attr-defined]  # all that have locks have it
+        client.lock = operation.lock  # type: ignore[attr-defined]  # !!skip
     elif (
         isinstance(operation, Read | Write | Delete | Scan | SelectRange | SelectWhere)
         and operation.path
@@ -287,8 +287,8 @@ def perform(
             there = client.delete(key)
             if not there:
                 t.read(key, absent)
-            # SOUND BECAUSE: the program has locked the row and read its child rows, so that these
-            # and no others are deleted with it.
+            # SOUND BECAUSE: the program has locked the row and read its child rows, so exactly
+            # these child rows are deleted with it.
             for gone in (key, *cascades) if there else ():
                 (t.delete(gone) if rows else t.write(gone, DELETED))
             return there
@@ -317,15 +317,15 @@ def note_copy(
     nulls: bool = False,
     lists: Container[str],
 ) -> None:
-    """Note the rows of a copy of the tables as what one transaction has read.
+    """Record the rows in a copy of the tables as the reads of one transaction.
 
     Args:
         t: the transaction that stands for the copy.
         rows: all rows of the copy: each key with its value or its list.
         keys: the keys that workloads declare.
-        predicates: whether workloads have predicates. Then the transaction has read all rows whose
-            value is not NULL, by one predicate; otherwise it has read each of the keys.
-        nulls: whether transactions have written NULL. Then that predicate is true of all rows.
+        predicates: whether workloads have predicates. If so, the transaction is recorded as a
+            predicate read of all rows whose value is not NULL; otherwise as a read of each key.
+        nulls: whether transactions have written NULL. If so, the predicate matches all rows.
         lists: the keys that hold lists.
     """
     found: dict[str, list[Any]] = {}
@@ -344,19 +344,19 @@ def note_copy(
     condition = Literal(":true" if nulls else "[:not [:null :value]]")
     t.matched(condition, {key: values[0] for key, values in there.items()})
     for key, values in there.items():
-        for value in values[1:]:  # the copy has several rows with the key
+        for value in values[1:]:  # the copy has several rows with this key
             t.read(key, value)
 
 
 def with_optional_statements(client: Client) -> OptionalStatements:
-    """Return the client as one that has the statements of all features that a target offers."""
+    """Return the same client, typed as one that has the statements which its target offers."""
     return cast("OptionalStatements", client)
 
 
 def _swap(
     operation: Swap, t: RecordedOperations, client: Client, lists: Container[str] | None
 ) -> bool:
-    """Compare and set; if the comparison fails, note a read of any other value than expected."""
+    """Compare and set; if that fails, record a read that returned another value than expected."""
     key, expected, value = operation.key, operation.expected, operation.value
     if not isinstance(client, SupportsSwap):
         found = to_written_type(key, client.read(key), lists)
@@ -371,13 +371,13 @@ def _swap(
 
 
 def _version_argument(client: Client) -> dict[str, Any]:
-    """Return the version that the client has just read or written, as a keyword argument."""
+    """Return the version that the client has just read or written, as keyword arguments."""
     version = getattr(client, "row_version", None)
     return {} if version is None else {"version": version}
 
 
 def _undo(operation: Write | Append | Insert | Upsert | Delete, client: Client) -> None:
-    """Write, and roll back to a savepoint; the undone write is not recorded."""
+    """Write, and roll the write back to a savepoint, without recording it."""
     client.savepoint()
     match operation:
         case Write(key, value):
@@ -397,8 +397,8 @@ def to_written_type(key: str, value: Any, lists: Container[str] | None = None) -
     """Convert a value that was read to the type in which values are written.
 
     Values are written as integers, and lists as lists of integers. For a written 3, a driver may
-    return 3.0 or ``Decimal(3)``. In Python these values are equal, but in a history they differ,
-    and a read of a value that no transaction wrote convicts the database.
+    return 3.0 or ``Decimal(3)``. In Python these values are equal, but in a history they differ, so
+    the read would seem to return a value that no transaction wrote, which accuses the database.
 
     Args:
         key: the key that was read.
@@ -407,8 +407,8 @@ def to_written_type(key: str, value: Any, lists: Container[str] | None = None) -
             types.
 
     Raises:
-        BadAnswer: no transaction can have written the value, because it is not an integer, or is a
-            list instead of a single value, or the reverse.
+        BadAnswer: no transaction can have written the value: it is no integer, it is a list
+            although the key holds a single value, or the reverse.
     """
     if value == DELETED and lists is not None and key in lists:
         return list(_MISSING_LIST)
@@ -445,11 +445,14 @@ def _raise_bad_answer(key: str, expected: str, value: Any) -> NoReturn:
 
 
 _MISSING_LIST: Final = (DELETED,)
-"""What a read of a list returned whose row is missing: an element that no transaction appended, as
-no transaction deletes the row of a list."""
+"""The recorded result of a read of a list whose row is missing.
+
+No transaction appends this element, so the read is an anomaly; rightly, because no transaction
+deletes the row of a list.
+"""
 
 _FIRST_INEXACT: Final = 2**53
-"""From this number on, a float may be the rounded value of several integers."""
+"""The smallest number from which one float may stand for several integers."""
 
 
 def _transact(
@@ -459,7 +462,7 @@ def _transact(
     plan: tuple[RecordedOperation, ...],
     lists: Container[str] | None,
 ) -> None:
-    """Let a client run a whole transaction whose operations are known, and record the results."""
+    """Let a client run a whole transaction by one call, and record the results."""
     for (name, key, value), result in zip(plan, client.transact(level, plan), strict=True):
         if name == "r":
             t.read(key, to_written_type(key, result, lists))
