@@ -36,9 +36,7 @@ AUTO: Final = (
 MIN_COMMITS: Final = 2
 """How many commits a workload needs to count as played: no anomaly has fewer transactions."""
 
-_SHORT_TURN_COMMITS: Final = (
-    10  # how many commits end a short turn
-)
+_SHORT_TURN_COMMITS: Final = 10  # how many commits end a short turn
 
 _SCRIPT_NEEDS: Final = frozenset({"rows", "conversations"})  # the features that scripts need
 

@@ -43,12 +43,8 @@ from isolang.run.target import MarksTables, StartsServer, Target, TargetError
 from isolang.run.targets import target_named
 
 MAX_OVERRUN_S: Final = ENDING_S + 2.5  # by how many seconds a run may be longer than requested
-_START_TIMEOUT_S: Final = (
-    20.0  # the time limit for the start of an interpreter on a busy machine
-)
-_CONNECT_TIMEOUT_S: Final = (
-    8.0  # the time limit for reaching a server, and for creating tables
-)
+_START_TIMEOUT_S: Final = 20.0  # the time limit for the start of an interpreter on a busy machine
+_CONNECT_TIMEOUT_S: Final = 8.0  # the time limit for reaching a server, and for creating tables
 _SERVER_START_TIMEOUT_S: Final = 90.0  # the time limit for the start of a server
 _KEYS_LOADED_PER_S: Final = 50  # how many keys any database loads per second
 _CLEAN_TIMEOUT_S: Final = 5.0  # the time limit for another process that removes tables
@@ -139,7 +135,7 @@ class Player:
         """
         self._named, self._prefix = target, prefix
         self._child: Child | None = None
-        self._dump = tempfile.TemporaryFile()  # noqa: SIM115 - kept open as long as the player exists
+        self._dump = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the player
         self._scratch = ""
         self._cleaning = self._made = self._lost = False
         self._owner = new_owner()  # the name in the marks of the child's tables

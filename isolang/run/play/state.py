@@ -19,9 +19,7 @@ from isolang.run.target import Level
 COPY_LABEL: Final = "backup by "
 """The prefix of the label of a transaction that stands for a copy of the tables."""
 
-SHORT_SILENCE_S: Final = (
-    1.0  # how many seconds of silence are too long if connections were refused
-)
+SHORT_SILENCE_S: Final = 1.0  # how many seconds of silence are too long if connections were refused
 LONG_SILENCE_S: Final = 5.0  # how many seconds of silence are too long otherwise
 
 
