@@ -408,7 +408,7 @@ class SupportsMaintenance(Protocol):
         """Do a chore on a separate connection.
 
         Raises:
-            Exception: the database did not do the chore, which is no violation of a level.
+            Exception: the database did not do the chore, which does not violate any level.
         """
         ...
 
@@ -432,7 +432,7 @@ class SupportsBackups(Protocol):
                 this level could have read.
 
         Raises:
-            Exception: the database did not make the copy, which is no violation of a level.
+            Exception: the database did not make the copy, which does not violate any level.
         """
         ...
 

@@ -34,7 +34,7 @@ _POLL: Final = 0.002
 
 
 class InterleavedResult(Struct, frozen=True, kw_only=True):
-    """How one transaction of an interleaving ended.
+    """The outcome of one transaction of an interleaving.
 
     Attributes:
         outcome: the outcome of the transaction in the history.

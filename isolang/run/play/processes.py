@@ -91,7 +91,7 @@ class ClientProcesses:
 
 def _play(clients: Clients, share: ClientShare, stop: Event, to_parent: Connection) -> None:
     """Play a share of the clients; this is the main function of a new process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # !!skip
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent handles Ctrl-C
     parent = os.getppid()
     try:
         clients.start(share)

@@ -115,7 +115,7 @@ class Runner:
             began: a function that is called with the path of the history once that file exists.
 
         Raises:
-            IsolangError: the run cannot continue, and there is no committed transaction to judge.
+            IsolangError: the run cannot continue, and no transaction has committed.
         """
         path = self._history_path()
         accounts = self.settings.versions and isinstance(self.target, ReportsVersions)
@@ -293,7 +293,7 @@ def _check_options(settings: Settings, target: Target) -> None:
     Raises:
         TargetError: the target does not support an option.
     """
-    own = not target.address.host  # !!skip
+    own = not target.address.host  # isocheck starts the server
     if settings.faults:
         check_faults(settings.faults, target)
     if settings.versions:

@@ -210,7 +210,7 @@ def perform(
         return {key: read(key, value) for key, value in rows.items()}
 
     if isinstance(operation, Read) and operation.lock:
-        client.lock = operation.lock  # type: ignore[attr-defined]  # !!skip
+        client.lock = operation.lock  # type: ignore[attr-defined]  # all that have locks have it
     elif (
         isinstance(operation, Read | Write | Delete | Scan | SelectRange | SelectWhere)
         and operation.path
@@ -407,7 +407,7 @@ def to_written_type(key: str, value: Any, lists: Container[str] | None = None) -
             types.
 
     Raises:
-        BadAnswer: no transaction can have written the value: it is no integer, it is a list
+        BadAnswer: no transaction can have written the value: it is not an integer, or it is a list
             although the key holds a single value, or the reverse.
     """
     if value == DELETED and lists is not None and key in lists:
