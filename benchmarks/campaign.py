@@ -141,7 +141,7 @@ from isolang.pipeline import implicit
 from isolang.pipeline.pair_run import contradiction, written_spec
 from isolang.problem import Problem, build_problem
 from isolang.solvers import engine
-from isolang.solvers.registry import fitting, stages_of
+from isolang.solvers.registry import stages_of, supported_pairs
 
 WANTED = 200
 
@@ -304,7 +304,7 @@ class Judges:
         self.checks = {n: native_checks(plan.spec) for n, plan in self.levels.plans.items()}
         self.beyond: Counter[str] = Counter()
         self.implicit: Counter[str] = Counter()
-        self.pairs = {n: list(fitting(plan)) for n, plan in self.levels.plans.items()}
+        self.pairs = {n: list(supported_pairs(plan)) for n, plan in self.levels.plans.items()}
 
     def got(self, given: ToolHistory, setting: Setting, problem: Problem | None = None) -> str:
         """Return the tool's verdict, ``valid`` or ``invalid``; otherwise, the error as text."""

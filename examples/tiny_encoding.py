@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from isolang import check, load_history, load_spec
-from isolang.encodings.dependencies import finished
+from isolang.encodings.dependencies import build_formula
 from isolang.encodings.edge_variables import edge_variables
 from isolang.encodings.formula import Builder, PolygraphFormula
 from isolang.encodings.registry import ENCODINGS, Encoding
@@ -27,7 +27,7 @@ def encode(polygraph: Polygraph, *, until: float | None = None) -> PolygraphForm
     builder.clauses(-before[u, v], -before[v, w], before[u, w])
     tails, heads, guard = builder.all_edges().T
     builder.clauses(-guard, before[tails, heads])
-    return finished(
+    return build_formula(
         builder, polygraph, encoding="partial_order", theory="none", choice=choice, reads=reads
     )
 

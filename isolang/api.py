@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING
 
 from isolang.errors import HistoryError
 from isolang.history import History
-from isolang.history.before import texts
+from isolang.history.before import initial_value_texts
 from isolang.history.load import read_history
 from isolang.language.classify.route import Route, route
 from isolang.language.load import load_spec
@@ -85,7 +85,7 @@ def load_history(
         format=format,
         timestamps=timestamps,
         initial=initial,
-        initial_value=texts(initial_value),
+        initial_value=initial_value_texts(initial_value),
         unwritten_initial=unwritten_initial,
         per_key=per_key,
         failed_cas=failed_cas,

@@ -53,10 +53,10 @@ def encode(
 ) -> int:
     """Write the problem of a history as a file for solvers (DIMACS, SMT-LIB, GNF)."""
     from isolang.history import read_history
-    from isolang.solvers.registry import take_encoding
+    from isolang.solvers.registry import find_encoding
 
     route = load_route(spec, include)
-    take_encoding(encoding, options.prune, route)  # this finds mistakes before reading the history
+    find_encoding(encoding, options.prune, route)  # this finds mistakes before reading the history
     text = written(
         read_history(history, reading), route, to=to, encoding=encoding, prune=options.prune
     )
@@ -88,18 +88,18 @@ def written(history: History, route: Route, *, to: str, encoding: str, prune: st
     """
     from isolang.encodings.export import to_dimacs, to_gnf
     from isolang.encodings.registry import ENCODINGS
-    from isolang.encodings.relational.formula import question_of
+    from isolang.encodings.relational.formula import relational_input
     from isolang.errors import UnsupportedError
     from isolang.language.classify.event_graph import Plan
     from isolang.pipeline.pair_run import contradiction, written_spec
     from isolang.problem import build_problem
     from isolang.problem.polygraph import build_polygraph
-    from isolang.solvers.registry import applicable, starts_from_polygraph, take_encoding
+    from isolang.solvers.registry import applicable_encodings, find_encoding, starts_from_polygraph
 
-    row, stage = take_encoding(encoding, prune, route)
+    row, stage = find_encoding(encoding, prune, route)
     theory = next((t for t in THEORIES[to] if t in row.makers), None)
     if theory is None:
-        rows = {name: ENCODINGS[name] for name in applicable(route) if name in ENCODINGS}
+        rows = {name: ENCODINGS[name] for name in applicable_encodings(route) if name in ENCODINGS}
         fit = [name for name, e in rows.items() if set(e.makers) & set(THEORIES[to])]
         msg = f"{to} cannot express the encoding (got {encoding}, expected {', '.join(fit)})"
         raise SolverError(msg)
@@ -116,7 +116,7 @@ def written(history: History, route: Route, *, to: str, encoding: str, prune: st
         subject = build_polygraph(problem, route.automata, stage)  # type: ignore[arg-type]
         formula = row.encode(subject, theory)
     else:
-        formula = row.encode(question_of(problem, written_spec(route)), theory)
+        formula = row.encode(relational_input(problem, written_spec(route)), theory)
     return {"dimacs": to_dimacs, "gnf": to_gnf, "smt2": _to_smt2}[to](formula)
 
 

@@ -335,13 +335,14 @@ def _least_errors(
 
 
 def _errors(errors: Mapping[str, int | None]) -> Iterator[str]:
-    from isolang.history.clock_error import shown
+    from isolang.history.clock_error import format_duration
 
     for name, error in errors.items():
         if error is None:
             yield f"  clocks               {name}: no clock error explains the violation"
         else:
-            yield f"  clocks               {name} holds if the clocks agree within {shown(error)}"
+            bound = format_duration(error)
+            yield f"  clocks               {name} holds if the clocks agree within {bound}"
 
 
 def _code(found: Levels, own: OwnReport | None, at_least: str | None, warnings: list[str]) -> int:

@@ -470,9 +470,9 @@ def _text(report: RobustReport) -> Iterator[str]:
     if report.transactions is not None:
         yield f"  extracted from {report.transactions:,} committed transactions"
         if report.dropped:
-            from isolang.explain.words import counted
+            from isolang.explain.words import quantity
 
-            count = counted(report.dropped, "transaction")
+            count = quantity(report.dropped, "transaction")
             yield f"  left out: {count} that did not certainly commit or touch no row"
     elif report.dropped:
         yield f"  left out: {report.dropped:,} execution paths that abort or touch no row"

@@ -197,11 +197,11 @@ def _chosen_pairs(
         route: the route of the level, which a pair must fit.
     """
     from isolang.errors import SolverError
-    from isolang.solvers.registry import SOLVERS, Pair, fitting, solver_of, stages_of
+    from isolang.solvers.registry import SOLVERS, Pair, solver_of, stages_of, supported_pairs
 
     pairs, missing = [], []
     parts = [name for name in only if ":" in name]  # such as sat:glucose4 or encoding/sat:glucose4
-    for encoding, base in fitting(route, installed=False):
+    for encoding, base in supported_pairs(route, installed=False):
         variants = [
             base,
             *(p.split("/")[-1] for p in parts if p.split("/")[-1].startswith(f"{base}:")),

@@ -257,12 +257,12 @@ def _proved_place(place: PlaceReport) -> str:
 
 def place_lines(found: Placement) -> Iterator[str]:
     """Yield lines with the place of a specification, and with what separates it from neighbours."""
-    from isolang.history.readers.reading import counted
+    from isolang.history.readers.reading import quantity
 
     yield place_line(place_report(found))
     if found.bounded:
         up_to = max(size for _, size in found.bounded.values())
-        sizes = f"{counted(up_to, 'transaction')} and {counted(found.bounds.keys, 'key')}"
+        sizes = f"{quantity(up_to, 'transaction')} and {quantity(found.bounds.keys, 'key')}"
         yield f"  that is, on all histories of up to {sizes}:"
         yield from search_lines(found.bounds, found.lacking)
     for level, (_, half) in found.above.items():

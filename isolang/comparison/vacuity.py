@@ -25,7 +25,7 @@ from isolang.encodings.relational.circuit import Circuit
 from isolang.encodings.relational.interpretation import T0
 from isolang.encodings.relational.relation import EMPTY
 from isolang.errors import IsolangError
-from isolang.history.columns import PART, WRITE
+from isolang.history.columns import PARTLY_KNOWN, WRITE
 from isolang.history.stats import Possible
 from isolang.language.classify.automaton import in_order, restriction_of
 from isolang.language.classify.event_graph import steps_of
@@ -42,8 +42,8 @@ from isolang.language.vocabulary import (
     whole_letter,
 )
 from isolang.limits import Work
-from isolang.problem.event_graph import keys_of, passing
-from isolang.problem.polygraph import shown_orders
+from isolang.problem.event_graph import admitted_keys, transactions_passing
+from isolang.problem.polygraph import observed_version_orders
 from isolang.problem.problem import build_problem
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ class _Candidates:
 
     def __init__(self, history: History) -> None:
         columns = history.columns
-        scans = columns.statement_txn[columns.statement_known > PART]
+        scans = columns.statement_txn[columns.statement_known > PARTLY_KNOWN]
         # A transaction with implicit set-reads may have a set-read for each write of the history.
         self._implicit = len(scans) * int((columns.op_kind == WRITE).sum())
         self._scanning: set[int] = set()
@@ -236,7 +236,7 @@ class _Candidates:
 
         Leaving these pairs out only adds possible pairs, which is sound.
         """
-        shown = shown_orders(self._problem)
+        shown = observed_version_orders(self._problem)
         return set(map(tuple, shown.tolist())) if self._affords(len(shown)) else set()
 
     def _at_most(self, relation: str) -> int:
@@ -283,10 +283,10 @@ class _Candidates:
         pairs = sorted(set(self._of(relation)))
         restriction = restriction_of(letter)
         if restriction is not None:
-            inside = keys_of(self._problem, restriction).tolist()
+            inside = admitted_keys(self._problem, restriction).tolist()
             pairs = [pair for pair in pairs if pair[2] < 0 or inside[pair[2]]]
         for place, test in enumerate(ends_of(letter)):
-            some = set(passing(self._problem, test, restriction).tolist())
+            some = set(transactions_passing(self._problem, test, restriction).tolist())
             pairs = [pair for pair in pairs if pair[place] in some]
         return pairs
 
@@ -333,7 +333,7 @@ class _Candidates:
     def passing(self, test: str) -> set[int]:
         """Return the transactions that pass a test, except T0, which is on no cycle."""
         if test not in self._passing:
-            found = passing(self._problem, whole_letter(test), restriction_of(test))
+            found = transactions_passing(self._problem, whole_letter(test), restriction_of(test))
             scanning = self._scanning if whole_letter(test) == "R" else set()
             self._passing[test] = (set(found.tolist()) | scanning) - {self._native.n}
         return self._passing[test]

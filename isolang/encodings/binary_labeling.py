@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from isolang.encodings.dependencies import finished
+from isolang.encodings.dependencies import build_formula
 from isolang.encodings.edge_variables import edge_variables
 from isolang.encodings.formula import Builder, Formula
 from isolang.problem.until import remaining_seconds
@@ -27,34 +27,34 @@ if TYPE_CHECKING:
 
 def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
     """Encode a polygraph in CNF, for solvers that know only clauses."""
-    return _labelled(polygraph, "none", until)
+    return _encode_with_labels(polygraph, "none", until)
 
 
 def encode_bitvector(polygraph: Polygraph, *, until: float | None = None) -> Formula:
     """Encode a polygraph over bit-vectors, for solvers that support them."""
-    return _labelled(polygraph, "bitvector", until)
+    return _encode_with_labels(polygraph, "bitvector", until)
 
 
-def _labelled(
+def _encode_with_labels(
     polygraph: Polygraph, theory: Literal["none", "bitvector"], until: float | None
 ) -> Formula:
     builder, nodes = Builder(), polygraph.graph.nodes
     choices = edge_variables(builder, polygraph, combined=False)
     if theory == "none":
-        label(builder, nodes, until=until)
-    return finished(
+        add_labels(builder, nodes, until=until)
+    return build_formula(
         builder, polygraph, *choices, encoding="binary_labeling", theory=theory,
-        width=width_of(nodes),
+        width=label_width(nodes),
     )  # fmt: skip
 
 
-def label(builder: Builder, nodes: int, *, until: float | None = None) -> None:
+def add_labels(builder: Builder, nodes: int, *, until: float | None = None) -> None:
     """Give each node a number of k bits, and require that present edges lead to larger numbers.
 
     Raises:
         TimeoutError: if the time ``until`` of ``time.perf_counter`` has passed.
     """
-    width = width_of(nodes)
+    width = label_width(nodes)
     bits = builder.new(nodes * width, lambda i: f"bit {i % width} of node {i // width}").reshape(
         -1, width
     )
@@ -77,6 +77,6 @@ def label(builder: Builder, nodes: int, *, until: float | None = None) -> None:
     builder.clauses(-guard, below)
 
 
-def width_of(nodes: int) -> int:
+def label_width(nodes: int) -> int:
     """Return how many bits are enough to give each node a different number."""
     return max(1, (nodes - 1).bit_length())

@@ -80,10 +80,10 @@ def _sources(formula: PolygraphFormula, values: NDArray[np.int8]) -> Ints:
         # reversed, because the last assignment wins: the first true candidate is the source
         reads = polygraph.choice_read[chosen][::-1]
         source[reads] = polygraph.choice_writer[chosen][::-1]
-    return _of_included(polygraph, source)
+    return _sources_of_included(polygraph, source)
 
 
-def _of_included(polygraph: Polygraph, source: Ints) -> Ints:
+def _sources_of_included(polygraph: Polygraph, source: Ints) -> Ints:
     """Return the sources, with -1 for the reads of transactions that the model excludes.
 
     An optional transaction is included if an included transaction reads from it.

@@ -8,9 +8,9 @@ import numpy as np
 from msgspec import Struct
 
 from isolang.encodings.formula import Builder, Ints, PolygraphFormula, Theory
-from isolang.problem.chains import Chains, combine
-from isolang.problem.distinct import among
-from isolang.problem.polygraph import spread
+from isolang.problem.chains import Chains, build_chains
+from isolang.problem.distinct import is_among
+from isolang.problem.polygraph import expand_ranges
 from isolang.problem.problem import InclusionStatus
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Dependencies(Struct, frozen=True, kw_only=True):
     rw_order: Ints
 
 
-def dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencies:
+def list_dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencies:
     """Return the dependencies that the choices of a polygraph can add.
 
     Args:
@@ -62,7 +62,7 @@ def dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencie
             ``chains_allowed(polygraph.graph.automata)`` is true.
     """
     graph = polygraph.graph
-    chains = combine(polygraph, allowed=combined)
+    chains = build_chains(polygraph, allowed=combined)
     a, b = chains.open[:, 0], chains.open[:, 1]
     number = np.arange(1, len(a) + 1, dtype=np.int32)
     none = np.zeros(0, np.int32)
@@ -84,20 +84,20 @@ def dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencie
     # A read with a settled source precedes the writers that certainly come after that source. The
     # polygraph already has these edges for its settled pairs of writers. They are missing only for
     # pairs that are settled because writers were combined to chains.
-    fresh = _Ordered(*_not_settled(polygraph, chains), settled.order[:0])
+    fresh = _Ordered(*_newly_settled_pairs(polygraph, chains), settled.order[:0])
     moved = point != source
     parts = [
         _overwrites(polygraph, chains, ordered, certain),
         _overwrites(polygraph, chains, settled, _Reads(*(c[moved] for c in certain))),
         _overwrites(polygraph, chains, fresh, certain),
-        _next_ones(chains, certain),
+        _overwrites_inside_chains(chains, certain),
     ]
     read = polygraph.choice_read
     point = _insertion_points(polygraph, chains, polygraph.choice_writer, read)
     choice = np.arange(1, len(read) + 1, dtype=np.int32)
     for part in (ordered, settled):
         parts.append(_overwrites(polygraph, chains, part, _Reads(read, point, choice)))
-    parts.append(_next_ones(chains, _Reads(read, point, choice)))
+    parts.append(_overwrites_inside_chains(chains, _Reads(read, point, choice)))
     rw = [np.concatenate(column) for column in zip(*parts, strict=True)]
     always = (rw[2] == 0) & (rw[3] == 0)
     known = [polygraph.known]
@@ -138,7 +138,7 @@ class _Ordered:
         """
         start = np.searchsorted(self.first, heads, side="left")
         end = np.searchsorted(self.first, heads, side="right")
-        place, index = spread(start, end)
+        place, index = expand_ranges(start, end)
         return place, self.second[index], self.order[index]
 
 
@@ -181,7 +181,7 @@ def _overwrites(
     return read[place], writer[keep], choice[place], order[keep]
 
 
-def _next_ones(chains: Chains, reads: _Reads) -> tuple[Ints, Ints, Ints, Ints]:
+def _overwrites_inside_chains(chains: Chains, reads: _Reads) -> tuple[Ints, Ints, Ints, Ints]:
     """Return the ``rw`` pairs from reads of versions inside chains to the next writers."""
     read, point, choice = reads
     (inside,) = np.nonzero(chains.next[point] >= 0)
@@ -189,7 +189,7 @@ def _next_ones(chains: Chains, reads: _Reads) -> tuple[Ints, Ints, Ints, Ints]:
     return read[inside], writer, choice[inside], np.zeros(len(inside), np.int32)
 
 
-def _not_settled(polygraph: Polygraph, chains: Chains) -> tuple[Ints, Ints]:
+def _newly_settled_pairs(polygraph: Polygraph, chains: Chains) -> tuple[Ints, Ints]:
     """Return the pairs of chains that are settled only because writers were combined to chains.
 
     Returns:
@@ -208,7 +208,7 @@ def _not_settled(polygraph: Polygraph, chains: Chains) -> tuple[Ints, Ints]:
     ends = np.zeros(count, bool)
     ends[tail] = True
     known = known[ends[polygraph.settled[:, 0]]]
-    fresh = ~among(tail * count + head, known) & (native.writer_txn[tail] != native.n)
+    fresh = ~is_among(tail * count + head, known) & (native.writer_txn[tail] != native.n)
     return settled[fresh, 0], settled[fresh, 1]
 
 
@@ -254,7 +254,7 @@ def choose_sources(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     return source, np.array(known, np.int32).reshape(-1, 2)
 
 
-def finished(
+def build_formula(
     builder: Builder,
     polygraph: Polygraph,
     choice: Ints,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isolang.encodings.dependencies import choose_sources, dependencies, names_of
+from isolang.encodings.dependencies import choose_sources, list_dependencies, names_of
 from isolang.encodings.formula import Builder, Ints
 
 if TYPE_CHECKING:
@@ -22,23 +22,23 @@ def edge_variables(builder: Builder, polygraph: Polygraph, *, combined: bool) ->
     """
     graph, names = polygraph.graph, names_of(polygraph)
     choice, reads = choose_sources(builder, polygraph)
-    every = dependencies(polygraph, combined=combined)
+    every = list_dependencies(polygraph, combined=combined)
     builder.edges(every.known[:, 0], every.known[:, 1], 0)
     pairs = every.chains.open
     order = builder.new(len(pairs), lambda i: names.order(int(pairs[i, 0]), int(pairs[i, 1])))
     rows = EdgeRows(graph.nodes)
     rows.sources(polygraph, choice)
-    rows.add(graph.ww(every.ww_first, every.ww_second), 0, signed(order, every.ww_order))
+    rows.add(graph.ww(every.ww_first, every.ww_second), 0, signed_literals(order, every.ww_order))
     rows.add(
         graph.rw(every.rw_read, every.rw_writer),
-        signed(choice, every.rw_choice),
-        signed(order, every.rw_order),
+        signed_literals(choice, every.rw_choice),
+        signed_literals(order, every.rw_order),
     )
     rows.finish(builder)
     return choice, reads
 
 
-def bipaths(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
+def bipath_constraints(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     """Create the constraints of Papadimitriou's polygraph, and constraints for all other pairs.
 
     There is one constraint for each possible source of a read and each other writer whose order
@@ -53,7 +53,7 @@ def bipaths(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     """
     graph, names, native = polygraph.graph, names_of(polygraph), polygraph.problem.native
     choice, reads = choose_sources(builder, polygraph)
-    every = dependencies(polygraph)
+    every = list_dependencies(polygraph)
     builder.edges(every.known[:, 0], every.known[:, 1], 0)
     rows = EdgeRows(graph.nodes)
     rows.sources(polygraph, choice)
@@ -62,7 +62,7 @@ def bipaths(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     (certain,) = np.nonzero(every.rw_order == 0)  # the anti-dependencies that require only a source
     rows.add(
         graph.rw(every.rw_read[certain], every.rw_writer[certain]),
-        signed(choice, every.rw_choice[certain]),
+        signed_literals(choice, every.rw_choice[certain]),
         0,
     )
     (path,) = np.nonzero(every.rw_order)
@@ -77,7 +77,7 @@ def bipaths(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
             f"{names.writer(int(source[i]))}"
         ),
     )
-    guard = signed(choice, every.rw_choice[path])
+    guard = signed_literals(choice, every.rw_choice[path])
     rows.add(graph.rw(every.rw_read[path], other), guard, after)
     rows.add(graph.ww(source, other), guard, after)
     rows.add(graph.ww(other, source), guard, -after)
@@ -93,7 +93,7 @@ def bipaths(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     return choice, reads
 
 
-def signed(literals: Ints, numbers: Ints) -> Ints:
+def signed_literals(literals: Ints, numbers: Ints) -> Ints:
     """Translate numbers ±(1 + i) to the literals ±``literals[i]``; the number 0 stays 0."""
     padded = np.concatenate([np.zeros(1, np.int32), literals])
     found: Ints = (np.sign(numbers) * padded[np.abs(numbers)]).astype(np.int32)

@@ -77,7 +77,7 @@ def node_names(formula: Formula) -> Iterator[tuple[int, str]]:
                 yield base + txn * automaton.states + state, f"{name}{where}, {automaton.check}"
 
 
-def _made_of(formula: Formula) -> tuple[str, str]:
+def _pruning_and_history(formula: Formula) -> tuple[str, str]:
     """Return the stage of pruning and the name of the encoded history, for the comments."""
     match formula:
         case PolygraphFormula():
@@ -88,7 +88,7 @@ def _made_of(formula: Formula) -> tuple[str, str]:
 
 
 def _comments(formula: Formula, mark: str) -> Iterator[str]:
-    pruned, history = _made_of(formula)
+    pruned, history = _pruning_and_history(formula)
     yield f"{mark}{formula.encoding}, pruned: {pruned}"
     yield f"{mark}history: {history}"
     for first, count, name in formula.names:

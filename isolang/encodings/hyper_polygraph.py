@@ -17,7 +17,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isolang.encodings.dependencies import choose_sources, dependencies, finished, names_of
+from isolang.encodings.dependencies import (
+    build_formula,
+    choose_sources,
+    list_dependencies,
+    names_of,
+)
 from isolang.encodings.formula import Builder, Formula, Ints
 from isolang.problem.until import remaining_seconds
 
@@ -31,7 +36,9 @@ def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
     """Encode a polygraph without the clauses for cycles of two edges."""
     builder = Builder()
     choices = _dependencies(builder, polygraph)
-    return finished(builder, polygraph, *choices, encoding="hyper_polygraph", theory="acyclicity")
+    return build_formula(
+        builder, polygraph, *choices, encoding="hyper_polygraph", theory="acyclicity"
+    )
 
 
 def encode_with_2width(polygraph: Polygraph, *, until: float | None = None) -> Formula:
@@ -39,7 +46,7 @@ def encode_with_2width(polygraph: Polygraph, *, until: float | None = None) -> F
     builder = Builder()
     choices = _dependencies(builder, polygraph)
     _forbid_short_cycles(builder, polygraph.graph.nodes, until)
-    return finished(
+    return build_formula(
         builder, polygraph, *choices, encoding="hyper_polygraph+2width", theory="acyclicity"
     )
 
@@ -47,7 +54,7 @@ def encode_with_2width(polygraph: Polygraph, *, until: float | None = None) -> F
 def _dependencies(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     graph, native, names = polygraph.graph, polygraph.problem.native, names_of(polygraph)
     choice, reads = choose_sources(builder, polygraph)
-    every = dependencies(polygraph)
+    every = list_dependencies(polygraph)
     builder.edges(every.known[:, 0], every.known[:, 1], 0)
     u, v, origin = graph.wr(polygraph.choice_writer, polygraph.choice_read)
     builder.edges(u, v, choice[origin])

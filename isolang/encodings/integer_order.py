@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from isolang.encodings.dependencies import finished
+from isolang.encodings.dependencies import build_formula
 from isolang.encodings.edge_variables import edge_variables
 from isolang.encodings.formula import Builder, Formula
 
@@ -21,4 +21,6 @@ def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
     """Encode a polygraph in difference logic."""
     builder = Builder()
     choices = edge_variables(builder, polygraph, combined=False)
-    return finished(builder, polygraph, *choices, encoding="integer_order", theory="difference")
+    return build_formula(
+        builder, polygraph, *choices, encoding="integer_order", theory="difference"
+    )

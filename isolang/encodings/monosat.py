@@ -21,8 +21,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from isolang.encodings.dependencies import finished
-from isolang.encodings.edge_variables import bipaths, edge_variables
+from isolang.encodings.dependencies import build_formula
+from isolang.encodings.edge_variables import bipath_constraints, edge_variables
 from isolang.encodings.formula import Builder, Formula
 from isolang.problem.chains import chains_allowed
 
@@ -35,11 +35,11 @@ def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
     builder = Builder()
     combined = chains_allowed(polygraph.graph.automata)
     choices = edge_variables(builder, polygraph, combined=combined)
-    return finished(builder, polygraph, *choices, encoding="monosat", theory="acyclicity")
+    return build_formula(builder, polygraph, *choices, encoding="monosat", theory="acyclicity")
 
 
 def encode_raw(polygraph: Polygraph, *, until: float | None = None) -> Formula:
     """Encode a polygraph without combined writes and coalesced constraints."""
     builder = Builder()
-    choices = bipaths(builder, polygraph)
-    return finished(builder, polygraph, *choices, encoding="monosat+raw", theory="acyclicity")
+    choices = bipath_constraints(builder, polygraph)
+    return build_formula(builder, polygraph, *choices, encoding="monosat+raw", theory="acyclicity")

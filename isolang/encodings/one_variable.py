@@ -16,8 +16,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isolang.encodings.dependencies import choose_sources, dependencies, finished, names_of
-from isolang.encodings.edge_variables import signed
+from isolang.encodings.dependencies import (
+    build_formula,
+    choose_sources,
+    list_dependencies,
+    names_of,
+)
+from isolang.encodings.edge_variables import signed_literals
 from isolang.encodings.formula import Builder, Formula
 from isolang.problem.chains import chains_allowed
 
@@ -30,16 +35,19 @@ def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
     graph, names = polygraph.graph, names_of(polygraph)
     builder = Builder()
     choice, reads = choose_sources(builder, polygraph)
-    every = dependencies(polygraph, combined=chains_allowed(graph.automata))
+    every = list_dependencies(polygraph, combined=chains_allowed(graph.automata))
     builder.edges(every.known[:, 0], every.known[:, 1], 0)
     u, v, origin = graph.wr(polygraph.choice_writer, polygraph.choice_read)
     builder.edges(u, v, choice[origin])
     pairs = every.chains.open
     order = builder.new(len(pairs), lambda i: names.order(int(pairs[i, 0]), int(pairs[i, 1])))
     u, v, origin = graph.ww(every.ww_first, every.ww_second)
-    builder.edges(u, v, signed(order, every.ww_order)[origin])
+    builder.edges(u, v, signed_literals(order, every.ww_order)[origin])
 
-    source, direction = signed(choice, every.rw_choice), signed(order, every.rw_order)
+    source, direction = (
+        signed_literals(choice, every.rw_choice),
+        signed_literals(order, every.rw_order),
+    )
     literal = np.where(source == 0, direction, source)
     (both,) = np.nonzero((source != 0) & (direction != 0))
     couples = np.stack((source[both], direction[both]), axis=1)
@@ -49,4 +57,6 @@ def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
     literal[both] = together[which.ravel()]
     u, v, origin = graph.rw(every.rw_read, every.rw_writer)
     builder.edges(u, v, literal[origin])
-    return finished(builder, polygraph, choice, reads, encoding="one_variable", theory="acyclicity")
+    return build_formula(
+        builder, polygraph, choice, reads, encoding="one_variable", theory="acyclicity"
+    )

@@ -26,7 +26,7 @@ from isolang.language.vocabulary import FROM_T0
 Signed: TypeAlias = tuple[bool, Literal]
 
 
-def signed(positive: bool, literal: Literal) -> Signed:
+def canonical_literal(positive: bool, literal: Literal) -> Signed:
     """Return a literal with its sign in canonical form.
 
     The literals ``a before b`` and ``b before a`` are opposites; only the one with the smaller
@@ -113,24 +113,24 @@ def clause_of(
     """Return the clause of a step; ``None`` if the step only derives a clause from other steps."""
     match step:
         case AnomalyStep():
-            out = (signed(False, In(step.txn)),) if is_indeterminate(step.txn) else ()
+            out = (canonical_literal(False, In(step.txn)),) if is_indeterminate(step.txn) else ()
             return Clause(out, step, 1.0)
         case ChoiceStep():
-            sources = [signed(True, Source(step.op, u)) for u in candidates(step.op)]
+            sources = [canonical_literal(True, Source(step.op, u)) for u in candidates(step.op)]
             if is_indeterminate(reader(step.op)):
-                sources.append(signed(False, In(reader(step.op))))
+                sources.append(canonical_literal(False, In(reader(step.op))))
             return Clause(tuple(sources), step, 0.0 if len(sources) == 1 else 1.0)
         case CycleStep():
             weight = 1.0
             literals: dict[Signed, None] = {}
             for edge in step.edges:
                 weight += _RW_WEIGHT if edge.relation == "rw" else 1.0
-                for literal in needs(edge):
-                    literals[signed(False, literal)] = None
+                for literal in required_literals(edge):
+                    literals[canonical_literal(False, literal)] = None
             return Clause(tuple(literals), step, weight)
         case OrderStep():
             pairs = zip(step.txns, (*step.txns[1:], step.txns[0]), strict=True)
-            ordered = tuple(signed(False, Before(step.key, a, b)) for a, b in pairs)
+            ordered = tuple(canonical_literal(False, Before(step.key, a, b)) for a, b in pairs)
             return Clause(ordered, step, 1.0 + len(ordered))
         case RupStep() | ExhaustionStep():
             return None
@@ -214,12 +214,12 @@ def plain_reason(lemma: Derived | Refuted) -> Edge | None:
         order = [edge for edge in edges if edge.relation == "ww"]
         other = [edge for edge in edges if edge.relation in ("wr", *FROM_T0)]
         if len(order) == len(other) == 1 and len(edges) == 2:
-            known = signed(False, Before(order[0].key, order[0].a, order[0].b))
+            known = canonical_literal(False, Before(order[0].key, order[0].a, order[0].b))
             return other[0] if lemma.literal == known else None
     return None
 
 
-def needs(edge: Edge) -> tuple[Literal, ...]:
+def required_literals(edge: Edge) -> tuple[Literal, ...]:
     """Return the literals that together imply that an edge exists (``docs/architecture.md``)."""
     match edge.relation:
         case "wr":

@@ -24,12 +24,12 @@ from isolang.explain.argument import (
     Derived,
     Refuted,
     Signed,
+    canonical_literal,
     negate,
-    signed,
     tidy,
 )
 
-LARGEST = 20_000
+MAX_EDGES = 20_000
 """If the cycles of a refutation have more edges than this, no argument is made, because nobody
 would read it.
 """
@@ -39,12 +39,12 @@ class TooLongError(Exception):
     """The error if the search does not find an argument of a reasonable size."""
 
 
-def edges_in(steps: Iterable[Step]) -> int:
+def count_edges(steps: Iterable[Step]) -> int:
     """Return how many edges the cycles of a refutation have in total."""
     return sum(len(step.edges) for step in steps if isinstance(step, CycleStep))
 
 
-def needed_lemmas(
+def lemmas_for(
     literals: Iterable[Signed], clause_of: Callable[[Signed], Clause | None]
 ) -> tuple[Derived, ...]:
     """Return the lemmas on which some literals depend, directly or not, each after its premises.
@@ -195,7 +195,7 @@ class Reasoner:
                 continue
             undecided = [literal for literal in literals if negate(literal) not in found.reason]
             for literal in undecided:
-                score[signed(True, literal[1])] += 4.0 ** -min(len(undecided), 20)
+                score[canonical_literal(True, literal[1])] += 4.0 ** -min(len(undecided), 20)
         return sorted(score, key=lambda literal: (-score[literal], str(literal)))
 
     def _look_ahead(
@@ -263,7 +263,7 @@ class _Propagation:
     def lemmas(self) -> tuple[Derived, ...]:
         """Return the lemmas that are needed for the conflict, each after its premises."""
         assert self.conflict is not None
-        return needed_lemmas(map(negate, self.conflict.literals), self.reason.get)
+        return lemmas_for(map(negate, self.conflict.literals), self.reason.get)
 
     def argument(self) -> Argument:
         assert self.conflict is not None

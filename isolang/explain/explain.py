@@ -29,13 +29,13 @@ from isolang.explain.argument import (
     Derived,
     Refuted,
     Signed,
+    canonical_literal,
     is_obvious,
-    needs,
     negate,
     plain_reason,
-    signed,
+    required_literals,
 )
-from isolang.explain.derivation import LARGEST, Reasoner, TooLongError, edges_in
+from isolang.explain.derivation import MAX_EDGES, Reasoner, TooLongError, count_edges
 from isolang.explain.part import HistoryPart, Sources, operations_of, part_of
 from isolang.explain.premises import Premises
 from isolang.explain.queries import QueryViews
@@ -52,7 +52,7 @@ from isolang.explain.violation import (
     SplitView,
     Violation,
 )
-from isolang.explain.words import Phrases, counted
+from isolang.explain.words import Phrases, quantity
 from isolang.problem.anomalies import Anomaly, AnomalyKind
 from isolang.problem.problem import Problem
 
@@ -63,7 +63,7 @@ EFFORT = 150_000
 READABLE = 48
 # If a read without a source has more candidates than this, all candidates that are too old form one
 # case, and all that are too new another one.
-FEW = 4
+MOST_SEPARATE_CANDIDATES = 4
 
 
 def explain(problem: Problem, steps: Sequence[Step]) -> Violation:
@@ -184,7 +184,7 @@ class _Explainer:
     def violation(self) -> Violation:
         view, name = self._found()
         # A lemma may use session order or real time even if the last cycle has no such edge.
-        name = names.strip_suffix(name) + names.suffix(self._relations)
+        name = names.strip_suffix(name) + names.relation_suffix(self._relations)
         checks = [step.check for step in self._steps if isinstance(step, CycleStep)]
         shown = [t for t in self._mentioned if t != self._facts.n]
         keys = {self._facts.key[op] for t in shown for op in self._part.history.operations_of(t)}
@@ -202,12 +202,18 @@ class _Explainer:
     def _found(self) -> tuple[ArgumentView, str]:
         """Return the view of the argument, and the name of the anomaly."""
         try:
-            if edges_in(self._steps) > LARGEST:
+            if count_edges(self._steps) > MAX_EDGES:
                 raise TooLongError
-            if (versions := versions_of(self._premises, self._steps, FEW)) is not None:
-                return self._one_of_many(versions), names.weakest(self._names(versions.argument))
+            if (
+                versions := versions_of(self._premises, self._steps, MOST_SEPARATE_CANDIDATES)
+            ) is not None:
+                return self._one_of_many(versions), names.weakest_name(
+                    self._names(versions.argument)
+                )
             argument = self._argument()
-            return self._view(argument, frozenset()), names.weakest(self._names(argument) or ["G2"])
+            return self._view(argument, frozenset()), names.weakest_name(
+                self._names(argument) or ["G2"]
+            )
         except TooLongError:
             self._reset_view()
             return self._unargued()
@@ -255,12 +261,12 @@ class _Explainer:
         words, op = self._words, versions.op
         reader, key = words.txn(self._facts.txn_of[op]), words.key(self._facts.key[op])
         missed = words.is_missed(op)
-        weakest = names.weakest(self._names(versions.argument))
+        weakest = names.weakest_name(self._names(versions.argument))
         cases = []
         groups = versions.groups()
         for group in groups:
             one = versions.example(group, words, lambda step: self._name(step) == weakest)
-            chosen = signed(True, Source(op, one.txn))
+            chosen = canonical_literal(True, Source(op, one.txn))
             inner = Argument(versions.needed(one), Contradiction(one.clause))
             view = self._view(inner, frozenset({chosen}))
             txns, ops = self._mention_literal(chosen[1])
@@ -271,7 +277,7 @@ class _Explainer:
             if missed and group.kind == "old" and one.is_replaced_by_match(op, words):
                 why = " or ".join(f"too {other.kind}" for other in groups)
                 self._queries.missing(op, one.overwritten_by, why)
-        count = counted(len(versions.refuted), "version")
+        count = quantity(len(versions.refuted), "version")
         text = f"{reader} read {words.seen(op)}, from one of {count}, but none of them is possible"
         if missed:
             text = f"{words.not_found(op)}. Then it saw one of the {count} of {key} that do not "
@@ -370,7 +376,7 @@ class _Explainer:
             raise TooLongError
         for edge in edges:
             ops = self._mention_edge(edge)
-            literals = [signed(True, x) for x in needs(edge)]
+            literals = [canonical_literal(True, x) for x in required_literals(edge)]
             numbers = sorted({self._numbers[x] for x in literals if x in self._numbers})
             views.append(
                 EdgeView(
@@ -442,18 +448,18 @@ class _Explainer:
     def _unargued(self) -> tuple[ArgumentView, str]:
         """Return the view for an argument that is too long: its size, and its simplest cycle."""
         cycles = [step for step in self._steps if isinstance(step, CycleStep)]
-        weakest = names.weakest([self._name(step) for step in cycles])
+        weakest = names.weakest_name([self._name(step) for step in cycles])
         of_name = [step for step in cycles if self._name(step) == weakest]
         best = min(of_name, key=lambda s: (sum(e.relation == "rw" for e in s.edges), len(s.edges)))
-        everything = {literal for edge in best.edges for literal in needs(edge)}
-        assumed = frozenset(signed(True, x) for x in everything)
+        everything = {literal for edge in best.edges for literal in required_literals(edge)}
+        assumed = frozenset(canonical_literal(True, x) for x in everything)
         view = self._cycle(best, assumed)
         choices = sum(isinstance(step, ChoiceStep) for step in self._steps)
         text = (
             "No choice of sources and orders avoids a cycle: the refutation "
-            f"has {counted(len(cycles), 'cycle')} and "
-            f"{counted(choices, 'ambiguous read')} over "
-            f"{counted(self._part.history.columns.transactions(), 'transaction')}, "
+            f"has {quantity(len(cycles), 'cycle')} and "
+            f"{quantity(choices, 'ambiguous read')} over "
+            f"{quantity(self._part.history.columns.transactions(), 'transaction')}, "
             "too many to list; the certificate contains all of them. The "
             "simplest of the cycles"
         )

@@ -114,14 +114,14 @@ def name_of_cycle(edges: Sequence[Edge], writes: Callable[[int, int], bool], rea
         name = _OF_PREDICATES[name]
     elif of_predicate:
         name += _PREDICATE
-    return name + suffix(relations)
+    return name + relation_suffix(relations)
 
 
 _INSIDE: Final = ("po", "tx")
 """The relations inside a transaction, which relate its beginning, its statements and its COMMIT."""
 
 
-def suffix(relations: Collection[str]) -> str:
+def relation_suffix(relations: Collection[str]) -> str:
     """Return the suffix for the name of a cycle with these relations.
 
     The suffix is ``-realtime`` if a relation compares times; otherwise, if ``so`` is one of the
@@ -158,7 +158,7 @@ def _plain_name(
     if anti == 0:
         return "G1c" if "wr" in relations else "G0"
     if anti == 1:
-        return _one_rw(edges, relations, writes, reads)
+        return _single_rw_name(edges, relations, writes, reads)
     if anti == 2 and len(edges) == 2:
         # Both transactions read and wrote one key and missed each other's write, or each of them
         # missed the other's write of a different key.
@@ -168,7 +168,7 @@ def _plain_name(
     return "G2" if adjacent else "long fork"
 
 
-def _one_rw(
+def _single_rw_name(
     edges: Sequence[Edge],
     relations: list[str],
     writes: Callable[[int, int], bool],
@@ -188,7 +188,7 @@ def _one_rw(
     return "G-single"
 
 
-def weakest(names: Sequence[str]) -> str:
+def weakest_name(names: Sequence[str]) -> str:
     """Return the name of a violation whose cycles have the given names.
 
     It is the weakest claim, which is true whichever cycle happened.
@@ -196,7 +196,7 @@ def weakest(names: Sequence[str]) -> str:
 
     def rank(name: str) -> tuple[int, bool, int]:
         timeless = strip_suffix(name)
-        place = SEVERITY.index(plain) if (plain := base(name)) in SEVERITY else -1
+        place = SEVERITY.index(plain) if (plain := base_name(name)) in SEVERITY else -1
         order = _SUFFIXES.index(name[len(timeless) :]) + 1 if name != timeless else 0
         return place, timeless != plain, order
 
@@ -210,7 +210,7 @@ def strip_suffix(name: str) -> str:
     return name
 
 
-def base(name: str) -> str:
+def base_name(name: str) -> str:
     """Return the name without any suffix, including the suffix for predicate reads."""
     return strip_suffix(name).removesuffix(_PREDICATE)
 
@@ -219,5 +219,5 @@ def meaning(name: str) -> str:
     """Return the meaning of an anomaly's name, with its suffixes, in one line."""
     timeless = strip_suffix(name)
     more = {"-session": ", counting the order of its session", "-realtime": ", counting real time"}
-    rows = ", by a predicate read" if timeless != base(name) else ""
-    return MEANING[base(name)] + rows + more.get(name[len(timeless) :], "")
+    rows = ", by a predicate read" if timeless != base_name(name) else ""
+    return MEANING[base_name(name)] + rows + more.get(name[len(timeless) :], "")

@@ -81,7 +81,7 @@ def meaning(name: str, history: History, relations: Collection[str] = (), key: s
         relations: the relations of the argument's edges.
         key: the key of all operations in the argument; empty if they have different keys.
     """
-    what = MEANING.get(names.base(name))
+    what = MEANING.get(names.base_name(name))
     if what is None or not set(relations) <= {"so", "rt", *DEPENDENCIES}:
         return names.meaning(name)
     if not are_operations(history):

@@ -111,7 +111,7 @@ def whole_part(history: History) -> HistoryPart:
     return part_of(history, range(history.columns.operations()), range(history.t0))
 
 
-def same_transactions(whole: History, history: History) -> HistoryPart:
+def part_with_same_transactions(whole: History, history: History) -> HistoryPart:
     """Return a history as a part of a history with the same transactions and more set-reads.
 
     Args:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from isolang.certify.facts import Facts
 from isolang.certify.steps import Before, Edge, In, Literal, Source, Step
 from isolang.certify.versions import stated_before
-from isolang.explain.argument import Clause, clause_of, signed
+from isolang.explain.argument import Clause, canonical_literal, clause_of
 from isolang.explain.words import Phrases
 
 
@@ -90,18 +90,21 @@ class Premises:
                 by_read.setdefault(literal.op, []).append(literal)
                 for txn in (literal.txn, facts.txn_of[literal.op]):
                     if not facts.certain(txn):
-                        both = (signed(False, literal), signed(True, In(txn)))
+                        both = (canonical_literal(False, literal), canonical_literal(True, In(txn)))
                         found.append(Clause(both, None, 0.5, words.only_if(literal, txn)))
             if isinstance(literal, Before):
                 for first, second in ((literal.a, literal.b), (literal.b, literal.a)):
                     if not facts.certain(first):
-                        last = signed(False, Before(literal.key, first, second))
-                        ins = (signed(True, In(first)), signed(False, In(second)))
+                        last = canonical_literal(False, Before(literal.key, first, second))
+                        ins = (
+                            canonical_literal(True, In(first)),
+                            canonical_literal(False, In(second)),
+                        )
                         note = f"{words.txn(first)} comes last unless it took effect"
                         found.append(Clause((last, *ins), None, 0.5, note))
         for sources in by_read.values() if one_source else ():
             for i, one in enumerate(sources):
                 for other in sources[i + 1 :]:
-                    both = (signed(False, one), signed(False, other))
+                    both = (canonical_literal(False, one), canonical_literal(False, other))
                     found.append(Clause(both, None, 1.0, "a read has only one source"))
         return found

@@ -25,7 +25,7 @@ from isolang.explain.violation import (
 from isolang.explain.words import Phrases
 from isolang.history.columns import READ_NONE_OF
 from isolang.history.predicate_words import rows_in_words
-from isolang.history.remarks import NOT_FOUND
+from isolang.history.remarks import ROW_NOT_FOUND
 from isolang.problem.anomalies import Anomaly, AnomalyKind
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class QueryViews:
             name=history.name_of(txn),
             where=history.where_op(ops.start) if ops else history.where(txn),
             selected=rows_in_words(columns.predicates[number]) if number >= 0 else "rows",
-            sent=next(filter(None, (_sent(history, op) for op in ops)), ""),
+            sent=next(filter(None, (_sent_statement(history, op) for op in ops)), ""),
             answer=tuple(self._words.seen(op) for op in sorted((*shown, *others))),
             omitted=len(returned) - len(shown) - len(others),
             remarks=remarks,
@@ -228,6 +228,6 @@ _MATCHES: Final = ", which matches"
 _DIFFERS: Final = ", which does not match"
 
 
-def _sent(history: History, op: int) -> str:
+def _sent_statement(history: History, op: int) -> str:
     row = history.remark(op).row
-    return row.removeprefix(NOT_FOUND) if row.startswith(NOT_FOUND) else ""
+    return row.removeprefix(ROW_NOT_FOUND) if row.startswith(ROW_NOT_FOUND) else ""

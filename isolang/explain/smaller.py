@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from isolang.certify.steps import ChoiceStep, CycleStep, Edge, ExhaustionStep, Step
-from isolang.explain.derivation import LARGEST, edges_in
+from isolang.explain.derivation import MAX_EDGES, count_edges
 from isolang.explain.known import KnownGraph
 from isolang.explain.part import transactions_of
 from isolang.explain.part_refuter import EFFORT, Engine, PartRefuter, is_of_accesses
@@ -42,7 +42,7 @@ _SHORTEST = (1, 1 + _RW_WEIGHT)
 _RELAXED = {"so": "without sessions", "rt": "without real time"}
 
 
-def cost(steps: Sequence[Step]) -> tuple[int, ...]:
+def difficulty(steps: Sequence[Step]) -> tuple[int, ...]:
     """Return how hard a refutation is to follow, and how much it assumes, as a key for sorting.
 
     The first number says, in powers of two, how many more cycles the refutation has than people can
@@ -118,18 +118,20 @@ class Finder:
         attempts: tuple[Callable[[Sequence[Step]], Sequence[Step] | None], ...] = (
             self._short_refutation,
         )
-        if edges_in(steps) <= LARGEST:
+        if count_edges(steps) <= MAX_EDGES:
             # Small parts come first, because a search in the whole history may take long.
             attempts += (self.without_rw, self._minimal, self._relaxed_steps)
         for attempt in attempts:
             # If the best refutation so far is a short cycle, it may be only a part of an argument,
             # from which no simpler refutation can be reached. Therefore the attempt also begins
             # with the given steps.
-            for start in (best,) if best is steps or cost(best)[3:] <= _SHORTEST else (best, steps):
+            for start in (
+                (best,) if best is steps or difficulty(best)[3:] <= _SHORTEST else (best, steps)
+            ):
                 if self.parts.out_of_effort():
                     return best
                 found = attempt(start)
-                if found is not None and cost(found) < cost(best):
+                if found is not None and difficulty(found) < difficulty(best):
                     best = found
         return best
 
@@ -152,7 +154,7 @@ class Finder:
             return Edge("wr", edge.a, edge.b, key, op)
 
         changed = [
-            CycleStep(step.check, tuple(instead(edge) for edge in _joined(step.edges)))
+            CycleStep(step.check, tuple(instead(edge) for edge in _merge_order_edges(step.edges)))
             if isinstance(step, CycleStep)
             else step
             for step in steps
@@ -226,7 +228,7 @@ class Finder:
         )
         if found is None:
             found = self.parts.refute(part, self._plan.automata)
-        return None if found is None else [_with_init_as("so", s) for s in part.to_whole(found)]
+        return None if found is None else [_undo_init("so", s) for s in part.to_whole(found)]
 
     def _has_sessions(self) -> bool:
         """Return whether checks use session order, and are event graphs without it too."""
@@ -246,7 +248,7 @@ class Finder:
             The steps of the refutation; ``None`` if none is found, or if the current refutation
             cannot be made simpler.
         """
-        if cost(steps)[3:] <= _SHORTEST and not relaxed:
+        if difficulty(steps)[3:] <= _SHORTEST and not relaxed:
             return None
         plan = self._relaxed_plan(relaxed) if relaxed else self._plan
         relations = frozenset(r for a in plan.automata for r in a.relations) | {"rw"}
@@ -254,7 +256,7 @@ class Finder:
             among = self._range_around(steps)
             self._known = KnownGraph(self._problem, effort=_VISITED, among=among)
         best: Sequence[Step] | None = None
-        current = cost(steps)
+        current = difficulty(steps)
         least = current[4] if current[3] == 1 and not relaxed else sys.maxsize
         cycles, _ = self._known.short_cycles(
             relations, longest=min(_LONGEST_CYCLE, least - 1), most=_TRIED, effort=_VISITED
@@ -268,8 +270,8 @@ class Finder:
             if self.parts.out_of_effort() or _weight(cycle.edges) >= least:
                 continue
             found = self.parts.of_cycle(cycle, plan.automata)
-            if found is not None and (best is None or cost(found) < cost(best)):
-                best, least = found, cost(found)[4]
+            if found is not None and (best is None or difficulty(found) < difficulty(best)):
+                best, least = found, difficulty(found)[4]
         return best
 
     def _range_around(self, steps: Sequence[Step]) -> tuple[int, int]:
@@ -311,7 +313,7 @@ class Finder:
             if found is None:
                 found = self.parts.minimal(best or steps, self._relaxed_plan(relation).automata)
             if found is not None:
-                best = [_with_init_as(relation, step) for step in found]
+                best = [_undo_init(relation, step) for step in found]
         return best
 
     def _relaxed_whole(self, relation: str) -> Sequence[Step] | None:
@@ -370,7 +372,7 @@ class Finder:
         return True
 
 
-def _joined(edges: Sequence[Edge]) -> list[Edge]:
+def _merge_order_edges(edges: Sequence[Edge]) -> list[Edge]:
     """Merge successive ``so`` edges of a cycle into one edge, and successive ``rt`` edges, too."""
     joined: list[Edge] = []
     for edge in edges:
@@ -391,7 +393,7 @@ def _relations(steps: Iterable[Step]) -> set[str]:
     return {relation_of(edge.relation) for edges in cycles for edge in edges}
 
 
-def _with_init_as(relation: str, step: Step) -> Step:
+def _undo_init(relation: str, step: Step) -> Step:
     """Translate a step about a relaxed specification to a step about the original specification.
 
     In the relaxed specification, ``init`` replaces the relation; the translation undoes this.

@@ -18,7 +18,7 @@ from isolang.explain.argument import (
     is_obvious,
     negate,
 )
-from isolang.explain.derivation import LARGEST, Reasoner, edges_in, needed_lemmas
+from isolang.explain.derivation import MAX_EDGES, Reasoner, count_edges, lemmas_for
 from isolang.explain.part import Sources, operations_of, part_of
 from isolang.explain.premises import Premises
 from isolang.explain.words import Phrases
@@ -156,7 +156,7 @@ class Versions(Struct, frozen=True, kw_only=True):
         """Return the lemmas on which the cycle of a candidate depends, each after its premises."""
         chosen = Source(self.op, one.txn)
         assumed = (negate(x) for x in one.clause.literals if x[1] != chosen)
-        return needed_lemmas(assumed, self._clause_of)
+        return lemmas_for(assumed, self._clause_of)
 
     def _clause_of(self, literal: Signed) -> Clause | None:
         lemma = self.lemmas.get(literal)
@@ -188,14 +188,14 @@ def versions_of(premises: Premises, steps: Sequence[Step], few: int) -> Versions
         if not isinstance(literal[1], Source):
             continue  # the other literal says that the reader is included
         lemma = lemmas.get(negate(literal))
-        one = None if lemma is None else _refuted(lemma.clause, step.op, literal[1].txn)
+        one = None if lemma is None else _refuted_version(lemma.clause, step.op, literal[1].txn)
         if one is None:
             return None
         refuted.append(one)
     return Versions(op=step.op, argument=argument, refuted=tuple(refuted), lemmas=lemmas)
 
 
-def _refuted(clause: Clause, op: int, txn: int) -> RefutedVersion | None:
+def _refuted_version(clause: Clause, op: int, txn: int) -> RefutedVersion | None:
     if not isinstance(clause.step, CycleStep):
         return None
     edges = clause.step.edges
@@ -223,7 +223,7 @@ def impossible_versions(problem: Problem, steps: Sequence[Step]) -> dict[int, se
         The candidates by the number of the read. The result is empty unless unit propagation shows
         that one read has no candidate left.
     """
-    if not any(isinstance(step, CycleStep) for step in steps) or edges_in(steps) > LARGEST:
+    if not any(isinstance(step, CycleStep) for step in steps) or count_edges(steps) > MAX_EDGES:
         return {}
     txns = Sources(problem).closed(steps)
     part = part_of(problem.history, operations_of(problem.history, txns), txns)

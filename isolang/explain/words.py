@@ -9,7 +9,7 @@ from isolang.certify.facts import Facts
 from isolang.certify.steps import Before, Edge, In, Literal, Source
 from isolang.history.columns import APPEND, READ_LIST, READ_NONE_OF, SET_READS
 from isolang.history.predicate_words import condition_in_words
-from isolang.history.remarks import NOT_FOUND
+from isolang.history.remarks import ROW_NOT_FOUND
 from isolang.language.vocabulary import ROWS, ends_of, relation_of
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LONGEST = 44  # a sentence shows at most this many characters of a value
 
 
-def counted(number: int, what: str) -> str:
+def quantity(number: int, what: str) -> str:
     """Return a number with its noun, such as ``1 cycle`` or ``2 cycles``."""
     return f"{number} {what}" + ("" if number == 1 else "s")
 
@@ -86,7 +86,7 @@ class Phrases:
         number = int(columns.statement_predicate[self.history.statement_of(op)])
         under = ""
         if row := self.history.remark(op).row:
-            under = f" by {row.removeprefix(NOT_FOUND)}"
+            under = f" by {row.removeprefix(ROW_NOT_FOUND)}"
         elif number >= 0 and (words := condition_in_words(columns.predicates[number])):
             under = f" with {words if len(words) <= _LONGEST else words[: _LONGEST - 1] + '…'}"
         reader = self.txn(self.facts.txn_of[op])

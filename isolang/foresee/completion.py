@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from isolang.comparison.effort import Effort
 from isolang.comparison.normal import normal
 from isolang.comparison.separate import Bounds, Separator, lacking, scope_of
-from isolang.encodings.relational.bounded import selects
+from isolang.encodings.relational.bounded import name_matches
 from isolang.encodings.relational.interpretation import T0
 from isolang.errors import UnsupportedError
 from isolang.foresee.run import INITIAL
@@ -159,7 +159,7 @@ class Completions:
 
 
 def _matching(patterns: Sequence[str], name: str) -> frozenset[str]:
-    return frozenset(pattern for pattern in patterns if selects(pattern, name))
+    return frozenset(pattern for pattern in patterns if name_matches(pattern, name))
 
 
 class _QuestionEncoder:

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from isolang.certify.proofs import Witness
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.history import columns as c
-from isolang.history.objects import statement_of_each
+from isolang.history.objects import operation_statements
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -352,7 +352,7 @@ def run_of(verdict: Valid, *, serial: bool) -> PassedRun:
 
     def steps_of(txn: int) -> Iterator[Access]:
         written: set[int] = set()
-        sent = statement_of_each(history, txn)
+        sent = operation_statements(history, txn)
         for op in range(begins[txn], begins[txn + 1]):
             kind, key = kinds[op], keys[op]
             if not fine[op] or kind not in (*_READS, *_UPDATES):

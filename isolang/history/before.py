@@ -19,8 +19,8 @@ from msgspec.structs import replace
 
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.history import columns as c
-from isolang.history.predicates import lower
-from isolang.history.values import UNKNOWN, Keyword, Literal, encode, shown, value_text
+from isolang.history.predicates import derive_set_reads
+from isolang.history.values import UNKNOWN, Keyword, Literal, encode, preview, value_text
 
 if TYPE_CHECKING:
     from isolang._native import Columns
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _HINT: Final = "expected a value such as 0, or KEY=VALUE"
 
 
-def texts(initial: object) -> tuple[str, ...]:
+def initial_value_texts(initial: object) -> tuple[str, ...]:
     """Return initial values in the form that ``--initial-value`` takes: ``V`` or ``KEY=V``.
 
     Args:
@@ -47,13 +47,15 @@ def texts(initial: object) -> tuple[str, ...]:
     if isinstance(initial, tuple) and all(isinstance(one, str) for one in initial):
         return initial
     if isinstance(initial, Mapping):
-        return tuple(f"{_key_text(key)}={_text(value)}" for key, value in initial.items())
-    return (_text(initial),)
+        return tuple(
+            f"{_key_text(key)}={_initial_value_text(value)}" for key, value in initial.items()
+        )
+    return (_initial_value_text(initial),)
 
 
-def _text(value: object) -> str:
+def _initial_value_text(value: object) -> str:
     if isinstance(value, list | tuple):
-        return f"[{' '.join(map(_text, value))}]"
+        return f"[{' '.join(map(_initial_value_text, value))}]"
     return value_text(value, "the initial value")
 
 
@@ -99,13 +101,15 @@ def with_initial(
         return history
     columns = copy(history.columns)
     made = replace(history, columns=columns, _lazy={})
-    initial_sentence = _declare(made, values) if values else _take_unwritten(made)
-    lower(columns, lambda txn, _: history.where(txn))
+    initial_sentence = (
+        _declare_initial_values(made, values) if values else _adopt_unwritten_values(made)
+    )
+    derive_set_reads(columns, lambda txn, _: history.where(txn))
     columns.name_sources()
     return replace(made, initial=initial_sentence)
 
 
-def _take_unwritten(history: History) -> str:
+def _adopt_unwritten_values(history: History) -> str:
     registers, lists, open_ = history.columns.take_unwritten_for_initial()
     if open_:
         first, other = (
@@ -128,10 +132,10 @@ def _take_unwritten(history: History) -> str:
     return f"{history.initial}, or a value that was read but that no transaction wrote: {many}"
 
 
-def _declare(history: History, values: Sequence[str]) -> str:
+def _declare_initial_values(history: History, values: Sequence[str]) -> str:
     """Set the initial values that the user declares, and return a sentence that describes them."""
     columns = history.columns
-    declared_values = [parsed(text) for text in values]
+    declared_values = [parse_initial_value(text) for text in values]
     everywhere = [value for key, value in declared_values if key is None]
     if len(everywhere) > 1:
         raise HistoryError(
@@ -139,7 +143,7 @@ def _declare(history: History, values: Sequence[str]) -> str:
             "KEY=VALUE for a key with another initial value)"
         )
     by_key = {key: value for key, value in declared_values if key is not None}
-    lists, registers, declared = *kinds_of_keys(columns), _declared_keys(columns)
+    lists, registers, declared = *list_and_register_keys(columns), _declared_keys(columns)
     fitting = 0
     for k in range(columns.n_keys()):
         name = history.key(k) if by_key else ""
@@ -154,13 +158,14 @@ def _declare(history: History, values: Sequence[str]) -> str:
             )
         if k not in (registers if isinstance(value, tuple) else lists) or value is None:
             fitting += 1
-            _set(columns, k, value)
+            _set_initial_value(columns, k, value)
         elif own:
             kind, right = (
                 ("list", "[…]") if k in lists else ("register", "a single value, not a list")
             )
             raise HistoryError(
-                f"--initial-value {name}: {name} is a {kind} (got {shown(value)}, expected {right})"
+                f"--initial-value {name}: {name} is a {kind} "
+                f"(got {preview(value)}, expected {right})"
             )
     if by_key:
         key = next(iter(by_key))
@@ -171,12 +176,12 @@ def _declare(history: History, values: Sequence[str]) -> str:
     if not fitting and columns.n_keys():
         raise HistoryError(
             f"--initial-value {values[0]}: no key of {history.name} can hold it (got "
-            f"{shown(everywhere[0])}, expected {'[…]' if lists else 'a value, not a list'})"
+            f"{preview(everywhere[0])}, expected {'[…]' if lists else 'a value, not a list'})"
         )
     return f"a read of {', '.join(values)}, as declared; nil for other keys"
 
 
-def parsed(text: str) -> tuple[str | None, Any]:
+def parse_initial_value(text: str) -> tuple[str | None, Any]:
     """Split a text ``KEY=V`` into the key and the parsed value.
 
     For a text ``V``, the key is ``None``.
@@ -185,11 +190,11 @@ def parsed(text: str) -> tuple[str | None, Any]:
 
     where = f"--initial-value {text}"
     key: str | None = None
-    if text[:1] not in "[{" and (cut := _equals(text)) > 0:
+    if text[:1] not in "[{" and (cut := _index_of_equals(text)) > 0:
         key, text = text[:cut], text[cut + 1 :]
     is_list = text.lstrip().startswith("[")
     found = [form for _, form in forms(text, where)]
-    found = [_plain(form) for form in found]
+    found = [_plain_value(form) for form in found]
     if is_list:
         return key, tuple(found)
     if len(found) != 1:
@@ -197,14 +202,16 @@ def parsed(text: str) -> tuple[str | None, Any]:
     return key, found[0]
 
 
-def _plain(form: Any) -> Any:
+def _plain_value(form: Any) -> Any:
     """Convert a parsed form to a value: a symbol becomes its text, and a map becomes a row."""
     if isinstance(form, dict):
-        return {k.name if isinstance(k, Keyword) else str(k): _plain(v) for k, v in form.items()}
+        return {
+            k.name if isinstance(k, Keyword) else str(k): _plain_value(v) for k, v in form.items()
+        }
     return form.text if isinstance(form, Literal) else form
 
 
-def _equals(text: str) -> int:
+def _index_of_equals(text: str) -> int:
     """Return the index of the first equals sign outside quotes; -1 if the text has none."""
     quoted = False
     for at, character in enumerate(text):
@@ -215,7 +222,7 @@ def _equals(text: str) -> int:
     return -1
 
 
-def _set(columns: Columns, key: int, value: Any) -> None:
+def _set_initial_value(columns: Columns, key: int, value: Any) -> None:
     where = "--initial-value"
     if isinstance(value, tuple):
         atoms = [columns.intern_value(*encode(one, where)) for one in value]
@@ -226,7 +233,7 @@ def _set(columns: Columns, key: int, value: Any) -> None:
         columns.set_initial_value(key, c.NIL_ATOM)
 
 
-def kinds_of_keys(columns: Columns) -> tuple[set[int], set[int]]:
+def list_and_register_keys(columns: Columns) -> tuple[set[int], set[int]]:
     """Return two sets of keys: the keys that are used as lists, and the keys used as registers."""
     import numpy as np
 

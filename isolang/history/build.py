@@ -18,14 +18,14 @@ from isolang.history.fields import (
     add_versions,
     failed_operations,
     is_sequence,
-    number_of,
-    sequence,
+    require_sequence,
     status_code,
+    transaction_number,
 )
-from isolang.history.predicates import lower, predicate_text
+from isolang.history.predicates import derive_set_reads, predicate_text
 from isolang.history.readers.reading import Reading
 from isolang.history.transaction import Transaction
-from isolang.history.values import UNKNOWN, encode, shown
+from isolang.history.values import UNKNOWN, encode, preview
 
 _FORMS = (
     'expected ("r", key, result), ("w", key, value), ("append", key, value), '
@@ -46,9 +46,9 @@ def build(
             where = f"{name} transaction {index + 1}"
             msg = f"{where}: not a Transaction (got {got}, expected Transaction)"
             raise HistoryError(msg)
-    own_sessions = _own_sessions(transactions, name)
+    own_sessions = _has_no_sessions(transactions, name)
     builder = _ColumnsBuilder(transactions, initial, name)
-    builder.columns.versions_ordered = _ordered(versions, name)
+    builder.columns.versions_ordered = _has_ordered_versions(versions, name)
     for index, transaction in enumerate(transactions):
         builder.add(index, transaction)
     session = (
@@ -67,16 +67,15 @@ def build(
     )
 
 
-def _ordered(versions: object, name: str) -> bool:
+def _has_ordered_versions(versions: object, name: str) -> bool:
     if versions not in (None, "ordered"):
-        msg = (
-            f'{name}: wrong value of versions= (got {shown(versions)}, expected "ordered" or None)'
-        )
+        got = preview(versions)
+        msg = f'{name}: wrong value of versions= (got {got}, expected "ordered" or None)'
         raise HistoryError(msg)
     return versions == "ordered"
 
 
-def _own_sessions(transactions: Sequence[Transaction], name: str) -> bool:
+def _has_no_sessions(transactions: Sequence[Transaction], name: str) -> bool:
     """Return whether each transaction gets its own session, because no transaction names a session.
 
     A declared initial transaction may have a session or not; it is ignored.
@@ -115,7 +114,7 @@ class _ColumnsBuilder:
         self.initial_at: int | None = None
         if isinstance(initial, Mapping):
             for key, value in initial.items():
-                where = f"{name}: the initial value of {shown(key)}"
+                where = f"{name}: the initial value of {preview(key)}"
                 self.by_key[encode(key, where)] = self.value(value, where)
         else:
             self.scalar = self.value(initial, f"{name}: the initial value")
@@ -148,10 +147,10 @@ class _ColumnsBuilder:
                 f"{where}: the transaction ends before it begins (got begin {transaction.begin}, "
                 f"end {transaction.end})"
             )
-        ops = sequence(transaction.ops, f"{where}: the operations")
+        ops = require_sequence(transaction.ops, f"{where}: the operations")
         failed = failed_operations(transaction.failed, len(ops), where)
         session = self.session(transaction.session, where)
-        number = number_of(transaction.number, index + 1, where)
+        number = transaction_number(transaction.number, index + 1, where)
         self.columns.begin_transaction(session, status, number, index + 1, 0, begin, end)
         last_write: dict[int, int] = {}
         plain = not failed and status != c.INITIAL and not self.by_key
@@ -186,7 +185,7 @@ class _ColumnsBuilder:
                 if kind not in (c.READ, c.READ_LIST):
                     what = "a set-read" if kind in c.SET_READS else "an operation other than a read"
                     raise HistoryError(
-                        f"{at}: only a read has a source, not {what} (got {shown(op)})"
+                        f"{at}: only a read has a source, not {what} (got {preview(op)})"
                     )
                 self.sources.append((self.columns.operations(), at, key, op[3]))
             self.columns.add_op(kind, key, value, i + 1, ok)
@@ -204,17 +203,19 @@ class _ColumnsBuilder:
             return self.sessions.setdefault(name, len(self.sessions))
         except TypeError:
             raise HistoryError(
-                f"{where}: the session is not hashable (got {shown(session)}); use a number or a "
+                f"{where}: the session is not hashable (got {preview(session)}); use a number or a "
                 "string"
             ) from None
 
     def scan(self, op: Sequence[Any], at: str, position: int, *, ok: bool) -> None:
         """Add a predicate read. The set-reads for rows that it did not return are derived later."""
         if len(op) != (4 if len(op) > 1 and op[1] is None else 3):
-            raise HistoryError(f"{at}: not a predicate read (got {shown(op)}, {_SCAN})")
+            raise HistoryError(f"{at}: not a predicate read (got {preview(op)}, {_SCAN})")
         rows, columns = op[2], self.columns
         if rows is not UNKNOWN and not isinstance(rows, Mapping):
-            raise HistoryError(f"{at}: the rows are not a dictionary (got {shown(rows)}, {_SCAN})")
+            raise HistoryError(
+                f"{at}: the rows are not a dictionary (got {preview(rows)}, {_SCAN})"
+            )
         text = "" if op[1] is None else predicate_text(op[1], at)
         try:
             columns.begin_statement(text, position, rows is not UNKNOWN)
@@ -227,7 +228,7 @@ class _ColumnsBuilder:
         for key, row in found.items():
             if row is None:
                 raise HistoryError(
-                    f"{at}: a returned row must not be None (the row of key {shown(key)})"
+                    f"{at}: a returned row must not be None (the row of key {preview(key)})"
                 )
             columns.add_op(c.READ, self.key(key, at), self.value(row, at), position, ok)
         for key, values in op[3].items() if len(op) == 4 else ():
@@ -239,7 +240,7 @@ class _ColumnsBuilder:
         if is_sequence(op) and len(op) == 2 and op[0] == "delete":
             return c.WRITE, self.key(op[1], at), self.columns.deleted_atom()
         if not is_sequence(op) or len(op) not in (3, 4):
-            raise HistoryError(f"{at}: not an operation (got {shown(op)}, {_FORMS})")
+            raise HistoryError(f"{at}: not an operation (got {preview(op)}, {_FORMS})")
         name, key, value = op[0], self.key(op[1], at), op[2]
         if name == "r":
             if value is UNKNOWN:
@@ -250,7 +251,7 @@ class _ColumnsBuilder:
         if name in _SET_READS:
             if value is UNKNOWN:
                 return _SET_READS[name], key, c.UNKNOWN_VALUE
-            values = sequence(value, f"{at}: the values of a set-read")
+            values = require_sequence(value, f"{at}: the values of a set-read")
             return _SET_READS[name], key, self.columns.add_list([self.value(v, at) for v in values])
         if name in ("w", "append", "insert"):
             if value is UNKNOWN:
@@ -258,7 +259,7 @@ class _ColumnsBuilder:
                     f"{at}: the write has no value; every write must state its value"
                 )
             return c.APPEND if name == "append" else c.WRITE, key, self.value(value, at)
-        raise HistoryError(f"{at}: unknown operation (got {shown(name)}, {_FORMS})")
+        raise HistoryError(f"{at}: unknown operation (got {preview(name)}, {_FORMS})")
 
     def finish(self) -> Any:
         """Resolve explicit sources, decide whether there is real time, and check the columns."""
@@ -271,7 +272,9 @@ class _ColumnsBuilder:
                 f"{self.name} transaction {txn + 1}: the times contradict each other: {what} "
                 "(expected operations one after the other, in order)"
             )
-        lower(self.columns, lambda txn, op: f"{self.name} transaction {txn + 1}, operation {op}")
+        derive_set_reads(
+            self.columns, lambda txn, op: f"{self.name} transaction {txn + 1}, operation {op}"
+        )
         self.columns.name_sources()
         self.columns.validate()
         return self.columns
@@ -295,7 +298,7 @@ class _ColumnsBuilder:
                         )
                     return self.columns.operation_at(txn, op + 1)
         raise HistoryError(
-            f"{at}: not a source (got {shown(source)}, expected (transaction, operation) counted "
+            f"{at}: not a source (got {preview(source)}, expected (transaction, operation) counted "
             'from 0, "initial" or "missing")'
         )
 
@@ -326,7 +329,7 @@ class _ColumnsBuilder:
             if self.initial_value:
                 parts.append("the stated initial value of the key")
         elif self.initial_value is not None:
-            parts.append(shown(self.initial_value))
+            parts.append(preview(self.initial_value))
         if self.initial_at is not None:
             parts.append("what the declared initial transaction wrote")
         return "a read of " + " or ".join(parts)

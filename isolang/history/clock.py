@@ -7,7 +7,7 @@ import math
 
 from isolang.errors import HistoryError
 from isolang.history import columns as c
-from isolang.history.values import shown
+from isolang.history.values import preview
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _INTEGER = "an integer"
@@ -45,7 +45,7 @@ class Clock:
             )
             raise HistoryError(msg)
         if not c.UNKNOWN_BEGIN < number < c.UNKNOWN_END:
-            raise HistoryError(f"{where}: the time does not fit in 64 bits (got {shown(moment)})")
+            raise HistoryError(f"{where}: the time does not fit in 64 bits (got {preview(moment)})")
         return number
 
     def _read(self, moment: object, where: str) -> tuple[str, int]:
@@ -62,7 +62,7 @@ class Clock:
         if hasattr(moment, "__index__") and not isinstance(moment, bool):
             return _INTEGER, int(moment.__index__())
         msg = (
-            f"{where}: not a time (got {shown(moment)}, expected an integer of nanoseconds, a "
+            f"{where}: not a time (got {preview(moment)}, expected an integer of nanoseconds, a "
             "float of seconds or a datetime)"
         )
         raise HistoryError(msg)

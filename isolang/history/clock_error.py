@@ -20,7 +20,7 @@ from isolang.history.history import History
 
 _UNITS: Final = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)?")
-LARGEST: Final = 1 << 61
+LARGEST_DURATION: Final = 1 << 61
 """An upper bound of all clock errors in nanoseconds, about 73 years."""
 
 
@@ -34,8 +34,8 @@ def nanoseconds(text: str) -> int:
     (2000000, 1500, 7)
     """
     found = _DURATION.fullmatch(text.strip())
-    amount = float(found[1]) * _UNITS[found[2] or "ns"] if found else LARGEST
-    if amount >= LARGEST:
+    amount = float(found[1]) * _UNITS[found[2] or "ns"] if found else LARGEST_DURATION
+    if amount >= LARGEST_DURATION:
         raise HistoryError(
             f"clock error: not a duration (got {text!r:.40}, expected a duration such as 2ms, "
             "500us or 0.1s)"
@@ -43,7 +43,7 @@ def nanoseconds(text: str) -> int:
     return round(amount)
 
 
-def shown(duration: int) -> str:
+def format_duration(duration: int) -> str:
     """Return a duration as text, in the largest unit that is not longer than the duration.
 
     >>> shown(3_100_000), shown(7)
@@ -84,7 +84,7 @@ def with_clock_error(history: History, error: str | int) -> History:
     if isinstance(error, int) or "=" not in error:
         wide = error if isinstance(error, int) else nanoseconds(error)
         after = [wide] * sessions
-        sentence = f"clocks may differ by {shown(wide)}"
+        sentence = f"clocks may differ by {format_duration(wide)}"
     else:
         names = {str(history.session_name(s)): s for s in range(sessions)}
         for part in error.split(","):

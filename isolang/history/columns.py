@@ -28,7 +28,7 @@ UNKNOWN_VALUE: Final = -1
 NO_VERSION: Final = -1  # in op_version: the operation states no version
 # In statement_known: some operations of the predicate read were removed (by sub_history, for
 # example), and the remaining operations still state its rows correctly.
-PART: Final = 2
+PARTLY_KNOWN: Final = 2
 
 # Values in the column op_source, for reads that name no operation as their source.
 SOURCE_BY_VALUE: Final = -1

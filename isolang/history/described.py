@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from isolang.history import columns as c
 from isolang.history.transaction import StatusName
-from isolang.history.values import key_name, show
+from isolang.history.values import atom_text, key_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,7 +74,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return f"T{number}@{session}" + (f"#{txn}" if rank > 1 else "")
 
     def _is_t0(self, txn: int) -> bool:
-        return _number(txn) == self.t0
+        return _checked_number(txn) == self.t0
 
     def _is_initial(self, txn: int) -> bool:
         return self._is_t0(txn) or int(self.columns.txn_status[txn]) == c.INITIAL
@@ -90,9 +90,9 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
 
         if "numbers" not in self._lazy:
             numbers = self.columns.txn_number
-            rank = (_repeated(numbers) | (numbers == 0)).astype(np.int8)
+            rank = (_has_equal_row(numbers) | (numbers == 0)).astype(np.int8)
             if rank.any():
-                rank += (rank > 0) & _repeated(numbers, self.columns.txn_session)
+                rank += (rank > 0) & _has_equal_row(numbers, self.columns.txn_session)
             self._lazy["numbers"] = rank
         return self._lazy["numbers"]
 
@@ -112,7 +112,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         """Return the group of a transaction as text; if it belongs to no group, an empty string."""
         if not self.columns.has_groups or self._is_t0(txn) or not self.columns.txn_group[txn]:
             return ""
-        return show(*self.columns.group(int(self.columns.txn_group[txn])))
+        return atom_text(*self.columns.group(int(self.columns.txn_group[txn])))
 
     def key_name(self, key: int) -> str:
         """Return the name by which specifications refer to a key: its value as text."""
@@ -167,11 +167,11 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         If the recording of an application has a column that names the version of each row, the text
         omits this column, unless the key has two values that differ only there.
         """
-        text = _whole(self.columns, atom)
+        text = _value_with_version(self.columns, atom)
         if '"xmin" ' not in text or (short := _VERSION.sub("", text)) in (text, "{}"):
             return text
         if "alike" not in self._lazy:
-            self._lazy["alike"] = _alike(self.columns)
+            self._lazy["alike"] = _values_differing_in_version(self.columns)
         return text if atom in self._lazy["alike"] else short.replace("{ ", "{", 1)
 
     def op_value(self, op: int) -> str:
@@ -181,7 +181,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         the text shows them: ``{age: 4 → 5}``. If a predicate read did not return the row, the text
         is ``not found``, no matter which versions of the row would match.
         """
-        value = int(self.columns.op_value[_number(op)])
+        value = int(self.columns.op_value[_checked_number(op)])
         if row := self.remark(op).row:
             return row
         kind = int(self.columns.op_kind[op])
@@ -196,25 +196,25 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
 
     def remark(self, op: int) -> Remark:
         """Return the remark in the recording about an operation, with its caller and its row."""
-        from isolang.history.remarks import NOTHING
+        from isolang.history.remarks import NO_REMARK
 
         if not (remarks := self.remarks()):
-            return NOTHING
+            return NO_REMARK
         columns = self.columns
         of_line = remarks.get(int(columns.op_position[op]), {})
-        key = show(*columns.key(int(columns.op_key[op])))
+        key = atom_text(*columns.key(int(columns.op_key[op])))
         if self.is_delete(op):
-            return of_line.get(("delete", key, ""), NOTHING)
+            return of_line.get(("delete", key, ""), NO_REMARK)
         if self.of_predicate(op):
             number = int(columns.statement_predicate[self.statement_of(op)])
             predicate = columns.predicates[number] if number >= 0 else ""
-            return of_line.get(("rp", predicate, ""), NOTHING)
+            return of_line.get(("rp", predicate, ""), NO_REMARK)
         kind, value = int(columns.op_kind[op]), int(columns.op_value[op])
         listed = kind in c.LISTS and value != c.UNKNOWN_VALUE
         values = self.list_values(value) if listed else [value]
-        text = " ".join(_whole(columns, atom) for atom in values)
+        text = " ".join(_value_with_version(columns, atom) for atom in values)
         named = (c.KIND_NAMES[kind], key, f"[{text}]" if listed else text)
-        return of_line.get(named, NOTHING)
+        return of_line.get(named, NO_REMARK)
 
     def remarks(self) -> Mapping[int, Mapping[Named, Remark]]:
         """Return all remarks in the recording, by line and operation.
@@ -223,11 +223,11 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         either, because its places are not lines and the file may be larger than memory.
         """
         if "remarks" not in self._lazy:
-            from isolang.history.remarks import remarks_of
+            from isolang.history.remarks import read_remarks
 
             events = self.format == "edn" and self.position_unit == "line"
             one = events and len(self.files) == 1
-            self._lazy["remarks"] = remarks_of(self.files[0]) if one else {}
+            self._lazy["remarks"] = read_remarks(self.files[0]) if one else {}
         found: Mapping[int, Mapping[Named, Remark]] = self._lazy["remarks"]
         return found
 
@@ -246,10 +246,10 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         if not found:
             return ()
         from isolang.history.objects import operations_count
-        from isolang.history.statements import checked
+        from isolang.history.statements import check_statement_count
 
         where = f"{self.files[0]}:{int(self.columns.txn_position[txn])}"
-        return checked(found, operations_count(self, txn), where)
+        return check_statement_count(found, operations_count(self, txn), where)
 
     def has_statements(self) -> bool:
         """Return whether the recording contains the statement of any operation."""
@@ -257,11 +257,11 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
 
     def _statements(self) -> Mapping[int, Statements]:
         if "statements" not in self._lazy:
-            from isolang.history.statements import statements_in
+            from isolang.history.statements import read_statements
 
             lines = self.position_unit == "line" and self.format in ("edn", "jepsen-json")
             one = lines and len(self.files) == 1
-            self._lazy["statements"] = statements_in(self.files[0]) if one else {}
+            self._lazy["statements"] = read_statements(self.files[0]) if one else {}
         found: Mapping[int, Statements] = self._lazy["statements"]
         return found
 
@@ -291,7 +291,10 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         """Return the number of the predicate read that contains an operation; -1 if none does."""
         import numpy as np
 
-        s = int(np.searchsorted(self.columns.statement_start, _number(op), side="right")) - 1
+        s = (
+            int(np.searchsorted(self.columns.statement_start, _checked_number(op), side="right"))
+            - 1
+        )
         return s if s >= 0 and op < self.columns.statement_end[s] else -1
 
     def of_predicate(self, op: int) -> bool:
@@ -311,7 +314,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         """Return the transaction that an operation belongs to."""
         import numpy as np
 
-        return int(np.searchsorted(self.columns.op_start, _number(op), side="right")) - 1
+        return int(np.searchsorted(self.columns.op_start, _checked_number(op), side="right")) - 1
 
     def operations_of(self, txn: int) -> range:
         """Return the numbers of a transaction's operations; for T0, an empty range."""
@@ -327,12 +330,12 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return values
 
 
-def _whole(columns: Columns, atom: int) -> str:
+def _value_with_version(columns: Columns, atom: int) -> str:
     """Return a value as text, including the column that names the row's version."""
-    return "?" if atom == c.UNKNOWN_VALUE else show(*columns.value(atom))
+    return "?" if atom == c.UNKNOWN_VALUE else atom_text(*columns.value(atom))
 
 
-def _alike(columns: Columns) -> frozenset[int]:
+def _values_differing_in_version(columns: Columns) -> frozenset[int]:
     """Return the values (as atoms) for which omitting the row's version would be ambiguous.
 
     Each differs from another value of its key only in the row's version.
@@ -345,12 +348,12 @@ def _alike(columns: Columns) -> frozenset[int]:
     pairs.update(zip(keys, values, strict=True))
     same: dict[tuple[int, str], list[int]] = {}
     for key, atom in pairs:
-        text = _VERSION.sub("", _whole(columns, atom))
+        text = _VERSION.sub("", _value_with_version(columns, atom))
         same.setdefault((key, text), []).append(atom)
     return frozenset(atom for atoms in same.values() if len(atoms) > 1 for atom in atoms)
 
 
-def _number(i: int) -> int:
+def _checked_number(i: int) -> int:
     """Return the number of a transaction or an operation unchanged, after checking its sign.
 
     Raises:
@@ -361,7 +364,7 @@ def _number(i: int) -> int:
     return i
 
 
-def _repeated(*columns: NDArray[np.generic]) -> NDArray[np.bool_]:
+def _has_equal_row(*columns: NDArray[np.generic]) -> NDArray[np.bool_]:
     """Return, for each row of the columns, whether an equal row exists."""
     import numpy as np  # not np.unique: its import of masked arrays takes as long as a small check
 

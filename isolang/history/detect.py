@@ -37,9 +37,9 @@ def detect(data: bytes) -> Guess:
         return Guess(looks_like="a zip archive; unpack it first")
     if _is_bincode(data):
         return Guess(formats=("dbcop",), looks_like="dbcop bincode")
-    if walk_cobra(data, timestamps=False):
+    if has_cobra_records(data, timestamps=False):
         return Guess(formats=("cobra",), looks_like="Cobra records")
-    if walk_cobra(data, timestamps=True):
+    if has_cobra_records(data, timestamps=True):
         return Guess(formats=("cobra",), looks_like="Cobra records with timestamps")
     head = data[:_HEAD]
     if len(data) > _HEAD:
@@ -82,7 +82,7 @@ def _is_bincode(data: bytes) -> bool:
 _RECORDS = 256
 
 
-def walk_cobra(data: bytes, *, timestamps: bool) -> bool:
+def has_cobra_records(data: bytes, *, timestamps: bool) -> bool:
     """Return whether the first records have Cobra's sizes and order: S, then W or R, then C.
 
     The last record may be truncated. A text that starts with S is rejected, because the eight bytes
@@ -116,7 +116,7 @@ def _detect_text(text: str) -> Guess:
     if not body:
         return Guess(formats=("edn",), looks_like="only blanks")
     lines = [line for line in text.splitlines() if line.strip()]
-    first = _clip(lines[0])
+    first = _shorten_line(lines[0])
     if _JEPSEN_LOG.match(body):
         return Guess(formats=("registers",), looks_like="a Jepsen log of single operations")
     if re.match(r"-\s+-\s+events:", body):
@@ -145,14 +145,14 @@ def _detect_text(text: str) -> Guess:
     if not (edn := _skip_edn_comments(body)):
         return Guess(formats=("edn",), looks_like="only EDN comments")
     if (":f" in edn or '"f"' in edn) and not _TRANSACTIONS.search(edn):
-        clients = _of_clients(edn)
+        clients = _without_named_processes(edn)
         if _is_workload(clients):
             what = "operations of one of Jepsen's workloads"
             return Guess(formats=("workload",), looks_like=what)
         if _are_single_operations(clients):
             return Guess(formats=("registers",), looks_like="operations on single objects")
     if edn[:1] in ("{", "[", "(", "#") and _is_edn(edn):
-        return Guess(formats=("edn",), looks_like=f"EDN that starts with {_clip(edn)}")
+        return Guess(formats=("edn",), looks_like=f"EDN that starts with {_shorten_line(edn)}")
     if body[0] in "{[":
         return _detect_json(body)
     return Guess(looks_like=f"text that starts with {first!r}")
@@ -170,7 +170,7 @@ _OTHER_VALUES = re.compile(r"value\"?[\s:]+(?:\[\s*[\[\]]|#?\{)")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]', re.DOTALL)
 
 
-def _of_clients(text: str) -> str:
+def _without_named_processes(text: str) -> str:
     """Return the text without the operations of named processes, such as the nemesis.
 
     Clients have numbers as names.
@@ -226,7 +226,7 @@ def _is_workload(text: str) -> bool:
     return collections == {"read"} or _SET.search(text) is not None
 
 
-def _clip(text: str) -> str:
+def _shorten_line(text: str) -> str:
     line = text.strip().split("\n", 1)[0].strip()
     return line if len(line) <= 40 else line[:40] + "…"
 
@@ -259,7 +259,7 @@ def _is_edn(body: str) -> bool:
 
 
 def _detect_json(body: str) -> Guess:
-    looks = f"JSON that starts with {_clip(body)}"
+    looks = f"JSON that starts with {_shorten_line(body)}"
     if re.match(r'[\[\s]*\{\s*"threadID"', body):
         return Guess(formats=("leopard",), looks_like="a Leopard trace")
     if re.match(r"\[\s*\]\s*$", body):  # an empty history looks the same in all JSON formats

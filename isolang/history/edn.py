@@ -113,7 +113,7 @@ class _Forms:
                 self.line += token.count("\n")
                 if token[0] == "#":
                     return Literal(token)
-                return re.sub(r"\\(u[0-9a-fA-F]{4}|.)", _unescaped, token[1:-1], flags=re.DOTALL)
+                return re.sub(r"\\(u[0-9a-fA-F]{4}|.)", _unescape, token[1:-1], flags=re.DOTALL)
             case "open":
                 return self.collection(token, depth + 1)
             case "tag":
@@ -157,6 +157,6 @@ class _Forms:
         return Literal(token)
 
 
-def _unescaped(found: re.Match[str]) -> str:
+def _unescape(found: re.Match[str]) -> str:
     code = found[1]
     return chr(int(code[1:], 16)) if len(code) == 5 else _ESCAPES.get(code, code)

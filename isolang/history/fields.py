@@ -11,7 +11,7 @@ from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.clock import Clock
 from isolang.history.transaction import STATUS_ALIASES, Transaction
-from isolang.history.values import INTEGER, encode, shown
+from isolang.history.values import INTEGER, encode, preview
 
 
 def is_sequence(value: object) -> TypeGuard[Sequence[Any]]:
@@ -22,14 +22,14 @@ def is_sequence(value: object) -> TypeGuard[Sequence[Any]]:
     )
 
 
-def sequence(value: object, where: str) -> Sequence[Any]:
+def require_sequence(value: object, where: str) -> Sequence[Any]:
     """Return the value if it is a sequence.
 
     Raises:
         HistoryError: the value is not a sequence.
     """
     if not is_sequence(value):
-        raise HistoryError(f"{where}: not a list (got {shown(value)}, expected a list)")
+        raise HistoryError(f"{where}: not a list (got {preview(value)}, expected a list)")
     return value
 
 
@@ -43,12 +43,12 @@ def status_code(status: object, where: str) -> int:
     if name not in c.STATUS_NAMES:
         expected = ", ".join((*c.STATUS_NAMES, *STATUS_ALIASES))
         raise HistoryError(
-            f"{where}: unknown status (got {shown(status)}, expected one of {expected})"
+            f"{where}: unknown status (got {preview(status)}, expected one of {expected})"
         )
     return c.STATUS_NAMES.index(name)
 
 
-def number_of(number: object, ordinal: int, where: str) -> int:
+def transaction_number(number: object, ordinal: int, where: str) -> int:
     """Return the number that the user gave a transaction; if there is none, its ordinal.
 
     Raises:
@@ -58,18 +58,18 @@ def number_of(number: object, ordinal: int, where: str) -> int:
         return ordinal
     if not isinstance(number, int) or isinstance(number, bool) or not -(2**63) <= number < 2**63:
         raise HistoryError(
-            f"{where}: not a number (got {shown(number)}, expected an integer of 64 bits)"
+            f"{where}: not a number (got {preview(number)}, expected an integer of 64 bits)"
         )
     return number
 
 
 def failed_operations(failed: object, operations: int, where: str) -> set[int]:
     """Return the indices of the operations that failed by themselves, after checking them."""
-    numbers = sequence(failed, f"{where}: failed")
+    numbers = require_sequence(failed, f"{where}: failed")
     for number in numbers:
         if not isinstance(number, int) or not 0 <= number < operations:
             raise HistoryError(
-                f"{where}: failed names an operation that does not exist (got {shown(number)}, "
+                f"{where}: failed names an operation that does not exist (got {preview(number)}, "
                 f"expected a number from 0 to {operations - 1})"
             )
     return set(numbers)
@@ -85,7 +85,7 @@ def add_versions(columns: Columns, index: int, transaction: Transaction, where: 
     """Add the versions that the operations of a transaction state to the columns."""
     if transaction.versions is None:
         return
-    versions = sequence(transaction.versions, f"{where}: versions")
+    versions = require_sequence(transaction.versions, f"{where}: versions")
     if len(versions) != len(transaction.ops):
         raise HistoryError(
             f"{where}: wrong number of versions (got {len(versions)}, expected one for each "
@@ -98,15 +98,15 @@ def add_versions(columns: Columns, index: int, transaction: Transaction, where: 
         if op[0] not in ("r", "w", "insert", "delete") or (
             op[0] == "r" and isinstance(op[2], list)
         ):
-            raise HistoryError(f"{at}: not an operation on a register (got {shown(op)})")
+            raise HistoryError(f"{at}: not an operation on a register (got {preview(op)})")
         if len(op) == 4 and op[3] is not None:
             raise HistoryError(
-                f"{at}: the read states both its source and its version (got {shown(op)})"
+                f"{at}: the read states both its source and its version (got {preview(op)})"
             )
         kind, payload = encode(version, at)
         if columns.versions_ordered and kind != INTEGER:
             raise HistoryError(
-                f"{at}: not a 64-bit integer, though versions are ordered (got {shown(version)})"
+                f"{at}: not a 64-bit integer, though versions are ordered (got {preview(version)})"
             )
         columns.set_version(columns.operation_at(index, i + 1), kind, payload)
 
@@ -118,11 +118,13 @@ def add_names(columns: Columns, index: int, transaction: Transaction, where: str
         return
     labels = () if label is None else (label,) if isinstance(label, str) else label
     if not isinstance(labels, Sequence) or not all(isinstance(name, str) for name in labels):
-        raise HistoryError(f"{where}: wrong label (got {shown(label)}, expected a name or several)")
+        raise HistoryError(
+            f"{where}: wrong label (got {preview(label)}, expected a name or several)"
+        )
     if labels:
         columns.set_labels(index, list(labels))
     if level is not None and not isinstance(level, str):
-        raise HistoryError(f"{where}: wrong level (got {shown(level)}, expected a name)")
+        raise HistoryError(f"{where}: wrong level (got {preview(level)}, expected a name)")
     if level is not None:
         columns.set_level(index, level)
 
@@ -141,7 +143,7 @@ def add_times(
         return
     begin = clock.time(transaction.begin, c.UNKNOWN_BEGIN, f"{where}: begin")
     end = clock.time(transaction.end, c.UNKNOWN_END, f"{where}: end")
-    intervals = () if times is None else sequence(times, f"{where}: times")
+    intervals = () if times is None else require_sequence(times, f"{where}: times")
     if times is not None and len(intervals) != len(transaction.ops):
         raise HistoryError(
             f"{where}: wrong number of times (got {len(intervals)}, expected one pair for "
@@ -153,17 +155,17 @@ def add_times(
         at = f"{where}: the times of operation {i + 1}"
         if interval is None:
             continue
-        pair = sequence(interval, at)
+        pair = require_sequence(interval, at)
         if len(pair) != 2:
-            raise HistoryError(f"{at}: not a pair (got {shown(interval)}, expected two times)")
+            raise HistoryError(f"{at}: not a pair (got {preview(interval)}, expected two times)")
         sent = clock.time(pair[0], c.UNKNOWN_BEGIN, at)
         answered = clock.time(pair[1], c.UNKNOWN_END, at)
         known = [begin, sent, answered, end]
         known = [at for at in known if at not in (c.UNKNOWN_BEGIN, c.UNKNOWN_END)]
         if known != sorted(known):
             raise HistoryError(
-                f"{at}: the times are out of order (got {shown(interval)}, expected times between "
-                f"begin {transaction.begin} and end {transaction.end})"
+                f"{at}: the times are out of order (got {preview(interval)}, expected times "
+                f"between begin {transaction.begin} and end {transaction.end})"
             )
         if i in number:
             columns.set_statement_times(number[i], sent, answered)

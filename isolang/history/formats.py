@@ -100,12 +100,12 @@ WORKLOADS: Final = {
 }
 
 
-def list_of_formats() -> str:
+def list_format_names() -> str:
     """Return the names of all formats as one line for messages."""
     return ", ".join(FORMATS)
 
 
-def format_named(name: str) -> Format:
+def find_format(name: str) -> Format:
     """Return the format with this name or alias.
 
     Raises:
@@ -113,6 +113,8 @@ def format_named(name: str) -> Format:
     """
     found = FORMATS.get(ALIASES.get(name.lower(), name.lower()))
     if found is None:
-        msg = f"unknown history format (got {name!r}, expected auto or one of {list_of_formats()})"
+        msg = (
+            f"unknown history format (got {name!r}, expected auto or one of {list_format_names()})"
+        )
         raise HistoryError(msg)
     return found

@@ -241,7 +241,7 @@ class Fressian:
             for name, value in zip(_OP, parts, strict=False)
             if not (name in ("index", "time") and value == "-1")
         ]
-        more = " ".join(_parts(parts[6]))
+        more = " ".join(_part_texts(parts[6]))
         return "{" + ", ".join([*fields, more] if more else fields) + "}"
 
 
@@ -252,32 +252,32 @@ def _quoted(text: str) -> str:
     return f'"{whole}"'
 
 
-def _name(parts: list[str]) -> str:
+def _qualified_name(parts: list[str]) -> str:
     """Return the name of a keyword or symbol, with its namespace."""
     return "/".join(part.strip('"') for part in parts if part != "nil")
 
 
-def _parts(text: str) -> list[str]:
+def _part_texts(text: str) -> list[str]:
     return text.parts if isinstance(text, Items) else []
 
 
-def _set(parts: list[str]) -> str:
-    return f"#{{{' '.join(_parts(parts[0]))}}}"
+def _set_text(parts: list[str]) -> str:
+    return f"#{{{' '.join(_part_texts(parts[0]))}}}"
 
 
-def _bytes_of(text: str) -> bytes:
+def _bytes_of_text(text: str) -> bytes:
     if not isinstance(text, Raw):
         msg = f"{text[:30]} (expected bytes)"
         raise FressianError(msg)
     return text.data
 
 
-def _large(text: str) -> str:
+def _big_integer_text(text: str) -> str:
     """Return the text of an integer of any size, encoded as a byte string or a small integer."""
     return str(int.from_bytes(text.data, signed=True)) if isinstance(text, Raw) else text
 
 
-def _inst(parts: list[str]) -> str:
+def _instant_text(parts: list[str]) -> str:
     try:
         moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(milliseconds=int(parts[0]))
     except (ValueError, OverflowError):
@@ -286,8 +286,8 @@ def _inst(parts: list[str]) -> str:
     return f'#inst "{moment.isoformat()}"'
 
 
-def _uuid(parts: list[str]) -> str:
-    data = _bytes_of(parts[0])
+def _uuid_text(parts: list[str]) -> str:
+    data = _bytes_of_text(parts[0])
     if len(data) != 16:
         msg = f"a UUID of {len(data)} bytes (expected 16)"
         raise FressianError(msg)
@@ -295,25 +295,25 @@ def _uuid(parts: list[str]) -> str:
 
 
 _MEANING: Final[dict[str, Callable[[list[str]], str]]] = {
-    "map": lambda parts: Items.of(_parts(parts[0]), "{}"),
-    "set": _set,
-    "persistent-hash-set": _set,
-    "persistent-sorted-set": _set,
+    "map": lambda parts: Items.of(_part_texts(parts[0]), "{}"),
+    "set": _set_text,
+    "persistent-hash-set": _set_text,
+    "persistent-sorted-set": _set_text,
     "map-entry": lambda parts: f"[{parts[0]} {parts[1]}]",
     "vec": lambda parts: parts[0],
     "record": lambda parts: parts[1],
     "atom": lambda parts: parts[0],
     "byte": lambda parts: parts[0],
     "char": lambda parts: _quoted(chr(int(parts[0]))),
-    "ratio": lambda parts: f"{_large(parts[0])}/{_large(parts[1])}",
+    "ratio": lambda parts: f"{_big_integer_text(parts[0])}/{_big_integer_text(parts[1])}",
     "block-ref": lambda parts: REFERENCE + parts[0],
-    "key": lambda parts: ":" + _name(parts),
-    "sym": _name,
-    "uuid": _uuid,
+    "key": lambda parts: ":" + _qualified_name(parts),
+    "sym": _qualified_name,
+    "uuid": _uuid_text,
     "regex": lambda parts: "#" + parts[0],
     "uri": lambda parts: parts[0],
     "instant": lambda parts: "#inst " + parts[0],
-    "inst": _inst,
-    "bigint": lambda parts: _large(parts[0]),
-    "bigdec": lambda parts: f"{_large(parts[0])}E-{parts[1]}M",
+    "inst": _instant_text,
+    "bigint": lambda parts: _big_integer_text(parts[0]),
+    "bigdec": lambda parts: f"{_big_integer_text(parts[0])}E-{parts[1]}M",
 }

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from isolang.errors import HistoryError
 from isolang.history import columns as c
-from isolang.history.predicates import lower
+from isolang.history.predicates import derive_set_reads
 
 if TYPE_CHECKING:
     from isolang._native import Columns
@@ -46,7 +46,7 @@ def declare_initial(
     for op in reads.tolist():
         columns.set_source(op, c.SOURCE_INITIAL)
     if lowered:  # mutant: python-stale-predicates
-        lower(columns, lambda _, position: f"{where}, {unit} {position}")
+        derive_set_reads(columns, lambda _, position: f"{where}, {unit} {position}")
     columns.name_sources()
 
 

@@ -36,7 +36,7 @@ class _Json:
         self.name = name
         self.at = 0
         self.line = 1
-        self.decode = JSONDecoder(parse_constant=_no_constant).raw_decode
+        self.decode = JSONDecoder(parse_constant=_reject_constant).raw_decode
 
     def all(self) -> Iterator[tuple[int, Any]]:
         self.blank()
@@ -96,7 +96,7 @@ class _Json:
         return HistoryError(f"{self.name}: line {self.line}: expected {what} (got {got}){hint}")
 
 
-def _no_constant(word: str) -> NoReturn:
+def _reject_constant(word: str) -> NoReturn:
     """Reject NaN and the infinities, which Python accepts although they are not JSON.
 
     Raises:

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.history.before import with_initial
-from isolang.history.detect import Guess, detect, walk_cobra
-from isolang.history.formats import FORMATS, WORKLOADS, format_named, list_of_formats
+from isolang.history.detect import Guess, detect, has_cobra_records
+from isolang.history.formats import FORMATS, WORKLOADS, find_format, list_format_names
 from isolang.history.history import History
 from isolang.history.initial import declare_numbered
 from isolang.history.readers.reading import Files, Reading
-from isolang.history.sources import HistoryInput, natural, plain_name, read_source
+from isolang.history.sources import HistoryInput, natural_sort_key, plain_name, read_source
 from isolang.history.versions import version_notes
 from isolang.options import ReadOptions
 
@@ -60,7 +60,7 @@ def _read(path_or_stream: str | Path | IO[bytes], options: ReadOptions, timeout:
     The caller applies the others.
     """
     source = read_source(path_or_stream)
-    name, files, ignored = _choose(source, options.format)
+    name, files, ignored = _choose_format(source, options.format)
     more: dict[str, Any] = {}
     if model := WORKLOADS.get(options.format.lower()):
         more["model"] = model
@@ -152,23 +152,23 @@ class _Digest:
         return self._sum.hexdigest()
 
 
-def _choose(source: HistoryInput, requested: str) -> tuple[str, Files, tuple[str, ...]]:
+def _choose_format(source: HistoryInput, requested: str) -> tuple[str, Files, tuple[str, ...]]:
     """Choose the format of an input and the files of the history.
 
     Returns:
         The name of the format, the files to read, and phrases about ignored files.
     """
-    chosen = None if requested == "auto" else format_named(requested)
+    chosen = None if requested == "auto" else find_format(requested)
     if not source.is_directory:
         if chosen is not None:
             return chosen.name, source.files, ()
-        return _only(source.name, detect(source.files[0][1])), source.files, ()
+        return _only_format(source.name, detect(source.files[0][1])), source.files, ()
     guesses = [(file, data, detect(data)) for file, data in source.files]
     for form in (f for f in FORMATS.values() if f.log_prefix):
         if chosen is form or (
             chosen is None and any(g.formats == (form.name,) for *_, g in guesses)
         ):
-            return _logs(source.name, form.name, form.log_prefix, guesses)
+            return _select_logs(source.name, form.name, form.log_prefix, guesses)
     found = [(f, d, g) for f, d, g in guesses if (g.formats and d) or g.unsupported]
     if chosen is not None and len(source.files) == 1:
         return chosen.name, source.files, ()
@@ -189,13 +189,13 @@ def _choose(source: HistoryInput, requested: str) -> tuple[str, Files, tuple[str
         more = f"; and {len(guesses) - 4} more files" if len(guesses) > 4 else ""
         msg = (
             f"{source.name}: the folder contains no history in a known format (looked at "
-            f"{seen}{more}); the formats are {list_of_formats()}"
+            f"{seen}{more}); the formats are {list_format_names()}"
         )
         raise HistoryError(msg)
     file, data, guess = found[0]
     others = [Path(f).name for f, *_ in guesses if f != file]
     ignored = (f"other files of the folder: {', '.join(others)}",) if others else ()
-    return chosen.name if chosen else _only(file, guess), ((file, data),), ignored
+    return chosen.name if chosen else _only_format(file, guess), ((file, data),), ignored
 
 
 def histories_in(folder: Path) -> tuple[list[Path], list[str]]:
@@ -217,7 +217,7 @@ def histories_in(folder: Path) -> tuple[list[Path], list[str]]:
     """
     found: list[Path] = []
     ignored_files: list[str] = []
-    entries = sorted(folder.iterdir(), key=lambda p: natural(p.name))
+    entries = sorted(folder.iterdir(), key=lambda p: natural_sort_key(p.name))
     files = [e for e in entries if e.is_file() and not e.name.startswith(".")]
     guesses = {file: detect(data) for file in files if (data := read_source(file).files[0][1])}
     logs = {form.name for form in FORMATS.values() if form.log_prefix}
@@ -239,7 +239,7 @@ def histories_in(folder: Path) -> tuple[list[Path], list[str]]:
     return found, ignored_files
 
 
-def _only(name: str, guess: Guess) -> str:
+def _only_format(name: str, guess: Guess) -> str:
     """Return the only format that a guess allows.
 
     Raises:
@@ -247,12 +247,12 @@ def _only(name: str, guess: Guess) -> str:
         UnsupportedError: the format is known, but cannot be read.
     """
     if guess.unsupported:
-        msg = f"{name}: unsupported: {guess.unsupported}; the formats are {list_of_formats()}"
+        msg = f"{name}: unsupported: {guess.unsupported}; the formats are {list_format_names()}"
         raise UnsupportedError(msg)
     if not guess.formats:
         msg = (
             f"{name}: not a history in a known format (got {guess.looks_like}); "
-            f"the formats are {list_of_formats()}"
+            f"the formats are {list_format_names()}"
         )
         raise HistoryError(msg)
     if len(guess.formats) > 1:
@@ -265,7 +265,7 @@ def _only(name: str, guess: Guess) -> str:
     return guess.formats[0]
 
 
-def _logs(
+def _select_logs(
     name: str, form: str, prefix: str, guesses: list[tuple[str, bytes, Guess]]
 ) -> tuple[str, Files, tuple[str, ...]]:
     """Select the logs in a folder that is one history.
@@ -303,7 +303,7 @@ def _check_timestamps(files: Files, timestamps: bool) -> None:
         HistoryError: the sizes show that the option must have the other value.
     """
     for file, data in files:
-        fits, other = (walk_cobra(data, timestamps=t) for t in (timestamps, not timestamps))
+        fits, other = (has_cobra_records(data, timestamps=t) for t in (timestamps, not timestamps))
         if fits or not other:
             continue
         hint = "leave out --timestamps" if timestamps else "pass --timestamps"

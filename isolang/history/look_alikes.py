@@ -34,7 +34,7 @@ class LookAlike(Struct, frozen=True, kw_only=True):
     keys: int
 
 
-def look_alikes(history: History) -> tuple[LookAlike, ...]:
+def find_look_alikes(history: History) -> tuple[LookAlike, ...]:
     """Return the transactions that look like an initial transaction, at most three.
 
     Such a transaction writes very many keys, reads no key, begins its session, and other

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from isolang.history import columns as c
-from isolang.history.transaction import Op, Transaction, one_or_several
+from isolang.history.transaction import Op, Transaction, label_value
 from isolang.history.values import UNKNOWN, Value, decode
 
 if TYPE_CHECKING:
@@ -35,14 +35,14 @@ def op_object(history: History, op: int) -> Op:
     where: Any = {c.SOURCE_INITIAL: "initial", c.SOURCE_MISSING: "missing"}.get(source)
     if where is None:
         txn = history.transaction_of(source)
-        where = (txn, places_of(history, txn)[source - int(columns.op_start[txn])])
+        where = (txn, operation_indices(history, txn)[source - int(columns.op_start[txn])])
     return (c.KIND_NAMES[kind], key, result, where)
 
 
 def transaction_object(history: History, txn: int) -> Transaction:
     """Return the transaction with this number as a Python object."""
     columns = history.columns
-    places = places_of(history, txn)
+    places = operation_indices(history, txn)
     begin, end = int(columns.txn_begin[txn]), int(columns.txn_end[txn])
     session, ops = int(columns.txn_session[txn]), history.operations_of(txn)
     return Transaction(
@@ -55,11 +55,11 @@ def transaction_object(history: History, txn: int) -> Transaction:
         failed=tuple(
             sorted({i for i, op in zip(places, ops, strict=True) if not columns.op_ok[op]})
         ),
-        times=_times(history, txn),
+        times=_operation_times(history, txn),
         commit=_commit(history, txn),
-        group=_group(history, txn),
-        versions=_versions(history, txn),
-        label=one_or_several(history.labels_of(txn)),
+        group=_transaction_group(history, txn),
+        versions=_stated_versions(history, txn),
+        label=label_value(history.labels_of(txn)),
         level=history.level_of(txn) or None,
     )
 
@@ -69,13 +69,13 @@ def operations_count(history: DescribedColumns, txn: int) -> int:
     return sum(1 for _ in _objects(history, txn))
 
 
-def statement_of_each(history: History, txn: int) -> Statements:
+def operation_statements(history: History, txn: int) -> Statements:
     """Return the statement of each operation in the columns; empty if the recording has none."""
     found = history.statements_of(txn)
-    return [found[place] for place in places_of(history, txn)] if found else ()
+    return [found[place] for place in operation_indices(history, txn)] if found else ()
 
 
-def _versions(history: History, txn: int) -> list[Value] | None:
+def _stated_versions(history: History, txn: int) -> list[Value] | None:
     """Return the version that each operation of ``_op_objects`` states, in the same order.
 
     Return ``None`` if no operation of the transaction states a version.
@@ -86,12 +86,14 @@ def _versions(history: History, txn: int) -> list[Value] | None:
     return None if all(version is None for version in stated) else stated
 
 
-def _group(history: History, txn: int) -> Value:
+def _transaction_group(history: History, txn: int) -> Value:
     groups = history.columns.txn_group
     return decode(*history.columns.group(int(groups[txn]))) if len(groups) else None
 
 
-def _times(history: History, txn: int) -> list[tuple[int | None, int | None] | None] | None:
+def _operation_times(
+    history: History, txn: int
+) -> list[tuple[int | None, int | None] | None] | None:
     """Return the times at which each operation of ``_op_objects`` was sent and answered.
 
     Times that are not known are ``None``. The times are those of the clock that measured the begins
@@ -141,12 +143,12 @@ def _objects(history: DescribedColumns, txn: int) -> Iterator[tuple[bool, int]]:
 def _op_objects(history: History, txn: int) -> list[Op]:
     """Return the operations of a transaction as tuples, with one tuple for each predicate read."""
     return [
-        _scan_object(history, i) if scan else op_object(history, i)
+        _predicate_read_object(history, i) if scan else op_object(history, i)
         for scan, i in _objects(history, txn)
     ]
 
 
-def places_of(history: History, txn: int) -> list[int]:
+def operation_indices(history: History, txn: int) -> list[int]:
     """Return, for each operation in the columns, its index in ``Transaction.ops``."""
     columns, ops = history.columns, history.operations_of(txn)
     places: list[int] = []
@@ -162,10 +164,10 @@ def places_of(history: History, txn: int) -> list[int]:
     return [*places, *range(before, before + ops.stop - at)]
 
 
-def _scan_object(history: History, s: int) -> Op:
+def _predicate_read_object(history: History, s: int) -> Op:
     columns = history.columns
     number = int(columns.statement_predicate[s])
-    judged = number < 0 or columns.statement_known[s] == c.PART
+    judged = number < 0 or columns.statement_known[s] == c.PARTLY_KNOWN
     predicate = None if judged else columns.predicates[number]
     if not columns.statement_known[s]:
         return ("scan", predicate, UNKNOWN)

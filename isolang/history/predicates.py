@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from isolang.errors import HistoryError
-from isolang.history.values import Keyword, column_text, shown, value_text
+from isolang.history.values import Keyword, column_text, preview, value_text
 
 if TYPE_CHECKING:
     from isolang._native import Columns
@@ -36,7 +36,7 @@ def predicate_text(predicate: object, where: str) -> str:
     if predicate is True:
         return ":true"
     if not isinstance(predicate, Sequence) or not predicate:
-        msg = f"{where}: not a predicate (got {shown(predicate)}, expected a tuple such as "
+        msg = f"{where}: not a predicate (got {preview(predicate)}, expected a tuple such as "
         raise HistoryError(msg + '("=", column, value))')
     head, *parts = predicate
     name = _name(head, where)
@@ -57,10 +57,10 @@ def _name(name: object, where: str) -> str:
         return name.name
     if isinstance(name, str):
         return name
-    raise HistoryError(f"{where}: not the name of a column in a predicate (got {shown(name)})")
+    raise HistoryError(f"{where}: not the name of a column in a predicate (got {preview(name)})")
 
 
-def lower(columns: Columns, where: Callable[[int, int], str]) -> None:
+def derive_set_reads(columns: Columns, where: Callable[[int, int], str]) -> None:
     """Derive the set-reads of each predicate read, which state that keys had no matching row.
 
     Set-reads that an earlier call derived are replaced. Therefore the function can be called again

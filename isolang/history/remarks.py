@@ -46,12 +46,12 @@ class Remark(Struct, frozen=True):
     row: str = ""
 
 
-NOTHING: Final = Remark()
-NOT_FOUND: Final = "not found by "
+NO_REMARK: Final = Remark()
+ROW_NOT_FOUND: Final = "not found by "
 """The text before the statement of a predicate read, in its ``row``."""
 
 
-def remarks_of(path: str) -> Mapping[int, Mapping[Named, Remark]]:
+def read_remarks(path: str) -> Mapping[int, Mapping[Named, Remark]]:
     """Return the remarks in a recording, by line and operation.
 
     If a transaction has several equal operations, the remark about the first of them is used.

@@ -55,7 +55,9 @@ def read_source(where: str | Path | IO[bytes]) -> HistoryInput:
         return _read_stream(where)
     if str(where) == "-":
         stdin: IO[bytes] = sys.stdin.buffer
-        return HistoryInput(name="<stdin>", files=(("<stdin>", _contents("<stdin>", stdin)),))
+        return HistoryInput(
+            name="<stdin>", files=(("<stdin>", _decompressed_contents("<stdin>", stdin)),)
+        )
     path = Path(where)
     try:
         if path.is_dir():
@@ -77,7 +79,7 @@ def _read_stream(stream: Any) -> HistoryInput:
             "stream); for transactions in memory use History.from_transactions"
         )
         raise HistoryError(msg)
-    return HistoryInput(name=name, files=((name, _contents(name, stream)),))
+    return HistoryInput(name=name, files=((name, _decompressed_contents(name, stream)),))
 
 
 def _unreadable(name: str, error: OSError) -> HistoryError:
@@ -91,14 +93,14 @@ def _read_file(path: Path) -> bytes:
             if stat.S_ISBLK(kind) or (stat.S_ISCHR(kind) and not file.isatty()):
                 msg = f"{path}: not a history (got a device, expected a file, a folder or a pipe)"
                 raise HistoryError(msg)
-            return _contents(str(path), file)
+            return _decompressed_contents(str(path), file)
     except OSError as e:
         raise _unreadable(str(path), e) from None
 
 
-def _contents(name: str, stream: Any) -> bytes:
+def _decompressed_contents(name: str, stream: Any) -> bytes:
     """Return the contents of a stream, decompressed if the first bytes show a known compression."""
-    data = _all_of(stream)
+    data = _read_rest(stream)
     if data.startswith(_GZIP):
         return _decompress(name, "gzip", gzip.GzipFile(fileobj=io.BytesIO(data)).read)
     if data.startswith(_XZ):
@@ -114,7 +116,7 @@ def _contents(name: str, stream: Any) -> bytes:
     return data
 
 
-def _all_of(stream: Any) -> bytes:
+def _read_rest(stream: Any) -> bytes:
     """Read the rest of a stream in one piece, because joining pieces would copy them."""
     if isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO):
         remaining = os.fstat(stream.fileno()).st_size - stream.tell() if stream.seekable() else 0
@@ -170,7 +172,7 @@ def _frames(data: bytes) -> bytes:
     return b"".join(out)
 
 
-def natural(name: str) -> list[tuple[int, int, str]]:
+def natural_sort_key(name: str) -> list[tuple[int, int, str]]:
     """Return a key for sorting names such that numbers in them are compared as numbers."""
     parts = re.findall(r"\d+|\D+", name)
     return [(0, int(p), p) if p.isdecimal() else (1, 0, p) for p in parts]
@@ -183,7 +185,7 @@ def plain_name(path: str) -> str:
 
 
 def _read_directory(path: Path) -> HistoryInput:
-    entries = sorted(path.iterdir(), key=lambda p: natural(p.name))
+    entries = sorted(path.iterdir(), key=lambda p: natural_sort_key(p.name))
     files, side, hidden, folders = [], 0, 0, []
     for entry in entries:
         if entry.is_dir():
@@ -200,11 +202,11 @@ def _read_directory(path: Path) -> HistoryInput:
         raise HistoryError(msg)
     ignored = []
     if side:
-        ignored.append(f"{_files(side, 'side')} ({', '.join(_SIDE_FILES)})")
+        ignored.append(f"{_file_count(side, 'side')} ({', '.join(_SIDE_FILES)})")
     if hidden:
-        ignored.append(_files(hidden, "hidden"))
+        ignored.append(_file_count(hidden, "hidden"))
     if folders:
-        ignored.append(f"folders: {_some(folders)}")
+        ignored.append(f"folders: {_shortened_list(folders)}")
     return HistoryInput(
         name=str(path),
         files=tuple((str(f), _read_file(f)) for f in files),
@@ -213,9 +215,9 @@ def _read_directory(path: Path) -> HistoryInput:
     )
 
 
-def _files(count: int, kind: str) -> str:
+def _file_count(count: int, kind: str) -> str:
     return f"{count} {kind} file{'' if count == 1 else 's'}"
 
 
-def _some(names: list[str]) -> str:
+def _shortened_list(names: list[str]) -> str:
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")

@@ -55,7 +55,7 @@ Statements: TypeAlias = Sequence[SentStatement | None]
 """The statement of each operation of a transaction; ``None`` if it is not known."""
 
 
-def statements_in(path: str) -> Mapping[int, Statements]:
+def read_statements(path: str) -> Mapping[int, Statements]:
     """Return the statements of a recording, by the line of the completion.
 
     Args:
@@ -129,7 +129,7 @@ def _parsed(texts: Sequence[object], where: str) -> Iterator[SentStatement | Non
             )
 
 
-def checked(statements: Statements, operations: int, where: str) -> Statements:
+def check_statement_count(statements: Statements, operations: int, where: str) -> Statements:
     """Return the statements of a transaction, after checking that each operation has one entry.
 
     Raises:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, to_builtins
 
 from isolang.history import columns as c
-from isolang.history.look_alikes import LookAlike, keys_per_transaction, look_alikes
+from isolang.history.look_alikes import LookAlike, find_look_alikes, keys_per_transaction
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -129,7 +129,7 @@ class Stats(Struct, frozen=True, kw_only=True):
     read_only_share: float
     write_only_share: float
     time_span: int | None
-    look_alikes: tuple[LookAlike, ...]
+    find_look_alikes: tuple[LookAlike, ...]
     checks: tuple[Possible, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -298,7 +298,7 @@ def summarize(history: History) -> Stats:
         read_only_share=int((committed & reads_of & ~writes_of).sum()) / per_share,
         write_only_share=int((committed & writes_of & ~reads_of).sum()) / per_share,
         time_span=_time_span(history),
-        look_alikes=look_alikes(history),
+        look_alikes=find_look_alikes(history),
     )
 
 

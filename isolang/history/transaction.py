@@ -95,6 +95,6 @@ class Transaction(Struct, frozen=True):
     level: str | None = None
 
 
-def one_or_several(names: tuple[str, ...]) -> str | tuple[str, ...] | None:
+def label_value(names: tuple[str, ...]) -> str | tuple[str, ...] | None:
     """Return names in the form of ``Transaction.label``: a name, several names, or ``None``."""
     return None if not names else names[0] if len(names) == 1 else names

@@ -161,7 +161,7 @@ def value_text(value: object, where: str) -> str:
     kind, payload = encode(value, where)
     if kind == STRING:
         return _quoted(payload)
-    return show(kind, payload)
+    return atom_text(kind, payload)
 
 
 def _row(value: dict[Any, Any], where: str) -> str:
@@ -169,7 +169,7 @@ def _row(value: dict[Any, Any], where: str) -> str:
     columns = []
     for name, field in value.items():
         if not isinstance(name, str | Keyword) or not name:
-            msg = f"{where}: not the name of a column (got {shown(name)}, expected a string)"
+            msg = f"{where}: not the name of a column (got {preview(name)}, expected a string)"
             raise HistoryError(msg)
         text = name.name if isinstance(name, Keyword) else name
         columns.append(f"{column_text(_utf8(text, where))} {value_text(field, where)}")
@@ -263,7 +263,7 @@ def _decode_tuple(text: str) -> tuple[Value, ...]:
     return found if isinstance(found, tuple) else (found,)
 
 
-def shown(value: object) -> str:
+def preview(value: object) -> str:
     """Return a short text for any object, to be used in messages."""
     try:
         text = repr(value)
@@ -281,10 +281,10 @@ def key_name(kind: int, payload: Any) -> str:
     A string is not quoted if it is an identifier, or names a row, such as ``user/7``.
     """
     named = kind == STRING and (payload.isidentifier() or _ROW.fullmatch(payload))
-    return str(payload) if named else show(kind, payload)
+    return str(payload) if named else atom_text(kind, payload)
 
 
-def show(kind: int, payload: Any) -> str:
+def atom_text(kind: int, payload: Any) -> str:
     """Return an atom as text for messages, such as ``5``, ``"a"``, ``:x`` or ``nil``."""
     if kind == NIL:
         return "nil"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from isolang.history import columns as c
-from isolang.history.readers.reading import counted
+from isolang.history.readers.reading import quantity
 
 if TYPE_CHECKING:
     from isolang._native import Columns
@@ -27,7 +27,7 @@ def version_notes(columns: Columns) -> tuple[str, ...]:
     registers = np.isin(columns.op_kind, (c.READ, c.WRITE))
     order = "ordered" if columns.versions_ordered else "not ordered"
     notes = [
-        f"versions, {order}, are stated by {counted(int(stated.sum()), 'operation')} of "
+        f"versions, {order}, are stated by {quantity(int(stated.sum()), 'operation')} of "
         f"{int(registers.sum())} on registers; a history that contradicts them is invalid "
         "(--ignore-versions checks without them)"
     ]
@@ -35,13 +35,13 @@ def version_notes(columns: Columns) -> tuple[str, ...]:
     unknown = int((writes & (status == c.INDETERMINATE)).sum())
     if unknown and columns.versions_ordered:
         notes.append(
-            f"{counted(unknown, 'version')} of writes with an unknown outcome: these versions "
+            f"{quantity(unknown, 'version')} of writes with an unknown outcome: these versions "
             "identify the write, but do not order it"
         )
     by_value = int((reads & (columns.op_source == c.SOURCE_BY_VALUE)).sum())
     if by_value:
         notes.append(
-            f"{counted(by_value, 'read')} of versions that no write states, or that several "
+            f"{quantity(by_value, 'read')} of versions that no write states, or that several "
             "writes of unknown outcome state; for these, isocheck finds the write by its value"
         )
     return tuple(notes)

@@ -29,7 +29,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 from isolang.files import replacing
-from isolang.history.remarks import NOT_FOUND
+from isolang.history.remarks import ROW_NOT_FOUND
 from isolang.observe.edn import edn, end_of_bracket, predicate_edn
 from isolang.observe.predicates import Predicate, columns_in
 from isolang.observe.unseen import shortened
@@ -465,7 +465,7 @@ class _PredicateReadWriter:
 def _row_shown(step: Step) -> str:
     """Return the text for the row of an operation."""
     if isinstance(step, TracedCondition):
-        return f"{NOT_FOUND}{shortened(step.shown)}"
+        return f"{ROW_NOT_FOUND}{shortened(step.shown)}"
     return step.shown
 
 

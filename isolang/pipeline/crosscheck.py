@@ -24,9 +24,9 @@ from isolang.solvers.registry import (
     NATIVE,
     Pair,
     choose_pair,
-    fitting,
     stages_of,
     starts_from_polygraph,
+    supported_pairs,
 )
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def partners(chosen: Pair, which: str, route: Route | None = None) -> list[Pair]
     """
     if which not in ("auto", "all"):
         return [parse_pair(which, route)]
-    fit = list(fitting(route))
+    fit = list(supported_pairs(route))
     if which == "all":
         pairs = [Pair(e, s, p) for e, s in fit for p in stages_of(e) if p != "known"]
         return [pair for pair in pairs if pair != chosen]

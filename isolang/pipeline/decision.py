@@ -364,7 +364,7 @@ def _refuted(run: PairRun, first: Refutation) -> Verdict:
     """Return the invalid verdict with the simplest refutation that was found and certified."""
     from isolang.certify.steps import CycleStep
     from isolang.explain.explain import explain
-    from isolang.explain.smaller import cost
+    from isolang.explain.smaller import difficulty
     from isolang.explain.violation import UNEXPLAINED
 
     refutations = [first]
@@ -379,7 +379,7 @@ def _refuted(run: PairRun, first: Refutation) -> Verdict:
             if run.work is not None:
                 run.work.spend(allowed - finder.parts.remaining_work)
             found = [finder.shortened(simpler), simpler, first.steps]
-            refutations = [Refutation(tuple(s)) for s in sorted(found, key=cost)]
+            refutations = [Refutation(tuple(s)) for s in sorted(found, key=difficulty)]
     certification = UNCERTIFIED
     for refutation in refutations:
         # A simpler refutation is used only if the checker accepts it, even if the user wants no

@@ -50,15 +50,15 @@ def solve_encoded(run: PairRun) -> Answer:
         assert subject.cost is not None
         more["open_pairs"] = float(subject.cost.pairs)
     else:
-        from isolang.problem.polygraph import build_polygraph, clauses_of, pairs_of
+        from isolang.problem.polygraph import build_polygraph, count_writer_pairs, estimate_clauses
 
         assert isinstance(run.route, Plan)
         run.progress("prune")
         if pair.prune != "fixpoint":
-            run.spend(pairs_of(problem))
+            run.spend(count_writer_pairs(problem))
         subject = build_polygraph(problem, run.route.automata, pair.prune, until=until)  # type: ignore[arg-type]
         watch.lap("seconds_prune")
-        run.spend(_PER_CLAUSE * clauses_of(subject))
+        run.spend(_PER_CLAUSE * estimate_clauses(subject))
     run.progress("encode")
     formula = ENCODINGS[pair.encoding].encode(subject, theory, until=until)
     watch.lap("seconds_encode")
@@ -105,12 +105,12 @@ def _relational_input(run: PairRun, problem: Problem) -> RelationalInput:
     Raises:
         UnsupportedError: if the encoding would be too large.
     """
-    from isolang.encodings.relational.cost import affordable
+    from isolang.encodings.relational.cost import require_affordable
     from isolang.encodings.relational.formula import RelationalInput
 
     run.progress("estimate")
     spec = run.written_spec
-    cost = affordable(problem, spec, run.deadline.remaining)
+    cost = require_affordable(problem, spec, run.deadline.remaining)
     run.notes.append(str(cost))
     run.progress(str(cost))
     run.spend(_PER_STEP * cost.steps)

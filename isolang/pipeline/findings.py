@@ -20,7 +20,7 @@ from isolang.errors import IsolangError, UnsupportedError
 from isolang.explain import names
 from isolang.explain.explain import explain
 from isolang.explain.known import KnownCycle, KnownGraph
-from isolang.explain.part import HistoryPart, same_transactions
+from isolang.explain.part import HistoryPart, part_with_same_transactions
 from isolang.explain.smaller import Finder
 from isolang.explain.violation import Counted, Finding, Findings
 from isolang.language.classify.event_graph import Plan
@@ -205,7 +205,9 @@ class _Collector:
 
     def _result(self, standing: Levels, not_finished: str) -> Findings:
         order = {name: i for i, name in enumerate((*names.INTRINSIC.values(), *names.SEVERITY))}
-        found = sorted(self._found.values(), key=lambda one: order.get(names.base(one.anomaly), 99))
+        found = sorted(
+            self._found.values(), key=lambda one: order.get(names.base_name(one.anomaly), 99)
+        )
         violated = [n for n, level in standing.levels.items() if level.standing == "violated"]
         weakest = standing.weakest_violated()
         return Findings(
@@ -241,7 +243,7 @@ class _Collector:
             columns = history.columns.without_reads(np.array(wrong, np.int64))
             history = replace(history, columns=columns, _lazy={})
             problem = build_problem(history)
-        return same_transactions(self._history, history), problem
+        return part_with_same_transactions(self._history, history), problem
 
     # --- cycles ---
 
@@ -317,7 +319,7 @@ class _Collector:
             if isinstance(verdict, Invalid) and isinstance(verdict.refutation, Refutation):
                 steps, refuted = verdict.refutation.steps, verdict.history
                 judged = _with_set_reads_of(self._history, refuted)
-                whole = same_transactions(judged, refuted).to_whole(steps)
+                whole = part_with_same_transactions(judged, refuted).to_whole(steps)
                 found, certified = self._certified(whole, (name,), judged)
                 if found:
                     self._add(whole, 1, "levels", name, certified, history=judged)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from isolang.history.columns import PART, READ_NONE_OF
+from isolang.history.columns import PARTLY_KNOWN, READ_NONE_OF
 from isolang.language.classify.event_graph import Plan
 from isolang.language.vocabulary import (
     BUILTIN_ORDERS,
@@ -135,7 +135,7 @@ class Implicit:
                 return None
             columns = run.history.columns
             commits, seen, order_txn, source = found
-            seen = np.where(columns.statement_known > PART, seen, -1)
+            seen = np.where(columns.statement_known > PARTLY_KNOWN, seen, -1)
             omitted = run.problem.native.omitted
             missed, returned, sources = columns.replay(commits, seen, omitted)
             if len(missed) or len(returned):
@@ -188,7 +188,7 @@ class Implicit:
             source=np.where(explained, sources, np.int32(-1)),
             order_txn=witness.order_txn[np.lexsort((place[witness.order_txn], keys))],
             commits=commits,
-            seen=np.where(columns.statement_known > PART, place[columns.statement_txn], -1),
+            seen=np.where(columns.statement_known > PARTLY_KNOWN, place[columns.statement_txn], -1),
         )
         return whole if run.certify(whole, needed=True).accepted else None
 

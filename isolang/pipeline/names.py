@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from isolang.history.columns import INITIAL
-from isolang.history.readers.reading import counted
+from isolang.history.readers.reading import quantity
 from isolang.language.meaning.mentions import key_classes, mentioned, named_sets
 from isolang.language.vocabulary import COMPARING_NAMES
 
@@ -56,7 +56,7 @@ def names_without_effect(history: History, spec: Spec) -> list[str]:
         ordinary = int((columns.txn_status != INITIAL).sum())
         without = ordinary - int((columns.txn_levels != 0).sum())
         if without:
-            notes.append(f"{counted(without, 'transaction')} named no level")
+            notes.append(f"{quantity(without, 'transaction')} named no level")
         notes += _levels_not_named(history, spec)
     return notes
 
@@ -79,7 +79,7 @@ def _levels_not_named(history: History, spec: Spec) -> list[str]:
     levels = _listed(sorted(other.values()))
     them = "it is" if requesting == 1 else "they are"
     return [
-        f"{counted(requesting, 'transaction')} requested {levels}, which the spec does not "
+        f"{quantity(requesting, 'transaction')} requested {levels}, which the spec does not "
         f"mention: {them} checked only against what the spec requires of all transactions"
     ]
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from isolang.certify.proofs import Witness
 from isolang.errors import IsolangError
-from isolang.history.look_alikes import look_alikes
+from isolang.history.look_alikes import find_look_alikes
 from isolang.language.classify.event_graph import Plan
 from isolang.limits import Deadline, Work
 from isolang.options import Options
@@ -46,7 +46,7 @@ def with_other_reading(
     if isinstance(verdict, Invalid) and verdict.violation.anomaly == "thin-air read":
         verdict = _with_rows_before(verdict, route, options, deadline)
     with deadline.during("solve", to_the_end=True):
-        found = look_alikes(verdict.history)
+        found = find_look_alikes(verdict.history)
         if len(found) != 1:
             return verdict
         (loader,) = found

@@ -165,9 +165,9 @@ class PairRun:
                 self.history, each_read=self.looks_at_each_read, rows=self.rows
             )
             if self.pair.of_specification:
-                from isolang.encodings.relational.formula import question_of
+                from isolang.encodings.relational.formula import relational_input
 
-                problem = question_of(problem, self.written_spec).problem
+                problem = relational_input(problem, self.written_spec).problem
             self._problem, self._prepared = problem, True
         return self._problem
 
@@ -177,7 +177,7 @@ class PairRun:
         return (
             self.pair.is_engine
             and isinstance(self.route, Plan)
-            and engine.looks_at_each_read(self.route.automata)
+            and engine.distinguishes_repeated_reads(self.route.automata)
         )
 
     def anomalies(self) -> tuple[AnomalyCount, ...]:
@@ -208,9 +208,9 @@ class PairRun:
         """Return, as the end of a sentence, why solving takes long; empty if unknown."""
         if not (self._prepared and self.deadline.phase == "solve" and isinstance(self.route, Plan)):
             return ""
-        load = engine.load(self.problem.native)
+        load = engine.constraint_load(self.problem.native)
         self.statistics = {"load": load}
-        if not engine.HARD[0] <= load <= engine.HARD[1]:
+        if not engine.HARD_LOADS[0] <= load <= engine.HARD_LOADS[1]:
             return ""
         return (
             f"; the history is in the hard region (rho = {load:.2f}, which compares what its "

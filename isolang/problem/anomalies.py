@@ -22,7 +22,7 @@ from isolang.history.columns import (
     SOURCE_MISSING,
     UNKNOWN_VALUE,
 )
-from isolang.history.values import shown
+from isolang.history.values import preview
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -92,7 +92,7 @@ class Anomaly(Struct, frozen=True, kw_only=True):
         """Return a sentence that says what was read, where, and why the read is wrong."""
         reader, place = history.name_of(self.txn), history.where_op(self.op)
         if self.kind is AnomalyKind.CONTRADICTING_VERSIONS:
-            return f"{_stated(history, self.op)} ({place}), {_contradicting(self, history)}"
+            return f"{_version_clause(history, self.op)} ({place}), {_contradicting(self, history)}"
         reason = _REASONS[self.kind](self, history)
         if int(history.columns.op_kind[self.op]) == READ_NONE_OF and history.of_predicate(self.op):
             key = history.key(int(history.columns.op_key[self.op]))
@@ -115,7 +115,7 @@ def anomaly_of_row(row: Sequence[int]) -> Anomaly:
     return Anomaly(kind=AnomalyKind(kind), txn=txn, op=op, other_txn=other_txn, other_op=other_op)
 
 
-def shown_order(history: History, op: int) -> list[int]:
+def observed_append_order(history: History, op: int) -> list[int]:
     """Return the first append of each block that a list read shows, in the order of the list.
 
     A block is a run of neighbouring elements that one transaction appended. If the transaction of a
@@ -151,7 +151,7 @@ def _split_block(anomaly: Anomaly, history: History) -> tuple[int, int, int]:
 
     Another transaction made the append between the blocks.
     """
-    order = shown_order(history, anomaly.op)
+    order = observed_append_order(history, anomaly.op)
     first, last, *_ = (
         i for i, append in enumerate(order) if history.transaction_of(append) == anomaly.other_txn
     )
@@ -179,7 +179,7 @@ def _is_list(history: History, op: int) -> bool:
     return int(columns.op_kind[op]) == READ_LIST and int(columns.op_value[op]) != UNKNOWN_VALUE
 
 
-def _contradicted(anomaly: Anomaly) -> int:
+def _contradicted_op(anomaly: Anomaly) -> int:
     """Return the operation that the read contradicts.
 
     Only some split appends have none, so the caller must not pass them.
@@ -188,36 +188,37 @@ def _contradicted(anomaly: Anomaly) -> int:
     return anomaly.other_op
 
 
-def _other(anomaly: Anomaly, history: History) -> str:
-    op = _contradicted(anomaly)
+def _other_name(anomaly: Anomaly, history: History) -> str:
+    op = _contradicted_op(anomaly)
     return f"{history.describe_op(op)} at {history.where_op(op)}"
 
 
-def _writer(anomaly: Anomaly, history: History) -> str:
-    return history.name_of(history.transaction_of(_contradicted(anomaly)))
+def _writer_name(anomaly: Anomaly, history: History) -> str:
+    return history.name_of(history.transaction_of(_contradicted_op(anomaly)))
 
 
-def _verb(anomaly: Anomaly, history: History) -> str:
+def _write_verb(anomaly: Anomaly, history: History) -> str:
     return "appended" if _is_append(anomaly, history) else "wrote"
 
 
-def _object(anomaly: Anomaly, history: History) -> str:
+def _written_object(anomaly: Anomaly, history: History) -> str:
     """Return the words before the contradicted operation: ``whose element 3``, or ``which``.
 
     An append is introduced by its element.
     """
     if _is_append(anomaly, history):
-        return f"whose element {history.op_value(_contradicted(anomaly))}"
+        return f"whose element {history.op_value(_contradicted_op(anomaly))}"
     return "which"
 
 
 def _is_append(anomaly: Anomaly, history: History) -> bool:
-    return int(history.columns.op_kind[_contradicted(anomaly)]) == APPEND
+    return int(history.columns.op_kind[_contradicted_op(anomaly)]) == APPEND
 
 
 def _thin_air(anomaly: Anomaly, history: History) -> str:
     if anomaly.other_op is not None:
-        return f"but names as its source {_other(anomaly, history)}, which does not write that key"
+        other = _other_name(anomaly, history)
+        return f"but names as its source {other}, which does not write that key"
     if int(history.columns.op_source[anomaly.op]) == SOURCE_MISSING:
         return "from a write that the input names but does not contain"
     if _is_list(history, anomaly.op):
@@ -241,45 +242,50 @@ def _unwritten(anomaly: Anomaly, history: History) -> str:
 
 
 def _aborted(anomaly: Anomaly, history: History) -> str:
-    other = _contradicted(anomaly)
+    other = _contradicted_op(anomaly)
     place = history.where_op(other)
-    verb = _verb(anomaly, history)
+    verb = _write_verb(anomaly, history)
     if history.columns.op_ok[other]:
-        who = f"only the aborted {_writer(anomaly, history)} {verb}"
+        who = f"only the aborted {_writer_name(anomaly, history)} {verb}"
     else:
-        who = f"only an operation of {_writer(anomaly, history)} that failed {verb}"
-    return f"{_object(anomaly, history)} {who} ({place})"
+        who = f"only an operation of {_writer_name(anomaly, history)} that failed {verb}"
+    return f"{_written_object(anomaly, history)} {who} ({place})"
 
 
 def _intermediate(anomaly: Anomaly, history: History) -> str:
-    writer, other = _writer(anomaly, history), _other(anomaly, history)
+    writer, other = (
+        _writer_name(anomaly, history),
+        _other_name(anomaly, history),
+    )
     if _is_append(anomaly, history):
         return f"which ends inside the appends of {writer}: after {other}"
     return f"which {writer} overwrote before it ended ({other})"
 
 
 def _future(anomaly: Anomaly, history: History) -> str:
-    verb = _verb(anomaly, history)
-    reader, place = history.name_of(anomaly.txn), history.where_op(_contradicted(anomaly))
-    return f"{_object(anomaly, history)} {reader} itself {verb} only later ({place})"
+    verb = _write_verb(anomaly, history)
+    reader, place = history.name_of(anomaly.txn), history.where_op(_contradicted_op(anomaly))
+    return f"{_written_object(anomaly, history)} {reader} itself {verb} only later ({place})"
 
 
 def _not_own(anomaly: Anomaly, history: History) -> str:
-    own, versions = _contradicted(anomaly), history.columns.op_version
+    own, versions = _contradicted_op(anomaly), history.columns.op_version
     if history.columns.has_versions and NO_VERSION not in versions[[anomaly.op, own]].tolist():
-        seen, made = (shown(history.version(op)) for op in (anomaly.op, own))
-        return f"as version {seen}, though its own {_other(anomaly, history)} made version {made}"
-    return f"though its own {_other(anomaly, history)} came before"
+        seen, made = (preview(history.version(op)) for op in (anomaly.op, own))
+        return (
+            f"as version {seen}, though its own {_other_name(anomaly, history)} made version {made}"
+        )
+    return f"though its own {_other_name(anomaly, history)} came before"
 
 
 def _not_last_own(anomaly: Anomaly, history: History) -> str:
-    return f"its own {_other(anomaly, history)}, though it had written the key again since"
+    return f"its own {_other_name(anomaly, history)}, though it had written the key again since"
 
 
 def _incompatible(anomaly: Anomaly, history: History) -> str:
-    other = _contradicted(anomaly)
+    other = _contradicted_op(anomaly)
     return (
-        f"but {_writer(anomaly, history)} read {_value(history, other)} "
+        f"but {_writer_name(anomaly, history)} read {_value(history, other)} "
         f"({history.where_op(other)}): "
         "neither is a prefix of the other"
     )
@@ -287,8 +293,8 @@ def _incompatible(anomaly: Anomaly, history: History) -> str:
 
 def _duplicate(anomaly: Anomaly, history: History) -> str:
     return (
-        f"which shows the {_other(anomaly, history)} of "
-        f"{_writer(anomaly, history)} more often than it happened"
+        f"which shows the {_other_name(anomaly, history)} of "
+        f"{_writer_name(anomaly, history)} more often than it happened"
     )
 
 
@@ -300,9 +306,9 @@ def _split(anomaly: Anomaly, history: History) -> str:
         )
         return f"which puts the {between} after the {first} and before the {last}"
     return (
-        f"where the appends of {_writer(anomaly, history)} do not appear "
+        f"where the appends of {_writer_name(anomaly, history)} do not appear "
         "together, complete and in the order in which they were made "
-        f"({_other(anomaly, history)})"
+        f"({_other_name(anomaly, history)})"
     )
 
 
@@ -314,20 +320,20 @@ def _two_values(anomaly: Anomaly, history: History) -> str:
             initially = f"{history.key(key)} held {history.value(int(initial))}"
             return f"which no transaction wrote, but {initially} before"
         return f"though it names the initial version, which is {history.value(int(initial))}"
-    who, value = _writer(anomaly, history), _value(history, anomaly.other_op)
+    who, value = _writer_name(anomaly, history), _value(history, anomaly.other_op)
     verb = "read" if int(history.columns.op_kind[anomaly.other_op]) == READ else "wrote"
     place = history.where_op(anomaly.other_op)
     return f"though it names the version that {who} {verb} as {value} ({place})"
 
 
-def _stated(history: History, op: int) -> str:
+def _version_clause(history: History, op: int) -> str:
     """Return a clause such as ``T3 read x = 1 as version 7`` for an operation."""
     reads = int(history.columns.op_kind[op]) == READ
     who = history.name_of(history.transaction_of(op))
     deletes = history.is_delete(op)
     verb = "read" if reads else "deleted" if deletes else "wrote"
     what = history.key(int(history.columns.op_key[op])) if deletes else _key_and_value(history, op)
-    return f"{who} {verb} {what} as version {shown(history.version(op))}"
+    return f"{who} {verb} {what} as version {preview(history.version(op))}"
 
 
 def _contradicting(anomaly: Anomaly, history: History) -> str:
@@ -335,7 +341,7 @@ def _contradicting(anomaly: Anomaly, history: History) -> str:
     if anomaly.other_op is None:
         return "a version that no transaction wrote"
     op, other, columns = anomaly.op, anomaly.other_op, history.columns
-    conflicting = f"{_stated(history, other)} ({history.where_op(other)})"
+    conflicting = f"{_version_clause(history, other)} ({history.where_op(other)})"
     reads = [int(columns.op_kind[o]) == READ for o in (op, other)]
     if int(columns.op_version[op]) == int(columns.op_version[other]):
         if any(reads):

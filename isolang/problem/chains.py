@@ -17,8 +17,8 @@ import numpy as np
 from msgspec import Struct
 
 from isolang.language.vocabulary import OVERWRITING
-from isolang.problem.distinct import among, distinct
-from isolang.problem.event_graph import Ints, reached_inside
+from isolang.problem.distinct import distinct, is_among
+from isolang.problem.event_graph import Ints, reachable_states
 from isolang.problem.problem import InclusionStatus
 
 if TYPE_CHECKING:
@@ -63,25 +63,25 @@ def chains_allowed(automata: Sequence[Automaton]) -> bool:
     if any(a.restricted for a in automata):
         return False
     return (
-        any(_closes(a, "ww", "rw") for a in automata)
-        and any(_closes(a, "ww", "wr") for a in automata)
-        and all(_repeats(a, letter) for a in automata for letter in ("ww", *OVERWRITING))
+        any(_can_close_loop(a, "ww", "rw") for a in automata)
+        and any(_can_close_loop(a, "ww", "wr") for a in automata)
+        and all(_absorbs_ww(a, letter) for a in automata for letter in ("ww", *OVERWRITING))
     )
 
 
-def _closes(a: Automaton, first: str, second: str) -> bool:
+def _can_close_loop(a: Automaton, first: str, second: str) -> bool:
     """Return whether a step of ``first`` and a step of ``second`` can lead back to one state.
 
     The automaton may move inside a transaction after each step.
     """
     return any(
-        q2 in reached_inside(a, r1) and q1 in reached_inside(a, r2)
+        q2 in reachable_states(a, r1) and q1 in reachable_states(a, r2)
         for q1, r1 in a.steps.get(first, ())
         for q2, r2 in a.steps.get(second, ())
     )
 
 
-def _repeats(a: Automaton, relation: str) -> bool:
+def _absorbs_ww(a: Automaton, relation: str) -> bool:
     """Return whether the automaton treats ``relation`` followed by ``ww`` like ``relation`` alone.
 
     From every state, both lead to the same states.
@@ -91,7 +91,7 @@ def _repeats(a: Automaton, relation: str) -> bool:
     steps = a.steps.get(relation, ())
     return all(
         any(
-            q1 == q and q2 in reached_inside(a, r1) and r in reached_inside(a, r2)
+            q1 == q and q2 in reachable_states(a, r1) and r in reachable_states(a, r2)
             for q1, r1 in steps
             for q2, r2 in a.steps.get("ww", ())
         )
@@ -99,11 +99,11 @@ def _repeats(a: Automaton, relation: str) -> bool:
     )
 
 
-def combine(polygraph: Polygraph, *, allowed: bool) -> Chains:
+def build_chains(polygraph: Polygraph, *, allowed: bool) -> Chains:
     """Return the chains of a polygraph; unless ``allowed``, each chain has only one writer."""
     native = polygraph.problem.native
     count = len(native.writer_txn)
-    follows = _links(polygraph) if allowed else np.full(count, -1, np.int32)
+    follows = _chain_links(polygraph) if allowed else np.full(count, -1, np.int32)
     head = np.arange(count, dtype=np.int32)
     tail = np.arange(count, dtype=np.int32)
     starts = np.ones(count, bool)
@@ -119,40 +119,42 @@ def combine(polygraph: Polygraph, *, allowed: bool) -> Chains:
     initial_first = np.stack((head[of_key[heads]], heads), axis=1).astype(np.int32)
     open_pairs, settled = head[polygraph.open], head[polygraph.settled]
     # settled, because T0's chain precedes all others
-    of_initial = among(open_pairs, initial).any(axis=1)
+    of_initial = is_among(open_pairs, initial).any(axis=1)
     # The pair of two chains that have one writer each does not change, unless one is T0's chain.
     several = head != tail
     several[head[initial]] = True
-    settled, same = _split(np.concatenate([settled, initial_first]), several)
-    code = _codes(settled, count)
-    settled = np.concatenate([same, _pairs(code, count)])
-    open_pairs, same = _split(np.sort(open_pairs[~of_initial], axis=1), several)
-    open_pairs = _pairs(_codes(open_pairs, count), count)
-    taken = among(_code(open_pairs, count), code) | among(_code(open_pairs[:, ::-1], count), code)
+    settled, same = _split_pairs(np.concatenate([settled, initial_first]), several)
+    code = _distinct_pair_codes(settled, count)
+    settled = np.concatenate([same, _decode_pairs(code, count)])
+    open_pairs, same = _split_pairs(np.sort(open_pairs[~of_initial], axis=1), several)
+    open_pairs = _decode_pairs(_distinct_pair_codes(open_pairs, count), count)
+    taken = is_among(_encode_pairs(open_pairs, count), code) | is_among(
+        _encode_pairs(open_pairs[:, ::-1], count), code
+    )
     open_pairs = np.concatenate([same, open_pairs[~taken]])
     return Chains(next=follows, head=head, tail=tail, open=open_pairs, settled=settled)
 
 
-def _split(pairs: Ints, several: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+def _split_pairs(pairs: Ints, several: NDArray[np.bool_]) -> tuple[Ints, Ints]:
     """Split pairs in two: those with a writer that ``several`` marks, and all other pairs."""
     marked = several[pairs].any(axis=1)
     return pairs[marked], pairs[~marked]
 
 
-def _code(pairs: Ints, count: int) -> NDArray[np.int64]:
+def _encode_pairs(pairs: Ints, count: int) -> NDArray[np.int64]:
     return pairs[:, 0].astype(np.int64) * count + pairs[:, 1]
 
 
-def _codes(pairs: Ints, count: int) -> NDArray[np.int64]:
+def _distinct_pair_codes(pairs: Ints, count: int) -> NDArray[np.int64]:
     """Return a number for each pair of two different writers, ascending and without duplicates."""
-    return distinct(_code(pairs[pairs[:, 0] != pairs[:, 1]], count))
+    return distinct(_encode_pairs(pairs[pairs[:, 0] != pairs[:, 1]], count))
 
 
-def _pairs(code: NDArray[np.int64], count: int) -> Ints:
+def _decode_pairs(code: NDArray[np.int64], count: int) -> Ints:
     return np.stack(np.divmod(code, max(count, 1)), axis=1).astype(np.int32)
 
 
-def _links(polygraph: Polygraph) -> Ints:
+def _chain_links(polygraph: Polygraph) -> Ints:
     """Return for each writer the next writer of its chain, or -1 for the last writer of a chain."""
     native = polygraph.problem.native
     follows = np.full(len(native.writer_txn), -1, np.int32)

@@ -24,7 +24,7 @@ def distinct(numbers: NDArray[_N]) -> NDArray[_N]:
     return found[first]
 
 
-def among(numbers: _Numbers, some: _Numbers) -> NDArray[np.bool_]:
+def is_among(numbers: _Numbers, some: _Numbers) -> NDArray[np.bool_]:
     """Return a Boolean for each element of ``numbers``: whether ``some`` contains the element."""
     ascending = np.sort(some)
     if not len(ascending):

@@ -78,7 +78,7 @@ class EventGraph(Struct, frozen=True, kw_only=True):
     def wr(self, writer: Ints, read: Ints) -> Edges:
         """Return the edges of ``wr`` pairs, given as indices of writers and of reads."""
         native = self.problem.native
-        return self._of_reads("wr", native.writer_txn[writer], native.read_txn[read], read)
+        return self._edges_of_reads("wr", native.writer_txn[writer], native.read_txn[read], read)
 
     def ww(self, first: Ints, second: Ints) -> Edges:
         """Return the edges of ``ww`` pairs, given as indices of earlier and of later writers."""
@@ -101,10 +101,10 @@ class EventGraph(Struct, frozen=True, kw_only=True):
         native = self.problem.native
         reader, overwriter = native.read_txn[read], native.writer_txn[writer]
         (other,) = np.nonzero(reader != overwriter)
-        u, v, origin = self._of_reads("rw", reader[other], overwriter[other], read[other])
+        u, v, origin = self._edges_of_reads("rw", reader[other], overwriter[other], read[other])
         return u, v, other[origin]
 
-    def _of_reads(self, relation: str, a: Ints, b: Ints, read: Ints) -> Edges:
+    def _edges_of_reads(self, relation: str, a: Ints, b: Ints, read: Ints) -> Edges:
         """Return the edges for pairs (a, b) of a relation; pair i follows from ``read[i]``.
 
         A part of the relation, such as ``prw``, has edges only for predicate reads, or only for
@@ -133,7 +133,7 @@ class EventGraph(Struct, frozen=True, kw_only=True):
             for (q, r), restriction in steps_of(automaton, relation):
                 every = np.arange(len(a), dtype=np.int64)
                 if restriction is not None:
-                    every = every[keys_of(self.problem, restriction)[key]]
+                    every = every[admitted_keys(self.problem, restriction)[key]]
                 u.append((base + a[every] * automaton.states + q).astype(np.int32))
                 v.append((base + b[every] * automaton.states + r).astype(np.int32))
                 origin.append(every)
@@ -151,7 +151,7 @@ def steps_of(automaton: Automaton, letter: str) -> Iterator[tuple[Step, Restrict
                 yield step, automaton.restricted.get(own)
 
 
-def keys_of(problem: Problem, restriction: Restriction | None) -> NDArray[np.bool_]:
+def admitted_keys(problem: Problem, restriction: Restriction | None) -> NDArray[np.bool_]:
     """Return a mask of the keys that a restriction such as ``["audit/*"]`` admits.
 
     The restriction ``None`` admits all keys.
@@ -170,11 +170,13 @@ def _expression(pattern: str) -> str:
     return "".join(".*" if c == "*" else re.escape(c) for c in pattern)
 
 
-def passing(problem: Problem, test: str, restriction: Restriction | None) -> NDArray[np.int64]:
+def transactions_passing(
+    problem: Problem, test: str, restriction: Restriction | None
+) -> NDArray[np.int64]:
     """Return the numbers of the transactions that pass a test such as ``[W]`` or a label."""
     native = problem.native
     if test in ("W", "R"):
-        keys = keys_of(problem, restriction)
+        keys = admitted_keys(problem, restriction)
         if test == "R":
             return distinct(native.read_txn[keys[native.read_key]]).astype(np.int64)
         of_writer = np.repeat(np.arange(native.keys), np.diff(native.key_start))
@@ -258,21 +260,21 @@ def _add_known(chunks: _Chunks, problem: Problem, automaton: Automaton, first: i
         chunks.add(a * states + first + q, b * states + first + r)
 
     def in_time(some: NDArray[np.int64], ends: tuple[int, int]) -> None:
-        _end_times(chunks, problem, some, ends, states)
-        for members in _sessions(problem, some) if len(native.slack) else ():
-            _end_times(chunks, problem, members, ends, states)
+        _add_real_time_chain(chunks, problem, some, ends, states)
+        for members in _session_members(problem, some) if len(native.slack) else ():
+            _add_real_time_chain(chunks, problem, members, ends, states)
 
     for q, r in automaton.epsilon:
         add(everyone, everyone, q, r)
     for test in (*TESTS, *NAMED):
         for (q, r), restriction in steps_of(automaton, test):
-            some = passing(problem, test, restriction)
+            some = transactions_passing(problem, test, restriction)
             add(some, some, q, r)
     for q, r in automaton.steps.get("init", ()):
         add(np.full(len(present), n), present, q, r)
     for ends in of("so"):
-        chained = _immediate if "so" in automaton.repeatable else _chain
-        for members in _sessions(problem, present):
+        chained = _add_neighbour_edges if "so" in automaton.repeatable else _add_session_chain
+        for members in _session_members(problem, present):
             chained(chunks, problem, members, ends, states)
     for ends in of("rt"):
         in_time(present, ends)
@@ -282,20 +284,20 @@ def _add_known(chunks: _Chunks, problem: Problem, automaton: Automaton, first: i
             in_time(present[native.group[present] == group], ends)
     for name in MOMENTS:
         for q, r in automaton.steps.get(name, ()):
-            add(*_columns(before_commit(native, name)), q, r)
+            add(*_transpose_pairs(pairs_by_commit_time(native, name)), q, r)
     for letter in FILTERED:
         for (q, r), restriction in steps_of(automaton, letter):
-            keys = set(np.flatnonzero(keys_of(problem, restriction)).tolist())
-            add(*_columns(between_accesses(native, letter, keys)), q, r)
+            keys = set(np.flatnonzero(admitted_keys(problem, restriction)).tolist())
+            add(*_transpose_pairs(pairs_between_accesses(native, letter, keys)), q, r)
 
 
-def _columns(pairs: list[tuple[int, int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _transpose_pairs(pairs: list[tuple[int, int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the first and the second members of pairs."""
     a, b = np.array(pairs, np.int64).reshape(-1, 2).T
     return a, b
 
 
-def precedes(native: _native.Problem, answered: int, a: int, sent: int, b: int) -> bool:
+def certainly_precedes(native: _native.Problem, answered: int, a: int, sent: int, b: int) -> bool:
     """Return whether an answer to transaction a certainly precedes a request of transaction b.
 
     Two transactions of one session are compared by the clock of that session, which needs no clock
@@ -318,7 +320,7 @@ def precedes(native: _native.Problem, answered: int, a: int, sent: int, b: int) 
     )
 
 
-def before_commit(native: _native.Problem, name: str) -> list[tuple[int, int]]:
+def pairs_by_commit_time(native: _native.Problem, name: str) -> list[tuple[int, int]]:
     """Return the pairs of ``done``, ``late`` or ``locked``, which compare times of commits.
 
     Pairs with excluded transactions are left out.
@@ -340,7 +342,7 @@ def before_commit(native: _native.Problem, name: str) -> list[tuple[int, int]]:
                 for members in writers.values()
                 for a, answered in members
                 for b, _ in members
-                if a != b and precedes(native, answered, a, sent[b], b)
+                if a != b and certainly_precedes(native, answered, a, sent[b], b)
             }
         )
     answers = (native.commit_end if name == "done" else native.first_answer).tolist()
@@ -348,17 +350,19 @@ def before_commit(native: _native.Problem, name: str) -> list[tuple[int, int]]:
         (a, b)
         for a in present
         for b in present
-        if a != b and precedes(native, answers[a], a, sent[b], b)
+        if a != b and certainly_precedes(native, answers[a], a, sent[b], b)
     ]
 
 
-def between_accesses(native: _native.Problem, letter: str, keys: set[int]) -> list[tuple[int, int]]:
+def pairs_between_accesses(
+    native: _native.Problem, letter: str, keys: set[int]
+) -> list[tuple[int, int]]:
     """Return the pairs of a letter such as ``rt[W,R]`` that access one of the given keys.
 
     Pairs with T0 are left out, because T0 is on no cycle.
     """
     relation = relation_of(letter)
-    writers, readers = _accesses(native)
+    writers, readers = _accesses_by_key(native)
     first, last = ({"W": writers, "R": readers}[end] for end in ends_of(letter))
     candidates = {
         (a, b) for key in first.keys() & last.keys() & keys for a in first[key] for b in last[key]
@@ -374,12 +378,12 @@ def between_accesses(native: _native.Problem, letter: str, keys: set[int]) -> li
         return sorted(
             (a, b)
             for a, b in candidates
-            if a != b and not ended[a] and precedes(native, end[a], a, begin[b], b)
+            if a != b and not ended[a] and certainly_precedes(native, end[a], a, begin[b], b)
         )
-    return sorted(candidates & set(before_commit(native, relation)))
+    return sorted(candidates & set(pairs_by_commit_time(native, relation)))
 
 
-def _accesses(native: _native.Problem) -> tuple[dict[int, set[int]], dict[int, set[int]]]:
+def _accesses_by_key(native: _native.Problem) -> tuple[dict[int, set[int]], dict[int, set[int]]]:
     """Return for each key the transactions that write it, and those with an external read of it."""
     writers: dict[int, set[int]] = {}
     for key, (low, high) in enumerate(pairwise(native.key_start.tolist())):
@@ -399,11 +403,11 @@ def orders_versions(automaton: Automaton) -> bool:
     The nodes of this state then order the versions, and the graph needs no version nodes.
     """
     return any(
-        q == 0 and 0 in reached_inside(automaton, r) for q, r in automaton.steps.get("ww", ())
+        q == 0 and 0 in reachable_states(automaton, r) for q, r in automaton.steps.get("ww", ())
     )
 
 
-def reached_inside(automaton: Automaton, state: int) -> set[int]:
+def reachable_states(automaton: Automaton, state: int) -> set[int]:
     """Return the states that moves inside one transaction can reach from a state.
 
     The state itself is included.
@@ -439,7 +443,7 @@ class _Chunks:
         return np.stack(columns, axis=1).astype(np.int32)
 
 
-def _sessions(problem: Problem, present: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def _session_members(problem: Problem, present: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """Return the transactions of each session, in session order."""
     session = problem.native.session[present]
     order = np.argsort(session, kind="stable")
@@ -457,7 +461,7 @@ def _last_finished(problem: Problem, members: NDArray[np.int64]) -> NDArray[np.i
     return np.concatenate([[-1], np.maximum.accumulate(places)[:-1]])
 
 
-def _immediate(
+def _add_neighbour_edges(
     chunks: _Chunks, problem: Problem, members: NDArray[np.int64], step: Step, states: int
 ) -> None:
     """Add the edges of a ``so`` step between neighbours of a session only.
@@ -470,7 +474,7 @@ def _immediate(
     chunks.add(before * states + q, members * states + r)
 
 
-def _chain(
+def _add_session_chain(
     chunks: _Chunks, problem: Problem, members: NDArray[np.int64], step: Step, states: int
 ) -> None:
     """Connect all pairs of a session for a ``so`` step, with a linear number of edges.
@@ -487,7 +491,7 @@ def _chain(
     chunks.add(members[finished] * states + q, entry[finished + 1])
 
 
-def _end_times(
+def _add_real_time_chain(
     chunks: _Chunks, problem: Problem, present: NDArray[np.int64], step: Step, states: int
 ) -> None:
     """Connect all pairs of ``rt`` for an ``rt`` step, with a linear number of edges.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from isolang.problem.anomalies import Anomaly, AnomalyKind, shown_order
+from isolang.problem.anomalies import Anomaly, AnomalyKind, observed_append_order
 from isolang.problem.problem import Problem
 
 
@@ -22,7 +22,7 @@ def find_order_contradiction(problem: Problem) -> Anomaly | None:
     # for each key: its longest list read, and the order of its writers
     longest: dict[int, tuple[int, list[int]]] = {}
     for op in _list_reads(problem.anomalies()):
-        order = [history.transaction_of(append) for append in shown_order(history, op)]
+        order = [history.transaction_of(append) for append in observed_append_order(history, op)]
         txn = history.transaction_of(op)
         repeated = next((u for i, u in enumerate(order) if u in order[:i]), None)
         if repeated is not None:

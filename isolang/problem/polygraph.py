@@ -20,7 +20,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from isolang.problem.distinct import among, distinct
+from isolang.problem.distinct import distinct, is_among
 from isolang.problem.event_graph import EventGraph, Ints, build_event_graph
 from isolang.problem.problem import InclusionStatus, Problem
 from isolang.problem.until import remaining_seconds
@@ -113,16 +113,16 @@ def build_polygraph(
     edges = [graph.facts]
     if prune == "known":
         if graph.uses_reads:
-            alive = ~among(native.writer_txn[native.candidate], native.impossible)
+            alive = ~is_among(native.writer_txn[native.candidate], native.impossible)
             source = _only_candidates(problem, alive)
             taken = native.writer_txn[source[source >= 0]]
             inclusion[taken] = int(InclusionStatus.IN)
         if graph.uses_orders:
-            settled = shown_orders(problem)
+            settled = observed_version_orders(problem)
             u, v, _ = graph.ww(settled[:, 0], settled[:, 1])
             edges.append(np.stack((u, v), axis=1))
-        edges += _of_settled_reads(graph, source, settled)
-    return _assembled(
+        edges += _edges_of_settled_reads(graph, source, settled)
+    return _make_polygraph(
         graph,
         prune,
         known=np.concatenate(edges),
@@ -134,13 +134,13 @@ def build_polygraph(
     )
 
 
-def pairs_of(problem: Problem) -> int:
+def count_writer_pairs(problem: Problem) -> int:
     """Return how many pairs of writers write the same key."""
     writers = np.diff(problem.native.key_start).astype(np.int64)
     return int((writers * (writers - 1) // 2).sum())
 
 
-def clauses_of(polygraph: Polygraph) -> int:
+def estimate_clauses(polygraph: Polygraph) -> int:
     """Estimate how many clauses an encoding of the polygraph has.
 
     The estimate is one clause for each open pair of writers, and one clause for each combination of
@@ -168,7 +168,7 @@ def _only_candidates(problem: Problem, alive: NDArray[np.bool_]) -> Ints:
     return np.where((count == 1) & reader_in, only, np.int32(-1))
 
 
-def shown_orders(problem: Problem) -> Ints:
+def observed_version_orders(problem: Problem) -> Ints:
     """Return the transitive closure of the version orders that list reads show.
 
     The result has pairs of writers; pairs that begin with T0 are left out.
@@ -181,7 +181,7 @@ def shown_orders(problem: Problem) -> Ints:
     reach: dict[int, int] = {}
     first_of = native.key_start.tolist()
     pairs: list[tuple[int, int]] = []
-    for a in _latest_first(after):
+    for a in _reverse_topological_order(after):
         first = first_of[int(np.searchsorted(native.key_start, a, side="right")) - 1]
         row = 0
         for b in after[a]:
@@ -192,7 +192,7 @@ def shown_orders(problem: Problem) -> Ints:
     return np.array(pairs, np.int32).reshape(-1, 2)
 
 
-def _latest_first(after: dict[int, set[int]]) -> list[int]:
+def _reverse_topological_order(after: dict[int, set[int]]) -> list[int]:
     """Return the writers that precede others, in reverse topological order."""
     done: dict[int, None] = {}
     for start in after:
@@ -207,7 +207,7 @@ def _latest_first(after: dict[int, set[int]]) -> list[int]:
     return list(done)
 
 
-def _of_settled_reads(graph: EventGraph, source: Ints, settled: Ints) -> list[Ints]:
+def _edges_of_settled_reads(graph: EventGraph, source: Ints, settled: Ints) -> list[Ints]:
     """Return the edges that follow from reads whose source is settled.
 
     These are their ``wr`` edges, and their ``rw`` edges to writers that certainly come later than
@@ -236,19 +236,19 @@ def later_writers(
     native = problem.native
     order = np.argsort(settled[:, 0], kind="stable")
     start = np.searchsorted(settled[order, 0], np.arange(len(native.writer_txn) + 1))
-    place, index = spread(start[writers], start[writers + 1])
+    place, index = expand_ranges(start[writers], start[writers + 1])
     later = settled[order[index], 1]
     initial = native.writer_txn[writers] == native.n
     key = np.searchsorted(native.key_start, writers, side="right") - 1
     (which,) = np.nonzero(initial)
-    place0, writer0 = spread(writers[which] + 1, native.key_start[key[which] + 1])
+    place0, writer0 = expand_ranges(writers[which] + 1, native.key_start[key[which] + 1])
     return (
         np.concatenate([place, which[place0]]),
         np.concatenate([later, writer0]).astype(np.int32),
     )
 
 
-def spread(
+def expand_ranges(
     start: NDArray[np.integer], end: NDArray[np.integer]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the numbers in all ranges from ``start`` to ``end`` (exclusive).
@@ -262,7 +262,7 @@ def spread(
     return place, start[place].astype(np.int64) + offset
 
 
-def _assembled(
+def _make_polygraph(
     graph: EventGraph,
     prune: Prune,
     *,
@@ -274,7 +274,7 @@ def _assembled(
     until: float | None,
 ) -> Polygraph:
     native = graph.problem.native
-    of_read = _read_of_candidates(graph.problem)
+    of_read = _reads_by_candidate(graph.problem)
     chosen = alive & (source[of_read] < 0) & graph.uses_reads
     without_candidates = np.bincount(of_read[alive], minlength=len(source)) == 0
     without_candidates &= inclusion[native.read_txn] == int(InclusionStatus.IN)
@@ -287,18 +287,18 @@ def _assembled(
         choice_read=of_read[chosen],
         choice_writer=native.candidate[chosen],
         settled=settled,
-        open=_other_pairs(graph.problem, settled, until) if graph.uses_orders else settled[:0],
+        open=_open_pairs(graph.problem, settled, until) if graph.uses_orders else settled[:0],
         inclusion=inclusion,
     )
 
 
-def _read_of_candidates(problem: Problem) -> Ints:
+def _reads_by_candidate(problem: Problem) -> Ints:
     native = problem.native
     reads = np.arange(len(native.read_txn), dtype=np.int32)
     return np.repeat(reads, np.diff(native.candidate_start))
 
 
-def _other_pairs(problem: Problem, settled: Ints, until: float | None) -> Ints:
+def _open_pairs(problem: Problem, settled: Ints, until: float | None) -> Ints:
     """Return the pairs of writers of one key whose order is open.
 
     These are all pairs that are not settled and do not contain T0.
@@ -313,7 +313,7 @@ def _other_pairs(problem: Problem, settled: Ints, until: float | None) -> Ints:
         i, j = np.triu_indices(last - first - 1, 1)
         a, b = first + 1 + i, first + 1 + j
         if len(known):
-            free = ~among(a.astype(np.int64) * count + b, known)
+            free = ~is_among(a.astype(np.int64) * count + b, known)
             a, b = a[free], b[free]
         pairs.append(np.stack((a, b), axis=1).astype(np.int32))
     return np.concatenate(pairs)
@@ -325,7 +325,7 @@ def _fixpoint(graph: EventGraph, until: float | None) -> Polygraph:
     native = graph.problem.native
     columns = graph.problem.history.columns
     pruned = _native.prune(columns, native, list(graph.automata), remaining_seconds(until) or 0.0)
-    graph = _with_nodes_of(graph, pruned["nodes"], pruned["version_base"])
+    graph = _with_engine_numbering(graph, pruned["nodes"], pruned["version_base"])
     source: Ints = pruned["source"]
     settled: Ints = pruned["settled"].reshape(-1, 2)
     known = [pruned["edges"].reshape(-1, 2)]
@@ -333,8 +333,8 @@ def _fixpoint(graph: EventGraph, until: float | None) -> Polygraph:
         u, v, _ = graph.ww(native.vo_before, native.vo_after)
         known.append(np.stack((u, v), axis=1))
     if pruned["consistent"] and not pruned["fixpoint"]:
-        known += _of_settled_reads(graph, source, settled)
-    of_read = _read_of_candidates(graph.problem)
+        known += _edges_of_settled_reads(graph, source, settled)
+    of_read = _reads_by_candidate(graph.problem)
     chosen = pruned["alive"].astype(bool) & (source[of_read] < 0) & graph.uses_reads
     return Polygraph(
         graph=graph,
@@ -350,7 +350,7 @@ def _fixpoint(graph: EventGraph, until: float | None) -> Polygraph:
     )
 
 
-def _with_nodes_of(graph: EventGraph, nodes: int, version_base: int) -> EventGraph:
+def _with_engine_numbering(graph: EventGraph, nodes: int, version_base: int) -> EventGraph:
     """Return the graph with the engine's numbering of auxiliary nodes and version nodes."""
     if graph.version_base < 0:
         return replace(graph, nodes=nodes)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from isolang.errors import HistoryError, UnsupportedError
-from isolang.history.readers.reading import counted
+from isolang.history.readers.reading import quantity
 from isolang.problem.anomalies import Anomaly, AnomalyKind, anomaly_of_row
 
 if TYPE_CHECKING:
@@ -81,12 +81,12 @@ class Problem(Struct, frozen=True, kw_only=True):
         phrases = []
         if count := self.native.ignored_failed_ops:
             one, many = "operation that failed", "operations that failed"
-            phrases.append(counted(count, one, many))
+            phrases.append(quantity(count, one, many))
         if count := self.native.ignored_unknown_reads:
-            phrases.append(f"{counted(count, 'read')} whose result is unknown")
+            phrases.append(f"{quantity(count, 'read')} whose result is unknown")
         unread = int(((self.native.inclusion == 0) & (self.native.unfinished == 1)).sum())
         if unread:
-            who = counted(unread, "transaction")
+            who = quantity(unread, "transaction")
             phrases.append(f"{who} of unknown outcome that no transaction read from")
         return tuple(phrases)
 

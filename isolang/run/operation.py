@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from isolang.history.statements import Lock
-from isolang.history.values import Keyword, Literal, encode, show
+from isolang.history.values import Keyword, Literal, atom_text, encode
 
 DELETED: Final = Keyword("deleted")
 """The value that a delete writes, and that a read of a missing row returns."""
@@ -259,7 +259,7 @@ def range_predicate(low: int, high: int, keys: Sequence[str] = ()) -> Literal:
     value = f"[:between :value {low} {high}]"
     if not keys:
         return Literal(value)
-    named = " ".join(show(*encode(key, "a key")) for key in keys)
+    named = " ".join(atom_text(*encode(key, "a key")) for key in keys)
     return Literal(f"[:and [:in :key [{named}]] {value}]")
 
 
@@ -270,7 +270,7 @@ def predicate_of(where: SelectWhere) -> Literal:
         "not null": "[:not [:null :value]]",
         "outside": f"[:not [:between :value {where.low} {where.high}]]",
     }
-    named = " ".join(show(*encode(key, "a key")) for key in where.keys)
+    named = " ".join(atom_text(*encode(key, "a key")) for key in where.keys)
     return Literal(f"[:and [:in :key [{named}]] {conditions[where.condition]}]")
 
 

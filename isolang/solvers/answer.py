@@ -100,13 +100,13 @@ _CONFLICT, _SIZE = 300, 20
 
 def conflicts_for(work: int, formula: Formula) -> int:
     """Return how many conflicts correspond to a limit of work; for both, 0 means no limit."""
-    return max(1, work // _of_conflict(formula)) if work else 0
+    return max(1, work // _work_per_conflict(formula)) if work else 0
 
 
 def work_of(solution: Solution, formula: Formula) -> int:
     """Return how much work a solution took, which is estimated from its number of conflicts."""
-    return int(solution.statistics.get("conflicts", 0)) * _of_conflict(formula)
+    return int(solution.statistics.get("conflicts", 0)) * _work_per_conflict(formula)
 
 
-def _of_conflict(formula: Formula) -> int:
+def _work_per_conflict(formula: Formula) -> int:
     return _CONFLICT + (formula.clause_count + len(formula.edges)) // _SIZE

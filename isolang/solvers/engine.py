@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from isolang import _native
     from isolang.language.classify.automaton import Automaton
 
-# A history whose `load` is between these two values is hard, because both models and refutations
-# are hard to find (docs/hard-region.md).
-HARD = (0.4, 1.5)
+# A history whose `constraint_load` is between these two values is hard, because both models and
+# refutations are hard to find (docs/hard-region.md).
+HARD_LOADS = (0.4, 1.5)
 
 
 def solve(
@@ -97,7 +97,7 @@ def solve(
     return Answer(result=found, statistics=result["statistics"], work=result["work"])
 
 
-def looks_at_each_read(automata: Sequence[Automaton]) -> bool:
+def distinguishes_repeated_reads(automata: Sequence[Automaton]) -> bool:
     """Return whether any check distinguishes repeated reads of a key in one transaction.
 
     If so, the engine needs a problem that was built with ``each_read``, and builds it again if it
@@ -108,12 +108,12 @@ def looks_at_each_read(automata: Sequence[Automaton]) -> bool:
     )
 
 
-def load(problem: _native.Problem) -> float:
+def constraint_load(problem: _native.Problem) -> float:
     """Return how much the reads of a history constrain its order, relative to its freedom.
 
     The load is the sum over all reads of -ln(share of the key's writers that are candidates of the
-    read), divided by ln(number of interleavings of the sessions). ``HARD`` says for which loads a
-    history is hard to decide.
+    read), divided by ln(number of interleavings of the sessions). ``HARD_LOADS`` says for which
+    loads a history is hard to decide.
     """
     from isolang import _native
 

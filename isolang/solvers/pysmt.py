@@ -10,7 +10,7 @@ import numpy as np
 from isolang.errors import SolverError
 from isolang.problem.until import remaining_seconds
 from isolang.solvers.answer import Solution
-from isolang.solvers.z3 import counts, resources
+from isolang.solvers.z3 import resource_limit, solver_statistics
 
 if TYPE_CHECKING:
     from isolang.encodings.formula import Formula
@@ -22,16 +22,16 @@ _SMTLIB_LOGIC = {**_LOGIC, "none": "QF_UF"}
 
 
 @cache
-def _found() -> dict[str, Any]:
+def _solver_classes() -> dict[str, Any]:
     """Return the classes of the solvers that pySMT finds; the search is slow, so it runs once."""
     from pysmt.environment import Environment
 
     return dict(Environment().factory.all_solvers())
 
 
-def names() -> list[str]:
+def solver_names() -> list[str]:
     """Return the names of the SMT solvers that pySMT finds."""
-    return sorted(_found())
+    return sorted(_solver_classes())
 
 
 def terms(formula: Formula, environment: Any) -> tuple[list[Any], list[Any]]:
@@ -113,7 +113,7 @@ def solve(
     from pysmt.exceptions import NoLogicAvailableError, SolverReturnedUnknownResultError
     from pysmt.logics import convert_logic_from_string, get_closer_logic
 
-    found = _found()
+    found = _solver_classes()
     if not found:
         raise SolverError("pysmt: no SMT solver is installed; hint: pip install z3-solver")
     name = name or ("z3" if "z3" in found else min(found))
@@ -134,7 +134,7 @@ def solve(
         limit: dict[str, int] = {}
         if name == "z3":
             limit |= {"timeout": max(1, int(remaining * 1000))} if remaining is not None else {}
-            limit |= {"rlimit": resources(work)} if work else {}
+            limit |= {"rlimit": resource_limit(work)} if work else {}
         with found[name](environment=environment, logic=logic, solver_options=limit) as solver:
             for assertion in assertions:
                 solver.add_assertion(assertion)
@@ -142,7 +142,9 @@ def solve(
                 satisfiable = solver.solve()
             except SolverReturnedUnknownResultError:
                 raise TimeoutError from None
-            statistics = counts(solver.z3) if name == "z3" else {}  # pySMT gives no statistics
+            statistics = (
+                solver_statistics(solver.z3) if name == "z3" else {}
+            )  # pySMT gives no statistics
             if not satisfiable:
                 return Solution(satisfiable=False, statistics=statistics)
             values = np.zeros(formula.variables + 1, np.int8)

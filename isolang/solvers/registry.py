@@ -192,7 +192,7 @@ def theory_of(encoding: str, solver: Solver) -> Theory | None:
     return next((theory for theory in solver.theories if theory in makers), None)
 
 
-def applicable(route: Route | None = None) -> tuple[str, ...]:
+def applicable_encodings(route: Route | None = None) -> tuple[str, ...]:
     """Return the encodings that apply to a specification, beginning with the engine's own.
 
     Args:
@@ -216,7 +216,9 @@ def stages_of(encoding: str) -> tuple[str, ...]:
     return PRUNE if starts_from_polygraph(encoding) else ("none",)
 
 
-def fitting(route: Route | None = None, *, installed: bool = True) -> Iterator[tuple[str, str]]:
+def supported_pairs(
+    route: Route | None = None, *, installed: bool = True
+) -> Iterator[tuple[str, str]]:
     """Yield the encodings that apply to a specification, each with every solver that supports it.
 
     Plugins are included. The engine with its own encoding comes first.
@@ -226,7 +228,7 @@ def fitting(route: Route | None = None, *, installed: bool = True) -> Iterator[t
         installed: whether to yield only solvers that are installed.
     """
     load_plugins()
-    for encoding in applicable(route):
+    for encoding in applicable_encodings(route):
         if encoding == EVENT_GRAPH:
             yield EVENT_GRAPH, NATIVE
             continue
@@ -262,7 +264,7 @@ def choose_pair(
     if encoding != "auto":
         _require_encoding(encoding, (EVENT_GRAPH, *ENCODINGS), route)
     _require_stage(prune, PRUNE)
-    names = applicable(route)
+    names = applicable_encodings(route)
     why = []
     if encoding == "auto" and solver in ("auto", NATIVE):
         if EVENT_GRAPH in names and prune in ("auto", "fixpoint"):
@@ -297,7 +299,7 @@ def choose_pair(
         if route is None or route.kind == "event graph":
             why.append(f"{encoding} works best with {solver}")
         else:
-            why.append(f"{encoding}, as {route.spec.name} is decided {_how(route)}")
+            why.append(f"{encoding}, as {route.spec.name} is decided {_route_description(route)}")
     if theory_of(encoding, row) is None:
         takers = _listed(s.name for s in SOLVERS.values() if theory_of(encoding, s))
         raise SolverError(f"{solver} does not support {encoding} (got {solver}, expected {takers})")
@@ -306,7 +308,7 @@ def choose_pair(
     return Pair(encoding, solver, _stage(encoding, prune)), "; ".join(why)
 
 
-def take_encoding(encoding: str, prune: str, route: Route) -> tuple[Encoding, str]:
+def find_encoding(encoding: str, prune: str, route: Route) -> tuple[Encoding, str]:
     """Return the encoding with this name, and the stage to which to prune before it.
 
     Raises:
@@ -323,11 +325,11 @@ def take_encoding(encoding: str, prune: str, route: Route) -> tuple[Encoding, st
 def _require_encoding(encoding: str, names: Sequence[str], route: Route | None) -> None:
     if encoding not in names:
         raise SolverError(f"unknown encoding (got {encoding!r}, expected {_listed(names)})")
-    if route is not None and encoding not in applicable(route):
+    if route is not None and encoding not in applicable_encodings(route):
         raise SolverError(
             f"{encoding} encodes event graphs, but {route.spec.name} is decided "
-            f"{_how(route)} (got {encoding}, expected "
-            f"{_listed(applicable(route))})"
+            f"{_route_description(route)} (got {encoding}, expected "
+            f"{_listed(applicable_encodings(route))})"
         )
 
 
@@ -347,7 +349,7 @@ def _stage(encoding: str, prune: str) -> str:
     return prune
 
 
-def _how(route: Route) -> str:
+def _route_description(route: Route) -> str:
     return "relationally" if route.kind == "relational" else f"by {route.kind}"
 
 

@@ -25,7 +25,7 @@ DEFAULT = "cadical195"
 UNUSABLE = ("kissat",)
 
 
-def names() -> list[str]:
+def solver_names() -> list[str]:
     """Return the names that python-sat gives the solvers that this module can use."""
     from pysat.solvers import SolverNames
 
@@ -102,7 +102,7 @@ def _call(solver: Any, assumptions: list[int], until: float | None, conflicts: i
             solver.conf_budget(conflicts)
         except NotImplementedError:
             conflicts = 0
-    if remaining is None or not _interruptible(solver):
+    if remaining is None or not _is_interruptible(solver):
         if not conflicts:
             return bool(solver.solve(assumptions=assumptions))
         found = solver.solve_limited(assumptions=assumptions)
@@ -122,7 +122,7 @@ def _call(solver: Any, assumptions: list[int], until: float | None, conflicts: i
     return bool(found)
 
 
-def _interruptible(solver: Any) -> bool:
+def _is_interruptible(solver: Any) -> bool:
     kind = type(solver.solver).__name__.lower()
     return any(part in kind for part in ("glucose", "minisat", "maplechrono", "minicard"))
 

@@ -48,12 +48,12 @@ def solve(
         remaining = remaining_seconds(until)
         if remaining is not None:
             solver.set("timeout", max(1, int(remaining * 1000)))
-        solver.set("rlimit", resources(work))
+        solver.set("rlimit", resource_limit(work))
         found = solver.check(*z3.Bools(list(selectors), context))
     finally:
         if propagator is not None:
             propagator.release()
-    statistics = counts(solver)
+    statistics = solver_statistics(solver)
     if found == z3.unsat:
         core = sorted(selectors[str(selector)] for selector in solver.unsat_core())
         return Solution(satisfiable=False, core=tuple(core), statistics=statistics)
@@ -77,7 +77,7 @@ def new_context() -> Any:
     return z3.Context()
 
 
-def resources(work: int) -> int:
+def resource_limit(work: int) -> int:
     """Return the limit of Z3's resource count for a limit of work; both are 0 for no limit."""
     return min(-(-work // _WORK_PER_RESOURCE), (1 << 32) - 1)
 
@@ -106,7 +106,7 @@ def _text(formula: Formula) -> str:
     return "\n".join(lines)
 
 
-def counts(solver: Any) -> dict[str, float]:
+def solver_statistics(solver: Any) -> dict[str, float]:
     """Return how many conflicts and decisions a Z3 solver reports, by name."""
     statistics = solver.statistics()
     names = {"conflicts", "decisions", "sat conflicts", "sat decisions"}

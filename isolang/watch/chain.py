@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from isolang.errors import HistoryError
-from isolang.history.clock_error import LARGEST
+from isolang.history.clock_error import LARGEST_DURATION
 from isolang.history.values import INTEGER, KEYWORD, NATURAL, NIL, OTHER, STRING
 from isolang.watch.packed import pack, unpack
 from isolang.watch.stream.rows import PLACE_COLUMNS
@@ -54,7 +54,7 @@ class ReadOptions(
         unwritten_initial: whether initial values are taken from reads (``--unwritten-initial``).
     """
 
-    clock_error: Annotated[int, Meta(ge=0, lt=LARGEST)] = 0
+    clock_error: Annotated[int, Meta(ge=0, lt=LARGEST_DURATION)] = 0
     initial_value: tuple[str, ...] = ()
     unwritten_initial: bool = False
 

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from isolang import _native
 from isolang.errors import HistoryError
 from isolang.history import columns as c
-from isolang.history.before import kinds_of_keys, parsed, with_initial
-from isolang.history.values import encode, key_name, shown
+from isolang.history.before import list_and_register_keys, parse_initial_value, with_initial
+from isolang.history.values import encode, key_name, preview
 from isolang.watch.chain import Atom, InitialValue, ReadOptions
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class InitialState:
         self._everywhere: list[Any] = []
         self._named: dict[str, Any] = {}
         self.known: set[Atom] = set()
-        for key, value in map(parsed, values):
+        for key, value in map(parse_initial_value, values):
             if key is None:
                 self._everywhere.append(value)
             else:
@@ -124,7 +124,7 @@ class InitialState:
         new = [k for k in range(columns.n_keys()) if columns.key(k) not in self.known]
         if not new:
             return []
-        lists, singles = kinds_of_keys(columns)
+        lists, singles = list_and_register_keys(columns)
         found: list[InitialValue] = []
         for k in new:
             self.known.add(columns.key(k))
@@ -140,7 +140,7 @@ class InitialState:
                 if name in self._named:
                     kind = "a single value" if is_list else "a list"
                     raise HistoryError(
-                        f"--initial-value {name}: {name} holds {kind} (got {shown(value)})"
+                        f"--initial-value {name}: {name} holds {kind} (got {preview(value)})"
                     )
                 continue
             elements = value if is_list else (value,)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from isolang.errors import HistoryError
 from isolang.history import columns as c
-from isolang.history.values import key_name, show
+from isolang.history.values import atom_text, key_name
 from isolang.watch.chain import Atom
 from isolang.watch.judging import WindowJudge, initial_writes_of
 from isolang.watch.levels import why_no_predicates
@@ -143,7 +143,7 @@ class Intake:
     def _contradiction(self, rows: Rows, txn: int, key: Atom) -> str:
         """Return a message about a transaction that writes a value taken for an initial value."""
         name, (_, values) = key_name(*key), self._initial.entries[key]
-        some = ", ".join(show(*value) for value in values[:_NAMED])
+        some = ", ".join(atom_text(*value) for value in values[:_NAMED])
         return (
             f"{self._log.line_of(rows.place(txn))}: writes to {name} a value ({some}) that an "
             f"earlier read returned before any transaction wrote it, so the watch took it for "

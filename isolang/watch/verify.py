@@ -18,7 +18,7 @@ from isolang.certify.native import check_natively
 from isolang.certify.proofs import Witness
 from isolang.errors import HistoryError
 from isolang.history import columns as c
-from isolang.history.clock_error import shown
+from isolang.history.clock_error import format_duration
 from isolang.history.history import History
 from isolang.history.values import decode
 from isolang.language.classify.event_graph import Plan
@@ -205,7 +205,7 @@ def _reading_notes(
         yield "session", source.session
         yield "real time", source.real_time
     error = (
-        f"clocks may differ by {shown(clock_error)}, so a smaller difference between two "
+        f"clocks may differ by {format_duration(clock_error)}, so a smaller difference between two "
         "times orders nothing"
     )
     yield "clock error", error if clock_error else "none"

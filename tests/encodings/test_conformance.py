@@ -35,7 +35,7 @@ from isolang.encodings.registry import ENCODINGS
 from isolang.errors import UnsupportedError
 from isolang.history import History, Transaction
 from isolang.language.classify.event_graph import NotAnEventGraph, classify
-from isolang.solvers.registry import SOLVERS, applicable, stages_of
+from isolang.solvers.registry import SOLVERS, applicable_encodings, stages_of
 
 #: Separating histories per triple, and into how many tests they are divided.
 HISTORIES, SLICES = 120, 6
@@ -155,7 +155,9 @@ def test_exports(levels: Levels, weak: bool) -> None:
         given, route = to_tool(history), levels.plans[level]
         for name, encoding in ENCODINGS.items():
             for to, solved in OUTSIDE.items():
-                if not set(THEORIES[to]) & set(encoding.makers) or name not in applicable(route):
+                if not set(THEORIES[to]) & set(encoding.makers) or name not in applicable_encodings(
+                    route
+                ):
                     continue
                 try:
                     text = written(given, route, to=to, encoding=name)

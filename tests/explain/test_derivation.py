@@ -12,8 +12,8 @@ from isolang.explain.argument import (
     Clause,
     Contradiction,
     Derived,
+    canonical_literal,
     negate,
-    signed,
 )
 from isolang.explain.derivation import Reasoner, TooLongError
 
@@ -77,8 +77,8 @@ def test_arguments_hold(clauses):
 
 def test_either_order():
     """Two cycles, one for each order, become a case split and no lemma."""
-    one = cycle_clause([signed(False, Before(0, 1, 2))])
-    other = cycle_clause([signed(False, Before(0, 2, 1))])
+    one = cycle_clause([canonical_literal(False, Before(0, 1, 2))])
+    other = cycle_clause([canonical_literal(False, Before(0, 2, 1))])
     argument = Reasoner([one, other], lambda literal: None, 50).argue()
     assert argument.lemmas == ()
     assert isinstance(argument.end, CaseSplit)
@@ -108,7 +108,7 @@ def test_the_cheapest_cycle_ends_the_argument():
 
 def test_facts_need_no_lemma():
     """What the history says is no step of the argument."""
-    clause = cycle_clause([signed(False, Before(0, 1, 2))])
+    clause = cycle_clause([canonical_literal(False, Before(0, 1, 2))])
     argument = Reasoner([clause], lambda literal: True, 50).argue()
     assert argument.lemmas == ()
     assert argument.end == Contradiction(clause)

@@ -23,7 +23,7 @@ from isolang.errors import HistoryError, IsolangError
 from isolang.explain import smaller
 from isolang.explain.part import Sources, part_of
 from isolang.explain.shrink import shrink
-from isolang.explain.smaller import Finder, cost
+from isolang.explain.smaller import Finder, difficulty
 from isolang.explain.violation import plain
 from isolang.language.classify.event_graph import classify
 from isolang.language.classify.route import route
@@ -138,7 +138,7 @@ def test_cost_prefers_fewer_cycles_then_shorter_ones_an_rw_counting_as_two_edges
         [CycleStep("c", (wr, so))],
         [CycleStep("c", (wr,))] * 5,
     ]
-    assert sorted(ranked, key=cost) == ranked
+    assert sorted(ranked, key=difficulty) == ranked
 
 
 names = st.sampled_from("xy")

@@ -14,7 +14,7 @@ from oracle.pipeline import Levels, to_tool, tool_verdict_of
 from isolang import History, Transaction, check
 from isolang.api import load_history
 from isolang.errors import HistoryError, OptionError, UnsupportedError
-from isolang.history.before import texts, with_initial
+from isolang.history.before import initial_value_texts, with_initial
 from isolang.history.select import sub_history
 from isolang.options import ReadOptions
 
@@ -265,8 +265,8 @@ def test_a_pickle_keeps_predicate_reads() -> None:
 
 def test_values_have_texts() -> None:
     """As the command line takes them."""
-    assert texts({"x": 1, "a b": "z"}) == ("x=1", '"a b"="z"')
-    assert texts([1, 2]) == ("[1 2]",)
+    assert initial_value_texts({"x": 1, "a b": "z"}) == ("x=1", '"a b"="z"')
+    assert initial_value_texts([1, 2]) == ("[1 2]",)
 
 
 def test_python_takes_them_by_name() -> None:

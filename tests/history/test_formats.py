@@ -17,8 +17,8 @@ from isolang import check
 from isolang.api import load_history
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.history import UNKNOWN, Keyword
-from isolang.history.detect import detect, walk_cobra
-from isolang.history.formats import format_named
+from isolang.history.detect import detect, has_cobra_records
+from isolang.history.formats import find_format
 
 X, Y = Keyword("x"), Keyword("y")
 
@@ -836,9 +836,9 @@ def test_cobra_keys_without_a_value_are_nil(tmp_path):
 
 def test_walk_cobra_needs_binary():
     """Texts that begin with S are no Cobra logs, and cut logs are."""
-    assert not walk_cobra(b"S" + b"WRITE(12)" * 20, timestamps=False)
+    assert not has_cobra_records(b"S" + b"WRITE(12)" * 20, timestamps=False)
     whole = (DATA / "cobra" / "T2.log").read_bytes()
-    assert all(walk_cobra(whole[:n], timestamps=False) for n in range(9, len(whole)))
+    assert all(has_cobra_records(whole[:n], timestamps=False) for n in range(9, len(whole)))
 
 
 def test_unknown_results():
@@ -888,8 +888,8 @@ ELLE = (
 @pytest.mark.parametrize("name", ELLE)
 def test_models_of_elle_are_names_of_formats(name):
     """Each ``--model`` of elle-cli can be said after ``--from``, in any case."""
-    assert format_named(name).name in ("edn", "registers", "workload")
-    assert format_named(name.upper()) is format_named(name)
+    assert find_format(name).name in ("edn", "registers", "workload")
+    assert find_format(name.upper()) is find_format(name)
 
 
 @pytest.mark.parametrize("name", ["elle-list-append", "list-append", "rw-register"])

@@ -10,7 +10,7 @@ from msgspec import structs
 
 import isolang
 from isolang.history import Keyword, sub_history
-from isolang.history.remarks import Remark, remarks_of
+from isolang.history.remarks import Remark, read_remarks
 from isolang.run.record.recorder import Recorder
 
 LINE = (
@@ -65,7 +65,7 @@ def test_predicate_reads_are_shown_with_their_statements(read):
 def test_a_window_looks_for_no_remarks(read, monkeypatch):
     """What is told of a window of a log does not read the log, which may be larger than memory."""
     history = structs.replace(read(LINE), position_unit="byte")
-    monkeypatch.setattr("isolang.history.remarks.remarks_of", pytest.fail)
+    monkeypatch.setattr("isolang.history.remarks.read_remarks", pytest.fail)
     assert history.describe_op(0) == "r(user/7, nil)"
 
 
@@ -120,7 +120,7 @@ def test_remarks_of_other_operations_are_none(tmp_path, old, new):
     """What may belong to another operation is not shown."""
     path = tmp_path / "history.edn"
     path.write_text(LINE.replace(old, new))
-    assert not remarks_of(str(path)).get(1)
+    assert not read_remarks(str(path)).get(1)
 
 
 def test_damaged_files_are_no_reason_to_fail(tmp_path):
@@ -132,6 +132,6 @@ def test_damaged_files_are_no_reason_to_fail(tmp_path):
         for _ in range(random_.randrange(1, 4)):
             text[random_.randrange(len(text))] = random_.randrange(256)
         path.write_bytes(bytes(text[: random_.randrange(len(text) + 1)]))
-        assert isinstance(remarks_of(str(path)), dict)
+        assert isinstance(read_remarks(str(path)), dict)
     os.mkfifo(tmp_path / "pipe")
-    assert remarks_of(str(tmp_path / "pipe")) == remarks_of(str(tmp_path)) == {}
+    assert read_remarks(str(tmp_path / "pipe")) == read_remarks(str(tmp_path)) == {}

@@ -6,7 +6,7 @@ import pytest
 
 import isolang
 from isolang.errors import HistoryError
-from isolang.history.objects import statement_of_each
+from isolang.history.objects import operation_statements
 from isolang.history.statements import SentStatement
 from isolang.run.record.recorder import Recorder
 
@@ -95,7 +95,7 @@ def test_predicate_reads_are_one_operation(read):
         '[:rp {:table "t" :where [:> :n 0]} {["t" 1] {:n 1}, ["t" 2] {:n 2}, ["t" 3] {:n 3}}] '
         '[:w ["t" 3] {:n 0}]], :statements ["1" "2" "3"]}\n'
     )
-    numbers = [one and one.number for one in statement_of_each(history, 1)]
+    numbers = [one and one.number for one in operation_statements(history, 1)]
     assert numbers == [1, 2, 2, 2, 3]
 
 

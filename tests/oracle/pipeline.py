@@ -18,7 +18,7 @@ from support.paths import TESTS
 from isolang.api import check, load_history, load_spec
 from isolang.history import History as ToolHistory
 from isolang.history import Transaction
-from isolang.history.before import texts, with_initial
+from isolang.history.before import initial_value_texts, with_initial
 from isolang.history.clock_error import with_clock_error
 from isolang.history.values import UNKNOWN as TOOL_UNKNOWN
 from isolang.language.classify.route import Route, route
@@ -75,7 +75,7 @@ def to_tool(
         named = {made.key(k).removeprefix(":") for k in range(made.columns.n_keys())}
         known = set() if initial.told else named  # of some keys nothing is said
         values = {key: _row(initial.values[key]) for key in known if key in initial.values}
-        made = with_initial(made, texts(values), unwritten=initial.told)
+        made = with_initial(made, initial_value_texts(values), unwritten=initial.told)
     if isinstance(error, Mapping):
         known = {t.session for t in history}
         of_each = [f"{s}={e}ns" for s, e in error.items() if s in known]

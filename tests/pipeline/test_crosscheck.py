@@ -16,7 +16,7 @@ from isolang.errors import SolverError
 from isolang.language.classify.event_graph import classify
 from isolang.language.classify.route import native_plan, route
 from isolang.pipeline.crosscheck import claim_of, cross_check, disagree, parse_pair, partners
-from isolang.solvers.registry import ENGINE, SOLVERS, Pair, fitting, stages_of
+from isolang.solvers.registry import ENGINE, SOLVERS, Pair, stages_of, supported_pairs
 
 SER = classify(load_spec("ser"))
 pytestmark = pytest.mark.skipif(
@@ -109,7 +109,7 @@ def test_agreement_changes_nothing(tmp_path, capfd, text, code, which):
     outcomes = {c["outcome"] for c in report["cross_check"]["claims"]}
     assert outcomes == {report["verdict"]}
     if which == "all":
-        stages = [p for e, _ in fitting() for p in stages_of(e) if p != "known"]
+        stages = [p for e, _ in supported_pairs() for p in stages_of(e) if p != "known"]
         assert len(report["cross_check"]["claims"]) == len(stages)
 
 
@@ -121,7 +121,7 @@ def test_the_option_stands_alone(tmp_path, capfd):
 
 
 def test_the_partner_shares_nothing():
-    for encoding, solver in fitting():
+    for encoding, solver in supported_pairs():
         for prune in stages_of(encoding):
             chosen = Pair(encoding, solver, prune)
             (partner,) = partners(chosen, "auto")
@@ -129,7 +129,7 @@ def test_the_partner_shares_nothing():
             assert (partner.prune == "none") == (prune != "none")
     for spec in ("rc", "cc-vis", "psi"):
         weak = route(load_spec(spec))
-        for encoding, solver in fitting(weak):
+        for encoding, solver in supported_pairs(weak):
             chosen = Pair(encoding, solver, stages_of(encoding)[-1])
             found = partners(chosen, "auto", weak)
             if solver == "native" and encoding == "relational":

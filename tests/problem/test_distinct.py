@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from isolang.problem.distinct import among, distinct, distinct_rows
+from isolang.problem.distinct import distinct, distinct_rows, is_among
 
 
 @pytest.mark.parametrize("most", [1, 5, 2**31 - 1])
@@ -24,4 +24,4 @@ def test_rows_are_distinct_whatever_their_numbers_are(most, columns):
 def test_nothing_has_no_rows_and_no_numbers():
     assert distinct_rows(np.zeros((0, 3), np.int32)).shape == (0, 3)
     assert not len(distinct(np.zeros(0, np.int32)))
-    assert among(np.arange(3), np.zeros(0, np.int64)).tolist() == [False] * 3
+    assert is_among(np.arange(3), np.zeros(0, np.int64)).tolist() == [False] * 3

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from isolang._native import reduced_edges
-from isolang.problem.distinct import among, distinct, distinct_rows
+from isolang.problem.distinct import distinct, distinct_rows, is_among
 
 
 def reached(nodes, edges):
@@ -63,7 +63,7 @@ def test_sets_of_numbers_are_those_of_numpy():
         some = rng.integers(-20, 20, size).astype(np.int64)
         others = rng.integers(-20, 20, 7).astype(np.int64)
         assert distinct(some).tolist() == np.unique(some).tolist()
-        assert among(others, some).tolist() == np.isin(others, some).tolist()
+        assert is_among(others, some).tolist() == np.isin(others, some).tolist()
         rows = rng.integers(-2, 2, (size, 3)).astype(np.int32)
         assert distinct_rows(rows).tolist() == np.unique(rows, axis=0).tolist()
 
@@ -88,5 +88,5 @@ def test_numbers_close_to_each_other_cost_no_more_than_others():
     assert len(distinct(ids)) == size
     assert 0 < Counted.compared < 2 * size * 10
     Counted.compared = 0
-    assert among(ids, ids).all()
+    assert is_among(ids, ids).all()
     assert 0 < Counted.compared < 4 * size * 10

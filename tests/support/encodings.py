@@ -25,7 +25,7 @@ from isolang.encodings.relational.formula import (
     RelationalFormula,
     RelationalInput,
     decode_relations,
-    question_of,
+    relational_input,
 )
 from isolang.history import History
 from isolang.language.classify.plan import Route
@@ -34,17 +34,17 @@ from isolang.problem import build_problem
 from isolang.problem.polygraph import PRUNE, Polygraph, build_polygraph
 from isolang.solvers.registry import (
     SOLVERS,
-    applicable,
-    fitting,
+    applicable_encodings,
     stages_of,
     starts_from_polygraph,
+    supported_pairs,
     theory_of,
 )
 
 Pairs = Sequence[tuple[str, str]]
 
 #: All pairs of an encoding and an installed solver, without the native engine.
-PAIRS = tuple((e, s) for e, s in fitting() if e in ENCODINGS)
+PAIRS = tuple((e, s) for e, s in supported_pairs() if e in ENCODINGS)
 
 
 @cache
@@ -79,7 +79,7 @@ class Conformance:
         for stage in self.stages:
             subjects, formulas = {}, {}
             for encoding, name in self.pairs:
-                if stage not in stages_of(encoding) or encoding not in applicable(route):
+                if stage not in stages_of(encoding) or encoding not in applicable_encodings(route):
                     continue
                 solver, from_polygraph = SOLVERS[name], starts_from_polygraph(encoding)
                 theory = theory_of(encoding, solver)
@@ -87,7 +87,7 @@ class Conformance:
                     if from_polygraph:
                         subject = build_polygraph(problem, route.automata, stage)
                     else:
-                        subject = question_of(problem, written_spec(route))
+                        subject = relational_input(problem, written_spec(route))
                     subjects[from_polygraph] = subject
                 if (encoding, theory) not in formulas:
                     made = ENCODINGS[encoding].encode(subjects[from_polygraph], theory)

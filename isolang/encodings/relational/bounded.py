@@ -20,7 +20,7 @@ from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
 from isolang.encodings.relational.interpretation import T0, Interpretation, Moment, Pair, ReadEvent
 from isolang.encodings.relational.problem_times import At, ProblemTimes
 from isolang.encodings.relational.reads import ExternalRead, external_reads
-from isolang.encodings.relational.relation import EMPTY, Relation, closure, relation_of
+from isolang.encodings.relational.relation import EMPTY, Relation, relation_of, transitive_closure
 from isolang.encodings.relational.uncertain_lists import UncertainLists
 from isolang.history.columns import APPEND, NIL_ATOM, WRITE
 from isolang.language.meaning.core import Named
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 
-def selects(pattern: str, name: str) -> bool:
+def name_matches(pattern: str, name: str) -> bool:
     """Return whether a name matches a pattern, in which ``*`` matches any text."""
     parts = map(re.escape, pattern.split("*"))
     return re.fullmatch(".*".join(parts), name, re.DOTALL) is not None
@@ -152,7 +152,7 @@ class Bounded(Interpretation[At]):
         """Return ``TRUE`` if a name in quotes matches a label or the level of a transaction."""
         history, txn = self.history, self.txns[t]
         names = history.labels_of(txn) if of.word == "label" else (history.level_of(txn),)
-        return TRUE if any(name and selects(of.name, name) for name in names) else FALSE
+        return TRUE if any(name and name_matches(of.name, name) for name in names) else FALSE
 
     def share_label(self, a: int, b: int) -> int:
         """Return ``TRUE`` if two transactions have a label in common, and otherwise ``FALSE``."""
@@ -162,7 +162,7 @@ class Bounded(Interpretation[At]):
     def key_in(self, within: KeyClass, key: int) -> int:
         """Return ``TRUE`` if the class of keys contains the key, and otherwise ``FALSE``."""
         name = self.history.key_name(key)
-        found = any(selects(pattern, name) for pattern in within.patterns)
+        found = any(name_matches(pattern, name) for pattern in within.patterns)
         return TRUE if found != within.negated else FALSE
 
     def moment(self, what: Moment, t: int, of: ReadEvent | int | None = None) -> At | None:
@@ -252,7 +252,7 @@ class Bounded(Interpretation[At]):
         for key, rows in steps.items():
             pairs = (
                 (element[a], element[b], TRUE)
-                for a, row in closure(rows).items()
+                for a, row in transitive_closure(rows).items()
                 if a in element and a != native.n
                 for b in bits(row)
                 if b in element and b != native.n

@@ -14,7 +14,13 @@ from isolang.encodings.relational.bounded import Bounded
 from isolang.encodings.relational.chosen import GuardedGraph
 from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
 from isolang.encodings.relational.evaluate import CoreEvaluator, Side
-from isolang.encodings.relational.relation import EMPTY, Algebra, Relation, closure, may
+from isolang.encodings.relational.relation import (
+    EMPTY,
+    Algebra,
+    Relation,
+    transitive_closure,
+    upper_bound,
+)
 from isolang.language.meaning.core import Check, Core, Diff, ForKey, Opt, Plus, Rel, Seq, Union
 from isolang.language.vocabulary import TRANSITIVE
 from isolang.rows import bits
@@ -167,7 +173,7 @@ class Checks:
 
     def _require_sequence(self, first: Relation, last: Relation, within: Relation) -> None:
         state = self._circuit.state
-        possible = may(last)
+        possible = upper_bound(last)
         live = _mask(possible)
         for i in first.rows():
             self._tick()
@@ -222,7 +228,7 @@ def _reduced(value: Relation) -> Relation:
     """
     if value.maybe:
         return value
-    reach = closure(value.must)
+    reach = transitive_closure(value.must)
     must = {}
     for i, row in reach.items():
         skipped = 0

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from isolang.encodings.decode import NoOrderError
 from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
-from isolang.encodings.relational.relation import Relation, closure, relation_of
+from isolang.encodings.relational.relation import Relation, relation_of, transitive_closure
 from isolang.rows import bits
 
 
@@ -115,7 +115,7 @@ class Chooser:
         """
         circuit, graph = self._circuit, self._graph
         member = {j: literal for _, j, literal in over.pairs()}
-        certain = closure(least.must)
+        certain = transitive_closure(least.must)
         if any(row >> i & 1 for i, row in certain.items()):
             circuit.state(())
             result = Relation()

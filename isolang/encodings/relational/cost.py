@@ -10,7 +10,7 @@ from isolang.encodings.relational.bounded import Bounded
 from isolang.encodings.relational.circuit import TRUE, Circuit
 from isolang.encodings.relational.evaluate import CoreEvaluator, Side
 from isolang.encodings.relational.reads import ExternalRead
-from isolang.encodings.relational.relation import Relation, closure, may
+from isolang.encodings.relational.relation import Relation, transitive_closure, upper_bound
 from isolang.errors import UnsupportedError
 from isolang.language.meaning.core import Exists, ForKey, Named, Spec
 from isolang.language.meaning.mentions import speaks_of_events
@@ -19,7 +19,7 @@ from isolang.language.vocabulary import BEGIN_WITH_T0
 from isolang.problem import Problem
 from isolang.rows import bits
 
-LARGEST = 20_000_000
+LARGEST_COST = 20_000_000
 """The greatest number of steps that an encoding may take. Such an encoding needs minutes, and
 gigabytes of memory.
 """
@@ -56,7 +56,7 @@ class Cost(Struct, frozen=True, kw_only=True):
         )
 
 
-def cost_of(
+def estimate_cost(
     problem: Problem,
     spec: Spec,
     tick: Callable[[], object] = lambda: None,
@@ -75,8 +75,10 @@ def cost_of(
     return _Estimate(bounded, spec, tick, most).cost()
 
 
-def affordable(problem: Problem, spec: Spec, tick: Callable[[], object] = lambda: None) -> Cost:
-    """Estimate the cost of an encoding, and raise an error if it is more than ``LARGEST``.
+def require_affordable(
+    problem: Problem, spec: Spec, tick: Callable[[], object] = lambda: None
+) -> Cost:
+    """Estimate the cost of an encoding, and raise an error if it is more than ``LARGEST_COST``.
 
     Args:
         problem: the problem.
@@ -87,13 +89,13 @@ def affordable(problem: Problem, spec: Spec, tick: Callable[[], object] = lambda
         UnsupportedError: if the encoding would be too large.
     """
     try:
-        return cost_of(problem, spec, tick, most=LARGEST)
+        return estimate_cost(problem, spec, tick, most=LARGEST_COST)
     except _TooManyStepsError:
         transactions = problem.history.columns.transactions()
         raise UnsupportedError(
             f"{problem.history.name}: {spec.name} would be decided "
             f"relationally, which is too much work ({transactions} transactions "
-            f"make more than {LARGEST} steps); check a part of the history, or "
+            f"make more than {LARGEST_COST} steps); check a part of the history, or "
             "a level with a faster form (`isocheck spec list`)"
         ) from None
 
@@ -116,7 +118,7 @@ class _Sizes:
     """The operators on bounds, which count the steps that the operators with gates would take."""
 
     def __init__(self, everything: Relation, tick: Callable[[], object], most: int | None) -> None:
-        self.identity = self.lift(_of(everything))
+        self.identity = self.lift(_bounds_of(everything))
         self.steps = 0
         self._tick = tick
         self._most = most
@@ -160,7 +162,7 @@ class _Sizes:
         # this costs nothing, because the algebra combines whole rows of bits.
         sizes = {k: row.bit_count() for k, row in b.most.items()}
         certain = {k: row.bit_count() for k, row in b.least.items()}
-        live = _mask(b.most)
+        live = _row_mask(b.most)
         for i, row in a.most.items():
             self._tick()
             sure = a.least.get(i, 0)
@@ -186,10 +188,10 @@ class _Sizes:
         return _Bounds(times(s.least, t.least), times(s.most, t.most))
 
     def domain(self, a: _Bounds) -> _Bounds:
-        return _Bounds({0: _mask(a.least)}, {0: _mask(a.most)})
+        return _Bounds({0: _row_mask(a.least)}, {0: _row_mask(a.most)})
 
     def plus(self, a: _Bounds) -> _Bounds:
-        least, most = closure(a.least), closure(a.most)
+        least, most = transitive_closure(a.least), transitive_closure(a.most)
         if a.least != a.most:
             sizes = {k: row.bit_count() for k, row in most.items()}
             rounds = max(1, len(most)).bit_length()
@@ -198,7 +200,7 @@ class _Sizes:
         return _Bounds(least, most)
 
     def plus_from_above(self, a: _Bounds) -> _Bounds:
-        least, most = closure(a.least), closure(a.most)
+        least, most = transitive_closure(a.least), transitive_closure(a.most)
         if a.least != a.most:
             sizes = {k: row.bit_count() for k, row in most.items()}
             for row in a.most.values():
@@ -243,7 +245,7 @@ class _Estimate:
             settled: Mapping[int, int] = {}
             if not isinstance(check.expr, ForKey):
                 settled = self._sizes.inter(value, within).least
-            self._sizes.count(_size(value.most) - _size(settled))
+            self._sizes.count(_pair_count(value.most) - _pair_count(settled))
         return Cost(
             transactions=len(self._interpretation.txns) - 1,
             pairs=self._open,
@@ -252,7 +254,7 @@ class _Estimate:
 
     def named(self, of: Named) -> _Bounds:
         """Return the bounds of the set of transactions that a name in quotes selects."""
-        return _of(self._interpretation.named(of))
+        return _bounds_of(self._interpretation.named(of))
 
     def key_in(self, within: KeyClass, key: int) -> int:
         """Return the literal that a key is in a class, which is ``TRUE`` or ``FALSE``."""
@@ -260,7 +262,7 @@ class _Estimate:
 
     def _of_history(self, name: str, key: int | None) -> _Bounds | None:
         value = self._interpretation.of_history(name, key)
-        return None if value is None else _of(value)
+        return None if value is None else _bounds_of(value)
 
     def _chosen(
         self,
@@ -281,26 +283,26 @@ class _Estimate:
                 t0 = self._interpretation.initial(Relation({0: members}, {}))
                 least = _union([least, t0.must])
         if exists.kind == "order":
-            least = closure(least)
+            least = transitive_closure(least)
             back = _transposed(least)
             most = {i: row & ~back.get(i, 0) for i, row in most.items()}
         if within is not None:
             most = {i: row & within.most.get(i, 0) for i, row in most.items()}
         most = {i: row | least.get(i, 0) for i, row in most.items()}
-        found = _size(most) - _size(least)
+        found = _pair_count(most) - _pair_count(least)
         self._open += found // 2 if exists.kind == "order" else found
         return _Bounds(least, {i: row for i, row in most.items() if row})
 
 
-def _of(value: Relation) -> _Bounds:
-    return _Bounds(value.must, may(value))
+def _bounds_of(value: Relation) -> _Bounds:
+    return _Bounds(value.must, upper_bound(value))
 
 
-def _size(rows: Mapping[int, int]) -> int:
+def _pair_count(rows: Mapping[int, int]) -> int:
     return sum(row.bit_count() for row in rows.values())
 
 
-def _mask(rows: Mapping[int, int]) -> int:
+def _row_mask(rows: Mapping[int, int]) -> int:
     mask = 0
     for i, row in rows.items():
         if row:
@@ -317,7 +319,7 @@ def _union(parts: list[Mapping[int, int]]) -> Mapping[int, int]:
 
 
 def _composed(a: Mapping[int, int], b: Mapping[int, int]) -> Mapping[int, int]:
-    live = _mask(b)
+    live = _row_mask(b)
     found: dict[int, int] = {}
     for i, row in a.items():
         through = 0

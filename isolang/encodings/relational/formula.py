@@ -21,11 +21,11 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from isolang.encodings.binary_labeling import label, width_of
+from isolang.encodings.binary_labeling import add_labels, label_width
 from isolang.encodings.decode import order_of
 from isolang.encodings.formula import Builder, Formula
 from isolang.encodings.registry import RELATIONAL
-from isolang.encodings.relational.cost import Cost, affordable
+from isolang.encodings.relational.cost import Cost, require_affordable
 from isolang.encodings.relational.encoding import RelationalEncoding
 from isolang.history.columns import INDETERMINATE
 from isolang.language.classify.relational import unread_matter
@@ -46,8 +46,8 @@ class RelationalInput(Struct, frozen=True, kw_only=True):
     """The input of the encoding.
 
     Attributes:
-        problem: the problem, as :func:`question_of` returns it. It must have no intrinsic anomalies
-            if the specification uses ``wr``.
+        problem: the problem, as :func:`relational_input` returns it. It must have no intrinsic
+            anomalies if the specification uses ``wr``.
         spec: the specification as the user wrote it.
         cost: the cost of the encoding, if it was already estimated and is not too large.
     """
@@ -57,7 +57,7 @@ class RelationalInput(Struct, frozen=True, kw_only=True):
     cost: Cost | None = None
 
 
-def question_of(problem: Problem, spec: Spec) -> RelationalInput:
+def relational_input(problem: Problem, spec: Spec) -> RelationalInput:
     """Return the input for deciding whether the problem's history satisfies a specification.
 
     Other routes exclude indeterminate transactions that no transaction reads from. If the verdict
@@ -118,7 +118,7 @@ def formula_of(
     builder.edges(edges[:, 0], edges[:, 1], edges[:, 2])
     nodes = encoding.graph.nodes
     if theory == "none" and len(edges):
-        label(builder, nodes, until=until)
+        add_labels(builder, nodes, until=until)
     return RelationalFormula(
         encoding=RELATIONAL,
         theory=theory,
@@ -126,7 +126,7 @@ def formula_of(
         clauses=builder.all_clauses(),
         nodes=nodes,
         edges=builder.all_edges(),
-        width=width_of(nodes),
+        width=label_width(nodes),
         names=tuple(builder.names),
         relations=encoding,
     )
@@ -159,5 +159,5 @@ def _encoded(question: RelationalInput, until: float | None) -> RelationalEncodi
         remaining_seconds(until)
 
     if question.cost is None:
-        affordable(question.problem, question.spec, tick)
+        require_affordable(question.problem, question.spec, tick)
     return RelationalEncoding(question.problem, question.spec, tick=tick)

@@ -239,7 +239,7 @@ class Algebra:
     def plus(self, a: Relation) -> Relation:
         """Return the exact value of ``a^+``, which is computed by repeated squaring."""
         if not a.maybe:
-            return Relation(closure(a.must), {})
+            return Relation(transitive_closure(a.must), {})
         reach, steps = a, 1
         longest = len(a.rows())
         while steps < longest:
@@ -254,9 +254,9 @@ class Algebra:
         Therefore, if any choice satisfies the formula, the choice ``a^+`` satisfies it.
         """
         if not a.maybe:
-            return Relation(closure(a.must), {})
-        certain = closure(a.must)
-        possible = closure(may(a))
+            return Relation(transitive_closure(a.must), {})
+        certain = transitive_closure(a.must)
+        possible = transitive_closure(upper_bound(a))
         new, state = self.circuit.new, self.circuit.state
         maybe: Maybe = {}
         for i, row in possible.items():
@@ -280,7 +280,7 @@ class Algebra:
         return self.union([a, self.identity])
 
 
-def may(a: Relation) -> Must:
+def upper_bound(a: Relation) -> Must:
     """Return the upper bound of a relation, which has all possible pairs."""
     rows = dict(a.must)
     for i, literals in a.maybe.items():
@@ -291,7 +291,7 @@ def may(a: Relation) -> Must:
     return rows
 
 
-def closure(rows: Mapping[int, int]) -> Must:
+def transitive_closure(rows: Mapping[int, int]) -> Must:
     """Return the transitive closure of rows of bits (S. Warshall, JACM 1962)."""
     reach = dict(rows)
     for k in rows:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from isolang.history.readers.reading import Files, Reading, call_native, file_sessions, remarks
+from isolang.history.readers.reading import (
+    Files,
+    Reading,
+    call_native,
+    count_remarks,
+    sessions_named_by_files,
+)
 
 
 def read(files: Files, *, timeout: float, timestamps: bool = False) -> Reading:
@@ -20,13 +26,13 @@ def read(files: Files, *, timeout: float, timestamps: bool = False) -> Reading:
     from isolang import _native
 
     columns, report = call_native(_native.read_cobra, list(files), timestamps, timeout=timeout)
-    ignored = remarks(report, ("empty_files", "log", "without transactions"))
+    ignored = count_remarks(report, ("empty_files", "log", "without transactions"))
     contradicting = "of a write that has another transaction, key or value in the logs"
     notes = [
         "every write id is 0xabddefee, so key and value identify a write"
         if report["duplicate_values"]
         else "each read names its source by the id of the write",
-        *remarks(
+        *count_remarks(
             report,
             ("missing_sources", "read", "of a write that no log contains"),
             ("contradicting_sources", "read", contradicting),
@@ -44,5 +50,5 @@ def read(files: Files, *, timeout: float, timestamps: bool = False) -> Reading:
         real_time=real_time,
         ignored=tuple(ignored),
         notes=tuple(notes),
-        session_names=file_sessions(columns, files),
+        session_names=sessions_named_by_files(columns, files),
     )

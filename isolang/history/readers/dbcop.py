@@ -10,8 +10,8 @@ from isolang.history.readers.reading import (
     Files,
     Reading,
     call_native,
-    counted,
-    remarks,
+    count_remarks,
+    quantity,
     unknown_fields,
 )
 
@@ -34,7 +34,7 @@ def read_bincode(files: Files, *, timeout: float) -> Reading:
     columns, report = call_native(_native.read_bincode, data, name, timeout=timeout)
     ignored, notes = [], []
     if report["failed_events"]:
-        ignored.append(counted(report["failed_events"], "failed operation"))
+        ignored.append(quantity(report["failed_events"], "failed operation"))
     if report["info"]:
         notes.append(f"recorded from {report['info']}")
     if report["plan"]:
@@ -97,10 +97,10 @@ def _versions(
         session=_SESSION,
         real_time=_REAL_TIME,
         ignored=ignored,
-        notes=tuple(remarks(report, zero)),
+        notes=tuple(count_remarks(report, zero)),
         session_names=tuple(str(s) for s in report["sessions"]),
     )
 
 
 def _empty_sessions(report: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(remarks(report, ("empty_sessions", "session", "without transactions")))
+    return tuple(count_remarks(report, ("empty_sessions", "session", "without transactions")))

@@ -13,9 +13,9 @@ from isolang.history.readers.reading import (
     Files,
     Reading,
     call_native,
-    counted,
-    remarks,
-    time_of_events,
+    count_remarks,
+    describe_event_times,
+    quantity,
 )
 
 if TYPE_CHECKING:
@@ -73,51 +73,53 @@ def _ignored(report: Mapping[str, Any]) -> Iterator[str]:
     """Yield a phrase with a count for each kind of input that the reader ignored."""
     if report["nonclient"]:
         who = ", ".join(report["nonclient_processes"])
-        yield f"{counted(report['nonclient'], 'operation')} that no client sent" + (
+        yield f"{quantity(report['nonclient'], 'operation')} that no client sent" + (
             f" ({who})" if who else ""
         )
     if report["skipped"]:
         names = ", ".join(report["skipped_functions"])
         yield Caveat(
-            f"{counted(report['skipped'], 'operation')} that is not a transaction (:f {names})"
+            f"{quantity(report['skipped'], 'operation')} that is not a transaction (:f {names})"
             if report["skipped"] == 1
             else f"{report['skipped']} operations that are not transactions (:f {names})"
         )
     strays = ("stray_completions", "completion", "without invocation or operations")
-    yield from map(Caveat, remarks(report, strays))
+    yield from map(Caveat, count_remarks(report, strays))
     unknown = "of unfinished or failed transactions, whose results are unknown"
-    yield from remarks(report, ("unknown_reads", "read", unknown))
+    yield from count_remarks(report, ("unknown_reads", "read", unknown))
     if report["odd_values"]:
-        values = counted(report["odd_values"], "completion")
+        values = quantity(report["odd_values"], "completion")
         yield Caveat(f"the :value of {values}, which is not a list of operations")
-    yield from remarks(report, ("odd_times", "value", "of :time or :index that is not an integer"))
+    yield from count_remarks(
+        report, ("odd_times", "value", "of :time or :index that is not an integer")
+    )
     if report["timed_maps"] and not report["by_time"]:
         yield ":time (the order of operations decides)"
 
 
 def _notes(report: Mapping[str, Any]) -> Iterator[str]:
     """Yield remarks on how the reader interpreted the input, such as repeated indices."""
-    yield from remarks(
+    yield from count_remarks(
         report,
         ("unfinished", "invocation", "without a completion, so the outcome is unknown"),
         ("resumed_after_info", "time", "a process went on after :info, as a new session"),
     )
     if report["overlapping"]:
-        processes = counted(report["overlapping"], "process", "processes")
+        processes = quantity(report["overlapping"], "process", "processes")
         each = "each transaction is a session of its own"
         yield Caveat(f"{processes} with several open operations: {each}")
     independent = "on independent keys [k …]: one history, whose keys are pairs"
-    yield from remarks(report, ("independent", "operation", independent))
+    yield from count_remarks(report, ("independent", "operation", independent))
     if report["completion_differs"]:
         yield (
-            f"{counted(report['completion_differs'], 'completion')} that report "
+            f"{quantity(report['completion_differs'], 'completion')} that report "
             "other operations than were invoked, first in line "
             f"{report['completion_differs_first_line']}; the operations of the "
             "completion count"
         )
     if report["time_goes_back"]:
         yield (
-            f":time goes back {counted(report['time_goes_back'], 'time')}, first in line "
+            f":time goes back {quantity(report['time_goes_back'], 'time')}, first in line "
             f"{report['time_goes_back_first_line']}"
         )
     if report["index"] == "reorders lines" and not report["by_time"]:
@@ -126,8 +128,8 @@ def _notes(report: Mapping[str, Any]) -> Iterator[str]:
         yield ":index repeats, so the order of the lines decides"
     if report["groups"]:
         none = report["groupless"]
-        without = f"; {counted(none, 'transaction')} in none" if none else ""
-        yield f"{counted(report['groups'], 'group')} of transactions, by :group{without}"
+        without = f"; {quantity(none, 'transaction')} in none" if none else ""
+        yield f"{quantity(report['groups'], 'group')} of transactions, by :group{without}"
 
 
 def _real_time(report: Mapping[str, Any], *, timed: bool) -> str:
@@ -135,7 +137,7 @@ def _real_time(report: Mapping[str, Any], *, timed: bool) -> str:
     if timed and report["by_time"]:
         return ":time, from :invoke to :ok or :fail, and :times of operations by its clock"
     own = timed and report["timed_operations"]
-    return time_of_events(timed=timed, by_index=report["order"] == "index") + (
+    return describe_event_times(timed=timed, by_index=report["order"] == "index") + (
         "; the :times of operations come from a clock of their own" if own else ""
     )
 

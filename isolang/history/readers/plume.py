@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from isolang.history.readers.reading import Files, Reading, call_native, counted, remarks
+from isolang.history.readers.reading import (
+    Files,
+    Reading,
+    call_native,
+    count_remarks,
+    quantity,
+)
 
 
 def read(files: Files, *, timeout: float) -> Reading:
@@ -15,13 +21,15 @@ def read(files: Files, *, timeout: float) -> Reading:
 
     ((name, data),) = files
     columns, report = call_native(_native.read_plume, data, name, timeout=timeout)
-    notes = remarks(report, ("zero_writes", "write", "of 0: a read of 0 may come from there, too"))
+    notes = count_remarks(
+        report, ("zero_writes", "write", "of 0: a read of 0 may come from there, too")
+    )
     if report["aborted_transactions"]:
         notes.append(
-            f"{counted(report['aborted_lines'], 'line')} of aborted transactions without names: "
-            f"{counted(report['aborted_transactions'], 'run')} of lines"
+            f"{quantity(report['aborted_lines'], 'line')} of aborted transactions without names: "
+            f"{quantity(report['aborted_transactions'], 'run')} of lines"
         )
-    notes += remarks(
+    notes += count_remarks(
         report, ("interleaved_lines", "line", "apart from the others of the transaction")
     )
     return Reading(

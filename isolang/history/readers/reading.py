@@ -64,7 +64,7 @@ def _utf8(arg: Any) -> Any:
     return arg
 
 
-def counted(count: int, one: str, many: str | None = None) -> str:
+def quantity(count: int, one: str, many: str | None = None) -> str:
     """Return a count with its noun, such as ``1 read`` or ``2 reads``.
 
     Args:
@@ -75,14 +75,14 @@ def counted(count: int, one: str, many: str | None = None) -> str:
     return f"{count} {one if count == 1 else many or one + 's'}"
 
 
-def remarks(report: Mapping[str, Any], *forms: tuple[str, str, str]) -> list[str]:
+def count_remarks(report: Mapping[str, Any], *forms: tuple[str, str, str]) -> list[str]:
     """Return a sentence for each count in the report of a native reader that is not 0.
 
     Args:
         report: the report of the reader, which has counts by name.
         forms: for each count, its name, the noun in the singular, and the rest of the sentence.
     """
-    return [f"{counted(report[name], one)} {rest}" for name, one, rest in forms if report[name]]
+    return [f"{quantity(report[name], one)} {rest}" for name, one, rest in forms if report[name]]
 
 
 def unknown_fields(report: Mapping[str, Any]) -> list[str]:
@@ -91,7 +91,7 @@ def unknown_fields(report: Mapping[str, Any]) -> list[str]:
     return [f"unknown fields: {', '.join(fields)}"] if fields else []
 
 
-def file_sessions(columns: Columns, files: Files) -> tuple[str, ...]:
+def sessions_named_by_files(columns: Columns, files: Files) -> tuple[str, ...]:
     """Return the names of sessions, which are the names of their files without suffixes.
 
     The function serves formats in which each session has its own file.
@@ -105,7 +105,7 @@ def file_sessions(columns: Columns, files: Files) -> tuple[str, ...]:
     return tuple(Path(plain_name(files[int(f)][0])).stem for f in columns.txn_file[first])
 
 
-def time_of_events(*, timed: bool, by_index: bool) -> str:
+def describe_event_times(*, timed: bool, by_index: bool) -> str:
     """Return a sentence that says how the real time of invocations and completions is known."""
     if not timed:
         return "none, because the file has only completions and no :invoke"

@@ -7,7 +7,13 @@ from typing import Any
 
 from isolang.caveat import Caveat
 from isolang.history.readers.jepsen import session_names
-from isolang.history.readers.reading import Files, Reading, call_native, remarks, time_of_events
+from isolang.history.readers.reading import (
+    Files,
+    Reading,
+    call_native,
+    count_remarks,
+    describe_event_times,
+)
 
 
 def read(files: Files, *, failed_cas: str = "auto", timeout: float) -> Reading:
@@ -35,7 +41,7 @@ def read(files: Files, *, failed_cas: str = "auto", timeout: float) -> Reading:
         position_unit="line",
         initial="a read of nil, of an empty string, or of a free lock",
         session="one :process",
-        real_time=time_of_events(timed=columns.has_time, by_index=report["order"] == "index"),
+        real_time=describe_event_times(timed=columns.has_time, by_index=report["order"] == "index"),
         ignored=_ignored(report),
         notes=_notes(report),
         session_names=session_names(report["session_labels"]),
@@ -47,13 +53,13 @@ def _ignored(report: Mapping[str, Any]) -> tuple[str, ...]:
     refused = "that failed, and may not have run (--failed-cas compared)"
     strays = ("stray_completions", "completion", "without an invocation or a value")
     return (
-        *remarks(
+        *count_remarks(
             report,
             ("nonclient", "operation", "that no client sent"),
             ("other_lines", "line", "that other loggers wrote"),
         ),
-        *map(Caveat, remarks(report, strays)),
-        *remarks(
+        *map(Caveat, count_remarks(report, strays)),
+        *count_remarks(
             report,
             ("unknown_operations", "operation", unknown),
             ("unknown_reads", "read", "without an answer, whose results are unknown"),
@@ -64,7 +70,7 @@ def _ignored(report: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _notes(report: Mapping[str, Any]) -> tuple[str, ...]:
     failed = "that failed, which count as reads of a value other than the expected one"
-    found = remarks(report, ("saw_another", "comparison", failed))
+    found = count_remarks(report, ("saw_another", "comparison", failed))
     if report["appends"]:
         found.append(
             "the last element of a value stands for the whole value; each append reads the "

@@ -8,9 +8,9 @@ from isolang.history.readers.reading import (
     Files,
     Reading,
     call_native,
-    counted,
-    file_sessions,
-    remarks,
+    count_remarks,
+    quantity,
+    sessions_named_by_files,
     unknown_fields,
 )
 from isolang.history.sources import plain_name
@@ -38,21 +38,21 @@ def read(files: Files, *, timeout: float) -> Reading:
         )
     aborted = int(np.count_nonzero(columns.txn_status == c.ABORTED))
     if aborted:
-        notes.append(f"{counted(aborted, 'transaction')} with the outcome false, which aborted")
+        notes.append(f"{quantity(aborted, 'transaction')} with the outcome false, which aborted")
     initial_reads = "of a value that no transaction wrote, which is the initial state"
-    notes += remarks(report, ("initial_reads", "read", initial_reads))
+    notes += count_remarks(report, ("initial_reads", "read", initial_reads))
     if report["ranges"]:
         what = "showed no version, not even a deleted row, for the other keys in the range"
-        notes.append(f"{counted(report['ranges'], 'range')} {what}")
+        notes.append(f"{quantity(report['ranges'], 'range')} {what}")
     ignored = []
     failed = int(np.count_nonzero(columns.op_ok == 0))
     if failed:
-        ignored.append(counted(failed, "failed operation"))
+        ignored.append(quantity(failed, "failed operation"))
     ignored += unknown_fields(report)
     used = set(columns.txn_file.tolist())
     empty = [plain_name(name) for i, (name, _) in enumerate(files) if i not in used]
     if empty:
-        ignored.append(f"{counted(len(empty), 'log')} without transactions: {', '.join(empty)}")
+        ignored.append(f"{quantity(len(empty), 'log')} without transactions: {', '.join(empty)}")
     return Reading(
         columns=columns,
         position_unit="line",
@@ -61,5 +61,5 @@ def read(files: Files, *, timeout: float) -> Reading:
         real_time="none, because the format has no times",
         ignored=tuple(ignored),
         notes=tuple(notes),
-        session_names=file_sessions(columns, files),
+        session_names=sessions_named_by_files(columns, files),
     )

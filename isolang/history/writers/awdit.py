@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from isolang.history.writers.numbers import numbered
+from isolang.history.writers.numbers import number_history
 from isolang.history.writers.outline import FormatFeatures
 from isolang.history.writers.report import Contents, WriteReport
 
@@ -28,7 +28,9 @@ def encode(
     Raises:
         HistoryError: the format cannot express the history.
     """
-    found = numbered(history, _TARGET, bits=64, zero_writable=False, renumber=renumber, drop=drop)
+    found = number_history(
+        history, _TARGET, bits=64, zero_writable=False, renumber=renumber, drop=drop
+    )
     initial = sorted(set(found.keys[found.values == 0].tolist()))
     sessions = [
         "-----\n".join(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from isolang.history.writers.numbers import NumberedTransaction, numbered
+from isolang.history.writers.numbers import NumberedTransaction, number_history
 from isolang.history.writers.outline import FormatFeatures
 from isolang.history.writers.report import Contents, Sink, WriteReport
 
@@ -30,7 +30,9 @@ def bincode(
     """
     from isolang import _native
 
-    found = numbered(history, _BINCODE, bits=64, zero_writable=True, renumber=renumber, drop=drop)
+    found = number_history(
+        history, _BINCODE, bits=64, zero_writable=True, renumber=renumber, drop=drop
+    )
     part = found.part
 
     def write(sink: Sink) -> None:
@@ -50,7 +52,9 @@ def to_json(
         HistoryError: the format cannot express the history.
     """
     # A version 0 that no transaction writes is the initial version, so no transaction may write 0.
-    found = numbered(history, _JSON, bits=64, zero_writable=False, renumber=renumber, drop=drop)
+    found = number_history(
+        history, _JSON, bits=64, zero_writable=False, renumber=renumber, drop=drop
+    )
 
     def transaction(row: NumberedTransaction) -> dict[str, object]:
         events = [
@@ -69,7 +73,9 @@ def hist(history: History, *, renumber: bool, drop: frozenset[str]) -> tuple[Con
     Raises:
         HistoryError: the format cannot express the history.
     """
-    found = numbered(history, _HIST, bits=64, zero_writable=False, renumber=renumber, drop=drop)
+    found = number_history(
+        history, _HIST, bits=64, zero_writable=False, renumber=renumber, drop=drop
+    )
 
     def line(row: NumberedTransaction) -> str:
         events = (f"{k}:={v}" if write else f"{k}=={v or '?'}" for write, k, v in row.ops)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from isolang.errors import HistoryError
 from isolang.history import columns as c
-from isolang.history.readers.reading import counted
-from isolang.history.values import INTEGER, NATURAL, NIL, STRING, show
+from isolang.history.readers.reading import quantity
+from isolang.history.values import INTEGER, NATURAL, NIL, STRING, atom_text
 from isolang.history.writers.naming import INITIAL, Names, name_values
 from isolang.history.writers.outline import FormatFeatures, Outline, outline
 from isolang.history.writers.report import Contents, Sink, WriteReport
@@ -93,17 +93,17 @@ def _encode(
         tau_writable=True,
         renumber=renumber,
         declarable=declarable,
-        declared=_to_declare(history),
+        declared=_keys_to_declare(history),
     )
     texts.check_keys(part)
     _check_indeterminate_reads(part, names)
     real_time = columns.has_time and "real-time" not in drop
-    notes = [*part.notes, *_after_unknown(part, drop), *names.notes]
+    notes = [*part.notes, *_continued_session_notes(part, drop), *names.notes]
     timed = real_time and columns.has_operation_times and not columns.two_clocks
     initial = texts.initial_line(part, names.declared, timed=timed)
     declared = int(names.declared.sum())
     if declared:
-        notes.append(f"the initial values of {counted(declared, 'key')}, as :init")
+        notes.append(f"the initial values of {quantity(declared, 'key')}, as :init")
     if (columns.txn_status == c.INITIAL).any() and not declared:
         notes.append("left out: the declared initial transaction: what it wrote is nil here")
     if (columns.has_time or columns.has_operation_times) and "real-time" in drop:
@@ -121,7 +121,7 @@ def _encode(
             texts.json,
             "real-time" not in drop,
             real_time,
-            _processes(part),
+            _process_of_sessions(part),
             texts.keys,
             texts.values,
             texts.groups(part),
@@ -149,7 +149,7 @@ def _encode(
     return write, report
 
 
-def _to_declare(history: History) -> NDArray[np.bool_]:
+def _keys_to_declare(history: History) -> NDArray[np.bool_]:
     """Return a mask of the keys whose initial values the file must declare.
 
     For all other keys, nil can stand for the initial value.
@@ -195,8 +195,8 @@ def _check_initial_rows(part: Outline, declarable: NDArray[np.bool_]) -> None:
         kind, payload = columns.value(int(columns.initial_value[key]))
         why = " where nil does not mean it" if c.initial_alone(columns)[key] else ""
         msg = (
-            f"{history.name}: the row {show(kind, payload)} of {history.key(key)}, which was there "
-            f"at first, cannot be expressed in {part.target}{why}"
+            f"{history.name}: the row {atom_text(kind, payload)} of {history.key(key)}, which was "
+            f"there at first, cannot be expressed in {part.target}{why}"
         )
         raise HistoryError(msg)
 
@@ -284,17 +284,17 @@ class _Texts:
         alone[np.setdiff1d(np.arange(len(alone)), columns.op_key[part.ops][nil])] = False
         keys = np.flatnonzero(found & ~alone).tolist()
         found[:] = False
-        found[self._declared_back(keys)] = True
+        found[self._keys_read_back(keys)] = True
         return found
 
-    def _declared_back(self, keys: list[int]) -> list[int]:
+    def _keys_read_back(self, keys: list[int]) -> list[int]:
         """Return the keys whose initial values the reader reads back from a declaration."""
         from isolang import _native
 
         if not keys:
             return []
         try:
-            back, _ = _native.read_edn(self._init(keys, "").encode())
+            back, _ = _native.read_edn(self._declaration_line(keys, "").encode())
             same = [back.key(k) for k in back.op_key.tolist()] == [
                 self._columns.key(k) for k in keys
             ] and [back.value(v) for v in back.op_value.tolist()] == [
@@ -306,7 +306,7 @@ class _Texts:
             return keys
         half = len(keys) // 2
         return (
-            [*self._declared_back(keys[:half]), *self._declared_back(keys[half:])] if half else []
+            [*self._keys_read_back(keys[:half]), *self._keys_read_back(keys[half:])] if half else []
         )
 
     def initial_line(self, part: Outline, declared: NDArray[np.bool_], *, timed: bool) -> str:
@@ -320,7 +320,7 @@ class _Texts:
         columns, keys = self._columns, np.flatnonzero(declared).tolist()
         if not keys:
             return ""
-        texts = {"process": str(max(_processes(part), default=-1) + 1)}
+        texts = {"process": str(max(_process_of_sessions(part), default=-1) + 1)}
         if timed:
             begins = columns.txn_begin[part.txns]
             known = begins[begins != c.UNKNOWN_BEGIN]
@@ -337,16 +337,22 @@ class _Texts:
             between = "," if self.json else " "
             nil = "null" if self.json else "nil"
             shown = between.join(
-                nil if one == c.NO_VERSION else self._shown(columns.version(one)) for one in stated
+                nil if one == c.NO_VERSION else self._unchecked_text(columns.version(one))
+                for one in stated
             )
             more = f',"versions":[{shown}]' if self.json else f", :versions [{shown}]"
-        return self._init(keys, more, **texts)
+        return self._declaration_line(keys, more, **texts)
 
-    def _init(self, keys: list[int], more: str, process: str = "0", time: str = "") -> str:
+    def _declaration_line(
+        self, keys: list[int], more: str, process: str = "0", time: str = ""
+    ) -> str:
         """Return a line that declares the initial values of some keys."""
         columns = self._columns
         rows = [
-            (self._shown(columns.key(k)), self._shown(columns.value(int(columns.initial_value[k]))))
+            (
+                self._unchecked_text(columns.key(k)),
+                self._unchecked_text(columns.value(int(columns.initial_value[k]))),
+            )
             for k in keys
         ]
         if self.json:
@@ -362,14 +368,14 @@ class _Texts:
             f"{{:index 0, :type :ok, :process {process}, {at}:f :init, :value {{{shown}}}{more}}}\n"
         )
 
-    def _shown(self, atom: tuple[int, object]) -> str:
+    def _unchecked_text(self, atom: tuple[int, object]) -> str:
         """Return the text of a key, a value or a version.
 
         The reader may read the text as another value.
         """
         kind, payload = atom
         if not self.json:
-            return show(kind, payload)
+            return atom_text(kind, payload)
         return json.dumps(payload) if kind == STRING else str(payload)
 
     def versions(self, part: Outline) -> dict[int, str]:
@@ -390,7 +396,9 @@ class _Texts:
                 continue
             text = self._text((kind, payload))
             if text is None:
-                message = f"the version {show(kind, payload)} cannot be expressed in {part.target}"
+                message = (
+                    f"the version {atom_text(kind, payload)} cannot be expressed in {part.target}"
+                )
                 msg = f"{part.history.name}: {message}"
                 raise HistoryError(msg)
             texts[version] = text
@@ -423,7 +431,7 @@ class _Texts:
         between = "," if self.json else " "
 
         def text(names: tuple[str, ...]) -> str:
-            texts = [json.dumps(n) if self.json else show(STRING, n) for n in names]
+            texts = [json.dumps(n) if self.json else atom_text(STRING, n) for n in names]
             return texts[0] if len(texts) == 1 else f"[{between.join(texts)}]"
 
         return [text(names) for names in sets]
@@ -448,7 +456,7 @@ class _Texts:
         """
         from isolang import _native
 
-        text = self._shown(atom)
+        text = self._unchecked_text(atom)
         if not self.json:
             k, v = (text, "1") if key else ("1", text)
             line = f"{{:type :ok, :process 0, :value [[:w {k} {v}] [:r {k} {v}]]}}"
@@ -491,7 +499,7 @@ def _check_indeterminate_reads(part: Outline, names: Names) -> None:
         raise HistoryError(msg)
 
 
-def _after_unknown(part: Outline, drop: frozenset[str]) -> list[str]:
+def _continued_session_notes(part: Outline, drop: frozenset[str]) -> list[str]:
     """Return a note on sessions that continue after an indeterminate transaction, if there are any.
 
     In the format, a process starts a new session after ``:info``.
@@ -516,10 +524,10 @@ def _after_unknown(part: Outline, drop: frozenset[str]) -> list[str]:
             "drop order-after-unknown"
         )
         raise HistoryError(msg)
-    return [f"left out: session order after {counted(len(within), 'unknown outcome')}"]
+    return [f"left out: session order after {quantity(len(within), 'unknown outcome')}"]
 
 
-def _processes(part: Outline) -> list[int]:
+def _process_of_sessions(part: Outline) -> list[int]:
     """Return the process of each session.
 
     The process is the session's number in the input if all sessions have numbers, otherwise the

@@ -11,7 +11,7 @@ import json
 import struct
 from typing import TYPE_CHECKING
 
-from isolang.history.writers.numbers import NumberedTransaction, numbered
+from isolang.history.writers.numbers import NumberedTransaction, number_history
 from isolang.history.writers.outline import FormatFeatures
 from isolang.history.writers.report import Contents, WriteReport
 
@@ -32,7 +32,9 @@ def cobra(
     Raises:
         HistoryError: the format cannot express the history.
     """
-    found = numbered(history, _COBRA, bits=63, zero_writable=False, renumber=renumber, drop=drop)
+    found = number_history(
+        history, _COBRA, bits=63, zero_writable=False, renumber=renumber, drop=drop
+    )
 
     def records(row: NumberedTransaction) -> bytes:
         out = [struct.pack(">cq", b"S", row.ordinal)]
@@ -63,7 +65,9 @@ def viper(
     Raises:
         HistoryError: the format cannot express the history.
     """
-    found = numbered(history, _VIPER, bits=63, zero_writable=False, renumber=renumber, drop=drop)
+    found = number_history(
+        history, _VIPER, bits=63, zero_writable=False, renumber=renumber, drop=drop
+    )
 
     def line(row: NumberedTransaction) -> str:
         ops = [

@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from isolang.errors import HistoryError
 from isolang.history import columns as c
-from isolang.history.readers.reading import counted
+from isolang.history.readers.reading import quantity
 
 if TYPE_CHECKING:
     import numpy as np
@@ -94,7 +94,7 @@ def name_values(
 
     def named() -> tuple[_WrittenColumns, list[tuple[NDArray[np.bool_], str]], NDArray[np.bool_]]:
         ops = _WrittenColumns(part, tau, declared)
-        problems = _problems(ops, part.target, expressible, tau_writable=tau_writable)
+        problems = _unnameable_operations(ops, part.target, expressible, tau_writable=tau_writable)
         wrong = np.zeros(len(part.ops), dtype=bool)
         for mask, _ in problems:
             wrong |= mask
@@ -114,7 +114,7 @@ def name_values(
     notes = []
     translated = int(np.count_nonzero(ops.of_initial & (ops.value != tau) & kept))
     if translated:
-        notes.append(f"{counted(translated, 'read')} of the initial state under its name here")
+        notes.append(f"{quantity(translated, 'read')} of the initial state under its name here")
     problem: tuple[str, int] | None = None
     if keys and not renumber:
         at = int(np.flatnonzero(wrong)[0])
@@ -130,7 +130,7 @@ def name_values(
         last = np.searchsorted(ops.key[order], keys, side="right")
         for lo, hi in zip(first.tolist(), last.tolist(), strict=True):
             problem = problem or _renumber(ops, order[lo:hi], names, tau_writable=tau_writable)
-        notes.append(f"renumbered: the values of {counted(len(keys), 'key')}")
+        notes.append(f"renumbered: the values of {quantity(len(keys), 'key')}")
     if problem:
         what, at = problem
         op = int(part.ops[at])
@@ -186,7 +186,9 @@ def _check_named(part: Outline) -> None:
         overwritten |= np.isin(source, own[~np.isin(own, list(last.values()))])
         if pairs:
             rows = zip(key.tolist(), value.tolist(), kind.tolist(), strict=True)
-            overwritten |= np.array([_shows(history, *row, pairs) for row in rows], dtype=bool)
+            overwritten |= np.array(
+                [_may_show_any(history, *row, pairs) for row in rows], dtype=bool
+            )
     for mask, what in (
         (other, "a read of another value than that of its source"),
         (overwritten, "a read of what the initial transaction may have overwritten"),
@@ -197,7 +199,9 @@ def _check_named(part: Outline) -> None:
             raise HistoryError(f"{where}: {what} cannot be expressed in {part.target}")
 
 
-def _shows(history: History, key: int, value: int, kind: int, pairs: set[tuple[int, int]]) -> bool:
+def _may_show_any(
+    history: History, key: int, value: int, kind: int, pairs: set[tuple[int, int]]
+) -> bool:
     """Return whether a read of ``key`` that returns ``value`` shows one of the given pairs."""
     if value == c.UNKNOWN_VALUE or kind not in (c.READ, c.READ_ONE_OF):
         return False
@@ -247,7 +251,7 @@ class _WrittenColumns:
         return of_key
 
 
-def _problems(
+def _unnameable_operations(
     ops: _WrittenColumns,
     target: str,
     expressible: Callable[[NDArray[np.int64]], NDArray[np.bool_]],

@@ -83,7 +83,7 @@ class NumberedTransaction(Struct, frozen=True, kw_only=True):
     ops: list[tuple[bool, int, int]]
 
 
-def numbered(
+def number_history(
     history: History,
     target: FormatFeatures,
     *,

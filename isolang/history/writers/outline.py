@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from isolang.errors import HistoryError
 from isolang.history import columns as c
-from isolang.history.readers.reading import counted
+from isolang.history.readers.reading import quantity
 
 if TYPE_CHECKING:
     import numpy as np
@@ -146,7 +146,7 @@ def outline(history: History, target: FormatFeatures, drop: frozenset[str]) -> O
     scans = columns.statement_txn[ordinary[columns.statement_txn]]
     if len(scans) and not target.rows:
         raise refuse("a predicate read cannot be expressed", txn=int(scans[0]))
-    if ((columns.statement_predicate < 0) | (columns.statement_known == c.PART)).any():
+    if ((columns.statement_predicate < 0) | (columns.statement_known == c.PARTLY_KNOWN)).any():
         raise refuse("a part of a predicate read cannot be expressed", txn=int(scans[0]))
     for kinds, what in (
         ((c.APPEND, c.READ_LIST), "a list cannot be expressed"),
@@ -170,13 +170,13 @@ def outline(history: History, target: FormatFeatures, drop: frozenset[str]) -> O
         if may not in drop:
             raise refuse(f"{what} cannot be expressed", op=int(found[0]), may=may)
         keep[found] = False
-        notes.append(f"{counted(len(found), 'operation')}: {may.replace('-', ' ')}")
+        notes.append(f"{quantity(len(found), 'operation')}: {may.replace('-', ' ')}")
     if not target.unknown:
         # The only reads left at this point are reads of aborted transactions.
         found = np.flatnonzero((columns.op_value == c.UNKNOWN_VALUE) & keep)
         keep[found] = False
         if len(found):
-            what = counted(len(found), "read")
+            what = quantity(len(found), "read")
             notes.append(f"{what} by aborted transactions, whose results are unknown")
     sizes = np.bincount(txn_of[keep], minlength=columns.transactions())
     if not target.empty:
@@ -185,7 +185,7 @@ def outline(history: History, target: FormatFeatures, drop: frozenset[str]) -> O
             what = "a transaction without operations cannot be expressed"
             raise refuse(what, txn=int(empty[0]), may="empty-transactions")
         if len(empty):
-            notes.append(f"{counted(len(empty), 'transaction')} without operations")
+            notes.append(f"{quantity(len(empty), 'transaction')} without operations")
         ordinary &= sizes > 0
     txns = np.flatnonzero(ordinary).astype(np.int32)
     return Outline(

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from isolang.history import columns as c
-from isolang.history.readers.reading import counted
-from isolang.history.writers.numbers import numbered
+from isolang.history.readers.reading import quantity
+from isolang.history.writers.numbers import number_history
 from isolang.history.writers.outline import FormatFeatures
 from isolang.history.writers.report import Contents, Sink, WriteReport
 
@@ -31,7 +31,9 @@ def encode(
 
     from isolang import _native
 
-    found = numbered(history, _TARGET, bits=63, zero_writable=False, renumber=renumber, drop=drop)
+    found = number_history(
+        history, _TARGET, bits=63, zero_writable=False, renumber=renumber, drop=drop
+    )
     part = found.part
 
     def write(sink: Sink) -> None:
@@ -40,5 +42,5 @@ def encode(
         )
 
     aborted = int(np.count_nonzero(history.columns.txn_status[part.txns] != c.COMMITTED))
-    note = f"{counted(aborted, 'aborted transaction')}: only the writes are kept"
+    note = f"{quantity(aborted, 'aborted transaction')}: only the writes are kept"
     return write, found.report("plume", *([note] if aborted else []))

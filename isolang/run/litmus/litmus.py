@@ -21,7 +21,7 @@ from msgspec import Struct, structs
 
 from isolang.errors import HistoryError, IsolangError
 from isolang.history.columns import UNKNOWN_BEGIN
-from isolang.history.objects import places_of
+from isolang.history.objects import operation_indices
 from isolang.history.values import Keyword
 from isolang.run.operation import (
     DELETED,
@@ -188,7 +188,7 @@ def _remarks(
             continue
         ops = history.operations_of(query.transaction)
         first = int(columns.statement_start[query.statement]) - ops.start
-        at = places_of(history, query.transaction)[first]
+        at = operation_indices(history, query.transaction)[first]
         texts = (f"{one.kind}: {one.row}: {one.text}" for one in query.remarks)
         found[(*place[query.transaction], at)] = (query.request(), *texts)
     return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from isolang.history.values import Keyword, Literal, encode, show
+from isolang.history.values import Keyword, Literal, atom_text, encode
 
 _MAX_ERROR: Final = 300  # the maximum length of an error message in characters
 
@@ -21,7 +21,7 @@ UNKNOWN_START: Final = -1  # in place of an unknown time at which an operation w
 
 def nemesis_line(index: int, when: int, what: str, value: str) -> bytes:
     """Return the line for an event of the process ``:nemesis``, such as a fault."""
-    shown = show(*encode(value, "a note"))
+    shown = atom_text(*encode(value, "a note"))
     return (
         f"{{:index {index}, :type :info, :process :nemesis, "
         f":time {when}, :f :{what}, :value {shown}}}\n"
@@ -34,7 +34,9 @@ def with_error(line: bytes, error: BaseException) -> bytes:
     text = f"{type(error).__name__}: {message}".rstrip(": ")[:_MAX_ERROR]
     # The outcome must be written even if UTF-8 cannot encode the message.
     text = text.encode(errors="backslashreplace").decode()
-    return line.removesuffix(b"}\n") + f", :error {show(*encode(text, 'an error'))}}}\n".encode()
+    return (
+        line.removesuffix(b"}\n") + f", :error {atom_text(*encode(text, 'an error'))}}}\n".encode()
+    )
 
 
 def with_remarks(
@@ -48,7 +50,7 @@ def with_remarks(
     for name, texts in (("callers", callers), ("rows", rows), ("statements", statements)):
         if any(texts):
             known = [*texts, *[""] * (operations - len(texts))]
-            shown = " ".join(show(*encode(one, name)) for one in known)
+            shown = " ".join(atom_text(*encode(one, name)) for one in known)
             line = line.removesuffix(b"}\n") + f", :{name} [{shown}]}}\n".encode()
     return line
 
@@ -71,10 +73,10 @@ def with_names(line: bytes, labels: Sequence[str], level: str | None) -> bytes:
     """Add the labels and the level of the transaction to the line of an invocation."""
     added = ""
     if labels:
-        names = [show(*encode(name, "a label")) for name in labels]
+        names = [atom_text(*encode(name, "a label")) for name in labels]
         added += f", :label {names[0] if len(names) == 1 else '[' + ' '.join(names) + ']'}"
     if level is not None:
-        added += f", :level {show(*encode(level, 'a level'))}"
+        added += f", :level {atom_text(*encode(level, 'a level'))}"
     return line.removesuffix(b"}\n") + f"{added}}}\n".encode() if added else line
 
 
@@ -91,4 +93,4 @@ def to_edn(value: Any) -> str:
         return f":{value.name}"
     if kind is Literal:
         return str(value.text)
-    return show(*encode(value, "recorder"))
+    return atom_text(*encode(value, "recorder"))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from isolang.errors import HistoryError
-from isolang.history.sources import natural, plain_name
+from isolang.history.sources import natural_sort_key, plain_name
 from isolang.watch.stream.segments import log_of
 
 _SIDE_FILES = (".debug", ".error", ".wlog", ".tmp", ".part")
@@ -53,7 +53,7 @@ def _logs(folder: Path) -> list[Path]:
         and not plain_name(path.name).endswith(_SIDE_FILES)
         and log_of(path, names) is None
     ]
-    return sorted(logs, key=lambda path: natural(path.name))
+    return sorted(logs, key=lambda path: natural_sort_key(path.name))
 
 
 def _history_of_run(logs: Iterable[Path]) -> Path | None:

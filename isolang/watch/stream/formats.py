@@ -6,7 +6,7 @@ from typing import Final
 
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.history.detect import detect
-from isolang.history.formats import format_named
+from isolang.history.formats import find_format
 
 FOLLOWED: Final = ("edn", "jepsen-json")
 """The formats in which each line can be read without the lines after it."""
@@ -39,7 +39,7 @@ def followed_format(data: bytes, format: str, name: str) -> str:  # noqa: A002 â
         UnsupportedError: the format of the log cannot be followed.
     """
     if format != "auto":
-        found = format_named(format).name
+        found = find_format(format).name
     else:
         guess = detect(data)
         if len(guess.formats) != 1:

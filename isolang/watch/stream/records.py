@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from isolang.history import columns as c
-from isolang.history.transaction import Op, Transaction, one_or_several
+from isolang.history.transaction import Op, Transaction, label_value
 from isolang.history.values import UNKNOWN, decode
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def transactions(history: History) -> list[Transaction]:
             number=number,
             failed=() if fine else tuple((columns.op_ok[first:end] == 0).nonzero()[0].tolist()),
             group=decode(*columns.group(groups[t])) if groups else None,
-            label=one_or_several(history.labels_of(t)),
+            label=label_value(history.labels_of(t)),
             level=history.level_of(t) or None,
         )
         for t, ((first, end), session, status, begin, until, number) in enumerate(

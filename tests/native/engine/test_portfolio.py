@@ -27,7 +27,7 @@ from isolang.language.load import load_spec
 from isolang.options import Options
 from isolang.problem import build_problem
 from isolang.simulator import Workload, generate
-from isolang.solvers.engine import load, solve
+from isolang.solvers.engine import constraint_load, solve
 
 FORCED = ("anneal", "states")
 #: Levels whose event graph is one line of reads and writes, in all its variants.
@@ -406,7 +406,7 @@ def test_the_load_of_a_history():
         ]
     )
     expected = 2 * np.log(2) / np.log(30)
-    assert load(build_problem(history).native) == pytest.approx(expected, rel=1e-3)
+    assert constraint_load(build_problem(history).native) == pytest.approx(expected, rel=1e-3)
 
 
 def test_an_unknown_strategy_is_refused(plans):

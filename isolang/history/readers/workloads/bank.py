@@ -14,9 +14,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from isolang.history.readers.reading import counted
+from isolang.history.readers.reading import quantity
 from isolang.history.readers.workloads.operations import PairedOperation, Translation
-from isolang.history.values import Keyword, shown
+from isolang.history.values import Keyword, preview
 
 KEEP_THE_TOTAL: Final = (
     *("psi", "psi-nosession", "psi-vis", "psi-vis-nosession", "rss", "rss-nosession"),
@@ -71,11 +71,13 @@ class Totals(Translation):
         if not d.answered:
             return None
         if not isinstance(d.value, Mapping):
-            what = f"not a :read of a bank (got {shown(d.value)}, expected a map from account to"
+            what = f"not a :read of a bank (got {preview(d.value)}, expected a map from account to"
             raise self._ops.fail(d.line, f"{what} balance)")
         for account, balance in d.value.items():
             if balance is not None and (isinstance(balance, bool) or not isinstance(balance, int)):
-                what = f"wrong balance of account {shown(account)} (got {shown(balance)}, expected"
+                what = (
+                    f"wrong balance of account {preview(account)} (got {preview(balance)}, expected"
+                )
                 raise self._ops.fail(d.line, f"{what} an integer)")
         return d.value
 
@@ -92,14 +94,14 @@ class Totals(Translation):
         for group, seen in usual.items():
             if len(seen) > 1:
                 (most, often), *_ = seen.most_common(1)
-                of = "" if group is None else f" of {shown(group)}"
+                of = "" if group is None else f" of {preview(group)}"
                 self.notes.append(
                     f"the total{of} is taken to be {most}, as {often} of "
                     f"{seen.total()} reads show; the file does not state the total"
                 )
         partial = sum(found is not None for found in balances.values()) - len(totals)
         if partial:
-            reads = counted(partial, "read")
+            reads = quantity(partial, "read")
             self.notes.append(
                 f"{reads} without the balance of each account, which have no total to check"
             )
@@ -109,5 +111,5 @@ class Totals(Translation):
             if found is not None
         )
         if negative:
-            reads = counted(negative, "read")
+            reads = quantity(negative, "read")
             self.notes.append(f"{reads} of a negative balance, which the program may allow")

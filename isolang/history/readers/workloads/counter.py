@@ -22,9 +22,9 @@ from typing import Any, Final
 
 from isolang.errors import UnsupportedError
 from isolang.history import columns as c
-from isolang.history.readers.reading import counted
+from isolang.history.readers.reading import quantity
 from isolang.history.readers.workloads.operations import PairedOperation, Translation
-from isolang.history.values import Keyword, shown
+from isolang.history.values import Keyword, preview
 
 LINEARIZABLE: Final = tuple(
     "sser" + form + sessions for form in ("", "-co", "-vis") for sessions in ("", "-nosession")
@@ -48,7 +48,7 @@ class Sums(Translation):
             )
             raise UnsupportedError(msg)
         self.split("counter")
-        step = self._step([d for d in done if d.function == "add"])
+        step = self._common_amount([d for d in done if d.function == "add"])
         groups: dict[Any, list[PairedOperation]] = {}
         for d in done:
             groups.setdefault(d.group, []).append(d)
@@ -56,12 +56,12 @@ class Sums(Translation):
         seen: dict[int, int] = {}  # for each read, how many adds precede it
         thin: set[int] = set()  # the reads whose value no number of adds can produce
         for group in groups.values():
-            self._one(group, step, place, seen, thin)
+            self._order_adds(group, step, place, seen, thin)
         unused = sum(
             d.function == "add" and d.status == c.INDETERMINATE and id(d) not in place for d in done
         )
         if unused:
-            adds = counted(unused, "add")
+            adds = quantity(unused, "add")
             self.notes.append(
                 f"{adds} of unknown outcome that no read needs, which are taken not to have taken "
                 "effect"
@@ -86,23 +86,23 @@ class Sums(Translation):
                 "proof"
             )
 
-    def _step(self, adds: list[PairedOperation]) -> int:
+    def _common_amount(self, adds: list[PairedOperation]) -> int:
         """Return the amount that every add adds, after checking that all amounts are equal."""
         step = adds[0].invoked if adds else 1
         for d in adds:
             if type(d.invoked) is int and d.invoked and d.invoked == step:
                 continue
-            expected = shown(step) if d.invoked != step else "an integer that is not 0"
+            expected = preview(step) if d.invoked != step else "an integer that is not 0"
             msg = (
                 f"{self._ops.name}: line {d.line}: the adds of a counter must be equal (got "
-                f"{shown(d.invoked)}, expected {expected}), because otherwise its values do not "
+                f"{preview(d.invoked)}, expected {expected}), because otherwise its values do not "
                 "show how many adds a read follows; hint: the nearest model is a set (--from "
                 "set): each add is an element, and a read returns all of them"
             )
             raise UnsupportedError(msg)
         return int(step)
 
-    def _one(
+    def _order_adds(
         self,
         done: list[PairedOperation],
         step: int,
@@ -116,7 +116,7 @@ class Sums(Translation):
             if d.function != "read" or not d.answered:
                 continue
             if type(d.value) is not int:
-                what = f"not a :read of a counter (got {shown(d.value)}, expected an integer)"
+                what = f"not a :read of a counter (got {preview(d.value)}, expected an integer)"
                 raise self._ops.fail(d.line, what)
             follows, rest = divmod(d.value, step)
             if rest or not 0 <= follows <= len(adds):

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from isolang.errors import UnsupportedError
 from isolang.history import columns as c
-from isolang.history.readers.reading import counted
+from isolang.history.readers.reading import quantity
 from isolang.history.readers.workloads.operations import Operations, PairedOperation, Translation
-from isolang.history.values import Keyword, shown
+from isolang.history.values import Keyword, preview
 
 _THERE: Final = Keyword("in")
 
@@ -24,7 +24,7 @@ def are_inserts(ops: Operations) -> bool:
 
     If so, each read returned the rows k_n … k_0 of some key k.
     """
-    known = [d.value for d in ops.done if _answered(d)]
+    known = [d.value for d in ops.done if _has_answer(d)]
     return bool(known) and all(
         isinstance(value, tuple)
         and len(value) == 2
@@ -36,7 +36,7 @@ def are_inserts(ops: Operations) -> bool:
     )
 
 
-def _answered(d: PairedOperation) -> bool:
+def _has_answer(d: PairedOperation) -> bool:
     return d.function == "read" and d.answered
 
 
@@ -58,7 +58,7 @@ class InsertedRows(Translation):
         sizes: dict[int, int] = {}
         unknown = partly = 0
         for d in self._ops.done:
-            if _answered(d):
+            if _has_answer(d):
                 sizes.setdefault(len(d.value[1]), d.line)
         if len(sizes) > 1:
             (a, _), (b, line) = list(sizes.items())[:2]
@@ -68,10 +68,10 @@ class InsertedRows(Translation):
             )
             raise UnsupportedError(msg)
         (size,) = sizes
-        seen = {row for d in self._ops.done if _answered(d) for row in d.value[1]}
+        seen = {row for d in self._ops.done if _has_answer(d) for row in d.value[1]}
         for d in self._ops.done:
             if d.function == "read":
-                if not _answered(d):
+                if not _has_answer(d):
                     unknown += 1
                     continue
                 for name, row in zip(_rows(d.value), d.value[1], strict=True):
@@ -89,10 +89,10 @@ class InsertedRows(Translation):
                 self.sink.begin(d, status)
                 self.sink.write(self.sink.key(name), self.sink.value(_THERE), d.line)
         if unknown:
-            reads = counted(unknown, "read")
+            reads = quantity(unknown, "read")
             self.notes.append(f"{reads} without an answer, whose results are unknown")
         if partly:
-            writes = counted(partly, "write")
+            writes = quantity(partly, "write")
             self.notes.append(f"{writes} that may have inserted only the first rows")
 
     def _inserted(self, d: PairedOperation, size: int) -> list[str]:
@@ -102,7 +102,7 @@ class InsertedRows(Translation):
             case int() | str() if d.function == "write":
                 return [f"{d.invoked}_{number}" for number in range(size)]
         what = (
-            f"wrong operation (got :{d.function} of {shown(d.invoked)}, expected :add [k "
+            f"wrong operation (got :{d.function} of {preview(d.invoked)}, expected :add [k "
             '"k_0"], or :write k)'
         )
         raise self._ops.fail(d.line, what)

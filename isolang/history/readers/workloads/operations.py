@@ -15,8 +15,8 @@ from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.edn import Elements, forms
 from isolang.history.readers.jepsen import session_names
-from isolang.history.readers.reading import counted
-from isolang.history.values import Keyword, encode, shown
+from isolang.history.readers.reading import quantity
+from isolang.history.values import Keyword, encode, preview
 
 _TYPES: Final = {"ok": c.COMMITTED, "fail": c.ABORTED, "info": c.INDETERMINATE}
 _POLL = 4096  # how many forms are read between two checks of the time
@@ -85,7 +85,7 @@ class Operations(Struct, frozen=True, kw_only=True):
         return HistoryError(f"{self.name}: line {line}: {what}")
 
 
-def operations(data: bytes, name: str, *, timeout: float) -> Operations:
+def pair_operations(data: bytes, name: str, *, timeout: float) -> Operations:
     """Read the events in a file, and pair invocations with completions.
 
     Raises:
@@ -103,7 +103,7 @@ def operations(data: bytes, name: str, *, timeout: float) -> Operations:
         if until is not None and number % _POLL == 0 and time.monotonic() > until:
             raise TimeoutError
         if not isinstance(form, Mapping):
-            msg = f"{name}: line {line}: not an operation (got {shown(form)}, expected a map)"
+            msg = f"{name}: line {line}: not an operation (got {preview(form)}, expected a map)"
             raise HistoryError(msg)
         events.append((line, {_word(key): value for key, value in form.items()}))
     return _Pairing(name).pair(events)
@@ -162,7 +162,7 @@ class _Pairing:
                 name = str(_word(process))
                 if not re.match(r"[^\W\d]", name):  # a client must not be taken for a nemesis
                     what = (
-                        f"wrong :process (got {shown(process)}, expected an integer of 64 bits or"
+                        f"wrong :process (got {preview(process)}, expected an integer of 64 bits or"
                     )
                     raise self.fail(line, f"{what} a name)")
                 self.others[name] += 1
@@ -186,7 +186,7 @@ class _Pairing:
             elif kind in _TYPES:
                 self.end(event, kind)
             else:
-                got = "none" if kind is None else shown(kind)
+                got = "none" if kind is None else preview(kind)
                 what = f"wrong :type (got {got}, expected :invoke, :ok, :fail or :info)"
                 raise self.fail(line, what)
         self.unanswered = sum(map(len, self.open.values()))
@@ -212,7 +212,7 @@ class _Pairing:
             self.overlapping.add(process)
             now[0].session = self.session(object(), process)
         if not isinstance(event.function, str):
-            got = shown(event.function)
+            got = preview(event.function)
             raise self.fail(event.line, f"wrong :f (got {got}, expected a name)")
         alone = process is None or process in self.overlapping
         done = PairedOperation(
@@ -237,7 +237,7 @@ class _Pairing:
     def end(self, event: _Event, kind: str) -> None:
         now = self.open.setdefault(event.process, [])
         if now:
-            done = self.which(now, event)
+            done = self.completed_operation(now, event)
         elif kind == "ok":
             done = self.begin(event)
             done.begin = c.UNKNOWN_BEGIN
@@ -261,7 +261,7 @@ class _Pairing:
             self.sessions.pop(event.process, None)
             self.after_info.add(event.process)
 
-    def which(self, now: list[PairedOperation], event: _Event) -> PairedOperation:
+    def completed_operation(self, now: list[PairedOperation], event: _Event) -> PairedOperation:
         """Return the open operation of a process that a completion belongs to.
 
         Raises:
@@ -284,21 +284,23 @@ class _Pairing:
         found: list[str] = []
         if self.others:
             who = ", ".join(f":{name}" for name in list(self.others)[:8])
-            found.append(f"{counted(self.others.total(), 'operation')} that no client sent ({who})")
+            found.append(
+                f"{quantity(self.others.total(), 'operation')} that no client sent ({who})"
+            )
         if self.strays:
-            found.append(Caveat(f"{counted(self.strays, 'completion')} without an invocation"))
+            found.append(Caveat(f"{quantity(self.strays, 'completion')} without an invocation"))
         return tuple(found)
 
     def notes(self) -> tuple[str, ...]:
         found: list[str] = []
         if self.unanswered:
-            unanswered = counted(self.unanswered, "invocation")
+            unanswered = quantity(self.unanswered, "invocation")
             found.append(f"{unanswered} without a completion, so the outcome is unknown")
         if self.resumed:
-            times = counted(self.resumed, "time")
+            times = quantity(self.resumed, "time")
             found.append(f"{times} a process went on after :info, as a new session")
         if self.overlapping:
-            several = counted(len(self.overlapping), "process", "processes")
+            several = quantity(len(self.overlapping), "process", "processes")
             each = "each is a session of its own"
             found.append(Caveat(f"{several} with several open operations: {each}"))
         return tuple(found)
@@ -345,7 +347,7 @@ class Sink:
         self.columns.add_op(c.WRITE, key, value, line)
 
 
-def independent(
+def have_independent_keys(
     done: Sequence[PairedOperation], is_read: Callable[[PairedOperation], bool]
 ) -> bool:
     """Return whether all values have the form ``[k …]``, where k is an independent key.
@@ -378,7 +380,7 @@ def split_groups(ops: Operations, done: Sequence[PairedOperation]) -> None:
             continue
         pair = d.value
         if not (isinstance(pair, tuple) and len(pair) == 2 and pair[0] == d.group):
-            what = f"the value has no key (got {shown(pair)}, expected [{d.group} …]"
+            what = f"the value has no key (got {preview(pair)}, expected [{d.group} …]"
             raise ops.fail(d.line, f"{what}, as in the operations before)")
         d.value = pair[1]
 
@@ -420,7 +422,7 @@ class Translation:
                 is added.
         """
         done = self._ops.done
-        if not independent(done, lambda d: d.function == "read"):
+        if not have_independent_keys(done, lambda d: d.function == "read"):
             return False
         split_groups(self._ops, done)
         if what:

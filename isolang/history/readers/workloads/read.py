@@ -7,11 +7,16 @@ from typing import Final
 
 from isolang.caveat import Caveat
 from isolang.errors import UnsupportedError
-from isolang.history.readers.reading import Files, Reading, counted, time_of_events
+from isolang.history.readers.reading import Files, Reading, describe_event_times, quantity
 from isolang.history.readers.workloads.bank import Totals
 from isolang.history.readers.workloads.counter import Sums
 from isolang.history.readers.workloads.inserts import InsertedRows, are_inserts
-from isolang.history.readers.workloads.operations import Operations, Sink, Translation, operations
+from isolang.history.readers.workloads.operations import (
+    Operations,
+    Sink,
+    Translation,
+    pair_operations,
+)
 from isolang.history.readers.workloads.sets import Members
 
 _KNOWN: Final = {
@@ -36,9 +41,9 @@ def read(files: Files, *, timeout: float, model: str = "") -> Reading:
         TimeoutError: reading took longer than ``timeout`` seconds.
     """
     ((name, data),) = files
-    ops = operations(data, name, timeout=timeout)
+    ops = pair_operations(data, name, timeout=timeout)
     sink = Sink(name)
-    kind, skipped = _kind(ops, model)
+    kind, skipped = _detect_kind(ops, model)
     found = _translation(kind, ops, model)(ops, sink)
     found.fill()
     sink.columns.has_time = ops.timed
@@ -50,7 +55,7 @@ def read(files: Files, *, timeout: float, model: str = "") -> Reading:
         session="one :process"
         if ops.processes
         else "each operation is a session of its own, because there is no :process",
-        real_time=time_of_events(timed=ops.timed, by_index=ops.by_index),
+        real_time=describe_event_times(timed=ops.timed, by_index=ops.by_index),
         ignored=(*ops.ignored, *skipped),
         notes=(found.what, *ops.notes, *found.notes),
         session_names=ops.session_names,
@@ -58,7 +63,7 @@ def read(files: Files, *, timeout: float, model: str = "") -> Reading:
     )
 
 
-def _kind(ops: Operations, model: str) -> tuple[str, list[str]]:
+def _detect_kind(ops: Operations, model: str) -> tuple[str, list[str]]:
     """Detect the kind of workload, and remove the operations that do not belong to this kind.
 
     Returns:
@@ -83,7 +88,7 @@ def _kind(ops: Operations, model: str) -> tuple[str, list[str]]:
     ops.done[:] = [d for d in ops.done if d.function in _KNOWN[kind]]  # type: ignore[index]
     named = ", ".join(f":{name}" for name in list(others)[:8])
     return kind, [
-        Caveat(f"{counted(sum(others.values()), 'operation')} of an unknown kind (:f {named})")
+        Caveat(f"{quantity(sum(others.values()), 'operation')} of an unknown kind (:f {named})")
     ]
 
 
@@ -92,11 +97,11 @@ def _translation(kind: str, ops: Operations, model: str) -> type[Translation]:
         return Totals
     if not model and are_inserts(ops):
         return InsertedRows
-    is_counter = model == "counter" or (not model and kind == "added" and _counts(ops))
+    is_counter = model == "counter" or (not model and kind == "added" and _reads_numbers(ops))
     return Sums if is_counter else Members
 
 
-def _counts(ops: Operations) -> bool:
+def _reads_numbers(ops: Operations) -> bool:
     """Return whether reads returned numbers; false for collections, and if no read has a result."""
     reads = [d.value for d in ops.done if d.function == "read" and d.answered]
     adds = [d.invoked for d in ops.done if d.function == "add"]

@@ -13,14 +13,14 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from isolang.history.edn import Elements
-from isolang.history.readers.reading import counted
+from isolang.history.readers.reading import quantity
 from isolang.history.readers.workloads.operations import (
     Operations,
     PairedOperation,
     Sink,
     Translation,
 )
-from isolang.history.values import Keyword, encode, shown
+from isolang.history.values import Keyword, encode, preview
 
 _THERE: Final = Keyword("in")
 _TWICE: Final = Keyword("in-twice")
@@ -45,8 +45,8 @@ class Members(Translation):
         added = Counter(
             (atom(d.group), self._element(d, d.invoked)) for d in done if d.function == self._adds
         )
-        self._pairs_only([d.invoked for d in done if d.function == self._adds])
-        shown_by = {id(d): self._shown(d) for d in done if d.function == "read"}
+        self._check_for_pairs([d.invoked for d in done if d.function == self._adds])
+        shown_by = {id(d): self._returned_elements(d) for d in done if d.function == "read"}
         universe: dict[Any, dict[Any, int]] = {}
         for d in done:
             elements = universe.setdefault(atom(d.group), {})
@@ -74,10 +74,10 @@ class Members(Translation):
                     self._twice += repeated
                 self.sink.read(key, value, d.line)
         if self._unknown:
-            reads = counted(self._unknown, "read")
+            reads = quantity(self._unknown, "read")
             self.notes.append(f"{reads} without an answer, whose results are unknown")
         if self._twice:
-            times = counted(self._twice, "time")
+            times = quantity(self._twice, "time")
             self.notes.append(
                 f"{times} a read returned an element twice that was added several times, which "
                 "counts as once"
@@ -86,28 +86,28 @@ class Members(Translation):
     def _element(self, d: PairedOperation, element: Any) -> Any:
         if element is None or isinstance(element, dict | Elements):
             what = f"wrong element of :{d.function}"
-            got = shown(element)
+            got = preview(element)
             raise self._ops.fail(d.line, f"{what} (got {got}, expected a number or a string)")
         return atom(element)
 
-    def _shown(self, d: PairedOperation) -> Collection[Any] | None:
+    def _returned_elements(self, d: PairedOperation) -> Collection[Any] | None:
         """Return the elements that a read returned; ``None`` if its result is unknown."""
         if not d.answered:
             self._unknown += 1
             return None
         shows = d.value.elements if isinstance(d.value, Elements) else d.value
         if not isinstance(shows, tuple):
-            what = f"not a :read of a set (got {shown(d.value)}, expected a collection)"
+            what = f"not a :read of a set (got {preview(d.value)}, expected a collection)"
             raise self._ops.fail(d.line, what)
         if self._pairs is not None and not all(isinstance(e, tuple) for e in shows):
-            what = f"elements are pairs, as {shown(self._pairs)}, and a read shows others (got"
+            what = f"elements are pairs, as {preview(self._pairs)}, and a read shows others (got"
             hint = "a read of an independent key is [k #{…}]"
-            raise self._ops.fail(d.line, f"{what} {shown(d.value)}); {hint}")
+            raise self._ops.fail(d.line, f"{what} {preview(d.value)}); {hint}")
         for element in shows:
             self._element(d, element)
         return shows
 
-    def _pairs_only(self, added: Collection[Any]) -> None:
+    def _check_for_pairs(self, added: Collection[Any]) -> None:
         """Record whether all added elements are pairs, which are probably keys with elements.
 
         If so, a read of elements that are not pairs lacks its key. The first pair is kept as an
