@@ -129,7 +129,7 @@ class Stats(Struct, frozen=True, kw_only=True):
     read_only_share: float
     write_only_share: float
     time_span: int | None
-    find_look_alikes: tuple[LookAlike, ...]
+    look_alikes: tuple[LookAlike, ...]
     checks: tuple[Possible, ...] = ()
 
     def to_json(self) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def _solver_classes() -> dict[str, Any]:
     return dict(Environment().factory.all_solvers())
 
 
-def solver_names() -> list[str]:
+def names() -> list[str]:
     """Return the names of the SMT solvers that pySMT finds."""
     return sorted(_solver_classes())
 

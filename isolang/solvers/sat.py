@@ -25,7 +25,7 @@ DEFAULT = "cadical195"
 UNUSABLE = ("kissat",)
 
 
-def solver_names() -> list[str]:
+def names() -> list[str]:
     """Return the names that python-sat gives the solvers that this module can use."""
     from pysat.solvers import SolverNames
 

@@ -30,9 +30,9 @@ from isolang.problem import build_problem
 from isolang.problem.chains import chains_allowed
 from isolang.problem.polygraph import PRUNE, build_polygraph
 from isolang.solvers.acyclic_order import AcyclicOrder
-from isolang.solvers.pysmt import solver_names as smt_names
+from isolang.solvers.pysmt import names as smt_names
 from isolang.solvers.registry import SOLVERS, choose_pair, solver_of, stages_of
-from isolang.solvers.sat import solver_names as sat_names
+from isolang.solvers.sat import names as sat_names
 
 SER = classify(load_spec("ser"))
 not_ours = pytest.mark.skipif(
