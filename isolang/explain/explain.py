@@ -63,7 +63,7 @@ EFFORT = 150_000
 READABLE = 48
 # If a read without a source has more candidates than this, all candidates that are too old form one
 # case, and all that are too new another one.
-MOST_SEPARATE_CANDIDATES = 4
+MAX_CASES = 4
 
 
 def explain(problem: Problem, steps: Sequence[Step]) -> Violation:
@@ -204,16 +204,13 @@ class _Explainer:
         try:
             if count_edges(self._steps) > MAX_EDGES:
                 raise TooLongError
-            if (
-                versions := versions_of(self._premises, self._steps, MOST_SEPARATE_CANDIDATES)
-            ) is not None:
-                return self._one_of_many(versions), names.weakest_name(
-                    self._names(versions.argument)
-                )
+            versions = versions_of(self._premises, self._steps, MAX_CASES)
+            if versions is not None:
+                found = self._names(versions.argument)
+                return self._one_of_many(versions), names.weakest_name(found)
             argument = self._argument()
-            return self._view(argument, frozenset()), names.weakest_name(
-                self._names(argument) or ["G2"]
-            )
+            found = self._names(argument) or ["G2"]
+            return self._view(argument, frozenset()), names.weakest_name(found)
         except TooLongError:
             self._reset_view()
             return self._unargued()

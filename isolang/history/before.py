@@ -39,7 +39,8 @@ def initial_value_texts(initial: object) -> tuple[str, ...]:
     Raises:
         HistoryError: an object cannot be a key or a value.
 
-    >>> texts(0), texts({"x": [1, 2]}), texts(("x=5",)), texts(None)
+    >>> t = initial_value_texts
+    >>> t(0), t({"x": [1, 2]}), t(("x=5",)), t(None)
     (('0',), ('x=[1 2]',), ('x=5',), ())
     """
     if initial is None:

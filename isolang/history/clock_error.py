@@ -46,7 +46,7 @@ def nanoseconds(text: str) -> int:
 def format_duration(duration: int) -> str:
     """Return a duration as text, in the largest unit that is not longer than the duration.
 
-    >>> shown(3_100_000), shown(7)
+    >>> format_duration(3_100_000), format_duration(7)
     ('3.1 ms', '7 ns')
     """
     for unit in ("s", "ms", "us"):
