@@ -204,13 +204,10 @@ class _Explainer:
         try:
             if count_edges(self._steps) > MAX_EDGES:
                 raise TooLongError
-            versions = versions_of(self._premises, self._steps, MAX_CASES)
-            if versions is not None:
-                found = self._names(versions.argument)
-                return self._one_of_many(versions), names.weakest_name(found)
+            if (versions := versions_of(self._premises, self._steps, MAX_CASES)) is not None:
+                return self._one_of_many(versions), names.weakest(self._names(versions.argument))
             argument = self._argument()
-            found = self._names(argument) or ["G2"]
-            return self._view(argument, frozenset()), names.weakest_name(found)
+            return self._view(argument, frozenset()), names.weakest(self._names(argument) or ["G2"])
         except TooLongError:
             self._reset_view()
             return self._unargued()
@@ -258,7 +255,7 @@ class _Explainer:
         words, op = self._words, versions.op
         reader, key = words.txn(self._facts.txn_of[op]), words.key(self._facts.key[op])
         missed = words.is_missed(op)
-        weakest = names.weakest_name(self._names(versions.argument))
+        weakest = names.weakest(self._names(versions.argument))
         cases = []
         groups = versions.groups()
         for group in groups:
@@ -445,7 +442,7 @@ class _Explainer:
     def _unargued(self) -> tuple[ArgumentView, str]:
         """Return the view for an argument that is too long: its size, and its simplest cycle."""
         cycles = [step for step in self._steps if isinstance(step, CycleStep)]
-        weakest = names.weakest_name([self._name(step) for step in cycles])
+        weakest = names.weakest([self._name(step) for step in cycles])
         of_name = [step for step in cycles if self._name(step) == weakest]
         best = min(of_name, key=lambda s: (sum(e.relation == "rw" for e in s.edges), len(s.edges)))
         everything = {literal for edge in best.edges for literal in required_literals(edge)}

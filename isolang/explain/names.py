@@ -188,7 +188,7 @@ def _single_rw_name(
     return "G-single"
 
 
-def weakest_name(names: Sequence[str]) -> str:
+def weakest(names: Sequence[str]) -> str:
     """Return the name of a violation whose cycles have the given names.
 
     It is the weakest claim, which is true whichever cycle happened.

@@ -137,9 +137,9 @@ def test_every_name_has_a_meaning_and_is_documented():
 
 def test_weakest_is_what_happened_at_least():
     """Of several cases, the one that says least names the violation."""
-    assert names.weakest_name(["G1c", "write skew", "lost update"]) == "write skew"
-    assert names.weakest_name(["G1c", "G1c-session"]) == "G1c-session"
-    assert names.weakest_name(["long fork-realtime", "G-single"]) == "long fork-realtime"
+    assert names.weakest(["G1c", "write skew", "lost update"]) == "write skew"
+    assert names.weakest(["G1c", "G1c-session"]) == "G1c-session"
+    assert names.weakest(["long fork-realtime", "G-single"]) == "long fork-realtime"
 
 
 # A smallest history of each name: what a level calls by a name, that level forbids.
