@@ -1,4 +1,4 @@
-"""Provides base classes for embedded engines that store strings by key in a temporary folder."""
+"""Provides base classes for embedded engines that map keys to strings, in a temporary folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class EmbeddedTarget(BaseTarget):
-    """An engine that runs in this process, with a new database for each run.
+    """The base class for an engine in this process, which gets a new database for each run.
 
     Attributes:
         distribution: the name of the Python package that contains the engine.
@@ -59,7 +59,7 @@ class EmbeddedTarget(BaseTarget):
         self.create(os.path.join(self.folder, "data"), [*registers, *lists])
 
     def create(self, path: str, keys: Sequence[str]) -> None:
-        """Create a database at this path, in which each key has an empty string."""
+        """Create a database at this path that maps each key to an empty string."""
         raise NotImplementedError
 
     def remove(self) -> None:
@@ -73,7 +73,7 @@ class EmbeddedTarget(BaseTarget):
         """Close the database."""
 
     def statement(self, operation: str, key: str, value: object) -> str:
-        """Return the call that a client made for a recorded operation, for explanations."""
+        """Return the call of the engine that performed a recorded operation, for explanations."""
         if operation == "scan":
             low, high = bounds_in(key)
             return f"scan, value between {low} and {high}"
@@ -83,16 +83,16 @@ class EmbeddedTarget(BaseTarget):
 
 
 class EmbeddedClient(BaseClient):
-    """A session, whose operations read and write texts by calls to the engine."""
+    """The base class for a session, which reads and writes strings by calls to the engine."""
 
     def __init__(self, target: EmbeddedTarget) -> None:
         self.target = target
 
     def waits(self) -> bool | None:
-        """Return false, because conflicts are found only at COMMIT, and no call waits."""
+        """Return false, because engines find conflicts at COMMIT, and no call waits for a lock."""
         return False
 
-    # --- these methods are defined by adapters ---
+    # --- methods that adapters define ---
 
     def get(self, key: str) -> str | None:
         """Return the text that the transaction sees for a key; ``None`` if the key is missing."""
@@ -103,13 +103,13 @@ class EmbeddedClient(BaseClient):
         raise NotImplementedError
 
     def scan_texts(self, low: str, high: str) -> dict[str, str]:
-        """Return the texts of all keys from ``low`` to ``high``, read by one call to the engine."""
+        """Return the texts of all keys from ``low`` to ``high``, read by a single call."""
         raise NotImplementedError
 
     # --- operations ---
 
     def value(self, key: str, text: str | None) -> Any:
-        """Return the value of a key that is stored as this text."""
+        """Return the value of a key from the text that is stored for it."""
         if text is None:
             return DELETED
         numbers = [int(one) for one in text.split()]
@@ -125,7 +125,7 @@ class EmbeddedClient(BaseClient):
         return True
 
     def append(self, key: str, value: int) -> bool:
-        """Read a list and write it with one more element; return false if it does not exist."""
+        """Append to a list by a read and a write; return false if the key does not exist."""
         found = self.get(key)
         if found is not None:
             self.put(key, f"{found} {value}")
@@ -149,10 +149,10 @@ class EmbeddedClient(BaseClient):
         return {key: self.value(key, text) for key, text in self.scan_texts(low, high).items()}
 
     def select(self, low: int, high: int) -> dict[str, Any]:
-        """Return the keys whose values are in a range, with their values, by reading all keys."""
+        """Return the keys with values in a range, and these values, by reading all keys."""
         rows = self.scan("", "\U0010ffff").items()
         return {key: one for key, one in rows if isinstance(one, int) and low <= one <= high}
 
     def change(self, low: int, high: int, value: int) -> list[str]:
-        """Set a new value for all keys whose values are in a range, and return these keys."""
+        """Set the keys with values in a range to a new value, and return these keys."""
         return [key for key in self.select(low, high) if self.write(key, value)]

@@ -1,4 +1,4 @@
-"""Provides base classes for key-value stores, which get all writes by one request at COMMIT."""
+"""Provides base classes for key-value stores, to which clients send all writes at COMMIT."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from isolang.run.address import Address
 
 
-_BATCH: Final = 100  # how many keys one transaction creates
+_BATCH: Final = 100  # how many keys one setup transaction creates
 
 
 class Store(Protocol):
@@ -35,7 +35,7 @@ class Store(Protocol):
         ...
 
     def exists(self, keys: Sequence[str]) -> str:
-        """Return any of the keys that exists; if none exists, return an empty string."""
+        """Return one of the keys that exist; if none exists, return an empty string."""
         ...
 
     def put(self, key: str, value: str) -> None:
@@ -47,11 +47,11 @@ class Store(Protocol):
         ...
 
     def claim(self, key: str, value: str) -> bool:
-        """Write a key that does not exist, and return true; if it exists, return false."""
+        """Create a key and return true; if the key already exists, return false."""
         ...
 
     def swap(self, key: str, old: str, new: str) -> bool:
-        """Write a key if it has the value ``old``; return false if it has another value."""
+        """Replace the value ``old`` of a key and return true; return false if the value differs."""
         ...
 
     def remove(self, key: str) -> None:
@@ -64,7 +64,7 @@ class Store(Protocol):
 
 
 class KeyValueTarget(ServerTarget, MarkedTarget):
-    """A key-value store, in which each key begins with the prefix for this run's keys."""
+    """The base class for a key-value store; all keys of a run begin with the same prefix."""
 
     name: ClassVar[str]
     levels: ClassVar[tuple[Level, ...]]
@@ -77,7 +77,7 @@ class KeyValueTarget(ServerTarget, MarkedTarget):
     def start(self) -> None:
         """Start a server if the address names no host; then check that the server responds."""
         super().start()
-        self.version()  # the port may be open although no server responds
+        self.version()  # an open port does not mean that the server responds
 
     def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
         """Set the initial value of each key: NULL for a register, an empty list for a list.
@@ -125,7 +125,7 @@ class KeyValueTarget(ServerTarget, MarkedTarget):
         return StoredMarks(self.connect(direct=True).raw, self._mark_of_run)
 
     def _previous_owner(self) -> tuple[str, bool]:
-        """Return the run that left the mark (empty without a mark), and whether it is alive."""
+        """Return the name of the run that left the mark (empty without a mark), and whether it is alive."""
         with closing(self._marks()) as marks:
             owner = owner_of(marks.get())
             return owner, owner not in ("", self.owner) and is_alive(marks)
@@ -147,7 +147,7 @@ class KeyValueTarget(ServerTarget, MarkedTarget):
             return self.open(direct=direct)
 
     def open(self, *, direct: bool) -> BufferedClient:
-        """Open a connection for a session, or a direct connection."""
+        """Open a connection for a session; faults do not affect a direct connection."""
         raise NotImplementedError
 
     def version(self) -> str:
@@ -168,11 +168,11 @@ class KeyValueTarget(ServerTarget, MarkedTarget):
             self._keys = []
 
     def _mark(self, number: int) -> str:
-        """Return the key that stores a hundred names of keys that ``setup`` creates."""
+        """Return the key under which the names of a hundred created keys are stored."""
         return f"{self.prefix}made-by-isocheck/{number}"
 
     def _marked(self, client: BufferedClient) -> list[str]:
-        """Return the keys that a run has listed in the store."""
+        """Return the names of the keys that a run has created, as it has stored them."""
         found, number = list[str](), 0
         while names := client.raw.get(self._mark(number)):
             found += names.split(" ")
@@ -180,7 +180,7 @@ class KeyValueTarget(ServerTarget, MarkedTarget):
         return found
 
     def clean(self) -> list[str]:
-        """Remove the keys that a killed run has listed and left, but no other keys.
+        """Remove the keys that a killed run has created and listed, but no other keys.
 
         Raises:
             TargetError: the run is still alive.
@@ -224,18 +224,18 @@ class StoredMarks:
 
 
 def _batches(keys: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Return the keys in groups that fit into a transaction, because etcd allows 128 operations."""
+    """Yield the keys in batches that fit into one transaction: etcd allows 128 operations."""
     return (keys[start : start + _BATCH] for start in range(0, len(keys), _BATCH))
 
 
 class BufferedClient(BaseClient):
-    """A client that buffers its writes until COMMIT, but reads its own writes before that.
+    """The base class for a client that buffers its writes until COMMIT, and reads them before.
 
     Attributes:
-        own_writes: for each key that the transaction has written, its value.
-        appended: for each list, the elements that the transaction appends to it.
+        own_writes: the values that the transaction has written so far, by key.
+        appended: the elements that the transaction has appended to each list, by key.
         token: the token of the transaction; empty if it needs no token.
-        swapping: whether a compare-and-set was sent whose response has not arrived.
+        swapping: whether a compare-and-set was sent and its response has not arrived.
         raw: the connection to the store.
     """
 
@@ -255,7 +255,7 @@ class BufferedClient(BaseClient):
         raise NotImplementedError
 
     def read(self, key: str) -> Any:
-        """Return the value that the transaction has written; if it wrote none, the stored value."""
+        """Return the transaction's own write of a key, or else the stored value."""
         self.row_version = None
         return self.own_writes[key] if key in self.own_writes else self._fetch(key)
 
@@ -275,7 +275,7 @@ class BufferedClient(BaseClient):
         return True
 
     def insert(self, key: str, value: int) -> None:
-        """Buffer a write to a key that does not exist; if it exists, raise an error."""
+        """Buffer the creation of a key; if the key already exists, raise an error."""
         if self.read(key) != DELETED:
             raise RolledBack(f"{key} already exists")
         self.row_version = None
@@ -301,7 +301,7 @@ class BufferedClient(BaseClient):
             raise ConnectionError("the comparison was sent, but no response arrived")
 
     def new_token(self) -> str:
-        """Return the token that COMMIT must write, too; if none is needed, an empty string."""
+        """Return a token for COMMIT to write; if no token is needed, return an empty string."""
         if self.own_writes or self.appended:
             self.token = self.target.prefix + new_token() if self.target.tokens else ""
         return self.token
@@ -319,7 +319,7 @@ class BufferedClient(BaseClient):
         """Close the connection."""
         self.raw.close()
 
-    # --- these methods are defined by adapters ---
+    # --- methods that adapters define ---
 
     def commit(self) -> None:
         """Send the buffered writes; raise ``RolledBack`` if the store rejects them."""
@@ -329,5 +329,5 @@ class BufferedClient(BaseClient):
         raise NotImplementedError
 
     def claim_token(self, token: str) -> bool:
-        """Write 0 to a token unless it exists; return whether it exists and has the value 1."""
+        """Write 0 to a token unless the token exists; return whether its value is 1 (committed)."""
         raise NotImplementedError

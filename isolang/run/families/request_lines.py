@@ -1,4 +1,4 @@
-"""Sends requests to a client program, each as a line of JSON, and reads its responses.
+"""Sends requests to a client program as lines of JSON, and reads the program's responses.
 
 The response to ``{"id": 7, "do": "read", "key": "x", "list": false}`` is ``{"id": 7, "type": "ok",
 "value": 3}``. The type may also be ``fail`` (the transaction was not applied, and never will be),
@@ -29,7 +29,7 @@ _EXPECTED: Final = 'expected {"id": …, "type": "ok", "fail", "info" or "error"
 
 
 class UnclearAnswer(Exception):  # noqa: N818 - an answer
-    """Raised if the program does not know the outcome, or has not responded."""
+    """Raised if the client program reports an unknown outcome, or does not respond."""
 
 
 class ClientProgram:
@@ -57,7 +57,7 @@ class ClientProgram:
 
         Args:
             do: what the program must do, such as ``read``.
-            within: how many seconds the response may take.
+            within: the time limit for the response in seconds.
             more: the other fields of the request.
 
         Raises:
@@ -73,7 +73,7 @@ class ClientProgram:
             response = self._exchange(line, within)
             kind, value, error = _answer(response, number)
         except BadAnswer:
-            self.ended = True  # a later response may belong to this request
+            self.ended = True  # a response that arrives later may belong to this request
             raise
         match kind:
             case "ok":
@@ -93,7 +93,7 @@ class ClientProgram:
                 f"the program wrote an answer that no request asked for (got {shown}); perhaps it "
                 "answered one request twice"
             )
-        with suppress(BrokenPipeError):  # the program has ended, perhaps after a response
+        with suppress(BrokenPipeError):  # the program has ended, perhaps after it had responded
             self._send((line + "\n").encode(), until)
         response, part = bytearray(), b""
         while b"\n" not in part:

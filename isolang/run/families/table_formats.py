@@ -18,7 +18,7 @@ from isolang.run.outcome import RolledBack
 
 
 class TableTarget(EmbeddedTarget):
-    """A table with a column ``k`` for the keys and a column ``v`` for their texts."""
+    """The base class for a table with the column ``k`` for keys and ``v`` for their texts."""
 
     tables: ClassVar[str] = "pyarrow"
 
@@ -42,7 +42,7 @@ class TableTarget(EmbeddedTarget):
 
 
 class TableClient(EmbeddedClient):
-    """A session; ``table`` is the version of the table that its transaction reads."""
+    """The base class for a session; ``table`` is the version that its transaction reads."""
 
     def begin(self, level: str) -> None:
         """Scan the newest version of the table."""
@@ -61,7 +61,7 @@ class TableClient(EmbeddedClient):
         return SeveralRows(tuple(self.value(key, text) for text in rows))
 
     def get(self, key: str) -> str | None:
-        """Return the text that the transaction has written; if it wrote none, the scanned text."""
+        """Return the transaction's own text for a key, or else the scanned text."""
         return (
             self.own_writes[key]
             if key in self.own_writes
@@ -69,7 +69,7 @@ class TableClient(EmbeddedClient):
         )
 
     def put(self, key: str, text: str | None) -> None:
-        """Keep a text until the upsert at COMMIT."""
+        """Buffer a text until the upsert at COMMIT."""
         self.own_writes[key] = text
 
     def scan_texts(self, low: str, high: str) -> dict[str, str]:
@@ -78,7 +78,7 @@ class TableClient(EmbeddedClient):
         return {key: text for key, text in every.items() if text is not None}
 
     def commit(self) -> None:
-        """Do the upsert or the deletion, if there is one.
+        """Send the buffered writes by one upsert or one deletion.
 
         Raises:
             RolledBack: the transaction both deletes and writes, which needs two operations.
@@ -96,7 +96,7 @@ class TableClient(EmbeddedClient):
         """Discard the buffered writes."""
         self.own_writes = {}
 
-    # --- these methods are defined by adapters ---
+    # --- methods that adapters define ---
 
     def open(self) -> Any:
         """Return the newest version of the table."""

@@ -30,9 +30,9 @@ class VersionedStore:
 
     Attributes:
         now: the time of the last COMMIT. Times are the numbers of COMMITs, beginning with 1.
-        of: for each key that was ever written, its versions with their times, in order.
+        of: for each key that was ever written, its versions in order, each with its time.
         dirty: for each key, the uncommitted writes by transactions at ``read uncommitted``.
-        taken: the open transactions that have locked rows, by the keys of these rows.
+        taken: for each locked row, by its key, the open transaction that has locked it.
     """
 
     def __init__(self, first: Mapping[str, Any] | None = None) -> None:
@@ -41,9 +41,9 @@ class VersionedStore:
         self.of: dict[str, list[tuple[int, Any]]] = {}
         self.dirty: dict[str, list[tuple[StoreTransaction, Any]]] = {}
         self.taken: dict[str, StoreTransaction] = {}
-        self._replaced: list[tuple[str, Any]] = []  # the replaced versions with their keys
-        self._behind: list[int] = [0]  # how long `_replaced` was at each time
-        self._numbers: list[tuple[int, str]] = []  # newest versions that are numbers, sorted
+        self._replaced: list[tuple[str, Any]] = []  # each replaced version with its key
+        self._behind: list[int] = [0]  # the length of `_replaced` at each time
+        self._numbers: list[tuple[int, str]] = []  # the newest versions that are numbers, sorted
         self._keys = sorted(first or ())  # all keys that were ever written, sorted
         for key, value in (first or {}).items():
             self.of[key] = [(0, value)]
@@ -69,12 +69,12 @@ class VersionedStore:
         self._behind.append(len(self._replaced))
 
     def newest(self, low: int, high: int) -> list[tuple[int, str]]:
-        """Return, sorted, the newest versions that are numbers in a range, with their keys."""
+        """Return the newest versions that are numbers in a range, with their keys, sorted."""
         numbers = self._numbers
         return numbers[bisect_left(numbers, (low, "")) : bisect_right(numbers, (high, _LAST))]
 
     def keys(self, low: str, high: str) -> list[str]:
-        """Return, sorted, the keys from ``low`` to ``high`` that were ever written."""
+        """Return the keys from ``low`` to ``high`` that were ever written, sorted."""
         return self._keys[bisect_left(self._keys, low) : bisect_right(self._keys, high)]
 
     def replaced_since(self, time: int) -> dict[str, Any]:
@@ -113,7 +113,7 @@ class StoreTransaction:
         return versions[last][1]
 
     def _replaced(self) -> dict[str, Any]:
-        """Return the keys that others have written since BEGIN, with their versions at BEGIN."""
+        """Return the keys that others have written since BEGIN, with their versions before."""
         if self._looked < self._versions.now:
             self._old = self._versions.replaced_since(self._looked) | self._old
             self._looked = self._versions.now
@@ -128,7 +128,7 @@ class StoreTransaction:
         return {key: value for key in keys if (value := self.read(key)) != DELETED}
 
     def select(self, low: int, high: int) -> dict[str, int]:
-        """Return the keys and values that the transaction reads, if they are numbers in a range."""
+        """Return the keys whose values, as the transaction reads them, are numbers in a range."""
         self._ranges.append(("", _LAST))
         others: dict[str, Any] = {}  # keys of which the transaction reads older versions
         if self._of_begin:
@@ -148,7 +148,7 @@ class StoreTransaction:
         return dict(found)
 
     def where(self, where: SelectWhere) -> dict[str, Any]:
-        """Return the keys in a range, with their values, that satisfy a condition."""
+        """Return the keys in a range whose values satisfy a condition, with these values."""
         found = self.scan(where.keys[0], where.keys[-1])
         return {key: value for key, value in found.items() if _satisfies(value, where)}
 
@@ -169,7 +169,7 @@ class StoreTransaction:
     def take(self, low: int, high: int) -> dict[str, int]:
         """Lock and return the first row from ``select`` that no other transaction has locked.
 
-        The transaction has used this row alone, not the whole range.
+        Only this row counts as read by the transaction, not the whole range.
         """
         found = self.select(low, high)
         self._ranges.pop()
@@ -205,7 +205,7 @@ class StoreTransaction:
         self._versions.commit(self._written)
 
     def _is_lost(self, changed: KeysView[str]) -> bool:
-        """Return whether the level is violated because other transactions changed these keys."""
+        """Return whether COMMIT would violate the level because others have changed these keys."""
         if not self._of_begin:
             return any(isinstance(self._written.get(key), list) for key in changed)
         if not changed.isdisjoint(self._written):

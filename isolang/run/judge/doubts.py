@@ -1,4 +1,4 @@
-"""Finds doubts: reasons why the verdict on a run deserves less trust than it seems to."""
+"""Finds doubts, which are reasons to trust the verdict on a run less than it seems to deserve."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Doubt(Struct, frozen=True, kw_only=True):
 
 
 def doubts_of(run: Run) -> tuple[Doubt, ...]:
-    """Return the doubts that follow from how a run went."""
+    """Return the doubts about a verdict that follow from how the run went."""
     state = run.state
     found: list[Doubt] = []
 
@@ -98,7 +98,7 @@ def doubts_of(run: Run) -> tuple[Doubt, ...]:
 
 
 def claims_doubt(run: Run) -> str:
-    """Return a doubt if ``--claims`` exceeds what the level promises; otherwise an empty string."""
+    """Return a doubt if ``--claims`` exceeds the level's promise; otherwise an empty string."""
     from isolang.language.hierarchy import IMPLIES, implied_by
 
     claims, level = run.claims, run.level
@@ -113,7 +113,7 @@ def claims_doubt(run: Run) -> str:
 
 
 def vacuity_doubt(verdict: Verdict) -> Doubt | None:
-    """Return a doubt if a history is valid but could not have violated the level anyway."""
+    """Return a doubt if the verdict is vacuous: the history could not have violated the level."""
     from isolang.comparison.vacuity import why_vacuous
 
     if verdict.outcome != "valid":

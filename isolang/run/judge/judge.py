@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from isolang.run.play.live import LiveVerdict
     from isolang.verdict import Invalid, Valid, Verdict
 
-_LEVELS_WORK: Final = 60_000_000  # the limit on the work for all levels: about ten seconds
-_MAX_STATEMENTS: Final = 12  # how many statements of a transaction are shown at most
+_LEVELS_WORK: Final = 60_000_000  # the limit on the engine's work for all levels, about ten seconds
+_MAX_STATEMENTS: Final = 12  # how many statements of a transaction are shown
 
 
 class JudgedRun(Struct, frozen=True, kw_only=True):
@@ -36,12 +36,12 @@ class JudgedRun(Struct, frozen=True, kw_only=True):
         minimal: the file with the smallest part of the history that is still invalid. ``None`` if
             there is no such part, or if no file can express it because it contains only a part of a
             predicate read.
-        smallest: how many transactions that part has, and its anomaly, which may differ from the
-            anomaly of the whole history.
+        smallest: how many transactions the smallest part has, and its anomaly, which may differ
+            from the anomaly of the whole history.
         strongest: the strongest levels in the library that the history satisfies; weaker levels,
             which these levels imply, are left out.
-        statements: for each transaction of the counterexample, by name, the statements that were
-            sent.
+        statements: for each transaction of the counterexample, by its name, the statements that its
+            client sent.
         anomaly: the name of the anomaly that violates the level; empty if the level is not
             violated.
         first: the position in the history, counted from 1, of the earliest transaction of the
@@ -50,7 +50,7 @@ class JudgedRun(Struct, frozen=True, kw_only=True):
         lost: messages about the commits that were lost because a server was killed or a standby
             promoted.
         unsaved: messages about the files that could not be saved.
-        all_levels: whether a verdict was found for every level in the library that was checked.
+        all_levels: whether every level of the library was decided within the limit on the work.
     """
 
     recorded: Run
@@ -80,11 +80,11 @@ def judge_run(
 
     Args:
         recorded: the run.
-        target: the database of the run, which knows the statements that were sent; it may be
+        target: the target of the run, which reconstructs the statements of operations; it may be
             closed.
         levels: whether to find out which levels the history satisfies.
         smallest: whether to search for the smallest part of the history that is still invalid.
-        little: whether to find out if the history could have violated the level at all.
+        little: whether to find out if a valid verdict is vacuous.
 
     Raises:
         IsolangError: the history is empty, or the level cannot be judged.
@@ -106,7 +106,7 @@ def judge_run(
         certificate, unsaved = _save_certificate(verdict, recorded.path.parent)
     if isinstance(verdict, Invalid):
         statements = _statements(verdict, history, recorded, target)
-        if recorded.settings.access != "any":  # each query was sent in one of several forms
+        if recorded.settings.access != "any":  # with "any", the query's form is unknown
             verdict = _with_sent_queries(verdict, history, target)
         first = 1 + min((t.number for t in verdict.violation.transactions), default=-1)
     judged = JudgedRun(
@@ -136,8 +136,9 @@ def judge_watched_run(
     """Judge a run by the watch's verdict on its whole history, without a full check.
 
     Returns:
-        The doubts. If the watch found a violation, also the verdict on the part that it has saved,
-        which consists of the transactions that violate the level; otherwise ``None``.
+        The doubts; and, if the watch found a violation, the verdict on the part of the history that
+        the watch has saved, which consists of the transactions that violate the level. Without a
+        violation, the second element is ``None``.
 
     Raises:
         IsolangError: the saved part cannot be read.
@@ -167,7 +168,7 @@ def judge_watched_run(
 
 
 def with_vacuity_doubt(judged: JudgedRun) -> JudgedRun:
-    """Add a doubt if the history could not have violated the level, within a limit on the work."""
+    """Return the run, with a doubt if its verdict is vacuous, within a limit on the work."""
     doubt = vacuity_doubt(judged.verdict)
     return judged if doubt is None else replace(judged, doubts=(*judged.doubts, doubt))
 
@@ -175,7 +176,7 @@ def with_vacuity_doubt(judged: JudgedRun) -> JudgedRun:
 def with_strongest_levels(
     judged: JudgedRun, *, progress: Callable[[str], object] = lambda phase: None
 ) -> JudgedRun:
-    """Add the strongest levels that the history satisfies, within a limit on the work.
+    """Return the run with the strongest levels that it satisfies, within a limit on the work.
 
     Args:
         judged: the run with its verdict.
@@ -188,7 +189,7 @@ def with_strongest_levels(
 def _save_certificate(
     verdict: Valid | Invalid, folder: Path
 ) -> tuple[Path | None, tuple[str, ...]]:
-    """Save a certificate, and return its file; if that fails, return a message instead."""
+    """Save a certificate, and return its file; if saving fails, return a message instead."""
     from isolang.errors import IsolangError
 
     try:
@@ -221,7 +222,7 @@ def _save_smallest(verdict: Invalid, recorded: Run) -> tuple[Path | None, str, t
 def _strongest(
     verdict: Verdict, claims: str, progress: Callable[[str], object]
 ) -> tuple[tuple[str, ...], bool]:
-    """Return the strongest levels that the history satisfies, and whether all were decided.
+    """Return the strongest levels that the history satisfies, and whether all levels were decided.
 
     If the verdict says that the history satisfies the claimed level, the result implies that level
     even if the limit on the work was reached before it was decided again.
@@ -250,7 +251,7 @@ def _statements(
         shown = []
         one = history.transaction(view.number)
         for operation in one.ops:
-            name, key, value = (*operation, None)[:3]  # a delete has no value
+            name, key, value = (*operation, None)[:3]  # a delete has no value in the history
             try:
                 sent = target.statement(name, key, value)
             except Exception as error:  # the verdict does not depend on the statement
@@ -269,7 +270,7 @@ def _statements(
 
 
 def _with_sent_queries(verdict: Invalid, history: History, target: Target) -> Invalid:
-    """Return the verdict, in which the queries of the counterexample are as they were sent."""
+    """Return the verdict, with the statements that were sent for the counterexample's queries."""
     predicates, of = history.columns.predicates, history.columns.statement_predicate
 
     def sent(query: QueryView) -> QueryView:

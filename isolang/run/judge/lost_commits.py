@@ -1,9 +1,9 @@
-"""Finds lost commits, which were acknowledged before a kill or promotion and are missing after it.
+"""Finds lost commits: acknowledged before a server was killed or replaced, and missing afterwards.
 
 A write is lost if a transaction that began after the kill read an older version of its key. A
 version is certainly older if it is the initial value, if all writers of its value had ended before
-the lost transaction began, or if it is a list that does not contain the lost element. Then no other
-writer can explain the read.
+the lost transaction began, or if it is a list that does not contain the lost element. In these
+cases no other writer can explain the read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _EVENT: Final = re.compile(rb"^\{:index (\d+), :type :(\w+), :process (\d+), :ti
 
 
 class _AcknowledgedWrite(Struct, kw_only=True):
-    """A write of a transaction that did not abort, with the transaction's begin and end."""
+    """A write of a transaction that did not abort, with the begin and end of the transaction."""
 
     name: str
     value: Any
@@ -54,7 +54,7 @@ def lost_commits(path: Path) -> tuple[str, ...]:
             elif event := _EVENT.match(line):
                 times[int(event[1])] = int(event[4])
     history = read_history(path)
-    if history.real_time.startswith(":time"):  # transactions have times instead of event indices
+    if history.real_time.startswith(":time"):  # transactions have times, and no event indices
         kills = [(at, at) for _, at in kills]
         times = {at: at for at in times.values()}
     writes: defaultdict[Any, list[_AcknowledgedWrite]] = defaultdict(list)
@@ -91,7 +91,7 @@ def lost_commits(path: Path) -> tuple[str, ...]:
                 continue
             first = next(at for place, at in before if one.ended <= place)
             by = f"the {'promotion' if first in promoted else 'kill'} at {_seconds(first)}"
-            if first != kill[1]:  # no read reveals which of these kills lost the commit
+            if first != kill[1]:  # it is unknown which of these kills lost the commit
                 what = "a kill or promotion" if promoted else "a kill"
                 by = f"{what} between {_seconds(first)} and {_seconds(kill[1])}"
             message = f"{one.name}, acknowledged at {_seconds(one.at)}, was lost by {by}"
@@ -114,7 +114,7 @@ def _all_writers_ended(
 
 
 def _index(place: object) -> int | None:
-    """Return the time or event index that the history states, or ``None`` if it states neither."""
+    """Return the position that a history states as a number, or ``None`` if it states none."""
     return place if isinstance(place, int) else None
 
 

@@ -23,8 +23,8 @@ from isolang.run.settings import LitmusSettings
 from isolang.run.sql import SqlTarget
 from isolang.run.targets import level_named, target_named
 
-_FIRST: Final = 1_000_000_000  # values from here on are in the range of some predicate
-_WIDTH: Final = 1_000  # how many values each phenomenon has
+_FIRST: Final = 1_000_000_000  # the least value in the range of a predicate
+_WIDTH: Final = 1_000  # how many values each phenomenon uses
 
 
 class Phenomenon(Struct, frozen=True, kw_only=True):
@@ -34,8 +34,8 @@ class Phenomenon(Struct, frozen=True, kw_only=True):
         name: the name in Hermitage.
         title: what happens, in words.
         forbidden_by: the weakest level of the library that forbids it.
-        programs: the transactions, on the keys ``x`` and ``y``. A value from 100 on is in the range
-            from 100 to 199, which predicates select, or in the range from 200 to 299.
+        programs: the transactions, on the keys ``x`` and ``y``. Predicates select the values from
+            100 to 199 or those from 200 to 299.
         schedule: for each step, the index of the transaction that does it.
     """
 
@@ -47,7 +47,7 @@ class Phenomenon(Struct, frozen=True, kw_only=True):
 
 
 class Occurrence(Struct, frozen=True, kw_only=True):
-    """The outcome of a phenomenon at a level of a database.
+    """Whether a phenomenon occurred at a level of a database.
 
     Attributes:
         name: the name in Hermitage.
@@ -206,7 +206,7 @@ def play_hermitage(playing: LitmusSettings, levels: Sequence[str]) -> tuple[Occu
 
 
 def _on_own_keys(ops: Sequence[Operation], name: str, number: int) -> Program:
-    """Return a transaction on the keys and in the ranges of its own phenomenon.
+    """Return a transaction, moved to the keys and value ranges of its own phenomenon.
 
     SOUND BECAUSE: no other phenomenon has values in these ranges, so a predicate returns only rows
     of the recorded history.
@@ -224,7 +224,7 @@ def _on_own_keys(ops: Sequence[Operation], name: str, number: int) -> Program:
 
 
 def _violation(path: Path, spec: str) -> str:
-    """Return the certified anomaly by which a history violates a level; empty if there is none."""
+    """Return the certified anomaly by which a history violates a level; empty if valid."""
     from isolang.api import check, load_history
     from isolang.verdict import Invalid
 

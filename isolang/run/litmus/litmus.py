@@ -48,13 +48,15 @@ if TYPE_CHECKING:
     from isolang.verdict import Invalid
 
 OperationResult: TypeAlias = tuple[str, str, object]
-"""An operation with its result: ``r``, ``w`` or ``append``, a key, and a value. A list is a tuple,
-and a delete is a write of ``DELETED``. A query is ``rp``, the text of its range of values, and its
-rows, as a tuple of keys with values."""
+"""An operation with its result: ``r``, ``w`` or ``append``, a key, and a value.
+
+The value of a list is a tuple, and a delete is a write of ``DELETED``. A query is ``rp``, its value
+range as text, and its rows as a tuple of pairs of key and value.
+"""
 TransactionResults: TypeAlias = tuple[OperationResult, ...]
 
 MAX_INTERLEAVINGS: Final = 20_000
-"""The largest number of interleavings of which all are tried, and not only a random sample."""
+"""The largest number of interleavings that are all played; of more, a random sample is played."""
 MAX_TRANSACTIONS: Final = 12  # the maximum number of transactions in a program
 
 
@@ -62,15 +64,16 @@ class Litmus(Struct, frozen=True, kw_only=True):
     """A program that was made from a history, together with the results in that history.
 
     Attributes:
-        name: the name of the history, which is also that of the program.
+        name: the name of the history and of the program.
         sessions: for each session, the operations of each of its transactions.
-        shown: the same operations, with their results in the history.
+        shown: for each session, its transactions with the results that their operations have in the
+            history.
         before: pairs of transactions of which the first ended before the second began; a
             transaction is given by its session and its position in that session.
-        recorded: for each step, its session, in the order of the times at which the operations were
-            recorded; empty if the history has no such times.
-        remarks: what a violation says about the rows of a query, by session, transaction and
-            operation.
+        recorded: the schedule in the history: the session of each step, in the order in which the
+            operations were recorded; empty if the history has no such times.
+        remarks: the violation's remarks on the rows of a query, by the session, transaction and
+            operation of the query.
     """
 
     name: str
@@ -81,7 +84,7 @@ class Litmus(Struct, frozen=True, kw_only=True):
     remarks: Mapping[tuple[int, int, int], tuple[str, ...]] = {}
 
     def steps(self) -> list[int]:
-        """Return how many steps each session has: its operations, and a COMMIT per transaction."""
+        """Return how many steps each session has: one for each operation and for each COMMIT."""
         return [sum(len(ops) + 1 for ops in own) for own in self.sessions]
 
     def keys(self) -> tuple[list[str], list[str]]:
@@ -105,7 +108,7 @@ def litmus_of(history: History, violation: Violation | None = None) -> Litmus:
 
     Args:
         history: a history of a few committed transactions, whose operations can all be played.
-        violation: a violation of the history, which makes remarks about the rows of queries.
+        violation: a violation of the history, which supplies remarks on the rows of queries.
 
     Raises:
         HistoryError: the history is too large, or has an operation that cannot be played.
@@ -139,7 +142,7 @@ def litmus_of(history: History, violation: Violation | None = None) -> Litmus:
         )
     keys = [key for op in ops for key in (op[2] if op[0] == "scan" else [op[1]])]
     names = {key: _name(key) for key in keys}
-    if len(set(names.values())) < len(names):  # the keys `:x` and `"x"` have one name
+    if len(set(names.values())) < len(names):  # the keys `:x` and `"x"` have the same name
         names = {key: str(key) for key in names}
     shown = [tuple(_result_of(op, names) for op in one.ops) for one in transactions]
     place = {
@@ -162,7 +165,7 @@ def litmus_of(history: History, violation: Violation | None = None) -> Litmus:
 
 
 def _range(history: History, op: Op) -> tuple[int, int]:
-    """Return the bounds of the values that a query asks for.
+    """Return the bounds of the value range in a query.
 
     Raises:
         HistoryError: the predicate is not a range of values, or a row has a value that is not an
@@ -180,7 +183,7 @@ def _range(history: History, op: Op) -> tuple[int, int]:
 def _remarks(
     history: History, violation: Violation, place: Mapping[int, tuple[int, int]]
 ) -> dict[tuple[int, int, int], tuple[str, ...]]:
-    """Return what a violation says about queries, by session, transaction and operation."""
+    """Return the violation's remarks on queries, by session, transaction and operation."""
     found = {}
     columns = history.columns
     for query in violation.queries:
@@ -195,7 +198,7 @@ def _remarks(
 
 
 def _recorded_schedule(history: History, sessions: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """Return each step's session, in the order of recorded times; empty if there are none."""
+    """Return the session of each step in the order of recorded times; empty without such times."""
     columns = history.columns
     if not columns.has_operation_times:
         return ()
@@ -234,7 +237,7 @@ def _result_of(op: Op, names: Mapping[Any, str]) -> OperationResult:
 
 
 def _operations(history: History, ops: TransactionResults) -> Iterator[Operation]:
-    """Yield a transaction's operations; a write to a row that it found missing is an INSERT."""
+    """Yield a transaction's operations; a write to a row that it has found missing is an INSERT."""
     missing: dict[str, bool] = {}
     for op in ops:
         match op:
@@ -288,7 +291,7 @@ class LitmusResult(Struct, frozen=True, kw_only=True):
         database: the name and version that the database reports.
         level: the name of the level.
         outcomes: the results of each interleaving that was played.
-        possible: the number of interleavings that can possibly reproduce the history.
+        possible: how many interleavings could reproduce the history.
         seconds: how long the test took.
     """
 
@@ -316,7 +319,7 @@ class LitmusResult(Struct, frozen=True, kw_only=True):
 
 
 def schedules(litmus: Litmus, random: Random) -> tuple[int, Iterator[tuple[int, ...]]]:
-    """Return how many interleavings can possibly reproduce a history, and an iterator of them.
+    """Return how many interleavings could reproduce a history, and an iterator over them.
 
     The interleavings come in random order. Each read comes after the write whose value it must
     return, and each transaction begins after the transactions that must end before it. If there are
@@ -334,7 +337,7 @@ def schedules(litmus: Litmus, random: Random) -> tuple[int, Iterator[tuple[int, 
 
 
 def count_schedules(litmus: Litmus) -> int:
-    """Return how many interleavings can possibly reproduce a history, as in :func:`schedules`."""
+    """Return how many interleavings could reproduce a history, as :func:`schedules` counts them."""
     return schedules(litmus, Random(0))[0]
 
 
@@ -350,7 +353,7 @@ def _random_schedules(
 
 
 def rules_of(litmus: Litmus) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """Yield pairs of steps that must come in this order; a step is a session and a position."""
+    """Yield pairs of steps of which the first must precede the second."""
     wrote: dict[tuple[object, object], tuple[int, int]] = {}
     first: dict[tuple[int, int], tuple[int, int]] = {}
     last: dict[tuple[int, int], tuple[int, int]] = {}
@@ -377,7 +380,7 @@ def rules_of(litmus: Litmus) -> Iterator[tuple[tuple[int, int], tuple[int, int]]
 def respects_rules(
     schedule: Sequence[int], rules: Sequence[tuple[tuple[int, int], tuple[int, int]]]
 ) -> bool:
-    """Return whether a schedule respects all pairs of steps that :func:`rules_of` yields."""
+    """Return whether a schedule has the order of each pair of steps from :func:`rules_of`."""
     at: dict[tuple[int, int], int] = {}
     done: dict[int, int] = {}
     for now, session in enumerate(schedule):
@@ -387,7 +390,7 @@ def respects_rules(
 
 
 class LitmusQuestion(Struct, frozen=True, kw_only=True):
-    """A program, and the specification that its results may violate.
+    """A program to play, with the specification that judges its results.
 
     Attributes:
         litmus: the program.
@@ -475,7 +478,7 @@ _NOISE_KEY: Final = "noise"  # the key that the additional client writes
 
 
 class NoiseClient:
-    """An additional client, whose transactions have nothing to do with the program."""
+    """An additional client, whose transactions use none of the program's keys."""
 
     def __init__(self, target: Target, level: str, count: int) -> None:
         self._target, self._level, self._count = target, level, count
@@ -514,7 +517,7 @@ class NoiseClient:
 
 
 class _LitmusPlayer:
-    """A program to be played, with separate rows for each interleaving."""
+    """Plays the interleavings of one program, each on rows of its own."""
 
     def __init__(
         self, question: LitmusQuestion, number: int, playing: LitmusSettings, noise: NoiseClient
@@ -565,7 +568,7 @@ class _LitmusPlayer:
             )
             for of_own, of_session in zip(results_of, played, strict=True)
         )
-        # If a step was blocked, the order of steps differed from the schedule.
+        # The steps differed from the schedule if a step was blocked.
         in_time = not litmus.before or not any(one.blocked for own in played for one in own)
         return PlayedSchedule(
             schedule=schedule,

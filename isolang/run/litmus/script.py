@@ -29,7 +29,7 @@ Kind: TypeAlias = Literal["psycopg", "python", "sql"]
 
 TABLE: Final = "isocheck_litmus"
 NOISE_TABLE: Final = "isocheck_noise"
-"""The table for the additional clients. No other program is expected to use these two names."""
+"""The table for the additional clients. No other program should use these two names."""
 
 _NAMES: Final = ("a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l")
 
@@ -41,9 +41,9 @@ class ScriptStep(Struct, frozen=True, kw_only=True):
         session: the name of the connection that does the step.
         operation: the operation; ``None`` if the step is COMMIT.
         begins: whether the step is the first step of its transaction.
-        shown: the result that a read has in the history.
+        shown: the result of a read in the history; ``None`` for other operations.
         load: whether additional clients run their transactions after the step.
-        remarks: what a violation says about the rows of a query.
+        remarks: the violation's remarks on the rows of a query.
     """
 
     session: str
@@ -55,7 +55,7 @@ class ScriptStep(Struct, frozen=True, kw_only=True):
 
 
 class LitmusScript(Struct, frozen=True, kw_only=True):
-    """The content of a script, before it is written in one of the languages.
+    """The content of a script, from which text in one of the languages is made.
 
     Attributes:
         steps: the steps in the order in which they are done.
@@ -78,12 +78,12 @@ class LitmusScript(Struct, frozen=True, kw_only=True):
 
     @property
     def loads(self) -> bool:
-        """Return whether the script runs transactions of additional clients."""
+        """Return whether the script contains transactions of additional clients."""
         return self.load > 0 and any(step.load for step in self.steps)
 
     @property
     def number(self) -> str:
-        """Return the type of a number; values that queries ask for may be large."""
+        """Return the column type of numbers, which must fit the large bounds of queries."""
         return (
             "BIGINT"
             if any(isinstance(step.operation, SelectRange) for step in self.steps)
@@ -137,7 +137,7 @@ def script_of(
 
 
 def turn_taking_schedule(litmus: Litmus) -> tuple[int, ...]:
-    """Return a schedule in which the sessions take turns, as far as the history allows that."""
+    """Return a schedule in which the sessions take turns, as far as the history allows."""
     remaining, rules, found = litmus.steps(), list(rules_of(litmus)), list[int]()
     while any(remaining):
         moved = False
@@ -210,7 +210,7 @@ def _psycopg(p: LitmusScript) -> Iterator[str]:
     yield f"    connection.isolation_level = psycopg.IsolationLevel.{name}"
     yield "    return connection\n"
     yield from _helpers("%s", p)
-    # The program always drops the tables at its end, but only if it has created them itself.
+    # The program drops the tables at its end, even after an error, but only if it created them.
     yield "def drop():"
     yield f"    for connection in [{', '.join(p.connections)}]: connection.close()"
     yield f'    psycopg.connect(sys.argv[1], autocommit=True).execute("DROP TABLE {made}")\n'

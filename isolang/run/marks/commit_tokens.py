@@ -16,7 +16,7 @@ from typing import Final
 
 from isolang.run.outcome import Outcome
 
-RESOLVE_TIMEOUT_S: Final = 30.0  # seconds that it may take to find out the outcome
+RESOLVE_TIMEOUT_S: Final = 30.0  # the time limit for finding out an outcome
 POLL_S: Final = 0.1
 _TOKEN_NUMBERS: Final = count()
 
@@ -27,7 +27,7 @@ def new_token() -> str:
 
 
 def resolve_token(token: str, whether: Callable[[str], bool | None]) -> Outcome:
-    """Return how the transaction that has this token ended.
+    """Find out how a transaction ended, by writing its token unless the token exists.
 
     Args:
         token: the token; empty if the transaction has no token.

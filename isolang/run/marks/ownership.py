@@ -1,4 +1,4 @@
-"""Records which run owns the tables: a run leaves a mark with them, and keeps renewing the mark.
+"""Records which run owns the tables, by a mark next to them that the run keeps renewing.
 
 Two runs on the same database would write into each other's tables, and the writes of one run would
 convict the database in the other run. Therefore a run leaves a *mark*: a row (or key) that contains
@@ -22,10 +22,10 @@ from uuid import uuid4
 from isolang.errors import TargetError
 
 BEAT_S: Final = 1.0
-"""The seconds after which the number is incremented again."""
+"""How many seconds pass between two increments of the number in the mark."""
 
 SILENCE_S: Final = 5.0
-"""The seconds after which a run is assumed to be killed if its number has not changed."""
+"""After how many seconds without an increment a run counts as killed."""
 
 CHECK_TIMEOUT_S: Final = 1.5
 """The time limit in seconds for a check of the mark, because the server may hang."""
@@ -34,7 +34,7 @@ _POLL_S: Final = 0.2
 
 
 class Marks(Protocol):
-    """A connection to a mark.
+    """A connection through which a run reads and writes a mark.
 
     ``get`` and ``swap`` raise an error if the mark cannot be accessed.
     """
@@ -44,7 +44,7 @@ class Marks(Protocol):
         ...
 
     def swap(self, old: str, new: str) -> bool:
-        """Replace the mark ``old`` by the mark ``new``; return false if the mark is different."""
+        """Replace the mark by ``new`` and return true if it is ``old``; otherwise return false."""
         ...
 
     def close(self) -> None:
@@ -58,12 +58,12 @@ def new_owner() -> str:
 
 
 def initial_mark(owner: str) -> str:
-    """Return the mark with which a run begins."""
+    """Return the first mark of a run, whose number is 0."""
     return f"{owner} 0"
 
 
 def owner_of(mark: str) -> str:
-    """Return the name of the run in a mark; for an empty mark, an empty string."""
+    """Return the name of the run that left a mark; for an empty mark, an empty string."""
     return mark.partition(" ")[0]
 
 
@@ -79,11 +79,11 @@ def is_alive(marks: Marks) -> bool:
 
 
 class Ownership:
-    """The mark of this run, and the thread that keeps renewing it.
+    """Keeps renewing the mark of this run in a thread, and notices if the mark is lost.
 
     Attributes:
         owner: the name of this run in the mark.
-        lost: whether the mark was found to be missing or to belong to another run.
+        lost: whether the thread has found the mark missing or owned by another run.
     """
 
     def __init__(self, owner: str, connect: Callable[[], Marks]) -> None:
@@ -96,13 +96,13 @@ class Ownership:
         self.owner, self.lost = owner, False
         self._connect, self._mark = connect, initial_mark(owner)
         self._turn = threading.Condition()
-        self._begun = self._done = self._requested = 0  # checks are numbered
+        self._begun = self._done = self._requested = 0  # numbers of checks
         self._ended = False
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def check(self) -> bool:
-        """Let the thread read the mark now, and wait for it.
+        """Let the thread read the mark now, and wait until it has done so.
 
         Returns:
             Whether the mark could be read; if so, ``lost`` says whether it still belongs to this
@@ -161,7 +161,7 @@ class Ownership:
         _close(marks)
 
     def _wait_for_beat(self) -> bool:
-        """Wait until the mark must be renewed; return false if the thread must end."""
+        """Wait until the mark must be renewed or checked; return false if the thread must end."""
         with self._turn:
             self._turn.wait_for(lambda: self._ended or self._requested > self._begun, BEAT_S)
             self._begun += 1
@@ -174,7 +174,7 @@ class Ownership:
             self._mark = new
             return
         found = marks.get()
-        if owner_of(found) == self.owner:  # the response to an earlier swap was lost
+        if owner_of(found) == self.owner:  # an earlier swap succeeded, but its response was lost
             self._mark = found
         else:
             self.lost = True
@@ -187,14 +187,14 @@ def _close(marks: Marks | None) -> None:
 
 
 def not_removed_error(owner: str, address: object) -> TargetError:
-    """Return the error that tables were not removed because their run is alive."""
+    """Return the error which says that tables were not removed because their run is still alive."""
     return TargetError(
         f"{address}: nothing was removed, because the run {owner} is still active; end it first"
     )
 
 
 def why_tables_exist(owner: str, address: object, *, alive: bool) -> str:
-    """Return why the tables for a new run already exist, and what the user can do about it."""
+    """Return the reason why a new run finds its tables already there, and what the user can do."""
     if alive:
         whose = f"the run {owner}, which is still active, created it"
         return f"{whose}; wait until it ends, or choose other names with --table-prefix NAME"

@@ -1,9 +1,9 @@
-"""Completes a recorded history with version orders and unrecorded writers from the database's log.
+"""Completes a recorded history with the version orders and unrecorded writers in a database's log.
 
-While clients run, each line of the history names the versions that a transaction read and wrote, as
-the database names them. Afterwards, the database's log shows in which order these versions were
-installed, and what unrecorded transactions wrote. This module then rewrites the history: for each
-key, it numbers the versions in the order in which they were installed.
+While clients run, each line of the history names the versions that a transaction read and wrote, by
+the names that the database gives them. Afterwards, the database's log shows in which order these
+versions were installed, and what unrecorded transactions wrote. This module then rewrites the
+history: for each key, it numbers the versions in the order in which they were installed.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _PROCESS: Final = re.compile(rb":process (\d+)")
 _PLACE: Final = re.compile(rb":index (-?\d+).*?:time (-?\d+)")
 
 INITIAL: Final = 0
-"""The number of the version that a key has initially."""
+"""The number of the initial version of a key."""
 
 
 class LoggedVersion(Struct, frozen=True, kw_only=True):
-    """A version that the log contains.
+    """A version in the database's log.
 
     Attributes:
         transaction: the database's number for the transaction that wrote the version.
         key: the key of the version, as the history names it.
         value: the value that was written; ``DELETED`` if the row was deleted.
-        row: all columns of the row as text for reports; empty if the value says enough.
+        row: all columns of the row as text for reports; empty if the value is enough.
     """
 
     transaction: int
@@ -52,11 +52,11 @@ class LoggedVersion(Struct, frozen=True, kw_only=True):
 
 
 class RewrittenHistory(Struct, frozen=True, kw_only=True):
-    """The numbers of versions and transactions in a rewritten history.
+    """How many versions and transactions a rewritten history has.
 
     Attributes:
         versions: the number of versions that the log contains.
-        stated: the number of operations whose version is known now.
+        stated: the number of operations whose version is now known.
         unknown: the number of operations in committed transactions whose version is still unknown.
         others: the number of transactions that were not recorded and have been added.
     """
@@ -68,7 +68,7 @@ class RewrittenHistory(Struct, frozen=True, kw_only=True):
 
 
 def summary_of(account: RewrittenHistory) -> str:
-    """Return the numbers of a rewritten history as a phrase for the user."""
+    """Return a phrase for the user that summarizes what was added to a history."""
     stated_version = f"the server's log contains {account.versions:,} versions in their order"
     if account.unknown:
         stated_version += f"; {account.unknown:,} committed operations have no version"
@@ -87,7 +87,7 @@ def rewrite_history(
     into: Path | None = None,
     values_are_writers: bool = False,
 ) -> RewrittenHistory:
-    """Rewrite a history with numbered versions, and add the writers that were not recorded.
+    """Number the versions in a history, and add the transactions that were not recorded.
 
     SOUND BECAUSE: each writer that was not recorded gets its own session, which begins before all
     other sessions and ends after them. Therefore the history claims nothing about its time.
@@ -96,8 +96,8 @@ def rewrite_history(
         path: the history, whose lines state versions as strings and name the transactions.
         log: the versions of all keys in the history; the versions of each key come in the order in
             which they were installed.
-        is_initial: a function that returns whether a version is older than the log; the version's
-            text begins with the number of the transaction that wrote it.
+        is_initial: a function that returns whether a version is older than the log. A version is
+            given as a string that begins with the number of the transaction that wrote it.
         into: the file to write; if it is ``None``, the history itself is replaced.
         values_are_writers: whether each value in the history is the number of the transaction that
             wrote it, and transactions may have operations that were not recorded.
@@ -125,8 +125,9 @@ def rewrite_history(
         repaired = _RepairedLines(history, text, lines_of, new, made)
         others |= repaired.unlogged_versions()
     # SOUND BECAUSE: a transaction whose client did not learn that it had committed is now in the
-    # history twice: as itself, and as another writer of the same values, about which less is known.
-    # One of the choices that a check can make is that it happened only once.
+    # history twice: as an indeterminate transaction, and as an unrecorded writer of the same
+    # values. A check may choose that the indeterminate one did not commit, so that the transaction
+    # happened only once.
     for number, line in enumerate(text, 1):
         text[number - 1] = _rewrite_line(line, new.get(number))
     with replacing(into or path) as file:
@@ -143,7 +144,7 @@ def rewrite_history(
 
 
 class _NumberedVersion(NamedTuple):
-    """A version of a key: its number (``None`` if unknown), its value, and its row as text."""
+    """A version of a key, with its number (``None`` if unknown), its value, and its row as text."""
 
     key: str
     rank: int | None
@@ -176,7 +177,7 @@ class _RepairedLines:
                     text[number - 1] = line
 
     def unlogged_versions(self) -> dict[int, list[_NumberedVersion]]:
-        """Return a writer for each version that a transaction read but the log does not contain.
+        """Return one added writer for each version that was read but is not in the log.
 
         SOUND BECAUSE: a version that was written after a savepoint has a different number than its
         transaction has in the log. The version in the log is in the history, too. In every version
@@ -189,14 +190,15 @@ class _RepairedLines:
         }
 
     def _line(self, line: bytes, ops: list[int], versions: list[int | None]) -> bytes | None:
-        """Return a line without reads of the transaction's unrecorded writes, but with the writes.
+        """Add a transaction's unrecorded writes to its line, and remove its reads of these writes.
 
-        Return ``None`` if the line does not change. ``versions`` is updated to fit the operations.
+        Return the new line; if the line does not change, return ``None``. Update ``versions`` to
+        fit the operations.
         """
         from isolang.history.objects import op_object
 
         history = self._history
-        # A delete has no value.
+        # In a history, a delete has no value.
         objects = [(*op_object(history, op), None)[:3] for op in ops]
         found = _XID.search(line)
         xid = int(found[1]) if found else None
@@ -209,7 +211,7 @@ class _RepairedLines:
                 self._written.add((key, value))
             elif key not in before and value is not None:
                 if value in own:
-                    continue  # a read of an own write that was not recorded
+                    continue  # the read returned an own write that was not recorded
                 self._read[key, value] = None
             kept.append(place)
         recorded = {key for name, key, _ in objects if name in ("w", "delete")}
@@ -239,7 +241,7 @@ class _RepairedLines:
 def _numbers_of_versions(
     log: Iterable[LoggedVersion],
 ) -> tuple[dict[tuple[int, str], list[int]], dict[int, list[_NumberedVersion]]]:
-    """Return the numbers of versions by transaction and key, and the versions by transaction."""
+    """Return the version numbers by transaction and key, and the versions by transaction."""
     count: defaultdict[str, int] = defaultdict(int)
     ranks: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
     made: defaultdict[int, list[_NumberedVersion]] = defaultdict(list)
@@ -251,7 +253,7 @@ def _numbers_of_versions(
 
 
 def _operations_by_line(history: History, named: Iterable[int]) -> dict[int, list[int]]:
-    """Return, by line, the operations of all transactions that state a version or have a name."""
+    """Return the operations of transactions that state a version or are named, by line number."""
     import numpy as np
 
     columns = history.columns
@@ -274,7 +276,7 @@ def _numbers_by_name(
     lines_of: Mapping[int, list[int]],
     ranks: Mapping[tuple[int, str], list[int]],
 ) -> dict[tuple[Any, ...], int]:
-    """Return the number of each version, both by the operation and by the key and stated version.
+    """Return the number of each version, by operation and also by key and stated version.
 
     If the log contains as many versions of a key as the transaction wrote, all their numbers are
     known. Otherwise only the number of the last version is known.
@@ -337,7 +339,7 @@ def _rewrite_line(line: bytes, versions: Sequence[int | None] | None) -> bytes:
 def _unrecorded_lines(
     text: Sequence[bytes], others: Mapping[int, Sequence[_NumberedVersion]]
 ) -> bytes:
-    """Return lines for the unrecorded writers, as concurrent with all other transactions."""
+    """Return the lines of the unrecorded writers, concurrent with all other transactions."""
     if not others:
         return b""
     process = max((int(p) for line in text for p in _PROCESS.findall(line)), default=0)
@@ -345,7 +347,7 @@ def _unrecorded_lines(
     first, last = min(places, default=(0, 0)), max(places, default=(0, 0))
     rows = any(
         b"[:delete " in line for line in text
-    )  # otherwise, a write of DELETED records that the row is missing
+    )  # without rows, a write of DELETED records the delete
     latest = max((time for _, time in places), default=0)
     out = []
     for number, made in enumerate(others.values(), 1):

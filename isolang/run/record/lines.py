@@ -1,7 +1,7 @@
 """Encodes the lines of a recorder's file: one event per line, in EDN as Jepsen writes it.
 
-Because a client waits for each line, the native core encodes most of them (``recorded_line``). This
-module encodes only rare values.
+Because a client waits until its line is written, the native core encodes most lines
+(``recorded_line``). This module encodes only rare values.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from isolang.history.values import Keyword, Literal, atom_text, encode
 _MAX_ERROR: Final = 300  # the maximum length of an error message in characters
 
 ORDERED_LINE: Final = b"{:versions :ordered}\n"
-"""The line that declares that a history's versions are integers that grow in version order."""
+"""The line which declares that versions in the history are integers that grow in version order."""
 
-UNKNOWN_START: Final = -1  # in place of an unknown time at which an operation was sent
+UNKNOWN_START: Final = -1  # stands for an unknown time of sending an operation
 
 
 def nemesis_line(index: int, when: int, what: str, value: str) -> bytes:
-    """Return the line for an event of the process ``:nemesis``, such as a fault."""
+    """Return the line that records an event of the process ``:nemesis``, such as a fault."""
     shown = atom_text(*encode(value, "a note"))
     return (
         f"{{:index {index}, :type :info, :process :nemesis, "
@@ -29,10 +29,10 @@ def nemesis_line(index: int, when: int, what: str, value: str) -> bytes:
 
 
 def with_error(line: bytes, error: BaseException) -> bytes:
-    """Add an error to the line of a completion; its message is shortened to fit on the line."""
+    """Add an error to the line of a completion, and shorten its message if necessary."""
     message = " ".join(str(error).split())
     text = f"{type(error).__name__}: {message}".rstrip(": ")[:_MAX_ERROR]
-    # The outcome must be written even if UTF-8 cannot encode the message.
+    # Replace what UTF-8 cannot encode, because the outcome must be written in any case.
     text = text.encode(errors="backslashreplace").decode()
     return (
         line.removesuffix(b"}\n") + f", :error {atom_text(*encode(text, 'an error'))}}}\n".encode()
@@ -46,7 +46,7 @@ def with_remarks(
     operations: int,
     statements: Sequence[str] = (),
 ) -> bytes:
-    """Return the line of a completion with each operation's caller, row and statement."""
+    """Add the caller, the row and the statement of each operation to the line of a completion."""
     for name, texts in (("callers", callers), ("rows", rows), ("statements", statements)):
         if any(texts):
             known = [*texts, *[""] * (operations - len(texts))]

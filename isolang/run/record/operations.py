@@ -1,4 +1,4 @@
-"""Keeps the operations of a transaction that a block of code records."""
+"""Collects the operations of one transaction while a block of code records them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WRITES: Final = ("w", "insert", "delete")
 
 
 class RecordedOperations:
-    """The operations of one transaction, which its block records one by one.
+    """The operations of one transaction, to which its block of code adds one after the other.
 
     Attributes:
         operations: the operations so far.
@@ -39,8 +39,8 @@ class RecordedOperations:
         self.caller: Callable[[], str] | None = None
         self._statement: SentStatement | None = None
         self._sent = UNKNOWN_START
-        self._times: list[int] = []  # for each operation, when it was sent and when it had ended
-        self._versions: dict[int, Any] = {}  # the stated versions, by the positions of operations
+        self._times: list[int] = []  # when each was sent and had ended
+        self._versions: dict[int, Any] = {}  # stated versions by the index of their operation
 
     def read(self, key: Any, value: Any, version: Any = None) -> None:
         """Record a read of a key and its result: a value, a list, or ``None`` (initial).
@@ -105,19 +105,19 @@ class RecordedOperations:
         self._done(("rp", text, {key: _row(row) for key, row in rows.items()}))
 
     def select(self, low: int, high: int, rows: Mapping[Any, Any], of: Sequence[str] = ()) -> None:
-        """Record a read of all rows with values in a range; if ``of`` has keys, only of these."""
+        """Record a read of all rows with values in a range, or of those with keys in ``of``."""
         self._done(("rp", range_predicate(low, high, of), dict(rows)))
 
     def matched(self, predicate: Literal, rows: Mapping[Any, Any]) -> None:
-        """Record a read of all rows that match a predicate; a row is in the form of a history."""
+        """Record a predicate read whose rows already have the form that histories use."""
         self._done(("rp", predicate, dict(rows)))
 
     def sending(self) -> None:
-        """Note the time immediately before a statement is sent, for the next operation."""
+        """Store the current time as the time at which the next operation is sent."""
         self._sent = monotonic_ns()
 
     def statement(self, lock: Lock = "") -> None:
-        """Note that a statement is sent, which executes the operations that are recorded next.
+        """Declare that the operations recorded next belong to one new statement.
 
         An ``UPDATE … SET x = x + 1`` is one statement with a read and a write. Predictions and
         templates (docs/foresee.md, docs/robustness.md) use this; verdicts do not.
@@ -153,7 +153,7 @@ class RecordedOperations:
 
 
 def _row(row: Any) -> Any:
-    """Return a row with its columns named in the way in which predicates name them."""
+    """Return a row, with its columns named as predicates name them."""
     if isinstance(row, Mapping):
         return {Literal(column_text(str(name))): value for name, value in row.items()}
     return row

@@ -1,4 +1,4 @@
-"""Writes the operations of clients into a history that ``isocheck`` can read.
+"""Records the transactions of clients in a history that ``isocheck`` can read.
 
 Soundness depends on the recorder: a history that claims more than its clients know may convict a
 correct database. Therefore:
@@ -57,8 +57,8 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _Steps: TypeAlias = Generator[Callable[[Any], object], Any, _T]
 
-_CLOSED_FILE: Final = -1  # the file is closed
-_BLOCK: Final = 1 << 22  # bytes at the end of a file in which a torn line can be
+_CLOSED_FILE: Final = -1  # stands for a closed file
+_BLOCK: Final = 1 << 22  # how many bytes at the end of a file are searched for a torn line
 _JOINED_LINES: Final = re.compile(rb"[^\n]\{:index \d+, :type :")
 _COMPLETION_TYPE: Final = {"committed": "ok", "aborted": "fail", "maybe": "info"}
 
@@ -206,7 +206,7 @@ class Recorder:
         self._write(lines.nemesis_line(next(self._indices), self.now(), what, value))
 
     def divide(self, number: int, of: int) -> None:
-        """Prepare to record as one of several forked processes that write to the same file.
+        """Prepare this process to record as one of several forked processes that share the file.
 
         SOUND BECAUSE: the position of each event comes from the clock that all processes read. A
         process reads it for a completion after the response has arrived, and for an invocation
@@ -234,7 +234,7 @@ class Recorder:
         return read_history(self.path)
 
     def close(self) -> None:
-        """Close the file; transactions that have not ended have an unknown outcome."""
+        """Close the file; transactions that have not ended keep an unknown outcome."""
         file, self._file = self._file, _CLOSED_FILE
         if file != _CLOSED_FILE:
             os.close(file)
@@ -266,17 +266,17 @@ class Recorder:
     def _end_transaction(self, session: Hashable, outcome: Outcome) -> None:
         """Allow the session to begin its next transaction."""
         if outcome == "maybe":
-            del self._process[session]  # it may still take effect, so a new session begins
+            del self._process[session]  # it may still commit, so a new session begins
         del self._busy[session]
 
     def _write(self, line: bytes) -> None:
         # SOUND BECAUSE: the order of events is the order of :index, and only one writer writes the
         # lines of a process.
         try:
-            if self._failure is not None:  # no thread may write after a torn line
+            if self._failure is not None:  # never write after a torn line
                 raise self._failure
             written = os.write(self._file, line)
-            while written < len(line):  # if the disk is full, the second attempt raises an error
+            while written < len(line):  # on a full disk, the second attempt raises an error
                 written += os.write(self._file, line[written:])
         except OSError as error:
             self._failure = self._failure or error  # the first error states the reason
@@ -288,7 +288,7 @@ class Recorder:
 
 
 def cut_torn_line(path: Path) -> None:
-    """Truncate a file before a torn line, which also removes all lines that were written after it.
+    """Truncate a file at its first torn line; the lines after the torn line are lost.
 
     SOUND BECAUSE: each line is written before its effect is visible to other clients. Therefore any
     prefix of the file's lines is a history of its own.
@@ -306,7 +306,7 @@ def cut_torn_line(path: Path) -> None:
 
 
 class _Clock:
-    """A counter that follows the clock, whose indices are unique across threads and processes."""
+    """A counter whose numbers follow the clock, and are unique across threads and processes."""
 
     def __init__(self, began: int, number: int, of: int) -> None:
         self._began, self._number, self._of = began, number, of
@@ -327,7 +327,7 @@ class RecordedTransaction(RecordedOperations):
 
     Attributes:
         outcome: the outcome; ``None`` before the end.
-        problem: the reason why a part cannot be recorded; ``None`` if all parts can.
+        problem: the reason why an operation cannot be recorded; ``None`` if all operations can.
         transaction_name: the database's name of the transaction; ``None`` if versions are not
             recorded.
     """
@@ -345,7 +345,7 @@ class RecordedTransaction(RecordedOperations):
     ) -> None:
         super().__init__()
         self._recorder = recorder
-        # Two requests are two sessions, even if they use one connection of a pool.
+        # Different clients have different sessions, even if they share one connection of a pool.
         client = recorder.client() if recorder.client is not None else 0
         self._session = ("client", client, session) if client else session
         self._connection = connection
@@ -362,7 +362,7 @@ class RecordedTransaction(RecordedOperations):
 
     @property
     def index(self) -> int:
-        """Return the index that the transaction's last event has in the history."""
+        """Return the index of the transaction's last event in the history."""
         return self._index
 
     def __enter__(self) -> Self:
@@ -379,13 +379,13 @@ class RecordedTransaction(RecordedOperations):
         if self._plan:
             try:
                 self.announce()
-            except Exception as problem:  # nothing was sent
+            except Exception as problem:  # no statement was sent
                 self._end("aborted", problem)
                 raise
         return self
 
     def _record_reported_versions(self) -> None:
-        """Record the names of versions that the connection reports after COMMIT."""
+        """Record the version names that the connection reports after COMMIT."""
         made = getattr(self._connection, "installed", None)
         if made:
             self.installed(made)
@@ -408,11 +408,11 @@ class RecordedTransaction(RecordedOperations):
         await run_steps_async(self._ending(error), lambda step: step(self._connection))
 
     def _ending(self, error: BaseException | None) -> _Steps[None]:
-        """End the transaction; yield each function that must be called with the connection."""
+        """End the transaction; yield each function for the caller to call with the connection."""
         if not self._announced:
             try:
                 self.announce()
-            except Exception as problem:  # without a record, COMMIT is not sent
+            except Exception as problem:  # COMMIT is not sent if the invocation cannot be written
                 outcome = yield from self._roll_back(problem)
                 self._end(outcome, problem)
                 raise
@@ -435,7 +435,7 @@ class RecordedTransaction(RecordedOperations):
 
     def _roll_back(self, error: BaseException) -> _Steps[Outcome]:
         """Roll back after an exception in the block, before COMMIT is sent; return the outcome."""
-        if self._connection is None:  # the block itself is responsible for COMMIT
+        if self._connection is None:  # the block itself sends COMMIT
             return self._driver.classify(error, "commit")
         try:
             yield self._driver.rollback
@@ -447,14 +447,14 @@ class RecordedTransaction(RecordedOperations):
         return self._driver.classify(error, "statement")
 
     def _outcome_of_failed_commit(self, error: BaseException) -> Outcome:
-        """Return how a transaction ended whose COMMIT raised an error."""
+        """Return the outcome of a transaction whose COMMIT raised an error."""
         outcome: Outcome = self._driver.classify(error, "commit")
         if outcome == "maybe" and self._driver.resolve is not None:
             outcome = self._driver.resolve(self._connection)
         return outcome
 
     def announce(self) -> None:
-        """Write the invocation unless a plan was written before; after that, COMMIT may be sent.
+        """Write the invocation, which must precede COMMIT, unless a plan was already written.
 
         Raises:
             BadAnswer: an operation cannot be recorded, and was left out of the file.
@@ -470,7 +470,8 @@ class RecordedTransaction(RecordedOperations):
         recorder, done = self._recorder, self.operations
         try:
             if outcome == "maybe" and len(self._plan) > len(done):
-                # Record the remaining operations, too; the values of reads are unknown.
+                # Record the planned operations that were not performed, too; the values of their
+                # reads are unknown.
                 rest = self._plan[len(done) :]
                 done = [*done, *((n, key, None if n == "r" else value) for n, key, value in rest)]
             self._when, self._index = monotonic_ns(), next(recorder._indices)
@@ -492,7 +493,7 @@ class RecordedTransaction(RecordedOperations):
             recorder._end_transaction(self._session, outcome)
 
     def _line(self, kind: str, operations: Sequence[RecordedOperation]) -> bytes:
-        """Return the line for an event, without the operations that cannot be recorded.
+        """Return the line of an event; leave out the operations that cannot be recorded.
 
         If there are such operations, ``problem`` says why. SOUND BECAUSE: a transaction with a
         problem is not recorded as committed, and its reads without a value mean nothing. A

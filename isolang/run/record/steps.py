@@ -1,4 +1,4 @@
-"""Runs generators of steps, by which threads and coroutines can share code.
+"""Runs generators of steps, which let synchronous and asynchronous code share one implementation.
 
 Such a generator yields steps, and receives their results. The function that runs the generator
 calls each step, and awaits its result if necessary.
@@ -18,7 +18,7 @@ def run_steps(steps: Generator[_Step, Any, _T], call: Callable[[_Step], object])
     """Call all steps, pass their results and errors to the generator, and return its own result."""
     coroutine = _step_results(steps, call, awaits=False)
     try:
-        coroutine.send(None)  # it ends immediately, because it awaits nothing
+        coroutine.send(None)  # the coroutine ends immediately, because it awaits nothing
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
     raise AssertionError

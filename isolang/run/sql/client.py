@@ -48,7 +48,7 @@ class SqlClient(BaseClient):
         raise NotImplementedError
 
     def commit(self) -> None:
-        """Commit; before that, write a token if the target requires tokens.
+        """Commit; if the target uses tokens, write the transaction's token before.
 
         Raises:
             RolledBack: the token could not be written, so COMMIT was not sent.
@@ -66,7 +66,7 @@ class SqlClient(BaseClient):
         self.target.driver.commit(self.raw)
 
     def rollback(self) -> None:
-        """Ensure that the transaction is rolled back; raise an error if that is impossible."""
+        """Roll back the transaction; raise an error if it may still be applied."""
         self.target.driver.rollback(self.raw)
 
     def _leave(self, token: str, value: int) -> tuple[str, tuple[str, int]]:
@@ -81,7 +81,7 @@ class SqlClient(BaseClient):
         return cursor
 
     def written(self, cursor: Cursor) -> int:
-        """Return how many rows a write has changed."""
+        """Return how many rows a write has changed, which some drivers count wrongly."""
         return cursor.rowcount
 
     def _wrote(self, cursor: Cursor) -> int:
@@ -92,7 +92,7 @@ class SqlClient(BaseClient):
         return self.target.statements_of(key)
 
     def _query(self, queries: Callable[[Paths], tuple[Query, ...]]) -> Query | None:
-        """Return the query for the next read's access path; ``None`` for the usual access path."""
+        """Return the query for the chosen access path; ``None`` for the usual access path."""
         path, self.path = self.path, 0
         if not path:
             return None
@@ -100,7 +100,7 @@ class SqlClient(BaseClient):
         return ways[path % len(ways)]
 
     def read_rows(self, key: str) -> Any:
-        """Return the columns that reads select, of each row of the key: of none, one or several."""
+        """Return the rows that a read of the key finds; with a broken index, none or several."""
         way, s = self._query(lambda paths: paths.reads), self._of(key)
         lock, self.lock = self.lock, ""
         if lock:
@@ -115,7 +115,7 @@ class SqlClient(BaseClient):
         return self.found(key, self.read_rows(key))
 
     def found(self, key: str, rows: Sequence[Any]) -> Any:
-        """Return the value of the only row, ``DELETED`` without a row, or the values of several."""
+        """Return the value of the only row, ``DELETED`` if there is none, or all values of several."""
         values = tuple(self._value(key, value) for value, *_ in rows)
         if len(values) > 1:
             return SeveralRows(values)
@@ -129,7 +129,8 @@ class SqlClient(BaseClient):
     def write(self, key: str, value: int) -> bool:
         """Update a row, and return true; if the row does not exist, return false.
 
-        An upsert always writes, whatever the driver counts: Firebird's counts inserted rows only.
+        An upsert always writes, so its row count is ignored: Firebird's driver counts only inserted
+        rows.
         """
         path, self.path, s = self.path, 0, self._of(key)
         if path and s is self.target.registers:
@@ -221,10 +222,10 @@ class SqlClient(BaseClient):
     def change(self, low: int, high: int, value: int) -> list[str]:
         """Update the rows with values from ``low`` to ``high``, and return their keys.
 
-        SOUND BECAUSE: no other statement writes ``value``, so where UPDATE does not return the keys
-        of the rows that it has changed, these are the rows that now have the value. To lock the
-        rows by SELECT FOR UPDATE first is not enough: in HSQLDB and Firebird it locks none, and
-        UPDATE may then change others.
+        SOUND BECAUSE: no other statement writes ``value``, so if UPDATE cannot return the keys of
+        the rows that it has changed, these are the rows that now have this value. It is not enough
+        to lock the rows by SELECT FOR UPDATE first: in HSQLDB and Firebird this locks no rows, and
+        UPDATE may then change other rows.
 
         Raises:
             RolledBack: UPDATE changed more or fewer rows than have the value, so the keys of the
@@ -244,7 +245,7 @@ class SqlClient(BaseClient):
     def remove(self, low: int, high: int) -> list[str]:
         """Delete the rows with values from ``low`` to ``high``, and return their keys.
 
-        A database that can neither return the keys nor lock the rows before deletes row by row.
+        If the database can neither return the keys nor lock the rows first, delete them one by one.
 
         Raises:
             RolledBack: DELETE removed more or fewer rows than were locked before, so the keys of
@@ -263,11 +264,11 @@ class SqlClient(BaseClient):
         return [key for key, _ in rows]
 
     def take(self, low: int, high: int) -> dict[str, Any]:
-        """Lock and return a row with a value from ``low`` to ``high`` that no other has locked."""
+        """Lock and return one unlocked row with a value from ``low`` to ``high``."""
         return dict(self.execute(self.target.registers.take, (low, high)).fetchall())
 
     def rows_of(self, table: str) -> list[tuple[str, Any]]:
-        """Return the keys and values of all rows of a table, as a copy of the tables has them."""
+        """Return the keys and values of all rows in a table."""
         rows = self.execute(f"SELECT k, v FROM {table}", ()).fetchall()
         return [(key, self._value(key, value)) for key, value in rows]
 

@@ -1,4 +1,4 @@
-"""Builds the SQL statement for each operation on a table, in the dialect of a database."""
+"""Builds the SQL statements for the operations on a table, in the dialect of a database."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ INDEXES: Final = (
     "CREATE INDEX {name}_by_v ON {table} (v)",
     "CREATE INDEX {name}_by_v_and_k ON {table} (v, k)",
 )
-"""The indexes of a table whose rows are found in several ways: unique, secondary and composite.
+"""The indexes of a table whose reads take several access paths: unique, secondary, composite.
 
 ``{name}`` begins the name of an index, which has no schema."""
 
 PARTIAL: Final = "CREATE INDEX {name}_with_v ON {table} (v) WHERE v IS NOT NULL"
-"""An index on only those rows that have a value."""
+"""An index on the rows whose value is not NULL."""
 
 _READ_CONDITIONS: Final = (
     "k = {low}", "j = {low}", "COALESCE(k, '') = {low}", "k = {low} AND j = {low}",
@@ -50,7 +50,7 @@ _SELECT_CONDITIONS: Final = (
     "NOT (v < {low} OR v > {high})", "v + 0 BETWEEN {low} AND {high}",
     "v = {low} OR (v > {low} AND v <= {high})", "v BETWEEN {low} AND {high} AND k > ''",
 )  # fmt: skip
-"""Conditions that select the same rows by different access paths.
+"""Conditions that select the same rows, but make databases take different access paths.
 
 The paths use the primary key; the unique, the secondary or the composite index; or no index,
 because no index covers the expression. Conditions with OR and NOT may combine indexes, and must not
@@ -63,10 +63,10 @@ _CONDITIONS: Final[Mapping[Condition, tuple[str, ...]]] = {
     "outside": ("NOT (v BETWEEN {mark} AND {mark})", "(v < {mark} OR v > {mark})",
                 "v NOT BETWEEN {mark} AND {mark}"),
 }  # fmt: skip
-"""Of each condition on values several forms. No value that a transaction writes is negative."""
+"""For each condition on values, several equivalent forms. No written value is negative."""
 
 _UNINDEXED: Final = re.compile(r"COALESCE|v \+ 0")
-"""Matches the conditions that no index helps to evaluate."""
+"""Matches the conditions that no index can support."""
 
 
 class Query(Struct, frozen=True):
@@ -74,14 +74,15 @@ class Query(Struct, frozen=True):
 
     Attributes:
         sql: the statement.
-        bounds: for each placeholder in turn, whether it is the lower bound (0) or the upper (1).
+        bounds: for each placeholder in order, whether it stands for the lower bound (0) or the
+            upper bound (1).
     """
 
     sql: str
     bounds: tuple[int, ...]
 
     def values(self, low: Any, high: Any) -> tuple[Any, ...]:
-        """Return the values of the placeholders for two bounds."""
+        """Return the parameters of the query for these two bounds."""
         return tuple((low, high)[bound] for bound in self.bounds)
 
 
@@ -89,10 +90,11 @@ class Paths(Struct, frozen=True, kw_only=True):
     """The access paths for reads of a table; each statement takes one of them.
 
     Attributes:
-        reads: queries for one key, which is both bounds.
+        reads: queries for one key, which is both the lower and the upper bound.
         scans: queries for a range of keys.
         selects: queries for a range of values.
-        deletes: statements that delete the row of a key, which is both bounds.
+        deletes: statements that delete the row of one key, which is both the lower and the upper
+            bound.
     """
 
     reads: tuple[Query, ...]
@@ -137,20 +139,21 @@ class Dialect(Struct, frozen=True, kw_only=True):
         key: the column type for keys.
         text: the column type for long texts, in which lists are stored.
         changed: the clause that makes an UPDATE return the keys of all changed rows; empty if the
-            database does not have it, so that a SELECT must find them by their new value.
+            database has no such clause, in which case a SELECT must find the rows by their new
+            value.
         version: a comma and the columns that identify the version of a row, which reads also
             select; empty if rows do not have such columns.
         returning: the RETURNING clause of writes, which begins with a blank.
-        by_index: the statement after which a connection uses the index even for a table of one
-            page.
+        by_index: the statement that makes a connection use indexes even for a table of one page.
         tables: the text that follows ``CREATE TABLE (…)``.
         batch: how many rows each INSERT contains when a table is loaded.
-        indexes: the statements that create the indexes of a table whose rows are found in several
-            ways.
+        indexes: the statements that create the indexes of a table whose reads take several access
+            paths.
         merge: the MERGE that inserts or updates a row, in which the table and the placeholders for
             k, j and v must be filled in; empty if the database does not have it.
-        place: a condition on the places of rows that each row satisfies, by which a scan finds all
-            of them; empty if rows do not have places.
+        place: a condition on the physical places of rows (such as ``rowid``) that every row
+            satisfies, by which a scan finds all rows; empty if the database does not reveal the
+            places.
         locks: the clauses with which a SELECT locks the rows that it reads, for an update and to
             share them; empty if the database does not have both.
         skip: the clause with which a SELECT locks rows, and skips rows that others have locked;
@@ -181,21 +184,21 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
 
 class Statements(Struct, frozen=True, kw_only=True):
-    """The statements for the operations on a table; each attribute lists its parameters in order.
+    """The statements for the operations on a table; the attributes list their parameters in order.
 
     Attributes:
         read: the key.
-        write: what ``to_write`` returns.
+        write: the parameters that ``write_parameters`` returns.
         append: the text and the key.
-        insert: twice the key, and then the value.
+        insert: the key, the key again, and the value.
         delete: the key.
         scan: the first and the last key.
         select: the smallest and the largest value.
         change: the new value, and the smallest and the largest old value.
         changed: a value; the statement returns the keys of the rows that have it.
-        update: how ``write`` writes.
-        put: twice the key, and then the value; empty if the database has no upsert.
-        merge: the same as for ``put``; empty if the database has no MERGE.
+        update: the form in which ``write`` writes, which is no statement.
+        put: the key, the key again, and the value; empty if the database has no upsert.
+        merge: the parameters of ``put``; empty if the database has no MERGE.
         insert_rows: the beginning of an INSERT of several rows, without the rows.
         returning: the clause at the end of an INSERT.
         within: the smallest and the largest value, and the first and the last key.
@@ -203,8 +206,8 @@ class Statements(Struct, frozen=True, kw_only=True):
         remove: the smallest and the largest value.
         remove_row: the smallest and the largest value, and the key.
         clear: the key.
-        where: for each condition several statements: the smallest and the largest value if the
-            condition has them, and the first and the last key.
+        where: for each condition, several equivalent statements, with the smallest and the largest
+            value (if the condition has a range), and the first and the last key.
     """
 
     read: str
@@ -236,7 +239,7 @@ class Statements(Struct, frozen=True, kw_only=True):
 
 
 def build_statements(d: Dialect, table: str, access: Access, update: Update) -> Statements:
-    """Build the statements for a table, depending on how rows must be found and written."""
+    """Build the statements for a table, for one access path and one form of writes."""
     m, r = d.mark, d.returning
     column = "k" if access == "index" else "j"
     insert = f"INSERT INTO {table} (k, j, v) VALUES ({m}, {m}, {m})"
@@ -274,7 +277,7 @@ def build_statements(d: Dialect, table: str, access: Access, update: Update) -> 
 
 
 def insert_of_child(d: Dialect, table: str) -> str:
-    """Return the INSERT of a child row: twice its key, its value, and the key of its parent."""
+    """Return the INSERT of a child row; it takes its key twice, its value, and its parent's key."""
     marks = ", ".join([d.mark] * 4)
     return f"INSERT INTO {table} (k, j, v, p) VALUES ({marks}){d.returning}"
 
@@ -300,7 +303,7 @@ def offered_features(d: Dialect, *, cascading: bool) -> frozenset[str]:
 
 
 def query_sent(s: Statements, mark: str, predicate: str) -> str:
-    """Return the query for the rows of a recorded predicate, for explanations."""
+    """Return the query that a client sent for a recorded predicate, for explanations."""
     keys, condition = keys_in(predicate), condition_in(predicate)
     if condition in ("null", "not null"):
         return fill_in(
@@ -316,7 +319,7 @@ def query_sent(s: Statements, mark: str, predicate: str) -> str:
 
 
 def fill_in(sql: str, mark: str, values: Sequence[str]) -> str:
-    """Return a statement in which the parameters are filled in, for explanations."""
+    """Return a statement with its parameters filled in, for explanations."""
     parts = sql.split(mark)
     return "".join(part + value for part, value in zip(parts, [*values, ""], strict=True))
 

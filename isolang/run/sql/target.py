@@ -45,9 +45,9 @@ if TYPE_CHECKING:
     from isolang.run.address import Address
 
 MARK_COLUMN: Final = "made_by_isocheck"
-"""An extra column by which isocheck recognises the tables of its runs."""
+"""The name of an extra column, by which isocheck recognises the tables of its runs."""
 
-_MARK_KEY: Final = "run"  # the key of the row that contains the mark
+_MARK_KEY: Final = "run"  # the key of the row with the mark
 
 _NO_TABLE: Final = re.compile(r"exist|no such table|unknown table|invalid object", re.IGNORECASE)
 """Matches error messages that say that a table is missing."""
@@ -56,28 +56,29 @@ _PREFIX: Final = re.compile(r"[A-Za-z0-9_.]*")
 
 
 def _require_upsert(target: SqlTarget, update: Update) -> None:
-    """Raise an error if statements shall write by upserts and the database has none."""
+    """Raise an error if writes must be upserts, but the database has no upsert."""
     if update == "upsert" and not target.dialect.upsert:
         msg = "no upsert (got 'upsert', expected update, row or insert)"
         raise TargetError(f"--update: {target.name} has {msg}")
 
 
 class SqlTarget(MarkedTarget):
-    """A database that is used through SQL.
+    """The base class for databases that are used through SQL.
 
     Attributes:
         dialect: the SQL dialect of the database.
         driver: how connections commit and roll back, and what their errors mean.
         client: the class that represents a session.
-        chores: the statements of maintenance, by their names, separated by ``; `` if a chore has
-            several; ``{table}`` stands for the table of the registers.
+        chores: for each chore, its maintenance statements, separated by ``; ``, in which
+            ``{table}`` stands for the table of the registers.
         paths: the access paths for reads of that table; if ``access`` is ``any``, each read takes
             one of them.
         forms: the statements for that table in each form of writes; if ``update`` is ``any``, each
             write takes one of them.
-        backups: how the tables can be copied while clients use them, by the names of the ways.
-        reads_outside: the levels whose reads are outside of the transaction, so no cascade can be
-            recorded by the child rows that were read before.
+        backups: for each way to copy the tables while clients use them, a description of it.
+        reads_outside: the levels at which reads are not part of the transaction. A delete may then
+            remove other child rows than the program has read, so at these levels rows have no child
+            rows.
     """
 
     name: ClassVar[str]
@@ -90,7 +91,7 @@ class SqlTarget(MarkedTarget):
     reads_outside: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, address: Address, prefix: str) -> None:
-        if not _PREFIX.fullmatch(prefix):  # SQL statements contain the prefix without quotes
+        if not _PREFIX.fullmatch(prefix):  # it is not quoted in SQL
             msg = f"--table-prefix: expected only letters, digits, '_' and '.' (got {prefix!r})"
             raise TargetError(msg)
         super().__init__(address, prefix)
@@ -115,7 +116,7 @@ class SqlTarget(MarkedTarget):
         """
         with connection_errors(self.address):
             client = self.client(self, self.open(direct=direct))
-            # If reads take several access paths, every other connection prefers indexes.
+            # If reads take several access paths, make every other connection prefer indexes.
             turn = not direct and self.access == "any" and next(self._connected) % 2 == 0
             if self.dialect.by_index and (self.access == "index" or turn):
                 client.execute(self.dialect.by_index, ())
@@ -134,14 +135,14 @@ class SqlTarget(MarkedTarget):
         update: Update = "update",
         cascading: bool = False,
     ) -> None:
-        """Choose the level, how statements find and write rows, and whether rows have children."""
+        """Choose the level, access path, form of writes, and whether rows have child rows."""
         _require_upsert(self, update)
         self.level, self.access, self.update = level, access, update
         self.cascading = cascading and self.dialect.cascades and level not in self.reads_outside
         self._compile()
 
     def classify(self, error: BaseException, phase: Phase) -> Failure:
-        """Return whether a transaction that failed with this error aborted; the driver decides."""
+        """Return the driver's answer to whether a transaction with this error certainly aborted."""
         return self.driver.classify(error, phase)
 
     def admin(self) -> Any:
@@ -164,7 +165,8 @@ class SqlTarget(MarkedTarget):
         forms += ["upsert"] if d.upsert else []
         table = f"{self.prefix}registers"
         self.forms = [build_statements(d, table, self.access, form) for form in forms]
-        # A child row has no version, because a log is read only for the registers.
+        # Child rows have no versions, because the log is read only for the registers, so leave them
+        # out if versions are recorded.
         self.offers = offered_features(d, cascading=self.cascading and not self.reports_versions)
         self.paths = build_paths(d, table)
 
@@ -236,7 +238,7 @@ class SqlTarget(MarkedTarget):
     def _load(self, name: str, rows: Sequence[tuple[Any, ...]]) -> None:
         client, batch = self.admin(), self.dialect.batch
         if not rows:
-            return  # a driver may refuse an empty commit
+            return  # a driver may reject an empty commit
         for start in range(0, len(rows), batch):
             part = rows[start : start + batch]
             marks = ", ".join([f"({', '.join([self.dialect.mark] * len(part[0]))})"] * len(part))
@@ -248,10 +250,10 @@ class SqlTarget(MarkedTarget):
         """Prepare the loaded tables, for example by collecting statistics."""
 
     def before_chore(self, client: SqlClient) -> None:
-        """Prepare a connection for statements of maintenance."""
+        """Prepare a connection for maintenance statements."""
 
     def maintain(self, chore: str) -> None:
-        """Send the statements of a chore on a separate connection, and commit each separately."""
+        """Run the statements of a chore on a separate connection, and commit each separately."""
         with closing(self.connect(direct=True)) as client:
             self.before_chore(client)
             for statement in self.chores[chore].split("; "):
@@ -266,7 +268,7 @@ class SqlTarget(MarkedTarget):
             return [row for one in tables if one in self._created for row in copy.rows_of(one)]
 
     def open_copy(self, way: str, level: str) -> AbstractContextManager[SqlClient]:
-        """Return a context that makes a copy of the tables, and a connection to the copy."""
+        """Return a context that copies the tables and yields a client connected to the copy."""
         raise NotImplementedError
 
     def holds_list(self, key: str) -> bool:
@@ -382,11 +384,11 @@ def plans_of(target: SqlTarget) -> list[str]:
 
 
 def _plan_of(client: SqlClient, sql: str, values: tuple[Any, ...]) -> str:
-    """Return the plan that a query for a plan returns, or why there is none."""
+    """Return the plan for a query; if the database cannot return a plan, return the reason."""
     try:
         rows = client.execute(sql, values).fetchall()
         return "; ".join(" ".join(str(row[-1]).split()) for row in rows)
-    except Exception as error:  # the plan is only a remark
+    except Exception as error:  # a missing plan does not matter, because plans are only remarks
         return f"no plan ({one_line(error)})"
 
 
@@ -430,7 +432,7 @@ class SqlMarks:
 
 
 class FileTarget(SqlTarget):
-    """A database in a file, which is either the file in the URL or a temporary file.
+    """The base class for a database in a file: the file in the URL, or a temporary file.
 
     Attributes:
         path: the path of the database file.

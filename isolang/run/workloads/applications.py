@@ -190,7 +190,7 @@ class Tpcc(Workload):
         has = yield Read(f"district/{district}/next")
         order = 1 if has is None else has
         yield Write(f"district/{district}/next", order + 1)
-        for item in sorted(items):  # always in the same order, to avoid deadlocks
+        for item in sorted(items):  # lock in a fixed order to avoid deadlocks
             quantity = yield Read(f"stock/{item}/quantity")
             quantity = OPENING if quantity is None else quantity
             yield Write(f"stock/{item}/quantity", quantity - 1 if quantity > 10 else quantity + 90)

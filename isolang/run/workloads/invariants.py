@@ -9,11 +9,11 @@ from isolang.run.operation import DELETED, Abort, Operation, Program, Read, Swap
 from isolang.run.settings import Shape
 from isolang.run.workloads.workload import CONVERSATIONS, ProgramSource, Workload, numbered_keys
 
-OPENING = 100  # the balance of an account before any transaction has written it
+OPENING = 100  # the initial balance of an account
 
 
 class LongFork(Workload):
-    """Transactions write a key, or read a group of keys, and must agree on the order of writes."""
+    """Transactions write a key or read a group of keys; all reads must fit one order of writes."""
 
     name: ClassVar = "long-fork"
     default: ClassVar = Shape(keys=20)
@@ -81,7 +81,7 @@ class Counter(Workload):
 
 
 class CompareAndSet(Workload):
-    """Each transaction reads, writes, or compares and sets a register that takes few values."""
+    """Each transaction reads, writes, or compares and sets a register that has few values."""
 
     name: ClassVar = "cas"
     needs: ClassVar = CONVERSATIONS

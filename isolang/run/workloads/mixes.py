@@ -10,7 +10,7 @@ from isolang.run.workloads.workload import ProgramSource, Workload, index_choose
 
 
 class ListAppend(Workload):
-    """Elle's list-append, in which a read reveals the order of all writes of a key.
+    """Elle's list-append: a read returns a list, which reveals the order of all its appends.
 
     After ``appends_per_list`` appends, a new list replaces the old list, because reads would become
     too long.
@@ -41,7 +41,7 @@ class ListAppend(Workload):
 
 
 class Registers(Workload):
-    """Elle's rw-register: reads, and writes of a single value that do not depend on reads."""
+    """Elle's rw-register: reads, and writes that do not depend on reads."""
 
     name: ClassVar = "register"
     default: ClassVar = Shape(keys=50, operations=4, distribution="exponential")

@@ -1,10 +1,10 @@
 """Defines a workload of orders: a queue with workers, upserts, rows with child rows, and locks.
 
-A row is an order; its group of values is its state, and its child rows are its items. The families
-and styles are those of :mod:`isolang.run.workloads.queries`, with the statements that applications
-send between their queries: a worker takes the first order that is not locked; several orders
-are placed by one INSERT, and purged by one DELETE; an order is merged; an order is deleted, and a
-foreign key deletes its items with it.
+A row is an order, the group of its value is the order's state, and its child rows are the order's
+items. Families and styles are as in :mod:`isolang.run.workloads.queries`. Between queries,
+transactions send the statements of such an application: a worker takes the first order that is not
+locked; one INSERT places several orders, and one DELETE purges several; MERGE inserts or updates an
+order; and when an order is deleted, a foreign key deletes its items.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from isolang.run.settings import Shape
 from isolang.run.workloads.queries import FamilyStyle, Queries, Steps
 from isolang.run.workloads.workload import ProgramSource
 
-_ITEMS: Final = ("a", "b")  # the names of the child rows of a row
+_ITEMS: Final = ("a", "b")  # the names of the child rows that a row can have
 
 
 class Orders(Queries):
-    """Workers of a queue, merges, purges and cascades, between queries of every form."""
+    """Queue workers, merges, purges and cascading deletes, between queries of every form."""
 
     name: ClassVar = "orders"
     cascades: ClassVar = True
@@ -50,10 +50,10 @@ class Orders(Queries):
         }  # fmt: skip
 
     def draw_steps(self, random: Random) -> tuple[str, ...]:
-        """Return the steps of a family; one of three has child rows."""
+        """Return the steps of a family; every third family has child rows."""
         reads = random.sample(("select", "scan", "get", "narrow"), random.randint(1, 2))
         if random.random() < 1 / 3:
-            # Without statements that delete rows whose child rows the program has not read.
+            # Leave out statements that delete rows whose child rows the program has not read.
             others = random.sample(("take", "merge", "lock", "change", "undo"), 1)
             return (*reads, *others, "put", "item", "item", "items", "drop")
         main = random.sample(("take", "place", "merge", "purge", "lock"), random.randint(1, 3))
@@ -63,7 +63,7 @@ class Orders(Queries):
     # --- steps ---
 
     def _take(self, source: ProgramSource, style: FamilyStyle) -> Steps:
-        """Work on an order that no other worker has: give it another state, or delete it."""
+        """Take an order that no other worker has locked, and change its state or delete it."""
         jobs = self._range(source, style)
         found = yield TakeRow(jobs.low, jobs.high)
         for key in sorted(found)[:1]:
@@ -119,7 +119,7 @@ class Orders(Queries):
             return
         has = yield Read(item)
         if not _is_there(has):
-            yield Insert(item, source.value())  # a value that no query for a group looks for
+            yield Insert(item, source.value())  # a value outside of all groups that queries select
         elif source.random.random() < 0.5:
             yield Write(item, source.value())
         else:
@@ -131,7 +131,7 @@ class Orders(Queries):
             yield Read(key)
 
     def _drop(self, source: ProgramSource, style: FamilyStyle) -> Steps:
-        """Delete an order, with the items that it has, and look for them."""
+        """Delete an order together with its items, and then read the items."""
         row = self._row(source, style)
         there = yield Read(row, lock="update")
         if not _is_there(there):

@@ -1,4 +1,4 @@
-"""Defines workloads that find rows by a predicate, which says that the value is in a range.
+"""Defines workloads that find rows by the predicate that their value is in a range.
 
 Rows belong to groups: the values in group 3 are 3,000,000,000 to 3,999,999,999. Each write uses a
 new value of a group, so a write can move a row to another group.
@@ -22,8 +22,8 @@ from isolang.run.operation import (
 from isolang.run.settings import Shape
 from isolang.run.workloads.workload import ProgramSource, Workload, numbered_keys
 
-_WIDTH: Final = 1_000_000_000  # how many values a group has
-_ROWS: Final = 10  # how many rows a pair of groups has
+_WIDTH: Final = 1_000_000_000  # how many values are in a group
+_ROWS: Final = 10  # how many rows belong to a pair of groups
 _NEEDS: Final = frozenset({"range reads", "rows", "conversations"})
 
 
@@ -58,7 +58,7 @@ class _Groups(Workload):
         return group * _WIDTH + source.value()
 
     def select(self, group: int) -> SelectRange:
-        """Return the operation that reads all rows in a group."""
+        """Return the query for all rows whose value is in a group."""
         return self._selects[group]
 
 
@@ -94,7 +94,7 @@ class BlindPred(_Groups):
 
 
 class InsertDeletePred(_Groups):
-    """Read a group, and then delete or insert a row of it; initially all rows are missing."""
+    """Read a group, and then insert or delete one of its rows; initially all rows are missing."""
 
     name: ClassVar = "insert-delete-pred"
 

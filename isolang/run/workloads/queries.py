@@ -1,4 +1,4 @@
-"""Defines a workload of transactions as applications write them: queries between writes.
+"""Defines a workload that mixes queries and writes, as applications do.
 
 The rows belong to families of a few rows, and all clients work on one family at a time. Each family
 has a style, drawn from the seed: which steps its transactions consist of, how often each step
@@ -40,7 +40,7 @@ Steps: TypeAlias = Generator[Operation, Any, None]
 
 _CONDITIONS: Final[tuple[Condition, ...]] = ("null", "null", "not null", "outside")
 _GROUPS: Final = 3  # how many groups of values a family has
-_WIDTH: Final = 1_000_000_000  # how many values a group has
+_WIDTH: Final = 1_000_000_000  # how many values are in a group
 
 
 class FamilyStyle(Struct, frozen=True, kw_only=True):
@@ -53,8 +53,8 @@ class FamilyStyle(Struct, frozen=True, kw_only=True):
         most: the largest number of steps in a transaction.
         pauses: the share of steps that follow a pause.
         pause: the longest pause in milliseconds.
-        again: the share of transactions that begin and end with the same query.
-        long: the share of transactions that stay open while many others end.
+        again: the share of transactions that repeat their first query at their end.
+        long: the share of transactions that stay open while many other transactions end.
     """
 
     family: int
@@ -76,7 +76,7 @@ class Queries(Workload):
     rows: ClassVar = True
     nulls: ClassVar = True
     default: ClassVar = Shape(keys=12, operations=6)
-    per_family: ClassVar = 150  # transactions before the next family begins
+    per_family: ClassVar = 150  # how many transactions use a family before the next one begins
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
@@ -192,7 +192,7 @@ class Queries(Workload):
         yield SetNull(self._row(source, style))
 
     def _where(self, source: ProgramSource, style: FamilyStyle) -> Steps:
-        """Query for the rows of the family with NULL, without, or outside of a group."""
+        """Query for the family's rows that are NULL, are not NULL, or are outside of a group."""
         group = self._range(source, style)
         condition = source.random.choice(_CONDITIONS)
         yield SelectWhere(condition, style.rows, group.low, group.high)

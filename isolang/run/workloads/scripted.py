@@ -1,9 +1,9 @@
-"""Defines scripts: a few transactions, step by step, in an order that may provoke an anomaly.
+"""Defines scripts, each a few transactions with an order of their steps that may reveal an anomaly.
 
-They come from Hermitage (M. Kleppmann), from the papers by H. Berenson and others (1995) and by A.
-Fekete and others (2004), and from bug reports: MDEV-26642 and MySQL #100328 (an update to the value
-that the row already has) and duckdb#17223 (a delete concurrent with an update). Each script has its
-own keys ``x`` and ``y``.
+The scripts come from Hermitage (M. Kleppmann), from the papers by H. Berenson and others (1995) and
+by A. Fekete and others (2004), and from bug reports: MDEV-26642 and MySQL #100328 (an update to the
+value that the row already has) and duckdb#17223 (a delete concurrent with an update). Each script
+has its own keys ``x`` and ``y``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from isolang.run.operation import Abort, Delete, Insert, Operation, Program, Rea
 
 
 class Script(Struct, frozen=True, kw_only=True):
-    """A few transactions and an order of their steps that may provoke an anomaly.
+    """A few transactions, with an order of their steps that may reveal an anomaly.
 
     Attributes:
         name: the name of the anomaly, which is also the name of the script.
@@ -30,11 +30,11 @@ class Script(Struct, frozen=True, kw_only=True):
     schedule: tuple[int, ...]
 
     def names(self) -> tuple[str, str]:
-        """Return the names that the script's two keys have in the database."""
+        """Return the names of the script's keys ``x`` and ``y`` in the database."""
         return f"{self.name}/x", f"{self.name}/y"
 
     def renamed_programs(self) -> tuple[Program, ...]:
-        """Return the transactions, with their keys renamed to the script's keys in the database."""
+        """Return the transactions with the key names that the script uses in the database."""
         return tuple(tuple(self._own(one) for one in program) for program in self.programs)
 
     def _own(self, operation: Operation) -> Operation:

@@ -23,7 +23,7 @@ class ProgramSource:
         random: the random number generator, which is seeded with the run's seed and the client's
             number.
         client: the number of the client, beginning with 0.
-        made: how many transactions the client has played so far.
+        made: how many transactions of the client have ended.
     """
 
     def __init__(self, seed: int | str, client: int, values: Iterator[int]) -> None:
@@ -68,7 +68,7 @@ class Workload:
     min_keys: ClassVar[int] = 1  # the minimum number of keys
 
     def __init__(self, shape: Shape) -> None:
-        """Choose the sizes; where the shape has ``None``, use the workload's default size."""
+        """Store the shape's sizes, or the workload's defaults where the shape has ``None``."""
         own = self.default
         self.keys = max(self.min_keys, shape.keys or own.keys or 100)
         self.operations = shape.operations or own.operations or 8
@@ -100,7 +100,7 @@ class Workload:
             if len(found) == count:
                 return list(found)
             found[self.key(source)] = None
-        # The remaining keys are improbable, so take those with the next numbers.
+        # Take the keys with the next numbers, because drawing the remaining keys is improbable.
         last = next(reversed(found), 0)
         found |= dict.fromkeys((last + i) % self.keys for i in range(1, self.keys))
         return list(found)[:count]
@@ -121,6 +121,6 @@ def index_chooser(name: Distribution, size: int, theta: float = 0.99) -> Callabl
 
 
 def numbered_keys(prefix: str, size: int) -> tuple[str, ...]:
-    """Return numbered keys of equal length, which sort alphabetically by their numbers."""
+    """Return numbered keys, padded with zeros so that they sort alphabetically by number."""
     digits = len(str(size - 1))
     return tuple(f"{prefix}{i:0{digits}}" for i in range(size))
