@@ -125,7 +125,7 @@ class KeyValueTarget(ServerTarget, MarkedTarget):
         return StoredMarks(self.connect(direct=True).raw, self._mark_of_run)
 
     def _previous_owner(self) -> tuple[str, bool]:
-        """Return the name of the run that left the mark (empty without a mark), and whether it is alive."""
+        """Return the run that left the mark (empty if there is none), and whether it is alive."""
         with closing(self._marks()) as marks:
             owner = owner_of(marks.get())
             return owner, owner not in ("", self.owner) and is_alive(marks)

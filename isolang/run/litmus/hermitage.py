@@ -47,7 +47,7 @@ class Phenomenon(Struct, frozen=True, kw_only=True):
 
 
 class Occurrence(Struct, frozen=True, kw_only=True):
-    """Whether a phenomenon occurred at a level of a database.
+    """The result of playing a phenomenon at a level of a database.
 
     Attributes:
         name: the name in Hermitage.

@@ -52,7 +52,7 @@ class LoggedVersion(Struct, frozen=True, kw_only=True):
 
 
 class RewrittenHistory(Struct, frozen=True, kw_only=True):
-    """How many versions and transactions a rewritten history has.
+    """The counts of versions and transactions in a rewritten history.
 
     Attributes:
         versions: the number of versions that the log contains.

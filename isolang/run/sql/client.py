@@ -115,7 +115,7 @@ class SqlClient(BaseClient):
         return self.found(key, self.read_rows(key))
 
     def found(self, key: str, rows: Sequence[Any]) -> Any:
-        """Return the value of the only row, ``DELETED`` if there is none, or all values of several."""
+        """Return the only row's value, ``DELETED`` without a row, or the values of several rows."""
         values = tuple(self._value(key, value) for value, *_ in rows)
         if len(values) > 1:
             return SeveralRows(values)

@@ -196,7 +196,7 @@ class Statements(Struct, frozen=True, kw_only=True):
         select: the smallest and the largest value.
         change: the new value, and the smallest and the largest old value.
         changed: a value; the statement returns the keys of the rows that have it.
-        update: the form in which ``write`` writes, which is no statement.
+        update: the form of ``write``.
         put: the key, the key again, and the value; empty if the database has no upsert.
         merge: the parameters of ``put``; empty if the database has no MERGE.
         insert_rows: the beginning of an INSERT of several rows, without the rows.
