@@ -29,11 +29,12 @@ SEVERITY = (
 )  # fmt: skip
 ABOUT = """\
 Each level of each database, compared with its claim: ✗ violated, certified; ✓ the run found no
-violation, which is not a proof; ? the run was too small. Violated levels come first, in the order of
-severity. [Engines](engines.md) and [Testing a database](run.md) quote the promises.
-[Findings](findings/README.md) have violations with scripts, some of which need a statement or a load
-that these runs do not play. `benchmarks/standings.py` made this page, with the workloads `scripted`,
-`pairs` and `rmw`, one after the other, for 6 to 15 seconds each, and twice for Firebird."""
+violation, which is not a proof; ? the run was too small. Violated levels come first, in the order
+of severity. [Engines](engines.md) and [Testing a database](run.md) quote the promises.
+[Findings](findings/README.md) have violations with scripts, some of which need a statement or a
+load that these runs do not play. `benchmarks/standings.py` made this page, with the workloads
+`scripted`, `pairs` and `rmw`, one after the other, for 6 to 15 seconds each, and twice for
+Firebird."""
 MARKS = {"invalid": "✗", "valid": "✓", "unknown": "?"}
 
 
