@@ -1,7 +1,7 @@
-"""Decides what a stranger may read in other version orders than that of the run.
+"""Decides what a stranger may read if versions have another order than in the recorded run.
 
-Versions may come in another order if a transaction wrote one without having read the key: the write
-is blind.
+Two versions of a key may be ordered differently if a transaction wrote one of them without having
+read the key. Such a write is blind.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Literal, TypeAlias
 from isolang.foresee.run import INITIAL, Arrangement, bits
 
 OverlookRule: TypeAlias = Literal["rc", "ra", "cc", "si", "snapshots", "statements"]
-"""The rules that determine which transactions a stranger overlooks."""
+"""The rule of a level that determines which transactions a stranger overlooks."""
 
 
 class BlindWrites:
-    """The blind writes of an arrangement of transactions at one level."""
+    """Finds the keys whose versions a level may order differently because of blind writes."""
 
     def __init__(self, order: Arrangement, level: OverlookRule) -> None:
-        """Find the keys whose versions may come in another order.
+        """Find the keys whose versions may be ordered differently than in the run.
 
         Args:
             order: the transactions of the run.
@@ -32,7 +32,7 @@ class BlindWrites:
         }
 
     def _has_fixed_order(self, key: int) -> bool:
-        """Return whether each writer of a key depends on the previous one."""
+        """Return whether each writer of a key depends on the previous writer of the key."""
         last = -1
         for i in bits(self._order.writers[key]):
             if last >= 0 and not self._order.ancestors[i] >> last & 1:
@@ -118,7 +118,7 @@ class BlindWrites:
 
     @cached_property
     def _certain_edges(self) -> tuple[list[int], list[int]]:
-        """The pairs of (so | wr | ww) and of rw that every version order has, by transaction."""
+        """The edges of every version order: those of ``so | wr | ww``, and those of ``rw``."""
         order, follow, overwritten = self._order, list(self._order.depends), [0] * len(self._order)
         for i, program in enumerate(order.programs):
             for key in program.writes:
@@ -149,7 +149,7 @@ class BlindWrites:
                 newer &= self._order.descendants[source] & ~(1 << source)
             missed |= newer
             if key in program.writes and newer & self._readers_of(key, source):
-                return True  # a lost update in both orders of the two versions
+                return True  # either order of the two versions is a lost update
         todo = missed
         while todo and not missed & before:
             low = todo & -todo
@@ -161,7 +161,7 @@ class BlindWrites:
         return bool(missed & before)
 
     def _readers_of(self, key: int, source: int) -> int:
-        """Return the transactions that read a transaction's version, or an initial version."""
+        """Return the transactions that read the version of a key that ``source`` wrote."""
         found = self._reading.get(key)
         if found is None:
             found = self._reading[key] = {}

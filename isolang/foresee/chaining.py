@@ -1,4 +1,4 @@
-"""Finds transactions that access the same rows as others: the values that their conflicts need."""
+"""Finds the parameter values with which the transactions of a chain access the same rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ChainBuilder:
 
         Args:
             split: T1.
-            names: the parameters of T1 whose values others may have.
+            names: the parameters of T1 whose values other transactions may have, too.
             work: limits the steps of the search.
         """
         self._split, self._work = split, work
@@ -39,7 +39,7 @@ class ChainBuilder:
     def instances_on_same_row(
         self, branch: int, own: TemplateStatement, other: TemplateStatement, values: Assignment
     ) -> Iterator[ChainedTransaction]:
-        """Yield the instances of a branch in which its statement accesses the same row as another.
+        """Yield the instances of a branch in which two given statements access the same row.
 
         Args:
             branch: the number of the branch.

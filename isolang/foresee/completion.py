@@ -1,9 +1,9 @@
-"""Decides by SAT what a few transactions can read at one level although another level forbids it.
+"""Finds, by SAT, reads of a few transactions that one level allows and another level forbids.
 
 A question gives the operations and sessions of at most four transactions, and leaves the sources of
 some reads open. The SAT solver of ``isocheck spec compare`` proposes sources that the weaker level
-allows, and excludes those that the stronger level allows too. What it has excluded for one question
-remains excluded for later questions.
+allows, and excludes those that the stronger level allows too. Sources that were excluded for one
+question remain excluded for later questions.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def _matching(patterns: Sequence[str], name: str) -> frozenset[str]:
 
 
 class _QuestionEncoder:
-    """Translates a question to literals of a symbolic history, and a model of it to an answer."""
+    """Translates a question to literals of a symbolic history, and a model to an answer."""
 
     def __init__(self, question: OpenReads, separator: Separator) -> None:
         self.question = question
@@ -296,7 +296,10 @@ def _member(number: int) -> int:
 
 
 def _reading_order(before: Mapping[int, set[int]]) -> list[int] | None:
-    """Return the transactions in an order in which each follows those before it; else ``None``."""
+    """Return an order in which each transaction follows its predecessors.
+
+    Return ``None`` if the predecessors form a cycle.
+    """
     found: list[int] = []
     while len(found) < len(before):
         ready = [t for t in before if t not in found and before[t] <= {T0, t, *found}]

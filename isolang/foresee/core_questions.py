@@ -1,4 +1,4 @@
-"""Asks what the transactions of a core can read, and makes candidates of the answers."""
+"""Asks what the transactions of a core can read, and turns the answers into candidates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from isolang.history import columns as c
 
 
 class Core(Struct, frozen=True):
-    """A core that can be asked about.
+    """A core about which a question can be asked.
 
     Attributes:
         members: the transactions of the core; with one stranger, T comes last.
@@ -28,7 +28,7 @@ class Core(Struct, frozen=True):
 
 
 class CoreQuestions:
-    """The questions about the cores of one run."""
+    """Builds the questions about the cores of one run."""
 
     def __init__(self, run: PassedRun, completions: Completions) -> None:
         """Choose the run.
@@ -40,7 +40,7 @@ class CoreQuestions:
         self._run, self._order, self._completions = run, run.order, completions
 
     def question(self, core: Core, stranger: int | None) -> OpenReads:
-        """Return the question what a core can read.
+        """Return the question that asks what the transactions of a core can read.
 
         Args:
             core: the core.
@@ -111,7 +111,7 @@ class CoreQuestions:
     def candidate(
         self, core: Core, stranger: int | None, answer: Completion
     ) -> tuple[Candidate, Sequence[int]]:
-        """Return the candidate of an answer, with the run's numbers of its transactions."""
+        """Return the candidate for an answer, with the number of each transaction in the run."""
         proposed = self._rearranged_candidate if stranger is None else self._candidate_with_stranger
         return proposed(core, answer)
 

@@ -31,8 +31,8 @@ _RUN_PER_UNIT: Final = 100  # transactions of the run
 _QUESTION_COST: Final = 500  # the units that a new question costs
 
 CandidateTest = Callable[[Candidate, Sequence[int]], bool]
-"""A function that considers a candidate and the run's numbers of its transactions, and returns
-whether it is a prediction."""
+"""A function that returns whether a candidate is a prediction, given the number of each of its
+transactions in the run."""
 
 
 class Cores:
@@ -89,7 +89,7 @@ class Cores:
     def _sets_grown_by_one(
         self, cores: Sequence[int], allowed: int, near: int, work: Work
     ) -> Iterator[int]:
-        """Yield the connected sets that consist of a given set and one more transaction."""
+        """Yield each connected set that adds one transaction to one of the given sets."""
         seen = set[int]()
         for core in cores:
             for member in bits(core):
@@ -191,7 +191,9 @@ class Cores:
     def _keys(
         self, every: Sequence[int], members: int, stranger: int | None
     ) -> tuple[int, ...] | None:
-        """Return the keys that two members access and one of them writes; else ``None``.
+        """Return the keys that two members access and one of them writes.
+
+        Return ``None`` if no question can be asked about the core.
 
         A member that accesses none of these keys has one more key, because every transaction of a
         question needs an operation.

@@ -35,7 +35,7 @@ class Mend(Struct, frozen=True, kw_only=True):
 
     Attributes:
         program: the name of the program.
-        step: the number of the read among the steps of the program, counted from 0.
+        step: the number of the read among the steps of the program, numbered from 0.
         read: the text of the read.
         update: the text of the update that replaces it.
     """
@@ -177,7 +177,7 @@ class _MendSearch:
         self.found: set[frozenset[_Read]] = set()
 
     def extend(self, some: frozenset[_Read], more: int) -> None:
-        """Find the sufficient sets that have ``more`` reads besides ``some``.
+        """Find the sufficient sets that contain ``some`` and exactly ``more`` further reads.
 
         SOUND BECAUSE: a split schedule remains a split schedule if only other programs change.
         Therefore, each sufficient set contains a further read in one of the programs of any
@@ -194,7 +194,7 @@ class _MendSearch:
                 self.extend(some | {one}, more - 1)
 
     def _candidate(self, some: frozenset[_Read]) -> SplitSchedule | None:
-        """Return a candidate that remains after the promotion of some reads."""
+        """Return a split schedule that remains possible after some reads have become updates."""
         if some not in self._candidates:
             every = candidates(
                 self._templates.promoted(some).reduced(),
@@ -207,7 +207,7 @@ class _MendSearch:
 
 
 def _reads_to_promote(candidate: SplitSchedule) -> Iterator[_Read]:
-    """Yield the reads of a candidate on relations that two of its transactions access."""
+    """Yield the reads of a candidate from relations that several of its transactions access."""
     every = [one.branch for one in (candidate.split, *candidate.chain)]
     accessing = Counter(
         relation for own in every for relation in {one.relation for one in own.statements}

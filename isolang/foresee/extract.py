@@ -72,7 +72,7 @@ class Extracted(Struct, frozen=True, kw_only=True):
         transactions: the number of all instances in the run.
         ignored: the number of transactions without a branch, because it is not certain that they
             committed, or because they access no row.
-        foreign_keys: sentences about the foreign keys of the catalogue that matter.
+        foreign_keys: sentences that name the foreign keys that were used.
     """
 
     templates: Templates
@@ -170,7 +170,7 @@ def _with_step_numbers(
     callers: Sequence[str],
     numbers: dict[tuple[str, ...], int],
 ) -> Iterator[TemplateStatement]:
-    """Yield the statements of a sequence with numbers that are the same in all sequences.
+    """Yield a sequence's statements, numbered so that the same statement has the same number.
 
     Statements of a program are the same if the same line executed them on the same relation. If no
     lines were recorded, they are the same if they have the same text, and as many statements with

@@ -60,7 +60,7 @@ class ForeignKeys(Struct, frozen=True, kw_only=True):
         return f"{one[0]}.{self.columns[one[0]][one[1]]}"
 
     def sentences(self, tables: Collection[str]) -> list[str]:
-        """Return what a run of these tables takes from the catalogue, as sentences."""
+        """Return sentences that name the foreign keys of these tables."""
         return [
             f"{self.column_name(column)} is {self.column_name(referred)}, by a foreign key of the "
             "database"

@@ -1,4 +1,4 @@
-"""Checks that predictions are possible at a level, which must be monotone and compare no times."""
+"""Checks that a level allows predictions: it must be monotone, and must not compare times."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _rejection(spec: Spec, what: str) -> SpecError:
 
 
 def _depends_on_pair_only(e: Core) -> bool:
-    """Return whether pairs of an expression do not depend on other transactions."""
+    """Return whether the relation between two transactions depends on these two alone."""
     if isinstance(e, Union | Inter | Inverse | Opt | Lift):
         return all(map(_depends_on_pair_only, children(e)))
     return isinstance(e, Rel | Named)

@@ -1,4 +1,4 @@
-"""Predicts what a run could have done at a weaker level, although a stronger level forbids it.
+"""Predicts executions that a weaker level allows and a stronger level forbids, from one run.
 
 The two rules are those of docs/foresee.md. With *one stranger* (B1), a part of the run remains as
 it was recorded, and one transaction reads other versions of this part. With the *same statements*
@@ -188,7 +188,7 @@ class _Levels:
         )
 
     def certified(self, history: History) -> tuple[Valid, Invalid] | None:
-        """Return certified verdicts at both levels; ``None`` if the levels do not separate it."""
+        """Return certified verdicts at both levels; ``None`` unless they are valid and invalid."""
         valid, invalid = check(history, self.at), check(history, self.against)
         if isinstance(valid, Valid) and isinstance(invalid, Invalid):
             return (valid, invalid) if valid.certified and invalid.certified else None
@@ -201,7 +201,7 @@ def _have_same_axioms(one: Spec, other: Spec) -> bool:
 
 
 def _programs_on_cycle(kind: Kind) -> tuple[str, ...]:
-    """Return the programs on the cycle of a kind, regardless of where the cycle begins."""
+    """Return the programs on the cycle of a kind, sorted, because a cycle can begin anywhere."""
     _, stranger, _, overlooked, closes, several = kind
     return tuple(sorted((stranger, overlooked, closes) if several else (stranger, overlooked)))
 
@@ -214,7 +214,7 @@ class _FoundKind:
 
 
 class _RunSearch:
-    """The search in one run: what it has found, and where it gave up."""
+    """Searches one run for predictions, and records where the search gave up."""
 
     timed: ScheduledRule | None = None
     bound = ""
@@ -242,13 +242,13 @@ class _RunSearch:
         raise NotImplementedError
 
     def same_statements(self) -> None:
-        """Search by rule B2, without cycles of programs that one stranger already closes."""
+        """Search by rule B2; leave out cycles of programs that rule B1 has already found."""
         raise NotImplementedError
 
     def consider(
         self, rule: Rule, candidate: Candidate | None, who: Sequence[int], whole: bool = False
     ) -> bool:
-        """Consider a candidate, and return whether it is a prediction."""
+        """Check a candidate with both levels, and return whether it is a prediction."""
         if candidate is None:
             return False
         kind = self.kind(rule, candidate, who)
@@ -279,7 +279,7 @@ class _RunSearch:
     # --- results ---
 
     def predictions(self, most: int) -> Predictions:
-        """Return the predictions of the first kinds, certified on the whole histories."""
+        """Return at most ``most`` predictions, each certified on its whole history."""
         ranked = sorted(self.found.items(), key=lambda item: self._sort_key(*item))
         certified: list[Prediction] = []
         looked = 0
@@ -339,7 +339,7 @@ class _RunSearch:
 
 
 class _DirectSearch(_RunSearch):
-    """A search that knows which transactions a stranger overlooks at the level."""
+    """A search at a level for which a rule states which transactions a stranger overlooks."""
 
     def __init__(
         self,
@@ -357,7 +357,7 @@ class _DirectSearch(_RunSearch):
     # --- one stranger ---
 
     def one_stranger(self) -> None:
-        """Search with one stranger, first near what was recorded, and then everywhere."""
+        """Search by rule B1, first near the recorded versions, and then in the whole run."""
         everywhere = range(len(self.run.order))
         on = Strangers(self.run.order, self.level)
         complete = self._attempt_all(
@@ -377,7 +377,7 @@ class _DirectSearch(_RunSearch):
             )
 
     def _attempt_all(self, transactions: Sequence[int], attempt: Callable[[int], bool]) -> bool:
-        """Make an attempt for each transaction, and return whether all were complete."""
+        """Call ``attempt`` for each transaction; return whether every search was complete."""
         complete = True
         for t in transactions:
             complete &= attempt(t)
@@ -454,7 +454,7 @@ class _DirectSearch(_RunSearch):
             )
 
     def _try_chain(self, t: int, at: int, chain: tuple[int, ...]) -> bool | None:
-        """Try one chain; return whether its continuations were tried, or ``None`` to try them."""
+        """Try one chain; return ``None`` if its continuations must be tried."""
         order = self.run.order
         rule: Rule = "same statements"
         program = order.programs[t]
@@ -597,7 +597,7 @@ class _CoreSearch(_RunSearch):
 
 
 def _written_and_read(history: History, name: str) -> tuple[bytes, History]:
-    """Return a history as the bytes of a file, and as read from these bytes.
+    """Return the content of the file of a history, and the history that is read from it.
 
     Certificates for the history that was read are also certificates for the file.
     """
@@ -620,7 +620,7 @@ def _written_and_read(history: History, name: str) -> tuple[bytes, History]:
 def _place_chain(
     order: Arrangement, chain: Sequence[int], t: int
 ) -> tuple[int, tuple[int, ...]] | None:
-    """Return the transactions before a chain, and the chain with the stranger; else ``None``.
+    """Return the transactions that run before a chain, and the chain followed by the stranger.
 
     The chain keeps its order. The predecessors of its transactions in their sessions come first.
     Predecessors that must come between two transactions of the chain come directly before the
@@ -647,7 +647,7 @@ def _place_chain(
 
 
 def _arrange_serially(order: Arrangement, who: Sequence[int]) -> Arrangement:
-    """Return some transactions as if they had run in this order, one after the other."""
+    """Return the arrangement in which some transactions run in this order, one at a time."""
     last: dict[int, int] = {}
     programs = []
     for n, i in enumerate(who):

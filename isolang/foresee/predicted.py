@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from isolang.verdict import Invalid, Valid
 
 Rule: TypeAlias = Literal["one stranger", "same statements"]
-"""How a prediction is made from a run, by rule B1 or B2 of docs/foresee.md."""
+"""The rule by which a prediction is made from a run: B1 or B2 of docs/foresee.md."""
 
 ASSUMED: Final[dict[Rule, str]] = {
     "one stranger": "{} executes the same statements after its first changed read",
@@ -126,7 +126,7 @@ class Predictions(Struct, frozen=True, kw_only=True, eq=False):
 
 
 ScheduledRule: TypeAlias = Literal["snapshots", "statements"]
-"""The rules of docs/foresee.md under which predicted histories have times, from a schedule."""
+"""The rules whose predicted histories have times, because they follow a schedule."""
 
 
 def history_of(
@@ -137,7 +137,7 @@ def history_of(
     least: int = 0,
     timed: ScheduledRule | None = None,
 ) -> History:
-    """Return a candidate as a history in which different versions have different values.
+    """Return the history of a candidate, in which no two versions have the same value.
 
     Args:
         run: the run from which the candidate was made.

@@ -50,7 +50,7 @@ class _Chain(Struct, frozen=True):
 
 
 class _Start(Struct, frozen=True):
-    """The read at which some chains begin, and how they are tried.
+    """The read with which a set of chains begins, and the function that tries them.
 
     Attributes:
         stranger: the number of T.
@@ -123,7 +123,11 @@ class Reorderings:
         return complete
 
     def _must_see(self, stranger: int) -> int:
-        """Return what T must not overlook: its session, and at some levels its keys' writers."""
+        """Return the transactions that T must not overlook, as bits.
+
+        These are the earlier transactions of its session, and at some levels also the writers of
+        the keys that T writes.
+        """
         kept = self.order.earlier[stranger] if self.level != "rc" else 0
         if self.level in ("si", "snapshots"):
             kept |= self._writing[stranger]
@@ -176,7 +180,7 @@ class Reorderings:
         return (missed | 1 << i if overlooks else missed), reached
 
     def _may_close(self, start: _Start, chain: _Chain) -> bool:
-        """Return whether T may depend on the last transaction of a chain, or follow it."""
+        """Return whether T may depend on a chain's last transaction, or follow its session."""
         t, last = start.stranger, 1 << chain.members[-1]
         closing = self._reading[t] | self._writing[t]
         overlooked = start.ordered and chain.missed & last and self.level in _NEVER_READ_OVERLOOKED

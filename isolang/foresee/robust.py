@@ -94,7 +94,7 @@ def robust(
     sessions: bool = True,
     budget: SearchBudget | None = None,
 ) -> bool:
-    """Return whether the templates are robust because the search finds no candidate.
+    """Return whether the search finds no candidate, which proves that the templates are robust.
 
     The arguments and the exception are those of :func:`candidates`. If the result is false, the
     templates may still be robust.
@@ -194,7 +194,7 @@ class _SplitSearch:
         Args:
             split: T1.
             levels: the isolation level of each program.
-            names: the parameters of T1 whose values others may have.
+            names: the parameters of T1 whose values other transactions may have, too.
             work: limits the steps of the search.
         """
         self._split, self._work = split, work

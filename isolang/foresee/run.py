@@ -88,7 +88,7 @@ class ExecutedProgram(Struct, frozen=True):
         return end
 
     def locked_keys(self, end: int | None = None) -> tuple[frozenset[int], frozenset[int]]:
-        """Return the keys that the first steps lock: against all others, and against writers only.
+        """Return the keys that the first steps lock against all others, and against writers only.
 
         A step locks a key that it writes, or that it reads in a locking statement.
 
@@ -128,7 +128,7 @@ class Arrangement:
         locking: for each key, the transactions that lock it against all other transactions.
         sharing: for each key, the transactions that lock it against writers only.
         depends: the later transactions of the session, and the readers of the versions (so | wr).
-        direct: the same, and the transactions that overwrite the versions (so | wr | ww).
+        direct: these transactions, and those that overwrite the versions (so | wr | ww).
         overwritten: the transactions that overwrite what the transaction read (rw).
     """
 
@@ -210,18 +210,18 @@ class Arrangement:
 
     @cached_property
     def conflicts(self) -> list[int]:
-        """The transactions to which a conflict or the session leads, for each transaction."""
+        """For each transaction, those that conflict with it or come later in its session."""
         return [d | o for d, o in zip(self.direct, self.overwritten, strict=True)]
 
     @cached_property
     def descendants(self) -> list[int]:
-        """The transaction itself and all that depend on it by ``so`` and ``wr``, for each one."""
+        """For each transaction, itself and all that depend on it by ``so`` and ``wr``."""
         found = [1 << i for i in range(len(self))]
         for i in reversed(range(len(self))):
             rest = self.depends[i]
             while rest:
-                # SOUND BECAUSE the first transaction in ``rest`` has a larger number, so all that
-                # depends on it is known already.
+                # SOUND BECAUSE the first transaction in ``rest`` has a larger number, so the set
+                # of its descendants is already known.
                 low = rest & -rest
                 found[i] |= found[low.bit_length() - 1]
                 rest &= ~found[i]
@@ -229,7 +229,7 @@ class Arrangement:
 
     @cached_property
     def ancestors(self) -> list[int]:
-        """The transaction itself and all on which it depends by ``so`` and ``wr``, for each one."""
+        """For each transaction, itself and all on which it depends by ``so`` and ``wr``."""
         n = len(self)
         found = [1 << i for i in range(n)]
         for i, program in enumerate(self.programs):

@@ -1,4 +1,4 @@
-"""Holds split schedules: their transactions, and how these depend on each other."""
+"""Represents split schedules: their transactions, and how these depend on each other."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ class Link(Struct, frozen=True, kw_only=True):
 
 
 class Instance(Struct, frozen=True, kw_only=True):
-    """A transaction: a branch with values for some parameters; all other values are its own."""
+    """A transaction: a branch with values for some parameters.
+
+    Each of its other parameters has a value that no other transaction has.
+    """
 
     branch: Branch
     values: Assignment

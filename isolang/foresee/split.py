@@ -45,7 +45,7 @@ class RanStatement(Struct, frozen=True, kw_only=True):
     """A statement that was executed in a counterexample.
 
     Attributes:
-        transaction: the number of the transaction that executed it, from 1.
+        transaction: the number of the transaction that executed it, numbered from 1.
         statement: the statement of the template.
         text: the statement as text, with the values of its keys.
     """
@@ -217,7 +217,7 @@ class _SimulatedDatabase:
         return tuple(found)
 
     def _named_rows(self) -> dict[str, list[Row]]:
-        """Return the rows that exist in each relation: those that statements name, and a few more.
+        """Return the rows of each relation: those that statements name, and a few more.
 
         Each statement with a condition gets at least one matching row. If the statement writes, it
         gets two, because then two transactions may write different rows.
@@ -388,7 +388,7 @@ class _SimulatedDatabase:
         self._ends[number] = self._clock - 1
 
     def _aborted_by_ssi(self) -> bool:
-        """Return whether SSI aborts T1 because of the actual reads and writes."""
+        """Return whether SSI aborts T1, given what the transactions actually read and wrote."""
         if self._level(0) != "ssi":
             return False
         missed = False

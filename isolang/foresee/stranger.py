@@ -138,7 +138,7 @@ class Strangers:
 
     @cached_property
     def blind(self) -> BlindWrites:
-        """The blind writes, by which other version orders are possible."""
+        """The blind writes, because of which versions may be ordered differently."""
         return BlindWrites(self.order, self.level)
 
     def search(
@@ -231,7 +231,7 @@ class Strangers:
                 todo.append(y)
 
     def candidate(self, stranger: int, at: int, path: tuple[int, ...]) -> Candidate | None:
-        """Return a candidate in which T overlooks X; ``None`` if the level forbids all of them.
+        """Return a candidate in which T overlooks X; ``None`` if the level forbids every candidate.
 
         K also contains the transactions from which T had read in the run, as far as the level
         allows this, because then fewer reads change.
@@ -314,7 +314,7 @@ class Strangers:
         return found
 
     def smallest_part(self, stranger: int, path: tuple[int, ...]) -> int:
-        """Return the smallest K for a path: all transactions on which it and T's session depend."""
+        """Return the smallest set K for a path: all on which the path and T's session depend."""
         earlier = self.order.earlier[stranger]
         # SOUND BECAUSE the last transaction of a session depends on all earlier ones.
         found = self.order.ancestors[earlier.bit_length() - 1] if earlier else 0

@@ -71,7 +71,7 @@ class TemplateStatement(Struct, frozen=True, kw_only=True):
 
     @property
     def keyed(self) -> bool:
-        """``True`` if the statement names its row, and does not select rows by a condition."""
+        """``True`` if the statement names its row; false if it selects rows by a condition."""
         return None not in self.keys
 
 
@@ -163,7 +163,7 @@ class Templates(Struct, frozen=True, kw_only=True):
         return replace(self, branches=branches)
 
     def reduced(self) -> Templates:
-        """Return templates with fewer statements that are robust exactly if these templates are.
+        """Return templates with fewer statements, which are robust if and only if these are.
 
         SOUND BECAUSE: in a split schedule, each transaction conflicts with other transactions in at
         most two of its statements. The rows that these statements do not name can be rows that no
@@ -227,7 +227,7 @@ def _reduced_parts(branch: Branch) -> Iterator[Branch]:
 
 
 def _statements_with_only(branch: Branch, names: frozenset[str]) -> Branch:
-    """Return the statements of a branch that have no other parameters than these."""
+    """Return a branch without the statements that have parameters other than ``names``."""
     statements = tuple(
         one
         for one in branch.statements

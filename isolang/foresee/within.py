@@ -9,7 +9,7 @@ from isolang.foresee.templates import Templates, TemplateStatement, have_common_
 
 
 class SplitTransaction:
-    """T1, with its parameter values, with b1, and with a1, the statement that closes the cycle.
+    """T1 with its parameter values, and its statements b1 and a1, with which the cycle is closed.
 
     Attributes:
         templates: the templates.
@@ -91,7 +91,7 @@ class SplitTransaction:
         return not any(self.prevents(*shared) for shared in self.pairs_on_same_row(chained))
 
     def prevents(self, number: int, of_split: TemplateStatement, own: TemplateStatement) -> bool:
-        """Return whether a statement of T1 prevents another transaction's statement within T1.
+        """Return whether a statement of T1 prevents a statement of a transaction within T1.
 
         Args:
             number: the index of the statement of T1.
@@ -138,7 +138,7 @@ class SplitTransaction:
 
 
 class SsiRules:
-    """The rules by which SSI aborts T1 after other transactions."""
+    """The rules by which SSI aborts T1 because of the transactions that run within it."""
 
     def __init__(self, split: SplitTransaction, levels: Mapping[str, Level]) -> None:
         self._split, self._levels = split, levels

@@ -104,7 +104,7 @@ class ServerAddress(Struct, frozen=True, kw_only=True):
         return (await made)[1]
 
     async def _connect_socket(self) -> socket.socket:
-        """Connect to the server, and agree on TLS, without beginning the handshake of TLS."""
+        """Connect to the server and request TLS; the caller performs the TLS handshake."""
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
         family, kind, protocol, _, address = found[0]

@@ -31,13 +31,13 @@ class AnswerRewriter:
         self._authenticated = False
 
     def rewrite(self, tag: int, buffer: bytes, at: int, end: int) -> bytes | None:
-        """Return the message to forward instead: empty to drop it, ``None`` to keep it."""
+        """Return what to forward instead of a message: empty for nothing, ``None`` if unchanged."""
         if tag == 0x53:  # ParameterStatus
             self._handle_setting(*buffer[at : end - 1].split(b"\0", 1))
             return None
         if tag in (0x4E, 0x41):  # notices, notifications
             return None
-        if not self._authenticated:  # the application may have sent more already
+        if not self._authenticated:  # the application may have sent further messages already
             self._authenticated = tag == 0x5A
             return None
         if not self._expected:
@@ -99,7 +99,7 @@ class AnswerRewriter:
     def _without_added_columns(
         self, head: ExpectedAnswer, buffer: bytes, at: int, end: int
     ) -> bytes | None:
-        """Return a row without the columns that were added; note what these contain."""
+        """Return a row without the columns that were added, and store what these contained."""
         done = head.current()
         if done is None:
             return None
@@ -204,7 +204,7 @@ class AnswerRewriter:
 
 
 def _with_original_position(made: Prepared | None, body: bytes) -> bytes | None:
-    """Return an error with its position in the application's text; ``None`` if it is the same."""
+    """Return an error whose position refers to the application's text; ``None`` if unchanged."""
     if made is None or not made.shifts:
         return None
     fields = body.split(b"\0")

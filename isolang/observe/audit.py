@@ -40,14 +40,14 @@ def rows_of(connection: Any, table: Table, most: int, *, whole: bool) -> list[An
 
 
 class Audit:
-    """Audits the tables of which predicate reads were recorded since their last audit."""
+    """Audits each table with predicate reads that were recorded since its last audit."""
 
     def __init__(self, history: ObservedHistory, server: ServerAddress, most_rows: int) -> None:
         self._history, self._server, self._most = history, server, most_rows
         self._tasks: set[asyncio.Task[None]] = set()
 
     def audit_at_end(self) -> None:
-        """Audit all tables, and note the rows that were written unobserved."""
+        """Audit all tables, and count the rows that unobserved transactions wrote."""
         history = self._history
         tables = [one for one in history.unaudited.values() if one.name not in history.unordered]
         for table, found in self._current_versions(tables):
@@ -117,7 +117,7 @@ class Audit:
         return {table.version(oid, xmin, ctid) for oid, xmin, ctid, _ in rows}
 
     def _compare(self, table: Table, there: set[str]) -> None:
-        """Note the rows of a table that were written unobserved."""
+        """Count the rows of a table that unobserved transactions wrote."""
         history = self._history
         history.unaudited.pop(table.name, None)
         gone, new = history.present.differences(table.name, there)

@@ -48,7 +48,7 @@ _INCOMPLETE_ENDINGS: Final = frozenset({
 def plan_with_blocks(
     part: Sequence[Token], made: StatementPlan, aggregates: Collection[str]
 ) -> StatementPlan | None:
-    """Return a plan that also reports the rows of the query blocks; ``None`` if none can.
+    """Return a plan that also reports the rows of the query blocks; ``None`` if that is impossible.
 
     Args:
         part: the tokens of a statement.

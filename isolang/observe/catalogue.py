@@ -100,7 +100,7 @@ class Table(Struct, kw_only=True):
 
     Attributes:
         oid: the number of the table.
-        where: the name with the schema, as SQL writes it.
+        where: the name with its schema, quoted for SQL.
         name: the name in the history.
         why: the kind under which accesses to the table are unseen; empty if its rows can be
             identified.
@@ -108,9 +108,9 @@ class Table(Struct, kw_only=True):
         triggers: whether writes run triggers of the application.
         cascades: whether writes may change rows of other tables through foreign keys.
         columns: the columns whose values the history contains, by name.
-        quoted: the names of these columns, as SQL writes them.
+        quoted: the names of these columns, quoted for SQL.
         key: the names of the columns of the primary key, in the order of its index.
-        others: the names of all other columns, as SQL writes them.
+        others: the names of all other columns, quoted for SQL.
         unique: the sets of columns that identify a row.
         rows_known: whether every row of the table is completely known. If so, conditions on any
             column can be evaluated; otherwise only conditions on the primary key.
@@ -259,7 +259,7 @@ def recorded_row(
 
 
 def _columns(reported: Sequence[Any]) -> Iterator[tuple[RecordedColumn, str, int]]:
-    """Yield each column, its name as SQL writes it, and its number."""
+    """Yield each column, its name quoted for SQL, and its number."""
     for name, written, number, oid, enum, modifier, deterministic, required in reported:
         scale = (modifier - 4) & 0x7FF if oid == NUMERIC and modifier >= 4 else -1
         made = RecordedColumn(
@@ -336,7 +336,7 @@ def parse_description(text: str) -> tuple[str, Table | None]:
 
 
 class Tables:
-    """The tables of a database that sessions have used, by number."""
+    """The tables of a database that sessions have used, by their numbers in the catalogue."""
 
     def __init__(self, database: str = "", *, prefix: str = "") -> None:
         """Create a collection without tables.

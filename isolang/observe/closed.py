@@ -124,7 +124,7 @@ class Trace(Struct, frozen=True):
     Attributes:
         begin: the index of the invocation.
         end: the index of the completion.
-        outcome: the outcome.
+        outcome: how the transaction ended.
         steps: what the transaction read and wrote.
     """
 
@@ -135,7 +135,7 @@ class Trace(Struct, frozen=True):
 
 
 class _TableVersions:
-    """The versions of one table, as far as they are known."""
+    """The known versions of one table."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Keeps what both directions of a connection share: its session and the expected answers."""
+"""Stores the state that both directions of a connection share."""
 
 from __future__ import annotations
 
@@ -124,7 +124,8 @@ class Conversation:
         session: the session, which follows the transactions.
         expected: the messages to which the server has not responded, in order.
         status: the server's last status: no transaction (I), an open one (T), or a failed one (E).
-        unclear: whether texts are sent unchanged, because their strings may have another meaning.
+        unclear: whether texts are sent unchanged, because a setting of the session changes the
+            meaning of string literals.
         delay: why the next message from the application waits, or has waited.
     """
 

@@ -1,4 +1,4 @@
-"""Decides what the condition of an executed statement says about rows that it did not find."""
+"""Derives from an executed statement which rows its condition did not match."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
         parameters: the parameters of the execution.
         rows: the number of rows that the application received.
         reported: for each reported table, the row versions that the server returned.
-        empty: whether the server returned a row only for the query blocks.
+        empty: whether the only returned row carries the rows of query blocks, because the
+            application's statement returned no rows.
         cut: whether the application requested no more rows although there may be more.
     """
 
@@ -96,7 +97,7 @@ def predicate_of(
 def predicate_of_block(
     done: ExecutedStatement, block: ReportedBlock, found: int
 ) -> tuple[str, Predicate]:
-    """Return the predicate of a query block as :func:`predicate_of` does, without an order."""
+    """Return the unseen kind and the predicate of a query block; see :func:`predicate_of`."""
     table, condition = block.reported.table, block.condition
     looked = looked_up_key_count(condition, table, done)
     if looked is not None and found >= looked:

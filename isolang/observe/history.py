@@ -97,7 +97,7 @@ class ObservedHistory:
         return made
 
     def end(self, one: SeenTransaction, outcome: Outcome, error: str = "") -> None:
-        """Note the end of a transaction."""
+        """Record how a transaction ended."""
         self.outcomes[outcome] += 1
         self._ended(one, outcome, error)
         self._events.append((one.end, 1, one))

@@ -1,4 +1,4 @@
-"""Writes transactions as lines of a history, and takes predicate reads out of such lines."""
+"""Writes transactions as lines of a history, and removes predicate reads from such lines."""
 
 from __future__ import annotations
 

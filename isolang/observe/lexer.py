@@ -111,7 +111,7 @@ def _operator(run: str) -> str:
 
 
 def statements(cut: Sequence[Token]) -> Iterator[list[Token]]:
-    """Yield the tokens of each statement of a text that are separated by semicolons."""
+    """Yield the tokens of each statement in a text whose statements are separated by semicolons."""
     part: list[Token] = []
     depth = 0
     for one in cut:
@@ -128,7 +128,7 @@ def statements(cut: Sequence[Token]) -> Iterator[list[Token]]:
 
 
 def shape(part: Sequence[Token]) -> str:
-    """Return the text of a statement in which literals are replaced by their kind."""
+    """Return the text of a statement with each literal replaced by the name of its kind."""
     return " ".join([f"<{t.kind}>" if t.kind in _LITERALS else t.text for t in part])
 
 

@@ -167,7 +167,7 @@ class _Client(asyncio.Protocol):
             self._server.transport.abort()
 
     def ended(self) -> None:
-        """Note that nothing more will come from the server."""
+        """Record that the server has closed its connection."""
         if not self.wire.cancels:
             self.wire.lost()
         self._listener.clients.discard(self)

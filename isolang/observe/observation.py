@@ -1,4 +1,4 @@
-"""Keeps what all sessions of one observed database share."""
+"""Stores the state that all sessions of one observed database share."""
 
 from __future__ import annotations
 

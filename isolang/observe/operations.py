@@ -48,12 +48,12 @@ class StatementOperations:
         self._statement, self._shown = done.statement, done.statement.shown
 
     def record_rows(self) -> None:
-        """Note the rows that the application has received so far."""
+        """Record the rows that the application has received so far."""
         for reported, text in self._done.reported:
             self._note_read_rows(reported.table, self._versions(reported, text))
 
     def record(self) -> None:
-        """Note what the statement read and wrote, and count what cannot be seen."""
+        """Record what the statement read and wrote, and count what cannot be seen."""
         statement = self._statement
         self._count_hidden()
         if any(one is not None and one.table.altered for one in statement.columns):
@@ -84,7 +84,7 @@ class StatementOperations:
             self._note(what, table=name_parts(made.tables[0])[-1] if adds else "")
 
     def _note_read_rows(self, table: Table, rows: Sequence[RowVersion]) -> None:
-        """Note rows that were read."""
+        """Add reads of rows to the transaction."""
         for version in rows:
             self._transaction.read(table, version, self._shown)
 
@@ -102,7 +102,7 @@ class StatementOperations:
     # --- SELECT ---
 
     def _note_select(self) -> None:
-        """Note the rows of the tables of a SELECT."""
+        """Record the rows that a SELECT read from each of its tables."""
         statement = self._statement
         found: dict[int, list[RowVersion]] = {id(one): [] for one in statement.reported}
         for reported, text in self._done.reported:

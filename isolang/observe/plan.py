@@ -202,7 +202,7 @@ def plan(part: Sequence[Token], aggregates: Collection[str]) -> StatementPlan:
 
 
 def _is_complete(part: Sequence[Token], found: StatementPlan) -> bool:
-    """Return whether added text cannot change the server's message about a syntax error."""
+    """Return whether added text leaves the server's message about any syntax error unchanged."""
     last = part[found.place - 1]
     if last.kind == "operator":
         return last.text == "*"
@@ -379,7 +379,7 @@ def _truncated_tables(reader: Reader) -> Iterator[str]:
 
 
 class _FromTables(Struct):
-    """The tables of a FROM, the unseen kinds, and whether joins decide about rows."""
+    """The tables of a FROM, the unseen kinds, and whether joins affect which rows are returned."""
 
     tables: list[tuple[str, str]] = field(default_factory=list)
     unseen: list[str] = field(default_factory=list)

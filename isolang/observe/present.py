@@ -14,7 +14,7 @@ class PresentRows:
 
     def __init__(self) -> None:
         self.live: dict[str, dict[str, str]] = {}
-        # Versions replaced before their writers' ends were seen.
+        # The versions that were replaced before the end of their writers was seen.
         self._replaced: dict[str, set[str]] = {}
         self._possibly_live: dict[
             str, set[str]

@@ -271,7 +271,7 @@ class Rewriter:
         return found
 
     def _blocks(self, found: StatementShape) -> tuple[ReportedBlock, ...]:
-        """Return the query blocks of a statement if the rows of all blocks can be seen."""
+        """Return the query blocks of a statement; empty if the rows of any block cannot be seen."""
         seen: list[ReportedBlock] = []
         if found.wrapped is None:
             return ()

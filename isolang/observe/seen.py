@@ -1,4 +1,4 @@
-"""Holds what sessions saw: versions of rows, and transactions that read and wrote them."""
+"""Represents what sessions saw: versions of rows, and the transactions that accessed them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Follows the transactions of one session, and records what each statement read and wrote."""
+"""Tracks the transactions of one session, and records what each statement read and wrote."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Kind(Struct, frozen=True):
     """A kind of things that are not recorded.
 
     Attributes:
-        meaning: the things, as a plural.
+        meaning: a plural noun phrase that names the things.
         details: the things that an observer counts separately within the kind, in the words of the
             output.
         harmless: whether a verdict may be valid despite these things.
@@ -167,7 +167,7 @@ def kind_of(what: str) -> str:
 
 
 def output_wording(what: str) -> str:
-    """Return the output's words for a thing: the meaning of a kind, or the detail itself."""
+    """Return the words that the output uses for a kind (its meaning) or for a detail (itself)."""
     return KINDS[what].meaning if what in KINDS else what
 
 
@@ -182,7 +182,7 @@ _READS: Final = re.compile(r"\b(?:select|conflict|with|table|to)\b", re.IGNORECA
 
 
 def table_added_to(text: str) -> str:
-    """Return the table to which a statement adds rows without reading any rows; else empty.
+    """Return the table of a statement that only adds rows; empty if the statement may read rows.
 
     >>> table_added_to("INSERT INTO public.log VALUES (1)"), table_added_to("COPY log FROM STDIN")
     ('log', 'log')
@@ -263,7 +263,7 @@ class Unseen(Counter[str]):
         self._first = other._first | self._first
 
     def settled(self) -> Unseen:
-        """Return the counts, in which writes to tables that are never read have their own kind."""
+        """Return the counts with a separate kind for writes to tables that no statement reads."""
         found = Unseen()
         found.update(self)
         found.read = set(self.read)
@@ -323,7 +323,7 @@ def reason_for_unknown(unseen: Unseen, accepted: Collection[str]) -> tuple[str, 
 
 
 def unknown_if_unseen(verdict: Valid, unseen: Unseen, accepted: Collection[str]) -> Valid | Unknown:
-    """Return a valid verdict, or unknown if a thing was unseen that is not accepted."""
+    """Return the verdict; return *unknown* instead if anything unseen has no accepted kind."""
     from msgspec.structs import asdict
 
     from isolang.verdict import Unknown

@@ -173,7 +173,7 @@ def keeps_value(oid: int, cast: int) -> bool:
 
 
 def short_text(text: str) -> str:
-    """Return a text, or the hash of a long text; results are equal iff the texts are."""
+    """Return a text, or the hash of a long text; equal results mean equal texts."""
     if len(text) <= _LONGEST_TEXT:
         return text
     return "sha256:" + hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()

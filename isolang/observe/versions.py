@@ -1,4 +1,4 @@
-"""Keeps the versions of rows that the lines of a history name, until no transaction reads them."""
+"""Stores the versions that the lines of a history name until no transaction can read them."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class RecordedVersions:
             self._pending.pop(name, None)
 
     def version_of(self, write: WrittenRow) -> RecordedVersion | None:
-        """Return the version that a write made, by its key and row; ``None`` for a deletion."""
+        """Return the version that a write created; ``None`` for a deletion."""
         new = write.version
         if new is None:
             return None

@@ -73,7 +73,7 @@ class ExecutedTransaction(Struct, frozen=True):
 
 
 class _Trace:
-    """A transaction that is executed as far as the values of its reads are known.
+    """The execution of a transaction, which ends where the value of a read is needed but unknown.
 
     An unknown value is ``None``, and so is every value that is computed from it. At a condition on
     an unknown value, the trace ends for now. If a write writes a constant, its value is known even
@@ -88,7 +88,7 @@ class _Trace:
         self.writes: dict[str, list[int | None]] = {}
         self.reads: list[str] = []  # the keys of the external reads, in order
         self.open = ""  # the key of the first read whose source is not chosen
-        self.waits = False  # whether the trace ends at a condition on an unknown value
+        self.waits = False  # whether a condition on an unknown value stops the trace
         self.aborted = False
         self.refused = False  # whether a read returned a value that the program excludes
         self._initial, self._values = initial, values

@@ -43,7 +43,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
         aborted: the numbers of the aborted transactions, from 1.
         history: the history that clients saw, as read from the file.
         edn: the bytes of that file.
-        verdicts: one for each level, in the order of the levels.
+        verdicts: the verdict of each level, in the order of the levels.
     """
 
     transactions: tuple[ExecutedTransaction, ...]

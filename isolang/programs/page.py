@@ -20,7 +20,7 @@ _CLASSES: Final = {"allowed": "valid", "forbidden": "invalid", "unknown": "unkno
 
 
 def cell(verdict: Verdict) -> str:
-    """Return the text for a verdict in the table: the anomaly, if the outcome is forbidden."""
+    """Return the text for a verdict in the table: the anomaly if the level forbids the outcome."""
     return verdict.violation.anomaly if isinstance(verdict, Invalid) else standing(verdict)
 
 
@@ -30,7 +30,7 @@ def values(table: OutcomeTable, outcome: Outcome) -> list[str]:
 
 
 def aborts(table: OutcomeTable) -> bool:
-    """Return whether any transaction aborts in any outcome, so that the table needs a column."""
+    """Return whether any transaction aborts in any outcome; the table then has a column for it."""
     return any(one.aborted for one in table.outcomes)
 
 

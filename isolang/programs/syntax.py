@@ -581,7 +581,7 @@ class _ProgramParser(_ExpressionParser):
         return steps, " ".join(text.split())
 
     def _sequence(self, known: set[str], depth: int) -> tuple[Step, ...]:
-        """Parse as many steps as follow; ``known`` contains the variables that have a value."""
+        """Parse steps until none follows; ``known`` contains the variables that have a value."""
         if depth > DEEPEST:
             raise self._error(
                 self._next.start, f"conditions are nested too deeply (expected at most {DEEPEST})"

@@ -1,6 +1,6 @@
 """Records the transactions of a Django application on PostgreSQL, without changes to its code.
 
-Keys in the history are named by the application's models.
+Keys in the history have the names of the application's models.
 """
 
 from __future__ import annotations

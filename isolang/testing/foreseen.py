@@ -40,7 +40,7 @@ _BLOCKED: Final = 1.0  # seconds after which a call counts as waiting for a lock
 
 
 def current_label() -> str:
-    """Return the label of the transactions that begin now; empty outside of an :class:`AppCall`."""
+    """Return the label for transactions that begin now; empty outside of an :class:`AppCall`."""
     return _LABEL.get()
 
 

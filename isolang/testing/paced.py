@@ -60,7 +60,7 @@ class PacedCall:
             self._changed.notify_all()
 
     def wait(self) -> None:
-        """Block the thread of the call until its next statement is allowed."""
+        """Block the call's thread until :meth:`step` or :meth:`finish` allows a statement."""
         with self._changed:
             self._waiting = True
             self._changed.notify_all()

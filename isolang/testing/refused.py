@@ -1,4 +1,4 @@
-"""Finds out whether rolled-back transactions read, or failed to read, writes of other sessions.
+"""Detects rolled-back transactions that read, or failed to read, writes of other sessions.
 
 A history does not contain the reads of rolled-back transactions, because no level restricts them.
 But if such a read returned or missed a write of another session, sessions did interact, and the

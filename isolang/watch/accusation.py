@@ -153,7 +153,7 @@ def _transactions(rows: Rows, source: History | None) -> list[Transaction]:
 def _versions_maybe_read(op: Op) -> list[tuple[tuple[_Atom, _Atom], tuple[object, object]]]:
     """Return the versions that a read may have seen, each as a pair of atoms and of values.
 
-    Return an empty list for a write and for a read of an unknown value.
+    The result is empty for a write, and for a read of an unknown value.
     """
     if op[0] == "scan":
         rows: Any = () if op[2] is UNKNOWN else op[2].items()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutLimits:
-    """The limits that say which transactions must stay in the window.
+    """The limits that determine which transactions must stay in the window.
 
     Attributes:
         before: only transactions that ended before this time may be removed; ``None`` if the
@@ -41,7 +41,7 @@ class CutLimits:
     def certainly_ended(
         self, columns: Columns, numbers: NDArray[np.int64], in_flight: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
-        """Return, for each transaction, whether it certainly ended before every later one began.
+        """Return, for each transaction, whether it certainly ended before all later ones began.
 
         The entry is false for indeterminate transactions and for transactions in flight, because
         they may take effect at any later time.
@@ -76,7 +76,7 @@ def cut(  # noqa: PLR0917 — parallel columns
     Args:
         window: the columns of the window, in an order that extends session order.
         witness: a witness that the window satisfies the level.
-        limits: the limits that say which transactions must stay.
+        limits: the limits that determine which transactions must stay.
         closed: the result of :meth:`CutLimits.certainly_ended`.
         in_flight: for each transaction, whether its outcome is not known yet.
         young: for each transaction, whether a later read may still reveal the version order of its

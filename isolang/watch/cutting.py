@@ -28,7 +28,7 @@ class Cuts:
         judge: checks whether parts satisfy the level.
         window: the transactions in memory.
         horizon: the time before which no later transaction begins.
-        parts: where the parts go.
+        parts: the collection to which the parts are added.
         size: the number of new transactions that begin a round.
     """
 

@@ -1,4 +1,4 @@
-"""Exchanges the order of last writers in parts for one that later reads require."""
+"""Replaces the order of last writers in parts by the order that later reads require."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ class RecentPart:
 
 
 class RecentParts:
-    """The last parts of a chain, those that are in memory."""
+    """The last parts of a chain, which are kept in memory."""
 
     def __init__(self, chain: Chain, log: Log) -> None:
         self._chain, self._log = chain, log
         self._parts: deque[RecentPart] = deque(maxlen=_RECENT)
 
     def add(self, part: RecentPart) -> None:
-        """Add the last part of the chain, and forget the earliest ones if they are too large."""
+        """Add the last part of the chain; drop the earliest parts if all take too much memory."""
         self._parts.append(part)
         while sum(one.columns.operations() for one in self._parts) > _RECENT_OPERATIONS:
             self._parts.popleft()
@@ -93,7 +93,7 @@ class Exchanges:
         self._loose = LooseKeys()
 
     def add(self, part: Columns, witness: Witness) -> None:
-        """Note the keys of the last part of which another writer may be the last one."""
+        """Record the keys of the last part whose last writer may be a different transaction."""
         self._loose.add(part, witness.order_start, len(self._chain) - 1)
 
     def forget(self) -> None:
@@ -228,7 +228,7 @@ class Exchanges:
         before: LastValues,
         holds: _Holds,
     ) -> tuple[Witness | None, NDArray[np.int32]]:
-        """Return a witness of a part with the orders that the reads require, and the keys of these.
+        """Return a witness of a part with the orders that the reads require, and the affected keys.
 
         The witness is ``None`` if no order of the part's writers explains the reads, or if the part
         does not satisfy the level with that order. The keys are those keys of the part that the

@@ -77,7 +77,7 @@ class InitialState:
         return self.unwritten or bool(self._texts)
 
     def read_options(self, clock_error: int) -> ReadOptions:
-        """Return the options of the watch as the head of a chain states them.
+        """Return the options of this state, in the form that the head of a chain contains.
 
         Args:
             clock_error: nanoseconds by which the clocks of two sessions may differ.

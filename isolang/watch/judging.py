@@ -60,7 +60,7 @@ class WindowJudge:
         self._first = 0  # the index in ``_plans`` of the plan that the last window satisfied
 
     def begin(self) -> None:
-        """Choose the stricter levels, once a batch has shown whether the stream has real time."""
+        """Choose the stricter levels, after the first batch has shown if there is real time."""
         if not self._plans:
             self._plans = list(plans_to_try(self.plan, timed=self._horizon.timed))
 
@@ -136,7 +136,7 @@ def columns_after_parts(
 def initial_writes_of(rows: Rows, last: LastValues) -> bytes | None:
     """Return the writes of the initial transaction in the format of ``LastValues``.
 
-    Return ``None`` if the rows contain no initial transaction.
+    The result is ``None`` if the rows contain no initial transaction.
     """
     import numpy as np
 

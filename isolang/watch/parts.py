@@ -177,7 +177,7 @@ class Parts:
         self._recent.add(RecentPart(members, aside, part, witness))
 
     def note_interaction(self, part: History, witness: Witness) -> None:
-        """Record whether the next part has a read that shows or misses another session's write."""
+        """Record whether the next part has a read that saw or missed a write of another session."""
         self.observed = bool(
             self.observed
             or part.columns.implicit

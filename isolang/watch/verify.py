@@ -76,12 +76,12 @@ class ChainRejected(CertificateRejected):
 
 
 class CheckedChain(Struct, frozen=True, kw_only=True):
-    """The statement that an accepted chain proves.
+    """What an accepted chain proves.
 
     Attributes:
         spec: the level, as the texts in the chain define it.
         transactions: the total number of transactions in the parts.
-        read_as: pairs of a name and a text that describe how the log was read.
+        read_as: pairs of a name and a text, each of which describes how the log was read.
         by_kernel: a sentence that says which parts the kernel accepted; empty if it did not run.
     """
 

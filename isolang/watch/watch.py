@@ -181,10 +181,10 @@ class Watch:
     def _wanted_transactions(self) -> int:
         """Return how many new transactions the next round waits for.
 
-        It waits for as many as the last cut left in the window. The work of all rounds then stays
-        proportional to the log, even if an open transaction keeps many others in the window. The
-        number is capped, because a window of more than ``most`` transactions could not put back a
-        cut.
+        The number is that of the transactions that the last cut left in the window. The work of all
+        rounds then stays proportional to the log, even if an open transaction keeps many others in
+        the window. The number is capped, because a window of more than ``most`` transactions could
+        not put back a cut.
         """
         stayed = len(self._window.kept) - self._new
         return min(stayed, max(0, self._most - stayed))

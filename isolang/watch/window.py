@@ -1,4 +1,4 @@
-"""Manages the window of a watch: transactions in memory, and places of abandoned transactions."""
+"""Manages the window of a watch: its transactions, and the places of abandoned transactions."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class Window:
         return self.seen <= self._grace * self._round
 
     def holding_phrase(self, horizon: Horizon) -> str:
-        """Return a phrase that says which transaction keeps the window long.
+        """Return a phrase that names the transaction that keeps the window long.
 
         Return an empty string if the window is not long.
         """

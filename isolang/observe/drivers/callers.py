@@ -1,4 +1,4 @@
-"""Finds the line of the application that sent a statement, for messages."""
+"""Finds the line of the application's code that sent a statement, for messages."""
 
 from __future__ import annotations
 

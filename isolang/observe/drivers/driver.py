@@ -192,7 +192,7 @@ class DriverWatch:
     # --- statements ---
 
     def note_unrecorded(self, connection: Any, kind: str, text: str = "") -> None:
-        """Note a call whose reads and writes cannot be recorded."""
+        """Count a call whose reads and writes cannot be recorded."""
         one = self.transactions.transaction_for_statement(connection)
         if one is not None:
             one.sent()

@@ -43,7 +43,7 @@ class Sent(Protocol):
         ...
 
     def ask(self, query: str, *values: object) -> Steps:
-        """Send a query for the watch, and return its rows.
+        """Send a query of the watch over the application's connection, and return its rows.
 
         Args:
             query: the query, which may contain parts of the text that :meth:`literal` returned.

@@ -1,4 +1,4 @@
-"""Keeps the conditions of an application's statements until it is known which rows they missed.
+"""Stores the conditions of statements until it is known which rows they did not find.
 
 A condition becomes a predicate read if all versions of its table turn out to be known
 (:mod:`isolang.observe.closed`). If not, it is counted as unseen.
@@ -59,12 +59,12 @@ class ConditionRecorder:
         self._altered: set[str] = set()
 
     def ended(self, trace: Trace) -> None:
-        """Note a transaction that has ended."""
+        """Store the trace of a transaction that has ended."""
         if self.possible:
             self._traces.append(trace)
 
     def meet(self, table: Table) -> None:
-        """Note a table of a statement."""
+        """Remember a table that a statement accesses."""
         before = self._tables.setdefault(table.name, table)
         if before.oid != table.oid or not before.has_same_form(table):
             self._altered.add(table.name)

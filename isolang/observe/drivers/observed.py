@@ -54,7 +54,7 @@ class WrittenVersions:
     def value(
         self, key: str, version: int, *, after: int | None = None
     ) -> tuple[int | None] | tuple[()]:
-        """Return the value that stands for a version in the history, in a tuple.
+        """Return a tuple with the value that represents a version in the history.
 
         The tuple contains ``None`` for a version that was written before the watch began. It is
         empty if the history has no writer of the version.
@@ -83,16 +83,18 @@ class ObservedTransaction:
         self._versions = versions
         self.operations: list[RecordedOperation] = []
         self.number: int | None = None  # the number of the transaction, once it is known
-        self.unclear = False  # whether the watch may not have recognised some of its writes
+        self.unclear = False  # whether the watch may have missed some of its writes
         self.committing = False
         self.alone = False  # whether it is one statement in autocommit mode
         self.failed = False
         self._own: dict[str, Any] = {}  # the last written value of each row
-        self._remarks: list[tuple[str, SeenRow | None]] = []  # caller and row of each operation
+        self._remarks: list[
+            tuple[str, SeenRow | None]
+        ] = []  # for each operation, its caller and its row
         self._statements: list[str] = []  # the statement of each operation
         self._current = SentStatement(0)
         self._where = ""
-        self.steps: list[Step] = []  # what the transaction did, in more detail
+        self.steps: list[Step] = []  # the operations, in more detail
         self._savepoints: list[tuple[str, int, int]] = []
         driver = Driver(commit=_do_nothing, rollback=_do_nothing, classify=self._classify)
         self._t = recorder.transaction(session, driver=driver).__enter__()
@@ -256,7 +258,7 @@ class ObservedTransaction:
         return written
 
     def announce(self) -> None:
-        """Write the operations to the history, because COMMIT is sent next."""
+        """Write the operations to the history before COMMIT is sent."""
         self.committing = True
         self._record()
         self._t.announce()

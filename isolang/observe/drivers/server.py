@@ -46,7 +46,7 @@ def open_own_connection(conninfo: str, parameters: dict[str, Any]) -> Any:
 
 
 def inspect_server(name: str, conninfo: str, parameters: dict[str, Any]) -> WatchedServer:
-    """Connect to a database once, and return what the watch must know about its server.
+    """Connect to a database once, and return the facts about its server that a watch needs.
 
     Args:
         name: the name of the watch, for messages.

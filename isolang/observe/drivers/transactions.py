@@ -1,4 +1,4 @@
-"""Follows the transactions of the connections that a watch sees."""
+"""Tracks the transactions of the connections that a watch observes."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Transactions:
     def transaction_for_statement(self, connection: Any) -> OpenTransaction | None:
         """Return the transaction to which the next statement of a connection belongs.
 
-        If none is open and the library begins transactions by itself, one begins here. Return
+        If no transaction is open and the library begins transactions by itself, begin one. Return
         ``None`` if the statement runs outside a transaction, or if the connection sends statements
         in a pipeline; the open transaction is then recorded with an unknown outcome.
         """
@@ -99,7 +99,7 @@ class Transactions:
         return one
 
     def open(self, connection: Any) -> OpenTransaction | None:
-        """Return the open transaction of a connection, whatever the library says about it."""
+        """Return the open transaction of a connection, without asking the library for its state."""
         return self._open.get(connection)
 
     def current(self, connection: Any) -> OpenTransaction | None:

@@ -56,7 +56,7 @@ class WriteRecorder:
         return result
 
     def selected(self, statement: Statement, table: Table) -> str:
-        """Return the columns with which a write returns its rows to the watch."""
+        """Return the RETURNING expressions by which the watch receives the rows of a write."""
         ((source,)) = statement.plan.sources
         return rows.selected([(source.alias, table)], row=True, old=self._returns_old(statement))
 

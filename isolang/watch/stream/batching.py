@@ -22,7 +22,7 @@ _REAL_TIME: Final = {
 
 
 class Batches:
-    """Makes batches of the transactions that the clients of a stream hold.
+    """Builds batches from the transactions that the clients of a stream have read.
 
     Attributes:
         releases: releases the transactions before the watermark.

@@ -65,7 +65,7 @@ class LogClient:
         heard: the time at which the log last had new data.
         over: whether the log has ended.
         stopped: whether the log has ended only because the watch was stopped.
-        torn: the number of bytes in a torn last line that was dropped at the end of the log.
+        torn: the number of bytes of an incomplete last line that was dropped at the end of the log.
         format: the format of the log; empty before the first line.
     """
 

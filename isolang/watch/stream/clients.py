@@ -71,7 +71,7 @@ class LogClients:
         return found
 
     def has_unreported_spans(self) -> bool:
-        """Return whether bytes were read that no batch has reported yet."""
+        """Return whether any bytes that were read are not in the spans of a batch yet."""
         return any(client.spans for client in self)
 
     def may_grow(self) -> bool:

@@ -135,8 +135,8 @@ class Log:
     def places_of(self, atoms: Sequence[tuple[_Atom, _Atom | None]]) -> list[list[LogPlace]]:
         """Return the same as :meth:`writers` for versions whose keys and values are atoms.
 
-        A deletion has an atom of its own. ``None`` in place of a value stands for every value of
-        the key.
+        The atom ``DELETED`` represents a deletion. ``None`` in place of a value matches every value
+        of the key.
         """
         found: list[dict[tuple[int, int], LogPlace]] = [{} for _ in atoms]
         for client in self._clients.values():
@@ -278,7 +278,7 @@ class _OpenFiles(dict[int, IO[bytes]]):
 
 
 class _RereadTail(Tail):
-    """Reads the files of a log that are known already, one after the other."""
+    """Reads the already known files of a log again, one after the other."""
 
     def __init__(self, name: str, segments: list[Segment], numbers: list[int], log: Log) -> None:
         super().__init__(IO, name, segments, follow=False)  # type: ignore[arg-type]

@@ -266,7 +266,7 @@ class Follower:
 
     @property
     def pending_bytes(self) -> int:
-        """The number of bytes that were offered and not taken yet."""
+        """The number of added bytes that are in no block yet."""
         return sum(piece.size for piece in self._pieces)
 
     def add_lines(self, piece: Piece) -> None:
@@ -277,7 +277,7 @@ class Follower:
         """
         if not piece.offset and piece.data.startswith(_BYTE_ORDER_MARK):
             piece = replace(piece, data=b"   " + piece.data.removeprefix(_BYTE_ORDER_MARK))
-        self._pieces.append(piece)  # even if the piece cannot be read
+        self._pieces.append(piece)  # also if the piece cannot be read
         if self._recorded is None:
             self._recorded = None if not (start := _first_map(piece.data)) else _is_recorded(start)
             self._decided = self._decided or bool(self._recorded)
@@ -289,7 +289,7 @@ class Follower:
             self._decided = answered > 0 or self.pending_bytes >= _BYTES_BEFORE_CLOCK
 
     def take(self, *, last: bool = False) -> Block | None:
-        """Return a block with the next lines that were offered; if they must wait, return ``None``.
+        """Return a block with the next lines that were added; if they must wait, return ``None``.
 
         All lines wait for the first :ok, because only an :ok shows whether operations have times.
 
@@ -325,7 +325,7 @@ class Follower:
         return self._accept(nothing, self._read(nothing, clock), clock)
 
     def drop_last(self) -> int:
-        """Drop the piece that was offered last, and return its size in bytes."""
+        """Drop the piece that was added last, and return its size in bytes."""
         return self._pieces.pop().size
 
     def _number(self) -> int:

@@ -222,7 +222,7 @@ class Stream:
         heard = max((client.heard for client in self._clients), default=self._clients.scanned)
         return now - heard >= self._until_idle
 
-    # --- one log, in its own order ---
+    # --- one log, in the order of its lines ---
 
     def _one_client(self, now: float) -> Batch | None:
         self._clients.find_new_logs(now)
@@ -248,7 +248,7 @@ class Stream:
             return self._batches.batch_of_block(block, client, now, ended=self.ended)
         return self._batches.batch_in_flight(now, ended=True) if self.ended else None
 
-    # --- several logs, or one, in the order of their times ---
+    # --- one or several logs, merged by their times ---
 
     def _merge(self, now: float) -> Batch | None:
         self._clients.find_new_logs(now)
