@@ -40,7 +40,7 @@ class CoreQuestions:
         self._run, self._order, self._completions = run, run.order, completions
 
     def question(self, core: Core, stranger: int | None) -> OpenReads:
-        """Return the question that asks what the transactions of a core can read.
+        """Return the question about what the transactions of a core can read.
 
         Args:
             core: the core.

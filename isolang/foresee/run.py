@@ -210,12 +210,12 @@ class Arrangement:
 
     @cached_property
     def conflicts(self) -> list[int]:
-        """For each transaction, those that conflict with it or come later in its session."""
+        """The transactions that conflict with each transaction, or come later in its session."""
         return [d | o for d, o in zip(self.direct, self.overwritten, strict=True)]
 
     @cached_property
     def descendants(self) -> list[int]:
-        """For each transaction, itself and all that depend on it by ``so`` and ``wr``."""
+        """The descendants of each transaction: itself and all that depend on it by ``so | wr``."""
         found = [1 << i for i in range(len(self))]
         for i in reversed(range(len(self))):
             rest = self.depends[i]
@@ -229,7 +229,7 @@ class Arrangement:
 
     @cached_property
     def ancestors(self) -> list[int]:
-        """For each transaction, itself and all on which it depends by ``so`` and ``wr``."""
+        """The ancestors of each transaction: itself and all on which it depends by ``so | wr``."""
         n = len(self)
         found = [1 << i for i in range(n)]
         for i, program in enumerate(self.programs):

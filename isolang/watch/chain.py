@@ -43,9 +43,7 @@ Count: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 62)]
 _NEVER: Final = -(1 << 62)
 
 
-class ReadOptions(
-    Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
-):
+class LogOptions(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """The options that change the meaning of a log, which the chain therefore states.
 
     Attributes:
@@ -77,7 +75,7 @@ class Head(
     spec_name: str
     spec_texts: Mapping[str, str]
     sources: tuple[str, ...]
-    reading: ReadOptions
+    reading: LogOptions
     previous: str = ""
 
 

@@ -20,7 +20,7 @@ from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.before import list_and_register_keys, parse_initial_value, with_initial
 from isolang.history.values import encode, key_name, preview
-from isolang.watch.chain import Atom, InitialValue, ReadOptions
+from isolang.watch.chain import Atom, InitialValue, LogOptions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,18 +76,18 @@ class InitialState:
         """``True`` if the user requested an initial state."""
         return self.unwritten or bool(self._texts)
 
-    def read_options(self, clock_error: int) -> ReadOptions:
+    def read_options(self, clock_error: int) -> LogOptions:
         """Return the options of this state, in the form that the head of a chain contains.
 
         Args:
             clock_error: nanoseconds by which the clocks of two sessions may differ.
         """
-        return ReadOptions(
+        return LogOptions(
             clock_error=clock_error, initial_value=self._texts, unwritten_initial=self.unwritten
         )
 
     @classmethod
-    def from_options(cls, reading: ReadOptions) -> InitialState:
+    def from_options(cls, reading: LogOptions) -> InitialState:
         """Return the initial state for the options in the head of a chain."""
         return cls(reading.initial_value, unwritten=reading.unwritten_initial)
 

@@ -76,7 +76,7 @@ class ChainRejected(CertificateRejected):
 
 
 class CheckedChain(Struct, frozen=True, kw_only=True):
-    """What an accepted chain proves.
+    """The result that an accepted chain proves.
 
     Attributes:
         spec: the level, as the texts in the chain define it.
@@ -247,7 +247,7 @@ def _check_parts(
             f"part {ready[0]}: some of its transactions are not in the log, or are also in an "
             "earlier part"
         )
-    pool.check_nothing_left()
+    pool.check_all_in_parts()
     return source
 
 
@@ -345,7 +345,7 @@ class _UncheckedTransactions:
             self._rows = self._rows.take(np.array(kept, np.int32))
             self._index()
 
-    def check_nothing_left(self) -> None:
+    def check_all_in_parts(self) -> None:
         """Check that the pool contains no committed transaction.
 
         Raises:

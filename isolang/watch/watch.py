@@ -161,7 +161,7 @@ class Watch:
             self._ending.end("unknown", note=contradiction)
             yield self._rounds.record_of("stop")
             return
-        enough = self._new >= max(self._round, self._wanted_transactions(), self._rounds.undecided)
+        enough = self._new >= max(self._round, self._size_of_next_round(), self._rounds.undecided)
         if enough or batch.ended or self._is_due(batch):
             yield self._run_round(ended=batch.ended)
 
@@ -178,7 +178,7 @@ class Watch:
         self._checked_at = time.monotonic()
         return self._rounds.run(ended=ended)
 
-    def _wanted_transactions(self) -> int:
+    def _size_of_next_round(self) -> int:
         """Return how many new transactions the next round waits for.
 
         The number is that of the transactions that the last cut left in the window. The work of all
