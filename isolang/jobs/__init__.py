@@ -1,1 +1,1 @@
-"""Runs the steps of a check of one history, in this process or in a child process with limits."""
+"""Checks one history at a time, in this process or in a child process with limits."""

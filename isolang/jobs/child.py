@@ -1,6 +1,6 @@
-"""Runs work in child processes with limited time and memory; a run survives the end of a child.
+"""Runs work in child processes with limited time and memory, and survives if a child ends early.
 
-The parent passes a task to the child as a pickle. The child sends messages as lines of JSON:
+The parent passes the task to the child as a pickle. The child sends messages as lines of JSON:
 ``[kind, content]``. All files are unnamed, so a run that is killed leaves no files behind.
 """
 
@@ -30,9 +30,9 @@ from isolang.output.terminal import open_streams
 Receive: TypeAlias = Callable[[str, Any], float | None]
 Send: TypeAlias = Callable[[str, Any], None]
 
-EXIT_MEMORY: Final = 77  # the exit status if the memory does not even suffice for the imports
+EXIT_MEMORY: Final = 77  # the exit status if the memory is too small for the imports
 NO_LIMIT: Final = float("inf")
-_TICK = 3600.0  # the longest wait in seconds that the system accepts
+_TICK = 3600.0  # the longest wait in seconds that the operating system accepts
 
 # The child imports the package from the same folder as this process. It imports no files from the
 # current folder (-P), because that folder may contain a file such as numpy.py.
@@ -44,11 +44,11 @@ _ROOT = str(Path(__file__).resolve().parents[2])
 
 
 class EndedChild(Struct, frozen=True, kw_only=True):
-    """The way in which a child process ended.
+    """How a child process ended.
 
     Attributes:
         status: the exit status of the child; negative if a signal ended the child.
-        errors: the text that the child wrote to its standard error output.
+        errors: what the child wrote to its standard error output.
         late: whether the child was killed because it exceeded its time limit.
         peak: the peak memory of the child in megabytes; ``None`` if it was not measured or is
             unknown.
@@ -61,7 +61,7 @@ class EndedChild(Struct, frozen=True, kw_only=True):
 
     @property
     def last_line(self) -> str:
-        """The last line that the child wrote to its standard error output; empty for no output."""
+        """Return the last line of the child's standard error output; empty without output."""
         return self.errors.splitlines()[-1] if self.errors else ""
 
     @property
@@ -70,7 +70,7 @@ class EndedChild(Struct, frozen=True, kw_only=True):
         return self.status == EXIT_MEMORY or any(word in self.errors for word in _OUT_OF_MEMORY)
 
 
-# Texts that occur in the messages of libraries when an allocation fails.
+# Texts in the messages that libraries print when an allocation fails.
 _OUT_OF_MEMORY = (
     "MemoryError", "bad_alloc", "out of memory", "failed to map segment", "Cannot allocate",
     "Resource temporarily unavailable",
@@ -81,10 +81,11 @@ class Children:
     """The child processes of one run; ``close`` kills the children that have not ended yet."""
 
     def __init__(self, folder: str | None = None) -> None:
-        """Create a run without children.
+        """Store the folder in which children run, but start no child.
 
         Args:
-            folder: the folder in which children run; ``None`` for that of this process.
+            folder: the folder in which children run; ``None`` for the current folder of this
+                process.
         """
         self._folder = folder
         self._lock = threading.Lock()
@@ -95,17 +96,17 @@ class Children:
         self, work: str, task: object, receive: Receive, *, first: float = NO_LIMIT,
         stdin: bool = False, measured: bool = False,
     ) -> EndedChild:  # fmt: skip
-        """Run a task in a child process, and receive messages until the child ends.
+        """Run a task in a new child process, and receive its messages until it ends.
 
         Args:
             work: the function that the child calls with the task and with ``send``, as
                 ``module:function``.
-            task: the argument for this function, which must be an object that can be pickled.
+            task: the argument for this function, which must be picklable.
             receive: a function that is called with the kind and the content of each message.
             first: the seconds after which the child is killed if it has sent no message yet.
             stdin: whether the child reads the standard input of this process.
-            measured: whether to measure the memory of the child. If so, the child is killed after
-                its last message, before it frees memory.
+            measured: whether to measure the peak memory of the child. If so, the child is killed
+                after its last message, so that it spends no time on freeing memory.
         """
         with tempfile.TemporaryFile() as task_file, tempfile.TemporaryFile() as errors:
             task_file.write(pickle.dumps(task))
@@ -144,7 +145,7 @@ class Children:
     def _start(
         self, work: str, task_file: IO[bytes], errors: IO[bytes], *, stdin: bool
     ) -> subprocess.Popen[bytes]:
-        # The child gets a new session, because Ctrl-C must reach only the parent. The parent then
+        # The child gets a new process session, so that Ctrl-C reaches only the parent, which then
         # kills the child.
         return subprocess.Popen(
             [sys.executable, "-P", "-c", _WORK, work, str(task_file.fileno()), _ROOT],
@@ -159,7 +160,7 @@ class Children:
 
 
 def _listen(child: subprocess.Popen[bytes], receive: Receive, first: float) -> bool:
-    """Receive messages until the child ends or exceeds its time; return whether it was too late."""
+    """Receive messages until the child ends or its time is up; return whether the time was up."""
     assert child.stdout is not None
     buffer, deadline = b"", time.monotonic() + first
     with selectors.DefaultSelector() as selector:
@@ -184,7 +185,7 @@ def _listen(child: subprocess.Popen[bytes], receive: Receive, first: float) -> b
 
 
 def serve(work: str, task_file: int) -> None:
-    """Run the task that the parent has passed, and then end the process."""
+    """Run the task that the parent has passed, and then exit."""
     open_streams()
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii", buffering=1)
     _die_with_parent()
@@ -207,13 +208,13 @@ def serve(work: str, task_file: int) -> None:
 
         traceback.print_exc()
         status = 1
-    # Exit without clean-up, because freeing large columns one by one takes time.
+    # Exit without clean-up, because it takes time to free large columns one by one.
     sys.stderr.flush()
     os._exit(status)
 
 
 def _die_with_parent() -> None:
-    """Make this process end when its parent ends, even if the parent is killed."""
+    """Make this process exit when its parent ends, even if the parent is killed."""
     parent = os.getppid()
 
     def watch() -> None:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from isolang.language.classify.route import Route
     from isolang.solvers.registry import Pair
 
-_GRACE_S = 2.0  # a run is killed if it has not ended this many seconds after its deadline
+_GRACE_S = 2.0  # how many seconds after its deadline a run is killed
 
 
 class ContestEntry(Struct, frozen=True, kw_only=True):
-    """A run of one pair on one history.
+    """One entry of a contest: a pair, the history that it must decide, and the limits.
 
     Attributes:
         history: the path of the history.
@@ -118,7 +118,7 @@ def _run_pair(entry: ContestEntry, phase: Callable[[str], object]) -> ContestRow
 
     phase("read")
     load_plugins()
-    solver_of(entry.pair.solver)  # imports the modules of the solver
+    solver_of(entry.pair.solver)  # import the solver's modules before the time is measured
     history = read_history(entry.history, entry.reading)
     phase("prepare")
     options = Options(seed=entry.options.seed, threads=1)
@@ -147,7 +147,7 @@ def _run_pair(entry: ContestEntry, phase: Callable[[str], object]) -> ContestRow
 
 
 def _costs(statistics: dict[str, float]) -> dict[str, float]:
-    """Return the costs by column; the times of the engine's stages are added up for this."""
+    """Return the costs by column of the table, as sums of the engine's statistics."""
     row: dict[str, float] = {
         name: statistics[name]
         for name in ("variables", "clauses", "edges", "conflicts")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from isolang.options import Options
     from isolang.verdict import Verdict
 
-_SHARE = 0.8  # the share of the remaining time for the pairs; the rest is needed to write files
+_SHARE = 0.8  # the share of the remaining time for the pairs; the rest is for writing files
 
 
 def with_cross_check(
@@ -35,11 +35,11 @@ def with_cross_check(
     which: str,
     folder: str,
 ) -> Report:
-    """Cross-check a verdict, and return its report with the result of the comparison.
+    """Compare a verdict with those of other pairs, and add the result to its report.
 
     Args:
         report: the report of the verdict.
-        verdict: the verdict of the pair that decided.
+        verdict: the verdict to compare.
         route: the route of the specification.
         options: the options of the check.
         deadline: the time limit of the check.

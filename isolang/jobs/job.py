@@ -1,4 +1,4 @@
-"""Checks one history against some specifications, and saves the results."""
+"""Checks one history against one or several specifications, and saves the requested files."""
 
 from __future__ import annotations
 
@@ -25,26 +25,24 @@ if TYPE_CHECKING:
     from isolang.verdict import Invalid, Verdict
 
 
-# The levels between which a history lies are reported only if the history has at most this many
-# operations, with this limit of work, and if at least this many seconds remain.
+# Report the strongest satisfied and the weakest violated levels only if the history has at most
+# this many operations, with this limit on the work, and if at least this many seconds remain.
 _LEVELS_MAX_OPERATIONS: Final = 20_000
 _LEVELS_WORK: Final = 4_000_000
 _LEVELS_MIN_SECONDS: Final = 0.1
-# The size in bytes from which a heap in large pages makes a history faster to read.
+# The size in bytes from which a history is read faster with a heap in large pages.
 _LARGE_FILE_BYTES: Final = 250_000
-_HEAP_BYTES: Final = (
-    64 << 20
-)  # the size of this heap in bytes; bytes that are not used cost nothing
+_HEAP_BYTES: Final = 64 << 20  # the size of this heap in bytes; unused bytes cost nothing
 
 Emit = Callable[[Report], object]
 Progress = Callable[[str], object]
 
 
 class UnloadedSpec(Struct, frozen=True):
-    """A specification that could not be loaded within the limits, so its verdicts are unknown.
+    """The result for a specification that could not be loaded within the limits.
 
     Attributes:
-        reason: the limit that was reached, in words.
+        reason: a phrase that names the limit that was reached.
     """
 
     reason: str
@@ -59,14 +57,14 @@ class Job(Struct, frozen=True, kw_only=True):
         reading: the options for reading the history.
         options: the options of the check. The timeout applies to each verdict separately, and
             includes the time for reading.
-        parallel: how many jobs share the default memory.
+        parallel: how many jobs run at the same time and share the default memory.
         output: which files to write, and whether to search for every kind of anomaly.
         form: the form of :mod:`isolang.report.forms` in which to draw the verdict; empty to draw
             nothing.
         cross_check: the value of ``--cross-check``; empty for no cross-check.
-        standing: whether to report the levels between which the history lies, if this takes little
-            work.
-        simplest: whether to search for the simplest violation, which is useful if people read it.
+        standing: whether to report the strongest satisfied and the weakest violated levels, if this
+            takes little work.
+        simplest: whether to search for the simplest violation, for people to read.
     """
 
     history: str
@@ -82,7 +80,7 @@ class Job(Struct, frozen=True, kw_only=True):
 
     @property
     def limits(self) -> Limits:
-        """Return the limits of each check, with the default for the memory if none was given."""
+        """Return the limits of each check; without a memory limit, use the default limit."""
         from isolang.limits import default_memory
 
         memory = self.options.memory
@@ -95,7 +93,7 @@ class Job(Struct, frozen=True, kw_only=True):
 
 def run_job(job: Job, emit: Emit, progress: Progress) -> None:
     """Read the history once, check it against each specification, and emit the reports in order."""
-    # The modules below are large, and are imported before the time is measured.
+    # Import these large modules before the time is measured.
     import numpy as np  # noqa: F401
 
     from isolang import _native, api, pipeline  # noqa: F401
@@ -123,9 +121,9 @@ def run_job(job: Job, emit: Emit, progress: Progress) -> None:
 
 
 class _HistorySummary:
-    """Facts about a history that do not depend on the specification: all anomalies, and levels.
+    """The facts about a history that no specification affects: its anomalies and its levels.
 
-    These facts are computed only once, after the first verdict.
+    They are computed only once, after the first verdict.
     """
 
     def __init__(self, job: Job, history: History, progress: Progress) -> None:
@@ -137,7 +135,7 @@ class _HistorySummary:
         self._done = False
 
     def attach_to(self, report: Report) -> Report:
-        """Return the report of a verdict, to which these facts are added."""
+        """Return the report of a verdict with these facts added."""
         if report.verdict == "error" or not (self._job.output.all_anomalies or self._job.standing):
             return report
         if not self._done:
@@ -192,7 +190,7 @@ class _HistorySummary:
 
 
 def _with_verdict(findings: Findings, report: Report) -> Findings:
-    """Return the findings, to which the report's violation is added if its kind is missing."""
+    """Return the findings, with the report's violation added if no finding has its kind."""
     from isolang.explain.violation import Finding
 
     violation = report.violation
@@ -210,7 +208,7 @@ def _with_verdict(findings: Findings, report: Report) -> Findings:
 
 
 def _read_history(job: Job, reading: Deadline, emit: Emit) -> History | None:
-    """Read the history; if this fails, emit a report for each specification and return ``None``."""
+    """Read the history; on failure, emit a report for each specification and return ``None``."""
     from isolang.history import read_history
     from isolang.limits import out_of_memory
 
@@ -241,7 +239,7 @@ def _check_spec(
 ) -> Report:
     """Check the history against one specification, and return the report.
 
-    An exception also becomes a report.
+    If an exception occurs, the report contains its message.
     """
     from isolang.limits import out_of_memory
     from isolang.pipeline import decide
@@ -282,7 +280,7 @@ def _check_spec(
 
 
 def _unexpected(error: Exception) -> str:
-    """Return the message for an unexpected exception; the job continues with other verdicts."""
+    """Return the message about an unexpected exception, after which the job continues."""
     if os.environ.get("ISOLANG_TRACEBACK"):
         import traceback
 
@@ -299,16 +297,16 @@ def _default(job: Job) -> str:
 def _is_large(history: str) -> bool:
     try:
         return os.stat(history).st_size >= _LARGE_FILE_BYTES
-    except (OSError, ValueError):  # a pipe, or a missing file, which the reader will report
+    except (OSError, ValueError):  # a pipe, or a missing file; the reader raises the error
         return False
 
 
 def _save_files(job: Job, report: Report, verdict: Verdict, route: Route) -> Report:
-    """Save the requested files, and any rejected certificate.
+    """Save the requested files, and a certificate that a checker has rejected.
 
     Returns:
-        The report with the names of the saved files, and of files that could not be saved. The
-        verdict is the same in both cases.
+        The report with the names of the saved files, and of the files that could not be saved.
+        Neither changes the verdict.
     """
     from isolang.verdict import Invalid, Unknown, Valid
 

@@ -1,4 +1,4 @@
-"""Runs jobs in child processes; if a child ends early, its verdict is unknown, with a reason."""
+"""Runs jobs in child processes; if a child ends early, the verdict is unknown, with the reason."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from isolang.jobs.job import Job, run_job
 from isolang.limits import about_default_memory
 from isolang.output.records import Report, unknown_report
 
-# A child that has not ended by itself is killed this many seconds after its deadline. The start of
-# a child may take additional seconds, which do not count toward the time for the history.
+# A child is killed if it has not ended this many seconds after its deadline. The start of a child
+# may take some more seconds, which do not count toward the time limit of the history.
 _GRACE_S = 0.5
 _START_S = 5.0
-# The search for a minimal part ends at the deadline, but then still has to write its result.
+# The search for a minimal part ends at the deadline, but its result must still be written.
 _WRITE_MINIMAL_S = 1.0
 
 
 def run_in_child(children: Children, job: Job, progress: Callable[[str], object]) -> list[Report]:
-    """Run a job in a child process, and return the reports.
+    """Run a job in a child process, and return a report for each specification.
 
-    If the child ends early, the remaining specifications run in another child.
+    If the child ends early, check the remaining specifications in another child.
     """
     reports: list[Report] = []
     while len(reports) < len(job.specs):
@@ -54,10 +54,10 @@ def work(job: Job, send: Send) -> None:
 def _run(
     children: Children, job: Job, progress: Callable[[str], object]
 ) -> tuple[list[Report], str]:
-    """Run a job in one child.
+    """Run a job in a single child.
 
     Returns:
-        The reports of the child; and, if reports are missing, why the child ended.
+        The reports of the child; and, if some are missing, the reason why the child ended early.
     """
     reports: list[Report] = []
     phase = "start"
@@ -83,7 +83,7 @@ def _run(
 
 
 def _why_ended(ended: EndedChild, phase: str, job: Job) -> str:
-    """Return why a child ended before it had sent all its reports."""
+    """Return the reason why a child ended before it had sent all reports."""
     capped = job.options.memory is not None
     if capped and phase == "start":
         return "memory: the limit is too small for the checker to start"

@@ -1,4 +1,4 @@
-"""Loads the specifications of a run under the run's limits, before any history is read."""
+"""Loads specifications within the limits of a check, before any history is read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def load_route(spec: str, include: Sequence[str] = ()) -> Route:
 def load_routes(
     specs: Sequence[str], include: Sequence[str], options: Options
 ) -> tuple[tuple[str, Route | UnloadedSpec], ...]:
-    """Load specifications and choose their routes.
+    """Load specifications, and choose the route of each.
 
     This is done before a history is read, so that a typing mistake is reported at once. Each
     specification may take as much time and memory as a verdict. If it exceeds these limits, the

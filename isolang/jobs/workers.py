@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
-_MAX_PENDING: Final = 256  # the largest number of tasks that the cluster has at a time
-_COUNT_INTERVAL_S: Final = 1.0  # the seconds after which the number of workers is queried again
+_MAX_PENDING: Final = 256  # the most tasks that the cluster has at the same time
+_COUNT_INTERVAL_S: Final = 1.0  # how many seconds the known number of workers is used
 _NO_WORKER_LIMIT_S: Final = (
-    60.0  # the seconds without a worker after which the work is done in this process
+    60.0  # after how many seconds without workers this process does the work
 )
-_WORKER_CHECK_S: Final = 5.0  # the seconds between two checks for a worker while a task waits
-_CONNECT_TIMEOUT_S: Final = 10.0  # the seconds after which a scheduler counts as unreachable
+_WORKER_CHECK_S: Final = 5.0  # how often a waiting task checks for workers, in seconds
+_CONNECT_TIMEOUT_S: Final = 10.0  # the time limit in seconds for connecting to a scheduler
 
 
 class Workers:
@@ -64,8 +64,8 @@ class Workers:
         expected = "expected the address of one, such as tcp://HOST:8786"
         if not re.fullmatch(r"((tcp|tls|ws|wss)://)?[^/\s]+:\d+", url):
             raise OptionError(f"--workers: not a scheduler (got {url}, {expected})")
-        # Without this, the library would report lost workers and schedulers on stderr, although the
-        # fallback handles these losses.
+        # Silence the library, which would report lost workers and schedulers on stderr, although
+        # this class handles their loss.
         for name in ("distributed", "distributed.client", "distributed.core", "distributed.comm"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
         try:
@@ -88,7 +88,7 @@ class Workers:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Disconnect; the cluster forgets tasks that have not begun."""
+        """Disconnect from the cluster, which forgets the tasks that have not begun."""
         self._client.close(timeout=1)
 
     def workers_phrase(self) -> str:
@@ -105,7 +105,7 @@ class Workers:
         return f"{self._count:,} workers" if self._count else "waiting for a worker"
 
     def has_no_worker(self) -> bool:
-        """Return whether no worker has been connected for a while."""
+        """Return whether no worker has been connected for ``_NO_WORKER_LIMIT_S`` seconds."""
         self.workers_phrase()
         return self._counted_at - self._seen > _NO_WORKER_LIMIT_S
 
@@ -134,7 +134,7 @@ class Workers:
         return self.submit(call_in_child, partial(work, **named), os.getcwd(), *args)
 
     def in_order(self, work: Callable[..., _T], tasks: Iterable[tuple[Any, ...]]) -> Iterator[_T]:
-        """Yield the results of a function for the arguments of each task, in the same order."""
+        """Yield the result of a function for each tuple of arguments, in the same order."""
         there: deque[Result[_T]] = deque()
         for arguments in tasks:
             there.append(self.submit(work, *arguments))
@@ -152,7 +152,7 @@ class Result(Generic[_T]):
 
         Args:
             future: the future of dask; ``None`` if the cluster did not take the task.
-            here: a function that does the task in this process.
+            here: a function without arguments that does the task in this process.
             workers: the workers of the cluster.
         """
         self._future, self._here, self._workers = future, here, workers
@@ -198,15 +198,15 @@ def check_in_child(job: Job, folder: str) -> list[Report]:
 
 
 def call_in_child(work: Callable[..., _T], folder: str, *args: Any) -> _T:
-    """Call a function in a child process, and return its result.
+    """Call a function in a child process of its own, and return the result.
 
     Args:
-        work: a function of a module.
+        work: a function at the top level of a module.
         folder: the folder to which relative file names refer.
         args: the arguments of the function.
 
     Raises:
-        IsolangError: the function raised this error, or the child ended before it had a result.
+        IsolangError: the function raised this error, or the child ended without a result.
     """
     found: list[Any] = []
 
@@ -224,14 +224,14 @@ def call_in_child(work: Callable[..., _T], folder: str, *args: Any) -> _T:
 
 
 def with_thread_share(options: Options) -> Options:
-    """Return options whose number of threads is this task's share of the worker's processors."""
+    """Return the options with this task's share of the worker's processors as number of threads."""
     if options.threads is not None or tasks_at_a_time() == 1:
         return options
     return replace(options, threads=max(1, processors() // tasks_at_a_time()))
 
 
 def tasks_at_a_time() -> int:
-    """Return how many tasks this worker does at a time; 1 if this process is not a worker."""
+    """Return how many tasks this worker runs at the same time; 1 otherwise."""
     try:
         from distributed import get_worker
 
@@ -241,7 +241,7 @@ def tasks_at_a_time() -> int:
 
 
 def require_folder(folder: str) -> str:
-    """Check that this machine has a folder, and return it.
+    """Return a folder, after checking that it exists on this machine.
 
     Raises:
         WorkerError: the folder does not exist.
@@ -255,7 +255,7 @@ def require_folder(folder: str) -> str:
 
 
 def _call_at_worker(expected: str, work: Callable[..., _T], args: Any, named: Any) -> _T:
-    """Do a task in a worker that has the same version of isolang.
+    """Do a task in this worker, if it has the same version of isolang as the client.
 
     Raises:
         WorkerError: the worker has another version, whose results may differ.

@@ -1,10 +1,11 @@
-"""Defines the bugs of the simulated database, each of which surely plants one anomaly.
+"""Defines the bugs of the simulated database, each of which always plants one anomaly.
 
-A fault that only sometimes does harm, such as a check that is skipped now and then, gives histories
-that may be valid or invalid. Therefore a bug consists of its own transactions. They are in sessions
-with other transactions before and after them, they use two keys that no other transaction uses, and
-they write values that no other transaction writes. The cycle among them needs no other transaction.
-Therefore the levels in ``weakest`` are violated, whatever the other transactions do.
+A fault that only sometimes does harm, such as a check that is skipped now and then, yields
+histories that may be valid or invalid. Therefore a bug is defined by transactions of its own. They
+are in sessions with other transactions before and after them, they use two keys that no other
+transaction uses, and they write values that no other transaction writes. The cycle among them needs
+no other transaction. Therefore the levels in ``weakest`` are violated, whatever the other
+transactions do.
 
 All other levels that the rule guarantees are still satisfied, because at these instants the planted
 transactions are those of a weaker database: the transactions of one anomaly all begin before one of
@@ -21,7 +22,7 @@ from msgspec import Struct
 
 R, W = False, True
 X, Y = 0, 1
-NIL = 0  # the value of a read that returns the initial state
+NIL = 0  # the value of a read that finds the initial state
 
 Operation = tuple[bool, int, int]
 
@@ -31,8 +32,8 @@ class Bug(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: the name that ``--bug`` takes.
-        title: the transactions of the anomaly, in the notation of ``docs/anomalies.md``.
-        strongest: the strongest levels that the transactions alone satisfy.
+        title: the operations of the transactions, in the notation of ``docs/anomalies.md``.
+        strongest: the strongest levels that the transactions satisfy, taken alone.
         weakest: the weakest levels that the transactions violate; they also violate all stronger
             levels.
         transactions: for each transaction, its session (counted from 0), whether it aborts, and its
@@ -54,7 +55,7 @@ class Bug(Struct, frozen=True, kw_only=True):
 
     @property
     def sessions(self) -> int:
-        """The number of sessions that the transactions run in."""
+        """Return the number of sessions in which the transactions run."""
         return 1 + max(session for session, _, _ in self.transactions)
 
 

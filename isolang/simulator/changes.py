@@ -1,4 +1,4 @@
-"""Changes reads of a history, so it is probably invalid but has no obvious refutation."""
+"""Changes reads of a history, so that it is probably invalid, but not obviously so."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 def change_reads(history: History, count: int, *, seed: int = 0) -> History:
     """Change the values of randomly chosen register reads to values that other transactions wrote.
 
-    The new value of a read is the value of some committed transaction's last write of the key. The
+    The new value of a read is a value that some committed transaction wrote last to the key. The
     changed history may still satisfy a level, for example if another write of the value is also a
     possible source. No read becomes an intrinsic anomaly (thin air, aborted, intermediate, own
     writes). Therefore a refutation of the changed history needs version orders.
 
     Args:
         history: a history of registers, which is not changed itself.
-        count: how many reads to change. If fewer reads have another possible value, only these are
-            changed.
+        count: how many reads to change. If fewer reads have another possible value, change only
+            these.
         seed: the seed of the random choice.
 
     Returns:
@@ -39,7 +39,7 @@ def change_reads(history: History, count: int, *, seed: int = 0) -> History:
     rng = random.Random(seed)
     last: dict[
         int, Counter[int]
-    ] = {}  # by key, how many committed transactions write each value last
+    ] = {}  # for each key, how many committed transactions write each value last
     finals: dict[int, dict[int, int]] = {}
     external = []
     for txn in np.flatnonzero(columns.txn_status == c.COMMITTED).tolist():
@@ -62,7 +62,8 @@ def change_reads(history: History, count: int, *, seed: int = 0) -> History:
         if (txn, key) in touched:
             continue
         touched.add((txn, key))
-        # A transaction's reads of a key before its own write see the same version, so all change.
+        # Before its own write, all of a transaction's reads of a key see the same version, so
+        # change all.
         same = [
             other
             for other in history.operations_of(txn)

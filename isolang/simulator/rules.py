@@ -6,9 +6,9 @@ Therefore all arguments use the order of the times c as the version order ``ww``
 arbitration ``ar``. The rule determines what a transaction reads. The next transaction of a session
 begins after the answer e to the previous transaction.
 
-The arguments use the definitions in ``docs/levels.md``. *Not …* names an anomaly that the rule
-permits. A history may have this anomaly by chance, or because :mod:`isolang.simulator.anomalies`
-plants it.
+The arguments use the definitions in ``docs/levels.md``. *Not …* names a level that the rule does
+not guarantee, because it permits an anomaly. A history may contain this anomaly by chance, or
+because :mod:`isolang.simulator.anomalies` plants it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Rule(Struct, frozen=True, kw_only=True):
             ``native/simulator/workload.hpp``).
         exclusive: whether the snapshot of a transaction contains the newest version of each key
             that the transaction writes.
-        stale: whether a snapshot may be older than the begin of its transaction.
+        stale: whether a snapshot may be older than the begin of the transaction that reads it.
         causal: whether replicas learn of transactions in causal order.
         argument: the proof that the rule guarantees the level, and in general no stronger level.
     """

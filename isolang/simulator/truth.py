@@ -27,7 +27,7 @@ LEVELS: Final = (
     "pl-2",
     "pl-1",
 )
-"""The levels that a truth is about, the strongest level first."""
+"""The levels that a truth decides, the strongest first."""
 
 
 def implied_levels(level: str) -> frozenset[str]:
@@ -56,7 +56,7 @@ class Planted(Struct, frozen=True, kw_only=True):
 
 
 class Truth(Struct, frozen=True, kw_only=True):
-    """The levels that a generated history satisfies and violates, with the reasons.
+    """The levels that a generated history satisfies and violates by construction, and why.
 
     Attributes:
         rule: the name of the database's rule.
@@ -110,7 +110,7 @@ class Truth(Struct, frozen=True, kw_only=True):
         return tuple(sentences)
 
     def with_names_of(self, written: History, read: History) -> Truth:
-        """Return the truth with the names that transactions have after writing and reading a file.
+        """Return the truth with the names that transactions get when a file is written and read.
 
         A format may number transactions differently. Planted transactions are identified by their
         operations on their keys, which no other transaction uses. Transactions that the format
@@ -137,7 +137,7 @@ class Truth(Struct, frozen=True, kw_only=True):
         return replace(self, planted=tuple(planted))
 
     def as_json(self) -> dict[str, Any]:
-        """Return the truth as a JSON object, which is saved in a file next to the history."""
+        """Return the truth as a JSON object, as it is saved next to the history."""
         return {
             "rule": self.rule,
             "argument": RULES[self.rule].argument,
@@ -157,7 +157,7 @@ class Truth(Struct, frozen=True, kw_only=True):
 
 
 def _operations_text(history: History, txn: int, keys: Collection[str]) -> tuple[str, ...]:
-    """Return a transaction's operations on the given keys as text; nil is the initial state."""
+    """Return a transaction's operations on these keys as text, with nil for the initial state."""
     texts = []
     for op in history.operations_of(txn):
         if history.key(int(history.columns.op_key[op])) in keys:

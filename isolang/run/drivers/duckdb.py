@@ -1,4 +1,4 @@
-"""Knows how DuckDB's connections commit and roll back, and what their errors mean."""
+"""Commits and rolls back DuckDB's connections, and classifies their errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def commit(connection: Any) -> None:
 
 
 def roll_back(connection: Any) -> None:
-    """Roll back; raise an error if no transaction is open, because statements have committed."""
+    """Roll back; without an open transaction, raise an error, because statements have committed."""
     connection.rollback()
 
 

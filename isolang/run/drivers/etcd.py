@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from http.client import HTTPConnection
 from typing import Any, Final, TypeAlias
 
-RESPONSE_TIMEOUT_S: Final = 10.0  # seconds that a response may take
+RESPONSE_TIMEOUT_S: Final = 10.0  # the time limit for a response
 
 Request: TypeAlias = dict[str, Any]
 Requests: TypeAlias = Sequence[Request]
@@ -50,13 +50,13 @@ class Gateway:
         return self.call("kv/txn", {"compare": compare, "success": success, "failure": failure})
 
     def exists(self, keys: Sequence[str]) -> str:
-        """Return any of the keys that exists; if none exists, return an empty string."""
+        """Return one of the keys that exist; if none exists, return an empty string."""
         found = self.txn([], [get(key) for key in keys])["responses"]
         rows = [one["response_range"].get("kvs") for one in found]
         return next((key for key, row in zip(keys, rows, strict=True) if row), "")
 
     def claim(self, key: str, value: str) -> bool:
-        """Write a key that does not exist, and return true; if it exists, return false."""
+        """Create a key and return true; if the key already exists, return false."""
         return bool(self.txn([unchanged(key, 0)], [put(key, value)]).get("succeeded"))
 
     def swap(self, key: str, old: str, new: str) -> bool:
@@ -107,12 +107,12 @@ def has_value(key: str, value: str) -> Request:
 
 
 def unchanged(key: str, revision: int) -> Request:
-    """Return the comparison that a key was last changed at a revision (0: it does not exist)."""
+    """Return the comparison that holds if a key was last changed at a revision (0: never)."""
     return {"key": _text(key), "target": "MOD", "result": "EQUAL", "modRevision": str(revision)}
 
 
 def value_of(row: Request) -> str:
-    """Return the value in a row of a response."""
+    """Return the value in a row of a response, as decoded text."""
     return b64decode(row["value"]).decode()
 
 

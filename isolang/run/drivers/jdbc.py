@@ -1,4 +1,4 @@
-"""Knows how JDBC connections commit and roll back (by JPype's DB-API), and what errors mean."""
+"""Commits and rolls back JDBC connections (through JPype's DB-API), and classifies their errors."""
 
 from __future__ import annotations
 

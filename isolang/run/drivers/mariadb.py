@@ -1,4 +1,4 @@
-"""Knows how PyMySQL's connections commit and roll back, and what their errors mean."""
+"""Commits and rolls back PyMySQL's connections, and classifies their errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from isolang.run.outcome import Autocommit, Driver, Failure, Phase, roll_back_or
 
 
 def roll_back(connection: Any) -> None:
-    """Roll back, because a lock wait timeout has ended only one statement; if that fails, close.
+    """Roll back, because a lock timeout ends only its statement; close the connection on failure.
 
     Raises:
         Autocommit: no transaction is open.
@@ -23,7 +23,7 @@ def commit(connection: Any) -> None:
     connection.commit()
 
 
-_ROLLED_BACK: Final = (1020, 1213)  # a row that has changed since it was read, and a deadlock
+_ROLLED_BACK: Final = (1020, 1213)  # error numbers: a row has changed since it was read; a deadlock
 
 
 def classify(error: BaseException, phase: Phase) -> Failure:

@@ -1,4 +1,4 @@
-"""Knows how connections of psycopg 3 commit and roll back, and what their errors mean."""
+"""Commits and rolls back connections of psycopg 3, and classifies their errors."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def outcome_of(transaction: object, witness: Any) -> Outcome | None:
     """Return the outcome that the server reports for a transaction; ``None`` if it is unknown.
 
     SOUND BECAUSE: a server that was restarted, or has recovered from a crash, may reuse the numbers
-    of lost transactions. But then the connection of the witness would not have survived.
+    of lost transactions. But in that case the connection of the witness would not have survived.
 
     Args:
         transaction: the server's number for the transaction.

@@ -1,4 +1,4 @@
-"""Reads from PostgreSQL's log which changes committed transactions made to rows, in order.
+"""Reads the changes that committed transactions made to rows from PostgreSQL's log, in order.
 
 A separate connection reads a temporary logical slot by SQL statements, in the text format of the
 plugin ``test_decoding``. When the connection ends for any reason, the server drops the slot. The
@@ -21,7 +21,7 @@ from msgspec import Struct
 from isolang.errors import TargetError, one_line
 
 _BATCH: Final = 20_000
-"""How many changes are fetched at a time; each transaction is always fetched as a whole."""
+"""How many changes are fetched at a time, rounded up to whole transactions."""
 
 _CHANGE: Final = re.compile(
     r"table (?P<table>(?:\"(?:[^\"]|\"\")*\"|[^\s\".])+\.(?:\"(?:[^\"]|\"\")*\"|[^\s\".:])+): "
@@ -59,7 +59,7 @@ class LoggedChange(Struct, frozen=True, kw_only=True):
 
 
 class PostgresLog:
-    """The log of all changes to a database, beginning when this object is created.
+    """The log of all changes to a database since this object was created.
 
     Attributes:
         before: a transaction number; all transactions with smaller numbers had ended before the log
@@ -72,7 +72,7 @@ class PostgresLog:
         Args:
             connect: a function that opens a psycopg connection in autocommit mode, which only the
                 log uses.
-            who: the words with which error messages begin.
+            who: the prefix of error messages, such as the target's name.
 
         Raises:
             TargetError: the server does not keep such a log, or the user may not read it.
@@ -137,7 +137,7 @@ class PostgresLog:
 
     def close(self) -> None:
         """Close the connection, which drops the slot."""
-        with suppress(Exception):  # if the connection is lost, the slot is lost, too
+        with suppress(Exception):  # a lost connection has already dropped the slot
             self._connection.close()
 
 

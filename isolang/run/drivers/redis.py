@@ -1,4 +1,4 @@
-"""Sends commands to a Redis server over one connection, by Redis's own package."""
+"""Sends commands to a Redis server over one connection, through Redis's own package."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ class Commands:
         return bool(self.ask(["EVAL", _SWAP, 1, key, expected, value])[0])
 
     def exists(self, keys: Sequence[str]) -> str:
-        """Return any of the keys that exists; if none exists, return an empty string."""
+        """Return one of the keys that exist; if none exists, return an empty string."""
         found = self.ask(*(["EXISTS", key] for key in keys))
         return next((key for key, one in zip(keys, found, strict=True) if one), "")
 
     def claim(self, key: str, value: str) -> bool:
-        """Write a key that does not exist, and return true; if it exists, return false."""
+        """Create a key and return true; if the key already exists, return false."""
         return self.ask(["SET", key, value, "NX"])[0] is not None
 
     def put(self, key: str, value: str) -> None:

@@ -1,4 +1,4 @@
-"""Knows how ``sqlite3``'s connections commit and roll back, and what their errors mean."""
+"""Commits and rolls back ``sqlite3``'s connections, and classifies their errors."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ HostAndPort = tuple[str, int]
 _TIMEOUTS: Final = (
     "--heartbeat-interval=50",
     "--election-timeout=500",
-)  # for servers on one machine
+)  # short, because all servers run on one machine
 
 
 def start(
@@ -48,7 +48,7 @@ def start(
     begun = 0
 
     def ready(place: HostAndPort) -> None:
-        if begun == len(nodes):  # before, there may not be a majority
+        if begun == len(nodes):  # without a majority, no server responds
             answers(place)
 
     for i, node in enumerate(nodes):

@@ -15,7 +15,7 @@ from isolang.run.servers.server import Server, find_program, free_port
 _TIMEOUTS = "evs.keepalive_period=PT0.2S;evs.inactive_check_period=PT0.1S;" \
          "evs.suspect_timeout=PT1S;evs.inactive_timeout=PT2S"  # fmt: skip
 
-_JOIN_TIMEOUT_S = 60.0  # seconds that a node may take to join, since it first receives all data
+_JOIN_TIMEOUT_S = 60.0  # the time limit for a node to join, for which it first receives all data
 
 
 def start(
@@ -45,7 +45,7 @@ def start(
         if number == 0:
             quiet = "--auth-root-authentication-method=normal"
             node.run([install, *common, "--skip-test-db", quiet])
-        else:  # the first node sends its data to the other nodes
+        else:  # the other nodes get their data from the first node
             node.run(["cp", "-r", os.path.join(nodes[0].folder, "empty"), data])
         if number == 0:
             node.run(["cp", "-r", data, os.path.join(node.folder, "empty")])

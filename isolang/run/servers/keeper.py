@@ -1,4 +1,4 @@
-"""Runs a server for a parent process; ends it and removes its folder when the parent ends.
+"""Runs a server for a parent process; when the parent ends, stops it and removes its folder.
 
 The keeper is a separate program: ``python -S keeper.py FOLDER UID GID``. It reads requests from its
 standard input. Each is a JSON list on a line, which begins with a word: ``run`` or ``start`` with a
@@ -111,13 +111,13 @@ def process_tree(first: int) -> list[int]:
         if name.isdigit() and (fields := status(int(name))):
             parents[int(name)] = int(fields[1])
     found = [first]
-    for one in found:  # the list grows during the loop
+    for one in found:  # the list grows while the loop runs
         found += [child for child, parent in parents.items() if parent == one]
     return found
 
 
 def is_running(process: int) -> bool:
-    """Return whether a process is running; a zombie is not running."""
+    """Return whether a process is running; a zombie does not count as running."""
     fields = status(process)
     return bool(fields) and fields[0] not in ("Z", "X")
 
@@ -140,7 +140,7 @@ def stop(server: subprocess.Popen[bytes]) -> None:
         until = time.monotonic() + GRACE_S
         while server.poll() is None and time.monotonic() < until:
             time.sleep(0.02)
-    # Descendants that are still alive wait for the server's end, and then end by themselves.
+    # Descendants that are still alive notice that the server has ended, and end by themselves.
     if server.poll() is None:
         send_signal(everybody, signal.SIGKILL)
     server.wait()

@@ -10,7 +10,7 @@ from isolang.run.servers.server import Server, find_program
 
 
 def start(server: Server, options: Mapping[str, str], answers: Callable[[], object]) -> None:
-    """Create the data, and start the server on a socket in its folder, for root without password.
+    """Create the data, and start the server on a socket in its folder; root has no password.
 
     Args:
         server: the server to start.
@@ -21,7 +21,7 @@ def start(server: Server, options: Mapping[str, str], answers: Callable[[], obje
     if not daemon or not install:
         hint = "install the package mariadb-server, or give the URL of a server"
         raise TargetError(f"mariadb: no server is installed; {hint}")
-    # Several servers on one machine would exhaust its native asynchronous I/O.
+    # Several servers would exhaust the machine's native asynchronous I/O.
     common = ["--no-defaults", f"--datadir={os.path.join(server.folder, 'data')}",
               f"--tmpdir={server.folder}", "--innodb-use-native-aio=0"]  # fmt: skip
     server.run([install, *common, "--skip-test-db", "--auth-root-authentication-method=normal"])

@@ -64,8 +64,8 @@ class Network:
             one.close()
 
     def _link(self, to: int, local: int) -> Callable[[Direction], bool]:
-        """Return a function that decides whether a connection from a port to a node is cut now."""
-        source: list[int | None] = []  # contains the node once it is known
+        """Return a function that says whether a connection from a port to a node is cut now."""
+        source: list[int | None] = []  # the node that owns the port, once it is known
 
         def is_blocked(direction: Direction) -> bool:
             if not self._cut:
@@ -77,7 +77,7 @@ class Network:
         return is_blocked
 
     def _owner(self, port: int) -> int | None:
-        """Return the node that has opened a connection from a port; ``None`` if it is unknown."""
+        """Return the node of the process that has opened a port; ``None`` if it is unknown."""
         socket = f"socket:[{_inode(port)}]"
         for node, server in enumerate(self._nodes):
             for process in process_tree(server.process):

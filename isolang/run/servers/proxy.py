@@ -15,10 +15,10 @@ ServerAddress: TypeAlias = str | tuple[str, int]
 
 Direction: TypeAlias = Literal["requests", "answers"]
 IsBlocked: TypeAlias = Callable[[Direction], bool]
-"""A function that returns whether a connection must hold back data in a direction now."""
+"""Returns whether the connection must now hold back data in this direction."""
 
 _CHUNK: Final = 1 << 16
-_POLL: Final = 0.02  # seconds between two checks
+_POLL: Final = 0.02  # how many seconds pass between two checks
 
 
 class Proxy:
@@ -57,7 +57,7 @@ class Proxy:
             self.where = os.path.join(folder, os.path.basename(server))
             self._listener = socket.socket(socket.AF_UNIX)
             self._listener.bind(self.where)
-            os.chmod(self.where, 0o777)  # so that servers that run as other users can connect
+            os.chmod(self.where, 0o777)  # servers that run as other users must be able to connect
         else:
             self._listener = socket.create_server(("127.0.0.1", 0))
             self.where = self._listener.getsockname()
@@ -79,10 +79,10 @@ class Proxy:
 
     @contextmanager
     def lose_message(self, direction: Direction) -> Iterator[None]:
-        """Lose the next message in this direction, and close its connection.
+        """Return a context that drops the next message in this direction and disconnects.
 
-        If the direction is ``requests``, the server never receives the lost message. If it is
-        ``answers``, the server has sent the lost message.
+        If the direction is ``requests``, the server never receives the message. If it is
+        ``answers``, the server has sent the message, but the client never receives it.
         """
         self._lost = direction
         try:

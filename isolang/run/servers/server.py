@@ -1,6 +1,6 @@
 """Starts a server in a temporary folder, as an unprivileged user, and removes it.
 
-The parent of the server is a keeper process (:mod:`isolang.run.servers.keeper`), which removes the
+The server's parent is a keeper process (:mod:`isolang.run.servers.keeper`), which removes the
 server and its folder even if this process is killed.
 """
 
@@ -24,9 +24,9 @@ from isolang.errors import NoDriverError, TargetError, one_line
 from isolang.run.servers import keeper
 from isolang.run.servers.proxy import Proxy
 
-START_TIMEOUT_S: Final = 30.0  # seconds within which a server must begin to respond
+START_TIMEOUT_S: Final = 30.0  # the time limit for a server to begin to respond
 _POLL: Final = 0.02
-_PIPE_TIMEOUT_S: Final = 5.0  # seconds that a dump and its restoration may take
+_PIPE_TIMEOUT_S: Final = 5.0  # the time limit for a dump and its restoration
 
 
 _Where = TypeVar("_Where", str, tuple[str, int])
@@ -50,7 +50,7 @@ class Server:
 
         Args:
             name: the name of the server in error messages.
-            user: the user that runs the server if isocheck runs as root; by default nobody.
+            user: the user that runs the server if isocheck runs as root; by default ``nobody``.
         """
         self.name = name
         self.folder = tempfile.mkdtemp(prefix="isocheck-")
@@ -102,7 +102,7 @@ class Server:
         self._command = again or command
 
     def client_address(self, where: _Where) -> _Where:
-        """Return the address to which clients must connect: the proxy's address, if there is one.
+        """Return the address to which clients must connect: the server's, or that of its proxy.
 
         Args:
             where: the address at which the server listens.
@@ -193,12 +193,12 @@ class Server:
 
 
 def pipe(source: Sequence[str], sink: Sequence[str], *, seconds: float = _PIPE_TIMEOUT_S) -> None:
-    """Run a program whose output another program reads, such as a dump that is restored.
+    """Pipe the output of one program into another, for example a dump into its restoration.
 
     Args:
         source: the program that writes, with its arguments.
         sink: the program that reads, with its arguments.
-        seconds: the seconds after which both are killed.
+        seconds: the time limit, after which both programs are killed.
 
     Raises:
         TargetError: a program failed, or did not end in time.
@@ -235,7 +235,7 @@ def free_port() -> int:
 
 
 def _unprivileged(user: str) -> pwd.struct_passwd | None:
-    """Return the user that must run a server if we are root; if we are not, return ``None``."""
+    """Return the user that runs servers if this process is root's; otherwise, return ``None``."""
     if os.geteuid() != 0:
         return None
     for name in (user, "nobody"):

@@ -19,7 +19,7 @@ from isolang.run.target import TargetError
 
 
 class News(Struct, frozen=True, kw_only=True):
-    """A difference between a survey and an earlier survey.
+    """One difference between a survey and an earlier survey.
 
     Attributes:
         kind: ``violation`` if a level is violated that was not violated before; ``anomaly`` if a
@@ -51,7 +51,7 @@ def load_survey(path: str) -> Survey:
 
 
 def compare_surveys(old: Survey, new: Survey) -> tuple[News, ...]:
-    """Return how a survey differs from an earlier survey."""
+    """Return the differences between a survey and an earlier survey."""
     return tuple(
         one
         for level in dict.fromkeys(c.level for c in new.cells)

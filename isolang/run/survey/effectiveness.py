@@ -1,4 +1,4 @@
-"""Measures how effectively workloads find violations, by repeated trials."""
+"""Measures how often and how fast workloads find violations, by repeated trials."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def effectiveness(
     *,
     show: Callable[[RunState], None] = lambda state: None,
 ) -> Effectiveness:
-    """Play trials of each workload, and return which workloads find violations how often.
+    """Play trials of each workload, and return how often each workload finds violations.
 
     Args:
         settings: the options of each trial, including its time limit.

@@ -25,20 +25,20 @@ from isolang.run.workloads import NAMES
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-_MAX_PENDING: Final = 8  # the number of runs that a pool may judge while the next run is played
+_MAX_PENDING: Final = 8  # how many runs may wait for their verdicts while the next run is played
 CELL_LENGTH_S: Final = 5.0
 """The default length in seconds of the run for one cell."""
 ALL_WORKLOADS: Final = ("scripted", *NAMES)
 """The workloads that a survey plays by default."""
 
-# The limit on the work of counting a history's anomalies. Besides the engine's work, each anomaly
-# costs `_EACH`, and `_PER_OPERATION` for each operation in the history.
+# The limit on the work for counting a history's anomalies. Besides the engine's work, each anomaly
+# counts as `_EACH` units, and `_PER_OPERATION` units for each operation in the history.
 _COUNTING_WORK: Final = 15_000_000
 _EACH, _PER_OPERATION = 50_000, 8
 
 
 class Judging(Protocol):
-    """The future result of a run's check."""
+    """The future result of judging a run, like a ``Future``."""
 
     def result(self) -> Cell:
         """Wait for the result, and return it."""
@@ -150,7 +150,7 @@ def survey(
     names = [settings.level] if chosen else [level.name for level in target.levels]
     level_mix_of(
         replace(settings, level=names[0]), target
-    )  # raises an error if the survey is impossible
+    )  # raise an error here if the survey is impossible
     player = Player(settings.target, settings.prefix)
     cells: list[Cell] = []
     judging: deque[tuple[Settings, Cell | Judging]] = deque()
@@ -197,7 +197,7 @@ def survey(
                     interrupted = True
                     wait_until(0)
                     return so_far()
-                except Exception as error:  # the survey continues with the next cell
+                except Exception as error:  # continue the survey with the next cell
                     cell = _failed(one, error)
                 judging.append((one, cell))
                 wait_until(0 if interrupted or submit is None else _MAX_PENDING)
@@ -225,7 +225,7 @@ def _unplayed(
 
 
 def _failed(settings: Settings, error: Exception) -> Cell:
-    """Return the cell for a run whose recording or check raised an error."""
+    """Return the cell for a run that could not be played or judged because of an error."""
     if os.environ.get("ISOLANG_TRACEBACK"):
         traceback.print_exception(error)
     known = isinstance(error, IsolangError | OSError)
@@ -234,7 +234,7 @@ def _failed(settings: Settings, error: Exception) -> Cell:
 
 
 def _played(settings: Settings, player: Player, *, show: Callable[[RunState], None]) -> Cell | Run:
-    """Play one cell, and return the run; if there is nothing to judge, return the cell."""
+    """Play the run of one cell; return the run, or the cell if there is nothing to judge."""
     target = target_named(settings.target, prefix=settings.prefix)
     try:
         Runner(settings, target)
@@ -292,7 +292,7 @@ def _save_page(judged: JudgedRun) -> str | None:
     )
     try:
         save_page(made, path)
-    except IsolangError:  # then the cell in the table has no link
+    except IsolangError:  # without a page, the cell in the table has no link
         return None
     return path.name
 
@@ -300,18 +300,18 @@ def _save_page(judged: JudgedRun) -> str | None:
 def count_anomalies(history: History, *, work: int = _COUNTING_WORK) -> tuple[Counter[str], bool]:
     """Count the anomalies in a history that serializability forbids, by their names.
 
-    When a counterexample has been counted, the reads of its transactions are left out, and the rest
-    of the history is judged again, until it is valid. Therefore no two of the counted
-    counterexamples share a transaction that reads. (A valid history remains valid if a read is left
-    out, because it has to satisfy less.)
+    After a counterexample has been counted, remove the reads of its transactions, and judge the
+    rest of the history again, until it is valid. Therefore no two of the counted counterexamples
+    share a transaction that reads. (A valid history remains valid without a read, because it then
+    has less to satisfy.)
 
     Args:
         history: any history.
         work: the limit on the work.
 
     Returns:
-        How often each anomaly was counted, and whether all anomalies that can be found in this way
-        were counted.
+        How often each anomaly was counted; and whether the work sufficed to count all anomalies
+        that this method finds.
     """
     from isolang.errors import IsolangError
     from isolang.history.columns import READ, READ_LIST

@@ -2,12 +2,12 @@
 
 No single workload finds every defect. A round therefore draws a few of the choices that a user
 could make: the workload, its keys, the sessions, how rows are found and written, savepoints,
-pauses, maintenance, and, in a whole swarm, the level or a mix of levels. A round that brings
-something new (an error that no round had, a kind of plan, an anomaly that the level allows) is
-varied further: later rounds repeat it with a few other choices.
+pauses, maintenance, and, in a whole swarm, the level or a mix of levels. If a round shows something
+new (an error that no earlier round had, a kind of plan, an anomaly that the level allows), later
+rounds vary it: they repeat it with a few other choices.
 
-A round is an ordinary run, so its command repeats it. The draws depend on the seed and on what
-earlier rounds brought.
+A round is an ordinary run, so its command line repeats it. The drawn choices depend on the seed and
+on what earlier rounds have shown.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from isolang.run.target import Target
 from isolang.run.workloads import NAMES, workload_named
 
 WORKLOADS_SHARE: Final = 0.3
-"""The share of the time in which ``auto`` plays its workloads, before the rounds."""
+"""The share of the time that ``auto`` spends on its workloads, before the rounds."""
 
 ROUNDS_FROM_S: Final = 10.0
-"""The seconds from which ``auto`` plays rounds."""
+"""The shortest run in seconds in which ``auto`` plays rounds."""
 
-_ROUND_S: Final = 3.0  # seconds of a round
-_MAX_TRANSACTIONS: Final = 4000  # transactions of a round, so that its verdict takes about a second
-_VARIED_SHARE: Final = 0.3  # the share of rounds that vary a round that brought something new
+_ROUND_S: Final = 3.0  # the length of a round in seconds
+_MAX_TRANSACTIONS: Final = 4000  # the most transactions of a round, for a verdict in about a second
+_VARIED_SHARE: Final = 0.3  # the share of rounds that vary a round which showed something new
 _ONE_ROW_SHARE: Final = 1 / 6  # the share of rounds in which all sessions compete for one row
 _AUTO_WORKLOADS: Final = (
     *["queries"] * 5,
@@ -52,10 +52,10 @@ _AUTO_WORKLOADS: Final = (
     "register",
     "blindw-pred",
 )
-_FIRST_WORKLOADS: Final = ("queries", "orders")  # the first rounds, as these workloads find most
+_FIRST_WORKLOADS: Final = ("queries", "orders")  # the workloads that find most are first
 # Workloads that delete rows and insert them again.
 _DELETING_WORKLOADS: Final = frozenset({"queries", "orders", "insert-delete", "insert-delete-pred"})
-# Workloads that find most where all sessions compete for one row, by transactions of one statement.
+# Workloads for rounds in which all sessions compete for one row, by transactions of one statement.
 _ONE_ROW_WORKLOADS: Final = ("register", "register", "rmw", "append")
 # Workloads that need many keys.
 _MANY_KEYS_WORKLOADS: Final = frozenset({"pairs", "twitter", "rubis", "tpcc", "cas"})
@@ -91,7 +91,7 @@ def play_with_rounds(
 
 
 def _is_refuted(recorded: Run, target: Target) -> bool:
-    """Return whether a run violates its level, including its last transactions."""
+    """Return whether a run violates its level; the check includes its last transactions."""
     from isolang.run.judge.judge import judge_run
 
     if recorded.watched is not None:
@@ -163,7 +163,7 @@ class Swarm:
         return replace(made, workload=workload, update=update)
 
     def _draws(self) -> list[dict[str, Any]]:
-        """Draw all options, and return dictionaries of the options that belong together."""
+        """Draw all options, and return them in groups of options that belong together."""
         random, target = self._random, self._target
         names = [one for one in (NAMES if self.whole else _AUTO_WORKLOADS) if one in self._able]
         if self.whole and "queries" in self._able:
@@ -213,7 +213,7 @@ class Swarm:
         return {"level": "", "level_mix": mix}
 
     def learn(self, settings: Settings, brought: Sequence[str]) -> tuple[str, ...]:
-        """Record what a round found, and return what no earlier round had found."""
+        """Store what a round has shown, and return what no earlier round had shown."""
         news = tuple(one for one in dict.fromkeys(brought) if one not in self._seen)
         self._seen.update(news)
         if news:
@@ -313,7 +313,7 @@ def play_rounds(
         IsolangError: the first round could not be played; the message says what to do.
     """
     found = PlayedRounds(rounds=[])
-    errors: Counter[str] = Counter()  # of the round before
+    errors: Counter[str] = Counter()  # the errors of the round before
     began = time.monotonic()
     while (remaining := seconds - (time.monotonic() - began)) > 0.5 and not found.interrupted:
         settings = swarm.next()
@@ -341,7 +341,7 @@ def play_rounds(
 
 
 def _judged(swarm: Swarm, settings: Settings, recorded: Run, target: Target) -> SwarmRound:
-    """Judge a round, and record in the swarm what it found."""
+    """Judge a round, and let the swarm learn from it."""
     from isolang.run.judge.judge import judge_run, judge_watched_run
     from isolang.verdict import Invalid, Unknown
 
@@ -379,7 +379,7 @@ def _judged(swarm: Swarm, settings: Settings, recorded: Run, target: Target) -> 
 def _unplayed(settings: Settings, error: IsolangError, before: Counter[str]) -> SwarmRound:
     """Return a round that could not be played, with the errors of the round before.
 
-    The database may have failed in that round.
+    The database may have failed in the round before.
     """
     had = ", ".join(f"{name} ×{n:,}" for name, n in before.most_common(2))
     more = f"; the round before had these errors: {had}" if had else ""

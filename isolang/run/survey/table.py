@@ -69,7 +69,7 @@ def anomalies_text(cell: Cell) -> str:
 
 
 def counts_text(cell: Cell) -> str:
-    """Return how many transactions a cell has and how many committed per second, on one line."""
+    """Return a cell's transaction counts and its throughput, on one line."""
     maybe = f", {cell.maybe:,} maybe" if cell.maybe else ""
     return (
         f"{cell.committed:,} committed{maybe}, {100 * cell.abort_rate:.0f} % aborted, "
@@ -117,7 +117,7 @@ def _cell_text(cell: Cell | None) -> str:
 
 
 def _escape_cell(words: str) -> str:
-    """Return a text in which markup is escaped, and which fits into a cell of a table."""
+    """Return a text with its markup escaped for a cell of a Markdown table."""
     plain = text(" ".join(words.split()))
     return "".join("\\" + sign if sign in "|`*_[]\\" else sign for sign in plain)
 

@@ -1,4 +1,4 @@
-"""Provides the adapters for databases: one module each, which is imported when it is needed.
+"""Provides the adapters for databases, one module each, which are imported when they are needed.
 
 Other packages can add adapters by an entry point in the group ``isolang.targets``. The name of the
 entry point is the part of the user's target before ``:``. Its object is called with the address and
@@ -77,7 +77,7 @@ def target_named(text: str, *, prefix: str = "isocheck_") -> Target:
 
 
 def is_foreign(target: Target) -> bool:
-    """Return whether a target's adapter, or the driver that it uses, is not part of isolang."""
+    """Return whether a target's adapter, or the driver in the adapter, is not part of isolang."""
     return target.name in ("exec", "sqlalchemy") or not type(target).__module__.startswith(
         "isolang.run.targets."
     )

@@ -71,7 +71,7 @@ class ArcadeDB(EmbeddedTarget):
             ) from None
 
     def _start_machine(self) -> None:
-        """Start Java, whose logger would otherwise make a folder where the user is."""
+        """Start Java such that its logger creates no folder in the user's current folder."""
         with tempfile.NamedTemporaryFile("w", suffix=".properties") as quiet:
             quiet.write(".level=OFF\n")
             quiet.flush()
@@ -79,7 +79,7 @@ class ArcadeDB(EmbeddedTarget):
                 heap_size="512m", jvm_args=_MACHINE + quiet.name
             )
             log = self.jpype.JClass("com.arcadedb.log.LogManager").instance()
-            # Its first question makes the logger read the file.
+            # The first call makes the logger read its configuration file.
             log.isLoggable(log, self.jpype.JClass("java.util.logging.Level").SEVERE)
 
     def create(self, path: str, keys: Sequence[str]) -> None:
@@ -103,7 +103,7 @@ class ArcadeDB(EmbeddedTarget):
 
 
 class ArcadeDBClient(EmbeddedClient):
-    """A session with a thread of its own, because ArcadeDB has a transaction for each thread."""
+    """A session with its own thread, because ArcadeDB binds transactions to threads."""
 
     target: ArcadeDB
 

@@ -1,4 +1,4 @@
-"""Adapts MariaDB with Galera: three started nodes, or the nodes in a URL, all with clients."""
+"""Adapts MariaDB with Galera: clients use all of three started nodes, or the nodes in a URL."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Galera(MariaDB):
     """A Galera cluster of MariaDB nodes."""
 
     name: ClassVar = "galera"
-    # The nodes do not tell each other what they read, so no level is serializable.
+    # The nodes do not exchange what transactions read, so no level is serializable across nodes.
     levels: ClassVar = tuple(
         replace(level, claims="si") if level.claims == "ser" else level for level in MariaDB.levels
     )

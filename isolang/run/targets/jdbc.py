@@ -16,10 +16,10 @@ from isolang.run.target import Level, TargetError
 if TYPE_CHECKING:
     from isolang.run.address import Address
 
-_FOLDER: Final = "/usr/share/java"  # where Debian's packages install archives
+_FOLDER: Final = "/usr/share/java"  # where Debian's packages install Java archives
 _MACHINE: Final = (
     "-Xrs",  # only isocheck handles Ctrl-C
-    "-XX:TieredStopAtLevel=1",  # this makes the start faster
+    "-XX:TieredStopAtLevel=1",  # a faster start of the machine
     "-XX:+UseSerialGC",
     "-Xmx512m",
     "-Dderby.locks.deadlockTimeout=1",
@@ -229,8 +229,8 @@ class Derby(Jdbc):
                 "Derby locks the whole set before the application begins stepping through",
             ),
             (
-                # Not locking-repeatable-read: no lock is on a row that is missing, and a read by
-                # key that finds no row is a read of that key in a history.
+                # The claim is not locking-repeatable-read: a missing row has no lock, but a read
+                # that finds no row is recorded as a read of its key.
                 "repeatable read",
                 "RS",
                 "pl-2",

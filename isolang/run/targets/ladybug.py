@@ -32,7 +32,7 @@ class Ladybug(EmbeddedTarget):
         self.api = import_package("ladybug", self.name)
 
     def create(self, path: str, keys: Sequence[str]) -> None:
-        # Queries are too short to profit from several threads.
+        # The queries are too short to profit from several threads.
         self.database = self.api.Database(
             path, buffer_pool_size=1 << 28, max_num_threads=1, enable_multi_writes=True
         )
@@ -62,7 +62,7 @@ class Ladybug(EmbeddedTarget):
 
 
 class LadybugClient(EmbeddedClient):
-    """A connection, whose text of a key is the property t, and whose number is v."""
+    """A connection, on which the property ``t`` of a node is a key's text, and ``v`` its number."""
 
     target: Ladybug
 

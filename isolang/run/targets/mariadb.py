@@ -21,7 +21,7 @@ from isolang.run.target import Level
 
 _NUMBERS: Final = re.compile(r"\d+")
 _COPY_DATABASE: Final = "isocheck_copy"  # the database into which a dump is restored
-_TRX_REFRESH_S: Final = 0.15  # seconds between updates of InnoDB's table of transactions
+_TRX_REFRESH_S: Final = 0.15  # how many seconds InnoDB's table of transactions may be old
 
 
 class MySQLClient(SqlClient):
@@ -41,7 +41,8 @@ class MariaDBClient(MySQLClient):
     queried_at = 0.0
 
     def waits(self) -> bool | None:
-        # InnoDB updates this table only if no query has read it for a tenth of a second.
+        # InnoDB updates its table of transactions only if no query has read it for a tenth of a
+        # second.
         if time.monotonic() - self.queried_at < _TRX_REFRESH_S:
             return False
         self.queried_at = time.monotonic()
@@ -113,8 +114,8 @@ class MariaDB(ServerTarget, SqlTarget):
 
     @contextmanager
     def open_copy(self, way: str, level: str) -> Iterator[SqlClient]:
-        # SOUND BECAUSE: the snapshot contains the commits up to a moment. Writers at SERIALIZABLE
-        # keep their locks up to COMMIT, so it is a serial state, too.
+        # SOUND BECAUSE: the snapshot contains all commits up to one moment. Writers at SERIALIZABLE
+        # keep their locks until COMMIT, so the snapshot is also a state of a serial execution.
         if way == "mariadb-dump":
             with closing(self._dump()) as raw:
                 yield self.client(self, raw)

@@ -39,8 +39,8 @@ class PostgresClient(SqlClient):
     def _begin(self, level: str) -> None:
         self.xid = self.witness = None
         with suppress(TargetError):  # the server is down, so the next statement raises an error
-            self.witness = self.target.admin().raw  # opened before the transaction begins
-        number = _LEVELS[level]  # psycopg sends it with BEGIN before the first statement
+            self.witness = self.target.admin().raw  # open the witness before the transaction begins
+        number = _LEVELS[level]  # psycopg sends the level with BEGIN before the first statement
         if self.raw.isolation_level != number:
             self.raw.isolation_level = number
 
@@ -63,7 +63,7 @@ class PostgresClient(SqlClient):
 
     def delete(self, key: str) -> bool:
         there = super().delete(key)
-        self.row_version = None  # DELETE returns the version that it has deleted
+        self.row_version = None  # DELETE returns the version that it has deleted, not a new one
         return there
 
     @property
@@ -130,13 +130,13 @@ class Postgres(ServerTarget, SqlTarget):
     server_user: ClassVar = "postgres"
     client_package: ClassVar = ("psycopg", "postgres")
 
-    ordered: ClassVar = False  # only the log contains the order, after the run
+    ordered: ClassVar = False  # the order comes from the log, after the run
     log: PostgresLog | None = None
 
     def _compile(self) -> None:
         if self.reports_versions:
-            # SOUND BECAUSE: a ctid that holds a version can hold another version of the same
-            # transaction only after that transaction has ended.
+            # SOUND BECAUSE: a ctid that identifies a version can identify another version of the
+            # same transaction only after that transaction has ended.
             self.dialect = replace(
                 self.dialect,
                 version=", xmin::text, ctid::text",
@@ -212,8 +212,9 @@ class Postgres(ServerTarget, SqlTarget):
 
     @contextmanager
     def open_copy(self, way: str, level: str) -> Iterator[SqlClient]:
-        # SOUND BECAUSE: REPEATABLE READ has one snapshot. A serializable one is promised only if
-        # it is also deferrable: its reader then waits until no anomaly can involve it.
+        # SOUND BECAUSE: a REPEATABLE READ transaction has one snapshot. A serializable snapshot is
+        # promised only if the transaction is also deferrable: it then waits until no anomaly can
+        # involve it.
         safe = level == "serializable"
         with self._separate() as raw:
             if way == "pg_dump":
@@ -241,7 +242,7 @@ class Postgres(ServerTarget, SqlTarget):
             yield raw
 
     def _dump(self, options: list[str]) -> None:
-        """Copy the tables of a started server into another database, by its own programs."""
+        """Copy the tables of a started server into another database, by pg_dump and psql."""
         assert self.server is not None
         folder, at = self.started.programs, ["-h", self.server.folder, "-U", "postgres"]
         pipe(

@@ -57,7 +57,7 @@ class RedisWithReplica(WithStandby, Redis):
             self._wait()
 
     def _wait(self) -> None:
-        """Wait until the replica has received everything that the primary contains now."""
+        """Wait until the replica has received all writes that the primary contains now."""
         until = time.monotonic() + START_TIMEOUT_S
         with closing(self.connect(direct=True)) as one, closing(self.connect_standby()) as other:
             end = int(one.raw.info("replication")["master_repl_offset"])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from isolang.run.address import Address
 
 _DATABASE: Final = "isocheck"
-_LONGEST: Final = 3_000_000  # microseconds that a statement may take, waiting included
+_LONGEST: Final = 3_000_000  # the time limit for a statement in microseconds, including waits
 _SOURCE: Final = "https://www.oceanbase.ai/docs/set-transaction"
 _SUPPORTED: Final = "seekdb supports the Read Committed and Repeatable Read isolation levels."
 

@@ -2,7 +2,7 @@
 
 SQLAlchemy connects, sets the isolation level, and knows the column types. The statements are the
 same as for all SQL databases. At COMMIT, an SQLSTATE of class 40 means that the transaction
-aborted; what other errors mean is decided by isolang's driver for the connection.
+aborted; isolang's driver for the connection classifies all other errors.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from isolang.run.address import Address
 
 # The levels of SQL:2023, 4.41.4, as Adya's levels; SNAPSHOT is not in the standard. REPEATABLE READ
-# must prevent that a second read of a row returns something else. Databases that read from a
-# snapshot keep this and allow write skew, and others do not lock keys without a row, so it is
-# judged by PL-2 and not by PL-2.99. PostgreSQL documents more.
+# must ensure that a second read of a row returns the same value. Databases that read from a
+# snapshot do so but allow write skew, and other databases do not lock keys without a row. Therefore
+# the claim is PL-2 and not PL-2.99. PostgreSQL documents a stronger level.
 _CLAIMS: Final = {
     "SERIALIZABLE": "ser",
     "SNAPSHOT": "si",

@@ -15,11 +15,11 @@ from isolang.run.drivers.sqlite import DRIVER
 from isolang.run.sql import INDEXES, PARTIAL, Dialect, FileTarget, SqlClient
 from isolang.run.target import Level, TargetError
 
-_PAGES_PER_STEP: Final = 4  # pages that each step of an online backup copies
+_PAGES_PER_STEP: Final = 4  # how many pages each step of an online backup copies
 _MAX_BACKUP_STEPS: Final = (
-    500  # steps after which an online backup gives up, as each commit restarts it
+    500  # how many steps an online backup may take, because commits restart it
 )
-LOCK_TIMEOUT_S: Final = 5.0  # seconds to wait for a lock: the default of the module
+LOCK_TIMEOUT_S: Final = 5.0  # the time limit in seconds for a lock, by the module's default
 
 
 class SQLiteClient(SqlClient):
@@ -32,7 +32,7 @@ class SQLiteClient(SqlClient):
             self.raw.execute("BEGIN IMMEDIATE" if level == "immediate" else "BEGIN")
 
     def rollback(self) -> None:
-        self.raw.rollback()  # this works even if BEGIN has failed
+        self.raw.rollback()  # unlike a ROLLBACK statement, this works even if BEGIN has failed
 
     def execute(self, sql: str, values: tuple[Any, ...]) -> Any:
         return self.raw.execute(sql, values)

@@ -1,4 +1,4 @@
-"""Provides the base class for servers that may have a standby, which can replace the primary."""
+"""Provides the base class for servers with an optional standby that can replace the primary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adapts ZODB, which stores Python objects in a file: an object or a tree's entry for each key."""
+"""Adapts ZODB, which stores Python objects in a file: each key is an object or a tree's entry."""
 
 from __future__ import annotations
 
