@@ -44,7 +44,7 @@ _ROOT = str(Path(__file__).resolve().parents[2])
 
 
 class EndedChild(Struct, frozen=True, kw_only=True):
-    """How a child process ended.
+    """The end of a child process: its exit status, its errors, and its peak memory.
 
     Attributes:
         status: the exit status of the child; negative if a signal ended the child.
