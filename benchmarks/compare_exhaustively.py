@@ -31,7 +31,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from isolang.api import check
-from isolang.comparison.lattice import library_levels, order
+from isolang.comparison.lattice import implication_order, library_levels
 from isolang.comparison.separate import Bounds, Separator, scope_of
 from isolang.comparison.small import Miss, Small, SmallRead, SmallWrite
 from isolang.language.meaning import core, mentions
@@ -397,7 +397,7 @@ def disagreements(levels, args):
                 one = small_of(histories[where[0]], missed[where[0]], timed=args.times)
                 shown.setdefault((a, b), str(one))
         print(f"{size} transactions, {keys} keys: {len(histories):,} histories", flush=True)
-    known = order(levels, bounds=Bounds(transactions=1, overlap=True))
+    known = implication_order(levels, bounds=Bounds(transactions=1, overlap=True))
     searches = Searches(levels, args.keys, lists=args.lists, predicates=args.predicates)
     asked = 0
     for a, b in permutations(levels, 2):
@@ -425,7 +425,7 @@ def main():
     # of operations with times, are not enumerated.
     args.orders = not args.times and not args.predicates and (args.size, args.keys) != (3, 2)
     levels = library_levels()
-    known = order(levels, bounds=Bounds(transactions=1, overlap=True))
+    known = implication_order(levels, bounds=Bounds(transactions=1, overlap=True))
     first = {}
     for name in (same[0] for same in known.classes):
         mentioned = mentions.mentioned(levels[name].spec)

@@ -37,7 +37,7 @@ from isolang.history.writers import WRITABLE
 from isolang.language.classify.route import Route, route
 from isolang.output.records import report_of
 from isolang.output.text import text_of_report
-from isolang.pipeline.exported import exported
+from isolang.pipeline.exported import export_part
 from isolang.pipeline.minimal import anomaly_of, minimise
 from isolang.report import page
 from isolang.report.forms import FORMS
@@ -122,7 +122,7 @@ class Shown:
         if not expected:
             yield "the smallest part has no anomaly"
         try:
-            found = exported(part, plan)
+            found = export_part(part, plan)
         except IsolangError:
             self.counts["parts refused"] += 1
             return

@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from isolang.report.picture import FAINT, INK, Box, Line, Picture, Point, Shape, Words, svg, tip
+from isolang.report.picture import (
+    FAINT,
+    INK,
+    Box,
+    Line,
+    Picture,
+    Point,
+    Shape,
+    TextLine,
+    arrow_head,
+    svg,
+)
 from isolang.report.relations import style_of
 
-Shapes = list[Box | Line | Shape | Words]
+Shapes = list[Box | Line | Shape | TextLine]
 WIDE, LETTER = 108.0, 7.4
 
 
@@ -20,10 +31,10 @@ def txn(
     wide = width or max(WIDE, *(20 + LETTER * len(text) for text in (name, *operations)))
     box = Box(x=x, y=y, width=wide, height=high, line=INK, fill="#f6f8fa", dash=dash)
     lines = [
-        Words(x=x + 9, y=y + 31 + 15 * i, text=text, size=12, mono=True)
+        TextLine(x=x + 9, y=y + 31 + 15 * i, text=text, size=12, mono=True)
         for i, text in enumerate(operations)
     ]
-    return [box, Words(x=x + 9, y=y + 16, text=name, size=12.5, bold=True), *lines]
+    return [box, TextLine(x=x + 9, y=y + 16, text=name, size=12.5, bold=True), *lines]
 
 
 def edge(relation: str, key: str, *points: Point) -> Shapes:
@@ -37,17 +48,17 @@ def edge(relation: str, key: str, *points: Point) -> Shapes:
     back = Box(x=x - half, y=y - 9, width=2 * half, height=18, line="#ffffff", thick=0, round=0)
     return [
         Line(points=points, line=style.colour, dash=style.dash),
-        tip(points[-1], points[-2], style.colour),
+        arrow_head(points[-1], points[-2], style.colour),
         back,
-        Words(
+        TextLine(
             x=x, y=y + 4.5, text=text, size=12.5, bold=True, colour=style.colour, anchor="middle"
         ),
     ]
 
 
-def note(x: float, y: float, text: str, *, colour: str = FAINT, mono: bool = False) -> Words:
+def note(x: float, y: float, text: str, *, colour: str = FAINT, mono: bool = False) -> TextLine:
     """Return a remark beside what it is about."""
-    return Words(x=x, y=y, text=text, size=12, colour=colour, mono=mono)
+    return TextLine(x=x, y=y, text=text, size=12, colour=colour, mono=mono)
 
 
 R, W = "r(x, {})".format, "w(x, {})".format
@@ -60,7 +71,7 @@ SKEW: Shapes = [
     *edge("rw", "x", (128, 56), (174, 20), (220, 56)),
     *edge("rw", "y", (220, 88), (174, 124), (128, 88)),
 ]  # fmt: skip
-PICTURES: dict[str, tuple[str, float, Sequence[Box | Line | Shape | Words]]] = {
+PICTURES: dict[str, tuple[str, float, Sequence[Box | Line | Shape | TextLine]]] = {
     "transaction": ("Three transactions: committed, aborted, indeterminate", 96, [
         *txn(20, 12, "T1", "r(x, 1)", "w(x, 2)"), *txn(220, 12, "T2", "w(x, 3)", "w(y, 3)"),
         Line(points=((220, 12), (328, 66)), line="#d0a09c", thick=1.2),

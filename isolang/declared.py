@@ -134,15 +134,15 @@ _KINDS: Final[Mapping[type, tuple[type, str]]] = {
 
 def options_of(record: type[Struct]) -> Mapping[str, Option]:
     """Return, by name, the options that a record and the records inside it declare."""
-    if record not in _FOUND:
-        _FOUND[record] = dict(_found(record))
-    return _FOUND[record]
+    if record not in _OPTIONS_OF_RECORDS:
+        _OPTIONS_OF_RECORDS[record] = dict(_declared_options(record))
+    return _OPTIONS_OF_RECORDS[record]
 
 
-_FOUND: Final[dict[type[Struct], dict[str, Option]]] = {}
+_OPTIONS_OF_RECORDS: Final[dict[type[Struct], dict[str, Option]]] = {}
 
 
-def _found(record: type[Struct]) -> Iterator[tuple[str, Option]]:
+def _declared_options(record: type[Struct]) -> Iterator[tuple[str, Option]]:
     hints = get_type_hints(record, include_extras=True)
     for field in fields(record):
         hint = hints[field.name]
@@ -165,7 +165,7 @@ def _found(record: type[Struct]) -> Iterator[tuple[str, Option]]:
                     default=field.default,
                 ),
             )
-        elif (inner := _inner(hint)) is not None:
+        elif (inner := _nested_record(hint)) is not None:
             yield from options_of(inner).items()
 
 
@@ -175,11 +175,11 @@ def _without_none(hint: Any) -> Any:
     return hint
 
 
-def _inner(hint: Any) -> type[Struct] | None:
+def _nested_record(hint: Any) -> type[Struct] | None:
     return hint if isinstance(hint, type) and issubclass(hint, Struct) else None
 
 
-def filled(record: type[Record], values: Mapping[str, Any]) -> Record:
+def record_from(record: type[Record], values: Mapping[str, Any]) -> Record:
     """Create a record from values by the names of fields, where ``None`` stands for the default.
 
     Records inside the record are also created from these values.
@@ -190,8 +190,8 @@ def filled(record: type[Record], values: Mapping[str, Any]) -> Record:
     hints = get_type_hints(record)
     own: dict[str, Any] = {}
     for field in fields(record):
-        if (inner := _inner(hints[field.name])) is not None:
-            own[field.name] = filled(inner, values)
+        if (inner := _nested_record(hints[field.name])) is not None:
+            own[field.name] = record_from(inner, values)
         elif (value := values.get(field.name)) is not None:
             own[field.name] = tuple(value) if isinstance(value, list) else value
     return record(**own)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 
-def none_of(name: str, names: Collection[str]) -> str:
+def unknown_name_details(name: str, names: Collection[str]) -> str:
     """Return the end of a message about an unknown name, with the expected names.
 
     If one of these names is similar, the message suggests it.
 
-    >>> none_of("paris", ["pairs", "bank"])
+    >>> unknown_name_details("paris", ["pairs", "bank"])
     "(got 'paris', expected one of pairs, bank); did you mean 'pairs'?"
     """
     from difflib import get_close_matches
@@ -20,7 +20,7 @@ def none_of(name: str, names: Collection[str]) -> str:
     return f"(got {name!r}, expected one of {', '.join(names)}){hint}"
 
 
-def one_line(error: BaseException) -> str:
+def message_in_one_line(error: BaseException) -> str:
     """Return the message of an error in one line; if it has none, the name of its class."""
     return " ".join(str(error).split()) or type(error).__name__
 

@@ -11,7 +11,7 @@ from typing import IO
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
+def open_replacement(path: Path) -> Iterator[IO[bytes]]:
     """Open a temporary file that replaces ``path`` when the ``with`` block ends without an error.
 
     The new file gets the permissions of the replaced file. If ``path`` is a pipe or a terminal, it
@@ -38,11 +38,11 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str) -> None:
     """Write a text file completely or not at all.
 
     Raises:
         OSError: if the file cannot be written.
     """
-    with replacing(path) as stream:
+    with open_replacement(path) as stream:
         stream.write(text.encode())

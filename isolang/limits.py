@@ -160,7 +160,7 @@ def default_memory(parallel: int = 1) -> float | None:
     return None if found is None else round(SHARE * found[0] / parallel, 1)
 
 
-def about_default_memory(parallel: int = 1) -> str:
+def default_memory_remark(parallel: int = 1) -> str:
     """Return a remark on the default limit, for the reason of a verdict that exceeded it."""
     found, megabytes = memory(), default_memory(parallel)
     if found is None or megabytes is None:
@@ -254,7 +254,7 @@ def memory_cap(megabytes: float | None, *, of_process: bool = False) -> Iterator
 
 
 @contextmanager
-def interrupted_after(seconds: float | None) -> Iterator[None]:
+def interrupt_after(seconds: float | None) -> Iterator[None]:
     """Interrupt Python code in the ``with`` block by ``TimeoutError`` after the given seconds.
 
     This function is for code that does not check a deadline itself. It works only in the main

@@ -29,11 +29,11 @@ AnyHistory: TypeAlias = History | str | os.PathLike[str]
 
 # How many histories are submitted to the executor at a time. This number suffices for a large
 # cluster, and is small enough to check these histories again if a worker breaks the executor.
-_AHEAD = 256
+_SUBMITTED_AT_A_TIME = 256
 
 # Because an executor needs up to several milliseconds for a task, histories that are quick to check
 # are submitted together: as many as are checked in this time in seconds, but at most this number.
-_TOGETHER = 0.05, 16
+_BATCH_LIMITS = 0.05, 16
 
 
 class Checked(Struct, frozen=True, kw_only=True):
@@ -139,7 +139,7 @@ _Judged: TypeAlias = tuple[list["Verdict | IsolangError"], float]
 """The answer of a worker: a result for each history, and the seconds for all histories together."""
 
 
-class _Waiting(Struct, frozen=True):
+class _PendingHistory(Struct, frozen=True):
     """A history that has not been checked yet, with its position in the iterable."""
 
     number: int
@@ -152,19 +152,21 @@ class _Waiting(Struct, frozen=True):
 def _results(
     histories: Iterable[AnyHistory], task: bytes, own: bytes, executor: Executor | None
 ) -> Iterator[Checked]:
-    waiting: Iterator[_Waiting] = (_Waiting(number, one) for number, one in enumerate(histories))
-    lost: list[_Waiting] = []
+    waiting: Iterator[_PendingHistory] = (
+        _PendingHistory(number, one) for number, one in enumerate(histories)
+    )
+    lost: list[_PendingHistory] = []
     if executor is not None:
-        yield from _with(executor, waiting, task, lost, ahead=_AHEAD)
+        yield from _run_with(executor, waiting, task, lost, ahead=_SUBMITTED_AT_A_TIME)
     waiting = chain(lost, waiting)
     while (one := next(waiting, None)) is not None:
         lost = []
         with _pool(processors()) as pool:
-            yield from _with(pool, chain([one], waiting), own, lost, ahead=4 * processors())
+            yield from _run_with(pool, chain([one], waiting), own, lost, ahead=4 * processors())
         for one in lost:  # each alone, because a check that ends its worker must not end others
-            again: list[_Waiting] = []
+            again: list[_PendingHistory] = []
             with _pool(1) as pool:
-                yield from _with(pool, iter([one]), own, again, ahead=1)
+                yield from _run_with(pool, iter([one]), own, again, ahead=1)
             for culprit in again:
                 name = _name(culprit.history)
                 yield culprit.failed(
@@ -180,11 +182,11 @@ def _pool(workers: int) -> Executor:
     return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
 
 
-def _with(
+def _run_with(
     executor: Executor,
-    waiting: Iterator[_Waiting],
+    waiting: Iterator[_PendingHistory],
     task: bytes,
-    lost: list[_Waiting],
+    lost: list[_PendingHistory],
     *,
     ahead: int,
 ) -> Iterator[Checked]:
@@ -192,8 +194,8 @@ def _with(
 
     If the executor breaks, the histories without a result are added to ``lost``.
     """
-    there: dict[Future[_Judged], list[_Waiting]] = {}
-    alone: list[_Waiting] = []  # histories of a failed task, each of which may be the cause
+    there: dict[Future[_Judged], list[_PendingHistory]] = {}
+    alone: list[_PendingHistory] = []  # histories of a failed task, each of which may be the cause
     broken = False
     size = 1
     try:
@@ -227,7 +229,7 @@ def _with(
                     what = f"{type(error).__name__}: {error}"
                     name = _name(some[0].history)
                     found, seconds = [WorkerError(f"{name}: the executor failed ({what})")], 0.0
-                enough, most = _TOGETHER
+                enough, most = _BATCH_LIMITS
                 size = max(1, min(most, int(enough * len(some) / max(seconds, 1e-9))))
                 for one, result in zip(some, found, strict=True):
                     yield (
@@ -244,7 +246,7 @@ def _name(history: AnyHistory) -> str:
     return history.name if isinstance(history, History) else str(history)
 
 
-def _with_history(one: _Waiting, verdict: Verdict) -> Checked:
+def _with_history(one: _PendingHistory, verdict: Verdict) -> Checked:
     """Return the result of a worker, with the history object that the worker did not send back."""
     if isinstance(one.history, History):
         verdict = replace(verdict, history=one.history)

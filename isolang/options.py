@@ -196,7 +196,7 @@ class OutputOptions(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fi
     """How a command prints its result, and which files it writes.
 
     Each command takes some of these options, and lists its own forms
-    (:class:`isolang.cli.parameters.Only`).
+    (:class:`isolang.cli.parameters.SelectedOptions`).
     """
 
     form: Annotated[str, About("The output format.", "", OUTPUT, "--output", "-o")] = "text"

@@ -33,12 +33,12 @@ def _few_bits(row: int) -> Iterator[int]:
         row ^= low
 
 
-def members_of(s: Rows) -> int:
+def set_members(s: Rows) -> int:
     """Return the elements of a set as a row."""
     return s.get(0, 0)
 
 
-def transposed(rows: Rows) -> Rows:
+def inverse_of(rows: Rows) -> Rows:
     """Return the inverse of a relation, ``a^-1``."""
     found: Rows = {}
     for i, row in rows.items():
@@ -65,7 +65,7 @@ def union(parts: Iterable[Rows]) -> Rows:
     return found
 
 
-def closed(rows: Rows) -> Rows:
+def transitive_closure(rows: Rows) -> Rows:
     """Return the transitive closure of a relation.
 
     In an acyclic relation, an element reaches its successors and all elements that its successors

@@ -8,7 +8,7 @@ import pytest
 from support.cli import run_here
 
 from isolang import files
-from isolang.files import replacing, write_whole
+from isolang.files import open_replacement, write_atomically
 
 
 def test_a_file_takes_the_place_of_another(tmp_path):
@@ -17,7 +17,7 @@ def test_a_file_takes_the_place_of_another(tmp_path):
     path.write_text("before")
     path.chmod(0o640)
     link.symlink_to(path)
-    write_whole(link, "after")
+    write_atomically(link, "after")
     assert path.read_text() == "after"
     assert path.stat().st_mode & 0o777 == 0o640
     assert link.is_symlink()
@@ -29,7 +29,7 @@ def test_a_failure_leaves_what_was_there(tmp_path):
     path.write_text("before")
 
     def half():
-        with replacing(path) as stream:
+        with open_replacement(path) as stream:
             stream.write(b"half")
             raise RuntimeError
 
@@ -46,7 +46,7 @@ def test_a_pipe_is_written_as_it_stands(tmp_path):
     got = []
     reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
     reader.start()
-    write_whole(pipe, "text")
+    write_atomically(pipe, "text")
     reader.join()
     assert got == [b"text"]
     assert not pipe.is_file()

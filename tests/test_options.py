@@ -9,7 +9,7 @@ from support.cli import VALID, run_here
 import isolang
 from isolang.api import load_history
 from isolang.cli.main import main
-from isolang.declared import command_line, filled, options_of
+from isolang.declared import command_line, options_of, record_from
 from isolang.errors import HistoryError, IsolangError, OptionError
 from isolang.options import Options, ReadOptions
 from isolang.run.settings import LitmusSettings, Settings
@@ -144,7 +144,7 @@ def test_a_record_says_what_to_type_for_it(monkeypatch):
     assert command_line(Options(certify=False)) == ["--no-certify"]
     values = {"target": "sqlite", "keys": 3, "faults": ["kill"], "level": None}
     expected = Settings(target="sqlite", shape=Shape(keys=3), faults=("kill",))
-    assert filled(Settings, values) == expected
+    assert record_from(Settings, values) == expected
 
 
 def test_every_reading_option_reaches_load_history(tmp_path):

@@ -21,7 +21,7 @@ from isolang.certify.proofs import (
     text_of,
 )
 from isolang.errors import IsolangError
-from isolang.files import write_whole
+from isolang.files import write_atomically
 from isolang.release import signature
 
 if TYPE_CHECKING:
@@ -368,7 +368,7 @@ def _set_reads(raw: Any) -> tuple[tuple[int, int], ...] | Literal["all"] | None:
 
 def _written(path: Path, text: str) -> Path:
     try:
-        write_whole(path, text)
+        write_atomically(path, text)
     except OSError:
         path.unlink()
         raise

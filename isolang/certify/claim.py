@@ -29,7 +29,7 @@ from isolang.language.vocabulary import (
     TESTS,
     word_of,
 )
-from isolang.rows import Rows, bits, bits_of, closed, transposed, union
+from isolang.rows import Rows, bits, bits_of, inverse_of, transitive_closure, union
 
 NOTHING = -1
 _ANY_KEY: Final = -1
@@ -225,9 +225,9 @@ class Claim(Evaluator):
                     if facts.of_predicate(op) == _BY_KIND.get(word, facts.of_predicate(op))
                 )
             case "ww":
-                return closed(_rows(self.before(key))) if self._order is None else {}
+                return transitive_closure(_rows(self.before(key))) if self._order is None else {}
             case "rw" | "irw" | "prw":
-                read = transposed(self.relation(f"{word[:-2]}wr", key))
+                read = inverse_of(self.relation(f"{word[:-2]}wr", key))
                 back = self._composed(read, self.relation("ww", key))
                 # mutant: definition-itself
                 return {i: row & ~(1 << i) for i, row in back.items()}

@@ -33,7 +33,7 @@ from isolang.language.meaning.core import (
 from isolang.language.meaning.mentions import children, names
 from isolang.language.syntax.ast import KeyClass
 from isolang.language.vocabulary import OVERWRITING
-from isolang.rows import Rows, bits, bits_of, closed, members_of, transposed, union
+from isolang.rows import Rows, bits, bits_of, inverse_of, set_members, transitive_closure, union
 
 
 class Evaluator(ABC):
@@ -132,12 +132,12 @@ class Evaluator(ABC):
                 kept, right = value(e.left), value(e.right)
                 return {i: row & ~right.get(i, 0) for i, row in kept.items()}
             case Product():
-                row = members_of(value(e.right))
-                return dict.fromkeys(bits(members_of(value(e.left))), row)
+                row = set_members(value(e.right))
+                return dict.fromkeys(bits(set_members(value(e.left))), row)
             case Inverse():
-                return transposed(value(e.arg))
+                return inverse_of(value(e.arg))
             case Lift():
-                return {i: 1 << i for i in bits(members_of(value(e.arg)))}
+                return {i: 1 << i for i in bits(set_members(value(e.arg)))}
             case Domain():
                 return {0: bits_of(i for i, row in value(e.arg).items() if row)}
             case Range():
@@ -148,9 +148,9 @@ class Evaluator(ABC):
             case Opt():
                 return union((value(e.arg), self._identity()))
             case Plus():
-                return closed(value(e.arg))
+                return transitive_closure(value(e.arg))
             case Star():
-                return union((closed(value(e.arg)), self._identity()))
+                return union((transitive_closure(value(e.arg)), self._identity()))
             case Named():
                 return self._named_set(e)
             case ForKey():
@@ -217,7 +217,7 @@ def holds(value_of: Evaluator, check: Check) -> bool:
 
 def cyclic(rows: Rows) -> bool:
     """Return whether a relation has a cycle, by removing nodes without predecessors repeatedly."""
-    missing = {i: row.bit_count() for i, row in transposed(rows).items()}
+    missing = {i: row.bit_count() for i, row in inverse_of(rows).items()}
     remaining = set(missing) | {i for i, row in rows.items() if row}
     ready = [i for i in remaining if not missing.get(i)]
     while ready:

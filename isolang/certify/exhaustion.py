@@ -28,7 +28,7 @@ from isolang.language.meaning.mentions import (
     uses_reads_from,
 )
 from isolang.language.vocabulary import BEGIN_WITH_T0, OVERWRITING
-from isolang.rows import Rows, bits, bits_of, members_of, transposed
+from isolang.rows import Rows, bits, bits_of, inverse_of, set_members
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -299,14 +299,14 @@ def _values(
     Values that certainly violate a check may be left out.
     """
     over = world.value(exists.over, binding)
-    elements = list(bits(members_of(over)))
+    elements = list(bits(set_members(over)))
     candidates: Iterator[Rows]
     if exists.kind == "order":
         least = world.value(exists.containing, binding) if exists.containing is not None else {}
         if exists.name in BEGIN_WITH_T0 and world.t0 in elements:
             least = {
                 **least,
-                world.t0: least.get(world.t0, 0) | members_of(over) & ~(1 << world.t0),
+                world.t0: least.get(world.t0, 0) | set_members(over) & ~(1 << world.t0),
             }
         candidates = (ordered(row) for row in _extensions(elements, least))
     elif exists.kind == "choice":
@@ -335,7 +335,7 @@ def _extensions(elements: list[int], least: Rows) -> Iterator[list[int]]:
 
 def _picks(of: Rows) -> Iterator[Rows]:
     """Yield all subsets of a relation that have exactly one pair for each element of its range."""
-    beginnings = {j: list(bits(row)) for j, row in transposed(of).items() if row}
+    beginnings = {j: list(bits(row)) for j, row in inverse_of(of).items() if row}
     for picked in product(*beginnings.values()):
         value: Rows = {}
         for j, i in zip(beginnings, picked, strict=True):

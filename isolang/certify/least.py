@@ -17,7 +17,7 @@ from isolang.certify.evaluator import Evaluator, holds
 from isolang.language.meaning.core import Check, Core, Exists, Inverse, Rel, Spec, Union
 from isolang.language.meaning.mentions import summands, uses_version_order
 from isolang.language.vocabulary import BEGIN_WITH_T0, FROM_T0
-from isolang.rows import Rows, closed, transposed, union
+from isolang.rows import Rows, inverse_of, transitive_closure, union
 
 
 class Rules(Struct, frozen=True, kw_only=True):
@@ -68,10 +68,10 @@ class Rules(Struct, frozen=True, kw_only=True):
             for e, name in self.either:
                 # Because the relation is part of the order, its pairs have the order's direction.
                 ways = of.value(e)
-                for way in (ways, transposed(ways)):
+                for way in (ways, inverse_of(ways)):
                     added |= _add(values, name, {i: r & order.get(i, 0) for i, r in way.items()})
             if not fixed:
-                values[self.order] = closed(order := values[self.order])
+                values[self.order] = transitive_closure(order := values[self.order])
                 added |= values[self.order] != order
             if any(row >> i & 1 for i, row in values[self.order].items()):
                 return False

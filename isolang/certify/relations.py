@@ -15,7 +15,7 @@ from isolang.certify.world import ConcreteInterpretation
 from isolang.language.meaning.core import Exists, Spec
 from isolang.language.meaning.mentions import mentioned, speaks_of_events, uses_reads_from
 from isolang.language.vocabulary import BEGIN_WITH_T0
-from isolang.rows import Rows, bits, members_of
+from isolang.rows import Rows, bits, set_members
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -202,7 +202,7 @@ def outside_bounds(
         if any(row & ~value.get(i, 0) for i, row in least.items()):
             return "a pair of `containing` is missing"
     if exists.name in BEGIN_WITH_T0 and exists.kind != "choice":
-        t0, members = world.t0, members_of(over)
+        t0, members = world.t0, set_members(over)
         if members >> t0 & 1 and members & world.transactions & ~(1 << t0) & ~value.get(t0, 0):
             return "the initial transaction does not come first"
     if exists.within is not None:
@@ -214,7 +214,7 @@ def outside_bounds(
 
 def _order(name: str, over: Rows, pairs: Pairs) -> Rows:
     """Return the total order whose pairs of neighbours are ``pairs``."""
-    members = members_of(over)
+    members = set_members(over)
     following = dict(pairs)
     starts = [i for i in bits(members) if i not in set(following.values())]
     row = starts[:1]
@@ -237,7 +237,7 @@ def ordered(row: Sequence[int]) -> Rows:
 
 
 def _relation(name: str, over: Rows, pairs: Pairs) -> Rows:
-    members = set(bits(members_of(over)))
+    members = set(bits(set_members(over)))
     value: Rows = {}
     for i, j in pairs:
         if i not in members or j not in members:
@@ -254,7 +254,7 @@ def _choice(name: str, over: Rows, pairs: Pairs) -> Rows:
             raise CertificateRejected(f"{name}: ({i}, {j}) is not a choice")
         seen |= 1 << j
         value[i] = value.get(i, 0) | 1 << j
-    if seen != members_of({0: _union(over)}):
+    if seen != set_members({0: _union(over)}):
         raise CertificateRejected(f"{name}: an element of the range has no choice")
     return value
 

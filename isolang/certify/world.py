@@ -21,7 +21,7 @@ from isolang.certify.versions import in_stated_order
 from isolang.language.meaning.core import Named
 from isolang.language.syntax.ast import KeyClass
 from isolang.language.vocabulary import BUILTIN_UNKEYED, word_of
-from isolang.rows import Rows, bits, bits_of, transposed, union
+from isolang.rows import Rows, bits, bits_of, inverse_of, union
 
 _NO_KEY: Final = -1
 
@@ -127,7 +127,7 @@ class ConcreteInterpretation(Evaluator):
                 )
             case "rw" | "irw" | "prw":
                 back = self._composed(
-                    transposed(self.relation(f"{word[:-2]}wr", key)), self.relation("ww", key)
+                    inverse_of(self.relation(f"{word[:-2]}wr", key)), self.relation("ww", key)
                 )
                 return {i: row & ~(1 << i) for i, row in back.items()}
             case "label" | "level":

@@ -12,13 +12,13 @@ import typer
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from isolang.cli.choices import levels, near, number
+from isolang.cli.choices import levels, nearest_name, number
 from isolang.cli.parameters import (
     HistoryPaths,
     Include,
     Mistake,
-    Only,
     Plugins,
+    SelectedOptions,
     Specs,
     WorkersURL,
 )
@@ -26,11 +26,11 @@ from isolang.cli.plot import require_plottable
 from isolang.cli.progress import Bar
 from isolang.cli.several import (
     Remarks,
-    brief,
-    expanded,
-    summary,
+    as_warning,
+    brief_line,
+    expand_folders,
+    verdict_counts,
     warn_unsaved,
-    warning,
     was_printed,
 )
 from isolang.declared import About
@@ -58,7 +58,7 @@ def check(
     reading: ReadOptions,
     output: Annotated[
         OutputOptions,
-        Only(
+        SelectedOptions(
             *OutputOptions.__struct_fields__,
             forms=("text", "json", "edn", *_FILES, *_FORMS),
             about={
@@ -102,14 +102,14 @@ def check(
     """Check histories against isolation levels."""
     use_color(output.color)
     output.require_verdicts(brief=("text", "json", "edn"))
-    specs = [*specs, *_models(models)] if models else specs
+    specs = [*specs, *_levels_of_models(models)] if models else specs
     if not specs:
         raise Mistake(
             "--spec/-s SPEC is missing",
             "name a level such as ser, or a .iso file, here or in pyproject.toml; see "
             "`isocheck check --help`",
         )
-    histories = expanded(histories, reading.format)
+    histories = expand_folders(histories, reading.format)
     if output.plot:
         require_plottable(output.plot)
     if len(histories) > 1 or len(specs) > 1:
@@ -159,7 +159,7 @@ def check(
     remarks = Remarks()
     if output.form == "text":
         warnings = [w for _, r in routes if not isinstance(r, UnloadedSpec) for w in r.warnings]
-        remarks.warn_once(map(warning, warnings))
+        remarks.warn_once(map(as_warning, warnings))
     reports: list[Report] = []
     counts: Counter[str] = Counter()
     printed: set[bool] = set()
@@ -175,7 +175,7 @@ def check(
 
     code = _run(everything, counted, parallel, workers)
     if output.form == "text" and not output.quiet and counts.total() > 1:
-        printed.add(was_printed(lambda: print_lines(summary(counts))))
+        printed.add(was_printed(lambda: print_lines(verdict_counts(counts))))
     if output.form in _FILES:
         from isolang.output.text import text_of_report
         from isolang.report.forms import junit, sarif
@@ -199,7 +199,9 @@ def _run(jobs: Sequence[Job], show: Callable[[Report], None], parallel: int, wor
     """
     codes: set[int] = set()
     with Bar(len(jobs), jobs[0].options.timeout) as bar:
-        results = _by_workers(jobs, workers, bar) if workers else _results(jobs, parallel, bar)
+        results = (
+            _results_of_workers(jobs, workers, bar) if workers else _results(jobs, parallel, bar)
+        )
         for reports in results:
             bar.pause()
             for report in reports:
@@ -209,7 +211,7 @@ def _run(jobs: Sequence[Job], show: Callable[[Report], None], parallel: int, wor
     return exit_code(codes)
 
 
-def _by_workers(jobs: Sequence[Job], url: str, bar: Bar) -> Iterator[list[Report]]:
+def _results_of_workers(jobs: Sequence[Job], url: str, bar: Bar) -> Iterator[list[Report]]:
     from isolang.jobs.workers import Workers, check_in_child
 
     with Workers(url) as workers:
@@ -245,7 +247,7 @@ def _results(jobs: Sequence[Job], parallel: int, bar: Bar) -> Iterator[list[Repo
         executor.shutdown(cancel_futures=True)
 
 
-def _models(text: str) -> list[str]:
+def _levels_of_models(text: str) -> list[str]:
     """Return the levels for the consistency models that the user names as in Elle.
 
     Args:
@@ -258,7 +260,7 @@ def _models(text: str) -> list[str]:
     found = [name.strip().removeprefix(":") for name in text.replace(",", " ").split()]
     for name in found:
         if name.lower() not in there:
-            meant = near(name.lower(), there)
+            meant = nearest_name(name.lower(), there)
             hint = f"the nearest is {meant}" if meant else "`isocheck spec list` lists them"
             raise Mistake(f"--consistency-models: the library has no level {name}", hint)
     return found
@@ -266,18 +268,18 @@ def _models(text: str) -> list[str]:
 
 def _printer(output: OutputOptions, remarks: Remarks) -> Callable[[Report], None]:
     if output.quiet:
-        return lambda report: _errors_only(report, remarks)
+        return lambda report: _print_errors(report, remarks)
     if output.form == "text" and output.brief:
 
         def line(report: Report) -> None:
-            print_lines(escaped(brief(report)))
+            print_lines(escaped(brief_line(report)))
             remarks.warn_about(report, caveats=False)
 
         return line
     if output.form == "json":
         return lambda report: print_data(json_text(report.brief() if output.brief else report))
     if output.form == "markdown":
-        return _paragraphs(remarks)
+        return _markdown_printer(remarks)
     if output.form in _FORMS:
         return lambda report: _draw(report, remarks)
     if output.form == "edn":
@@ -306,14 +308,14 @@ def _printer(output: OutputOptions, remarks: Remarks) -> Callable[[Report], None
     return text
 
 
-def _errors_only(report: Report, remarks: Remarks) -> None:
+def _print_errors(report: Report, remarks: Remarks) -> None:
     """Print a report for ``--quiet``: only errors, and the caveats of a verdict, on stderr."""
     if report.verdict == "error":
         warn(f"{report.history}: {report.reason}")
     remarks.warn_about(report, caveats=True)
 
 
-def _paragraphs(remarks: Remarks) -> Callable[[Report], None]:
+def _markdown_printer(remarks: Remarks) -> Callable[[Report], None]:
     """Return a function that prints reports as Markdown, separated by empty lines."""
     from isolang.report.forms import markdown_of_report
 

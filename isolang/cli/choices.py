@@ -51,22 +51,22 @@ def encodings() -> list[str]:
     return ["auto", EVENT_GRAPH, *ENCODINGS]
 
 
-def stages() -> list[str]:
+def pruning_stages() -> list[str]:
     """Return ``auto`` and the names of the stages of pruning."""
     from isolang.problem.polygraph import PRUNE
 
     return ["auto", *PRUNE]
 
 
-OF_OPTION: Final[dict[str, Callable[[], list[str]]]] = {
+NAMES_OF_OPTION: Final[dict[str, Callable[[], list[str]]]] = {
     "format": formats,
     "solver": solvers,
     "encoding": encodings,
-    "prune": stages,
+    "prune": pruning_stages,
 }
 
 
-def near(typed: str, names: Iterable[str], cutoff: float = 0.6) -> str:
+def nearest_name(typed: str, names: Iterable[str], cutoff: float = 0.6) -> str:
     """Return the name that is most similar to a typed text; empty if no name is similar enough.
 
     Args:
@@ -78,7 +78,7 @@ def near(typed: str, names: Iterable[str], cutoff: float = 0.6) -> str:
     return found[0] if found else ""
 
 
-def taken_from(names: Callable[[], Sequence[str]]) -> Callable[[str], str]:
+def parser_of_names(names: Callable[[], Sequence[str]]) -> Callable[[str], str]:
     """Return a parser that accepts only the given names.
 
     If ``sat`` is one of the names, the parser also accepts ``sat:NAME``.
@@ -95,7 +95,7 @@ def taken_from(names: Callable[[], Sequence[str]]) -> Callable[[str], str]:
             return text
         if ":" in text and text.split(":", 1)[0] in known:
             return text
-        nearest = near(text, known)
+        nearest = nearest_name(text, known)
         hint = f" (did you mean {nearest}?)" if nearest else ""
         raise typer.BadParameter(f"got {text!r}, expected {_or_list(known)}{hint}")
 
@@ -139,7 +139,7 @@ def _or_list(names: Sequence[str]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def completed(names: Callable[[], Sequence[str]]) -> Callable[[str], list[str]]:
+def completer_of_names(names: Callable[[], Sequence[str]]) -> Callable[[str], list[str]]:
     """Return a function with which Typer completes the value of an option from the given names.
 
     Args:

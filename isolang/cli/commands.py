@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, Final, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from isolang.cli.choices import near
+from isolang.cli.choices import nearest_name
 from isolang.cli.parameters import Command, Mistake, WithoutPydantic, as_command
 
 
@@ -231,7 +231,7 @@ def no_such_command(program: str, name: str, entries: Mapping[str, CommandEntry]
         name: the name that the user typed.
         entries: the existing commands.
     """
-    nearest = near(name, entries)
+    nearest = nearest_name(name, entries)
     return Mistake(
         f"no such command: {name}", f"did you mean `{program} {nearest}`?" if nearest else ""
     )
@@ -278,7 +278,7 @@ def _with_command(args: list[str], own: list[str], *, guess: bool) -> list[str]:
         return args
     first = args[0]
     if first not in ISOCHECK:
-        mistyped = not first.startswith("-") and near(first, ISOCHECK, 0.7)
+        mistyped = not first.startswith("-") and nearest_name(first, ISOCHECK, 0.7)
         if mistyped and not guess and not os.path.exists(first):
             raise no_such_command("isocheck", first, ISOCHECK)
         args = ["check", *args]

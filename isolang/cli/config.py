@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from typer import Typer
 
-from isolang.cli.choices import near
+from isolang.cli.choices import nearest_name
 from isolang.cli.commands import ISOCHECK
 from isolang.cli.parameters import Mistake, records_of
 from isolang.declared import Option
@@ -91,7 +91,7 @@ def _values(
         where = f"{file}: [tool.isocheck{of}] {key}"
         option = known.get(key)
         if option is None:
-            nearest = near(key, known)
+            nearest = nearest_name(key, known)
             hint = f"did you mean {nearest}?" if nearest else f"the keys are {', '.join(known)}"
             raise Mistake(f"{where}: unknown key", hint)
         if isinstance(option, Option):

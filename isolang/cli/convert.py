@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from isolang.cli import choices
-from isolang.cli.parameters import named
+from isolang.cli.parameters import accept_names
 from isolang.options import ReadOptions
 from isolang.output.records import EXIT_VALID
 from isolang.output.terminal import warn
@@ -17,7 +17,7 @@ from isolang.output.terminal import warn
 if TYPE_CHECKING:
     from isolang.history.writers.report import WriteReport
 
-TO: Final[Any] = named(choices.written_formats, "FORMAT")
+TO: Final[Any] = accept_names(choices.written_formats, "FORMAT")
 
 
 def convert(

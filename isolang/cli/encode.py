@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from isolang.cli import choices
-from isolang.cli.parameters import HistoryPath, Include, OneSpec, Only, Plugins, named, one_of
+from isolang.cli.parameters import (
+    HistoryPath,
+    Include,
+    OneSpec,
+    Plugins,
+    SelectedOptions,
+    accept_names,
+    accept_only,
+)
 from isolang.errors import OptionError, SolverError
-from isolang.files import write_whole
+from isolang.files import write_atomically
 from isolang.jobs.routes import load_route
 from isolang.options import Options, ReadOptions
 from isolang.output.records import EXIT_VALID
@@ -37,16 +45,16 @@ def encode(
         str, typer.Argument(metavar="FILE", help="The file to write; - for standard output.")
     ],
     spec: OneSpec,
-    to: Annotated[str, typer.Option("--to", help="The format to write.", **one_of(*THEORIES))],
+    to: Annotated[str, typer.Option("--to", help="The format to write.", **accept_only(*THEORIES))],
     encoding: Annotated[
         str,
         typer.Option(
             "--encoding",
             help="How the problem is encoded.",
-            **named(choices.encodings, "NAME"),
+            **accept_names(choices.encodings, "NAME"),
         ),
     ],
-    options: Annotated[Options, Only("prune")],
+    options: Annotated[Options, SelectedOptions("prune")],
     reading: ReadOptions,
     plugin: Plugins = [],  # noqa: B006
     include: Include = [],  # noqa: B006
@@ -64,7 +72,7 @@ def encode(
         print_data(text)
     else:
         try:
-            write_whole(Path(target), text)
+            write_atomically(Path(target), text)
         except OSError as error:
             raise OptionError(
                 f"{target}: cannot write the file: {error.strerror or error}"

@@ -13,7 +13,7 @@ import typer
 from isolang.cli.convert import TO, report_written
 from isolang.cli.parameters import Mistake
 from isolang.declared import options_of
-from isolang.files import write_whole
+from isolang.files import write_atomically
 from isolang.options import OUTPUT
 from isolang.output.records import EXIT_VALID
 from isolang.simulator.workload import Workload
@@ -79,7 +79,7 @@ def generate(
             known = known.with_names_of(history, read_history(target, ReadOptions(format=to)))
             notes = list(known.sentences())
         if truth:
-            write_whole(Path(truth), json.dumps(known.as_json(), indent=2) + "\n")
+            write_atomically(Path(truth), json.dumps(known.as_json(), indent=2) + "\n")
     notes += report.notes
     if "real-time" in dropped:
         notes.append("sser and strong-si cannot be checked without real time")

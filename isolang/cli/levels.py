@@ -12,11 +12,11 @@ import typer
 from msgspec import Struct
 from msgspec.structs import replace
 
-from isolang.cli.choices import completed, taken_from
-from isolang.cli.parameters import HistoryPaths, Include, Mistake, Only, WorkersURL
+from isolang.cli.choices import completer_of_names, parser_of_names
+from isolang.cli.parameters import HistoryPaths, Include, Mistake, SelectedOptions, WorkersURL
 from isolang.cli.plot import require_plottable
 from isolang.cli.progress import Bar
-from isolang.cli.several import expanded
+from isolang.cli.several import expand_folders
 from isolang.cli.spec_place import PlaceReport, place_line
 from isolang.declared import About
 from isolang.errors import HistoryError
@@ -126,11 +126,11 @@ def _names() -> list[str]:
 def levels(
     *,
     histories: HistoryPaths,
-    options: Annotated[Options, Only("timeout", "memory", "threads", "certify", "seed")],
+    options: Annotated[Options, SelectedOptions("timeout", "memory", "threads", "certify", "seed")],
     reading: ReadOptions,
     output: Annotated[
         OutputOptions,
-        Only(
+        SelectedOptions(
             "color",
             "plot",
             forms=("text", "json"),
@@ -156,8 +156,8 @@ def levels(
     at_least: Annotated[
         str | None,
         typer.Option(
-            "--at-least", metavar="LEVEL", show_default=False, parser=taken_from(_names),
-            autocompletion=completed(_names),
+            "--at-least", metavar="LEVEL", show_default=False, parser=parser_of_names(_names),
+            autocompletion=completer_of_names(_names),
             help="Exit with code 1 if a history violates this level.",
         ),
     ] = None,
@@ -168,7 +168,7 @@ def levels(
     --at-least, only the verdict on that level counts.
     """
     use_color(output.color)
-    histories = expanded(histories, reading.format)
+    histories = expand_folders(histories, reading.format)
     if output.html and len(histories) > 1:
         raise Mistake("--html shows a single history: name only one")
     if output.plot:
@@ -228,7 +228,7 @@ class _Answer(Struct, frozen=True, kw_only=True):
 
 
 def _answers_here(tasks: Sequence[_Task], bar: Bar) -> Iterator[_Answer]:
-    return (answered(task, bar.phase) for task in tasks)
+    return (answer_task(task, bar.phase) for task in tasks)
 
 
 def _answers_by_workers(tasks: Sequence[_Task], url: str, bar: Bar) -> Iterator[_Answer]:
@@ -258,12 +258,12 @@ def _answer_of_child(folder: str, task: _Task) -> _Answer:
     if options.memory is None:
         options = replace(options, memory=default_memory(tasks_at_a_time()))
     try:
-        return call_in_child(answered, folder, replace(task, options=options))
+        return call_in_child(answer_task, folder, replace(task, options=options))
     except WorkerError as error:
         return _Answer(warnings=(f"isocheck: {task.history}: {error}",), code=EXIT_UNKNOWN)
 
 
-def answered(task: _Task, phase: Callable[[str], object] = lambda name: None) -> _Answer:
+def answer_task(task: _Task, phase: Callable[[str], object] = lambda name: None) -> _Answer:
     """Check a history against all levels, and return what the command prints about it.
 
     Args:
@@ -296,7 +296,7 @@ def answered(task: _Task, phase: Callable[[str], object] = lambda name: None) ->
     if task.output.form == "json":
         text = json_text(_report(task.history, found, own, errors))
     else:
-        lines = (*_text(task.history, found), *_errors(errors), *_own_text(own))
+        lines = (*_text(task.history, found), *_clock_error_lines(errors), *_own_text(own))
         text = "\n".join(lines if task.alone else (*lines, ""))
     code = _code(found, own, task.at_least, warnings)
     return _Answer(text=text, warnings=tuple(warnings), code=code)
@@ -334,7 +334,7 @@ def _least_errors(
     return errors
 
 
-def _errors(errors: Mapping[str, int | None]) -> Iterator[str]:
+def _clock_error_lines(errors: Mapping[str, int | None]) -> Iterator[str]:
     from isolang.history.clock_error import format_duration
 
     for name, error in errors.items():
@@ -405,7 +405,7 @@ def _own_report(
     from msgspec.structs import asdict
 
     from isolang.api import check
-    from isolang.cli.spec_place import place_report, placed
+    from isolang.cli.spec_place import find_place, place_report
     from isolang.language.load import load_spec
     from isolang.output.records import report_of
 
@@ -416,7 +416,7 @@ def _own_report(
         verdict=report.verdict,
         certified=report.certified,
         reason=report.reason,
-        place=place_report(placed(spec, progress=progress)),
+        place=place_report(find_place(spec, progress=progress)),
     )
 
 

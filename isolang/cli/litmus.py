@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from msgspec import Struct
 
-from isolang.cli.parameters import Include, Mistake, Output, one_of
+from isolang.cli.parameters import Include, Mistake, Output, accept_only
 from isolang.cli.progress import Bar
 from isolang.history.values import Keyword
-from isolang.output.layout import aligned
+from isolang.output.layout import align_rows
 from isolang.output.records import EXIT_INVALID, EXIT_VALID, json_text
 from isolang.output.terminal import escaped, print_data, print_lines, warn
 from isolang.run.litmus.hermitage import Occurrence
@@ -132,7 +132,7 @@ def litmus(
         typer.Option(
             "--script",
             help="Write a stand-alone Python program that plays an interleaving with this outcome.",
-            **one_of("psycopg", "sql", "python"),
+            **accept_only("psycopg", "sql", "python"),
         ),
     ] = None,
     suite: Annotated[
@@ -157,7 +157,7 @@ def litmus(
     questions = [case.question for case in cases]
     announce = suite and not sys.stderr.isatty()  # without a terminal, no progress bar is drawn
     if announce:
-        warn(f"{len(cases)} programs, each played at {_many(len(levels), 'level')}")
+        warn(f"{len(cases)} programs, each played at {_counted(len(levels), 'level')}")
     rows = []
     with Bar(len(levels) * len(cases)) as bar:
         for name in levels:
@@ -168,7 +168,7 @@ def litmus(
 
             rows.append(play_questions(questions, playing, name, progress=playing_now))
             if announce:
-                warn(f"played at {escaped(name)}: {len(rows)} of {_many(len(levels), 'level')}")
+                warn(f"played at {escaped(name)}: {len(rows)} of {_counted(len(levels), 'level')}")
     if script:
         print_data(_script(cases, rows, playing, script))
         return EXIT_VALID
@@ -252,7 +252,7 @@ def _cases(
     )
 
 
-def _many(count: int, what: str) -> str:
+def _counted(count: int, what: str) -> str:
     return f"{count} {what}" + "s" * (count != 1)
 
 
@@ -262,11 +262,11 @@ def _edges(skipped: list[tuple[str, str]], progress: Callable[[str], object]) ->
     All other edges are appended to ``skipped``.
     """
     from isolang.comparison.compare import decide_implication
-    from isolang.comparison.lattice import order
+    from isolang.comparison.lattice import implication_order
     from isolang.comparison.separate import Bounds
 
     levels = _levels_by_key()
-    edges = order(levels, bounds=Bounds(transactions=0)).edges
+    edges = implication_order(levels, bounds=Bounds(transactions=0)).edges
     for number, (stronger, weaker) in enumerate(edges, 1):
         progress(f"look for a history between {weaker} and {stronger}, {number} of {len(edges)}")
         found = decide_implication(levels[weaker], levels[stronger], bounds=Bounds(one_by_one=True))
@@ -502,7 +502,7 @@ def _table(
     for number_, case in enumerate(cases):
         cells = [_cell(row[number_]) for row in rows]
         lines.append((case.forbidden_by or "", case.allowed_by or "", *cells, case.program))
-    yield from aligned(lines)
+    yield from align_rows(lines)
     yield ""
     for row in rows:
         bad = [c.forbidden_by or "" for c, one in zip(cases, row, strict=True) if one.violations]
@@ -520,7 +520,7 @@ def _phenomena(found: Sequence[Occurrence]) -> Iterator[str]:
         own = {one.level: one for one in found if one.name == name}
         title = next(iter(own.values())).title
         lines.append((name, title, *(own[level].outcome for level in levels)))
-    yield from aligned(lines)
+    yield from align_rows(lines)
 
 
 def _cell(found: LitmusResult) -> str:
@@ -535,7 +535,7 @@ def _boundary_sentence(refuted: Sequence[str]) -> str:
     Args:
         refuted: the levels that some result violates.
     """
-    from isolang.comparison.lattice import Nearest
+    from isolang.comparison.lattice import LevelRanking
     from isolang.comparison.walks import prove_implication
 
     levels = _levels_by_key()
@@ -544,7 +544,7 @@ def _boundary_sentence(refuted: Sequence[str]) -> str:
         for name in levels
         if any(prove_implication(levels[name], levels[one]) is not None for one in refuted)
     }
-    near = Nearest(levels)
+    near = LevelRanking(levels)
     good = near.strongest(name for name in levels if name not in bad)
     worst = near.weakest(bad)
     said = f"nothing seen against {', '.join(good) or 'no level'}"

@@ -21,11 +21,11 @@ def lsp() -> int:
     # pygls closes its output stream at the end of a session. It gets a duplicate, because the
     # standard output must stay open.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    server().start_io(_Bounded(sys.stdin.buffer), answers)
+    server().start_io(_BoundedInput(sys.stdin.buffer), answers)
     return EXIT_VALID
 
 
-class _Bounded:
+class _BoundedInput:
     """An input stream that rejects messages above the size limit."""
 
     def __init__(self, stream: BinaryIO) -> None:

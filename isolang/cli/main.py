@@ -45,7 +45,7 @@ def _run_guarded(command: Any, arguments: list[str]) -> int:
         context = command.make_context(PROGRAM, arguments, default_map=_defaults(arguments))
         with context:
             code = int(command.invoke(context) or 0)
-        return _printed(code)
+        return _flush_output(code)
     except typer.Exit as end:
         return end.exit_code
     except typer.TyperException as mistake:
@@ -77,7 +77,7 @@ def _run_guarded(command: Any, arguments: list[str]) -> int:
         return EXIT_UNKNOWN
 
 
-def _printed(code: int) -> int:
+def _flush_output(code: int) -> int:
     """Flush the output, and return the exit code.
 
     If the output cannot be flushed, an exit code other than 0 is kept, because it contains the

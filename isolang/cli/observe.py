@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from isolang.cli.choices import number
-from isolang.cli.parameters import Include, Mistake, Only, Specs
+from isolang.cli.parameters import Include, Mistake, SelectedOptions, Specs
 from isolang.errors import HistoryError, IsolangError
 from isolang.options import Options, OutputOptions, ReadOptions
 from isolang.output.records import EXIT_VALID, Report, code_of, exit_code, json_text
@@ -81,8 +81,8 @@ def observe(
             help="Run this command with the proxy as its database, such as -- npm test.",
         ),
     ] = None,
-    options: Annotated[Options, Only("timeout")],
-    output: Annotated[OutputOptions, Only(forms=("text", "json"))],
+    options: Annotated[Options, SelectedOptions("timeout")],
+    output: Annotated[OutputOptions, SelectedOptions(forms=("text", "json"))],
     specs: Specs = [],  # noqa: B006 - Typer's way to say that it may be left out
     into: Annotated[
         str,

@@ -11,10 +11,10 @@ import typer
 from msgspec import Struct
 
 from isolang.cli.choices import number
-from isolang.cli.parameters import Include, Mistake, Only, Specs, one_of
+from isolang.cli.parameters import Include, Mistake, SelectedOptions, Specs, accept_only
 from isolang.cli.progress import Bar
 from isolang.options import OUTPUT, Options
-from isolang.output.layout import aligned
+from isolang.output.layout import align_rows
 from isolang.output.records import EXIT_UNKNOWN, EXIT_VALID, json_text
 from isolang.output.terminal import escaped, print_data, print_lines, warn
 
@@ -118,7 +118,7 @@ def outcomes(
     program: Annotated[str, typer.Argument(metavar="PROGRAM", help="The program, as a file or as "
     "text.")],
     specs: Specs = [],  # noqa: B006
-    options: Annotated[Options, Only("timeout", "memory", "seed")],
+    options: Annotated[Options, SelectedOptions("timeout", "memory", "seed")],
     most: Annotated[
         int,
         typer.Option(
@@ -145,7 +145,7 @@ def outcomes(
         str,
         typer.Option(
             "--output", "-o", help="The output format.", rich_help_panel=OUTPUT,
-            **one_of("text", "json", "latex"),
+            **accept_only("text", "json", "latex"),
         ),
     ] = "text",
 ) -> int:  # fmt: skip
@@ -268,10 +268,10 @@ def _text(table: OutcomeTable) -> Iterator[str]:
         ]
         for number_, one in enumerate(table.outcomes, 1)
     ]
-    yield from aligned([heads, *rows], indent=2)
+    yield from align_rows([heads, *rows], indent=2)
     if program.targets:
         yield ""
-        yield from aligned(
+        yield from align_rows(
             [
                 ["exists", *table.levels, ""],
                 *(

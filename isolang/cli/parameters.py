@@ -26,7 +26,7 @@ from msgspec.structs import replace
 from typer.core import TyperCommand
 
 from isolang.cli import choices
-from isolang.declared import About, Option, filled, options_of
+from isolang.declared import About, Option, options_of, record_from
 from isolang.errors import OptionError
 from isolang.options import DECIDING, LIMITS, OUTPUT
 
@@ -45,17 +45,17 @@ class Mistake(typer.TyperException):
         self.hint = hint
 
 
-def one_of(*names: str) -> dict[str, Any]:
+def accept_only(*names: str) -> dict[str, Any]:
     """Return arguments for ``typer.Option`` that make an option accept only these names."""
     return {
         "metavar": "|".join(names),
-        "parser": choices.taken_from(lambda: names),
-        "autocompletion": choices.completed(lambda: names),
+        "parser": choices.parser_of_names(lambda: names),
+        "autocompletion": choices.completer_of_names(lambda: names),
         "show_default": True,
     }
 
 
-def named(names: Callable[[], Sequence[str]], metavar: str) -> dict[str, Any]:
+def accept_names(names: Callable[[], Sequence[str]], metavar: str) -> dict[str, Any]:
     """Return arguments for ``typer.Option`` that make an option accept only the given names.
 
     Args:
@@ -64,12 +64,12 @@ def named(names: Callable[[], Sequence[str]], metavar: str) -> dict[str, Any]:
     """
     return {
         "metavar": metavar,
-        "parser": choices.taken_from(names),
-        "autocompletion": choices.completed(names),
+        "parser": choices.parser_of_names(names),
+        "autocompletion": choices.completer_of_names(names),
     }
 
 
-_LEVELS: Final[Any] = choices.completed(choices.levels)
+_LEVELS: Final[Any] = choices.completer_of_names(choices.levels)
 
 HistoryPath: TypeAlias = Annotated[
     str,
@@ -140,12 +140,12 @@ Output: TypeAlias = Annotated[
         "-o",
         help="The output format.",
         rich_help_panel=OUTPUT,
-        **one_of("text", "json"),
+        **accept_only("text", "json"),
     ),
 ]
 
 
-class _Converted:
+class _TextConverter:
     """Converts the text of an option or argument to the value of its parameter, without pydantic.
 
     Typer itself builds a pydantic adapter for each option, but importing pydantic is slow. It is
@@ -178,8 +178,8 @@ class WithoutPydantic:
         for param in found:
             # Before version 0.29, Typer has no such attribute and needs no change.
             how = getattr(param, "type_descriptor", None)
-            if how is not None and not isinstance(param.get_runtime_param, _Converted):
-                param.get_runtime_param = _Converted(how.annotation, how.parameter_info.parser)
+            if how is not None and not isinstance(param.get_runtime_param, _TextConverter):
+                param.get_runtime_param = _TextConverter(how.annotation, how.parameter_info.parser)
         return found
 
 
@@ -194,7 +194,7 @@ def _flag(value: object) -> bool:
     return value
 
 
-class Only:
+class SelectedOptions:
     """Selects which options of a record a command has, and changes defaults and help texts."""
 
     def __init__(
@@ -250,7 +250,7 @@ def as_command(function: Callable[..., int]) -> Callable[..., int]:
                 if (value := arguments.pop(option.name)) is not None:
                     _check(option, value)
                     values[option.name] = value
-            arguments[name] = filled(record, values)
+            arguments[name] = record_from(record, values)
         return function(**arguments)
 
     command.__name__, command.__doc__ = function.__name__, function.__doc__
@@ -274,7 +274,7 @@ def records_of(function: Callable[..., int]) -> dict[str, tuple[type[Struct], li
         record, *more = get_args(hint) if get_origin(hint) is Annotated else (hint,)
         if isinstance(record, type) and issubclass(record, Struct):
             options = list(options_of(record).values())
-            for only in (one for one in more if isinstance(one, Only)):
+            for only in (one for one in more if isinstance(one, SelectedOptions)):
                 options = [only.adapted(one) for one in options if one.name in only.names]
             found[name] = (record, options)
     return found
@@ -283,10 +283,10 @@ def records_of(function: Callable[..., int]) -> dict[str, tuple[type[Struct], li
 def _parameter(option: Option) -> inspect.Parameter:
     """Return the function parameter from which Typer makes an option."""
     about, more, default = option.about, dict[str, Any](), option.default
-    if option.name in choices.OF_OPTION:
-        more = named(choices.OF_OPTION[option.name], about.metavar)
+    if option.name in choices.NAMES_OF_OPTION:
+        more = accept_names(choices.NAMES_OF_OPTION[option.name], about.metavar)
     elif option.words:
-        more = one_of(*option.words)
+        more = accept_only(*option.words)
     elif option.kind in (int, float):
         more = {"parser": choices.number(option.kind)}
     if about.metavar:

@@ -253,25 +253,25 @@ def _save(found: Predictions, played: Foreseen | None, folder: Path) -> None:
         HistoryError: a file cannot be written.
     """
     from isolang.errors import HistoryError
-    from isolang.files import replacing, write_whole
+    from isolang.files import open_replacement, write_atomically
     from isolang.verdict import Invalid, Valid
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for n, one in enumerate(found.found, 1):
-            with replacing(folder / f"prediction-{n}.edn") as stream:
+            with open_replacement(folder / f"prediction-{n}.edn") as stream:
                 stream.write(one.edn)
             for verdict, side in ((one.valid, "at"), (one.invalid, "against")):
                 path = folder / f"prediction-{n}.{side}.certificate.json"
-                write_whole(path, verdict.certificate().to_json())
+                write_atomically(path, verdict.certificate().to_json())
         for n, other in enumerate(played.played if played else (), 1):
             if other.path is None:
                 continue
-            with replacing(folder / f"played-{n}.edn") as stream:
+            with open_replacement(folder / f"played-{n}.edn") as stream:
                 stream.write(other.path.read_bytes())
             if isinstance(other.verdict, Valid | Invalid):
                 path = folder / f"played-{n}.against.certificate.json"
-                write_whole(path, other.verdict.certificate().to_json())
+                write_atomically(path, other.verdict.certificate().to_json())
     except OSError as error:
         raise HistoryError(
             f"{folder}: cannot write into the folder: {error.strerror or error}"
@@ -344,9 +344,9 @@ def _text(run: str, found: Predictions, played: Foreseen | None) -> Iterator[str
     )
     for n, one in enumerate(found.found, 1):
         yield ""
-        yield from _one(n, one, found)
+        yield from _prediction_lines(n, one, found)
         if played is not None:
-            yield from _play(played, played.played[n - 1])
+            yield from _played_lines(played, played.played[n - 1])
     yield ""
     if found.more:
         yield f"  {found.more:,} more kinds (--most)"
@@ -368,7 +368,7 @@ def _text(run: str, found: Predictions, played: Foreseen | None) -> Iterator[str
     yield from (f"  gave up: {why}" for why in found.gave_up)
 
 
-def _one(n: int, one: Prediction, found: Predictions) -> Iterator[str]:
+def _prediction_lines(n: int, one: Prediction, found: Predictions) -> Iterator[str]:
     times = "once" if one.count == 1 else f"{one.count:,} times"
     yield f"{n}  {one.invalid.violation.anomaly}, by {one.rule} ({times} in this run)"
     names = dict.fromkeys((one.stranger, *one.path))
@@ -386,7 +386,7 @@ def _one(n: int, one: Prediction, found: Predictions) -> Iterator[str]:
     yield f"     assumed: {one.assumption}"
 
 
-def _play(played: Foreseen, one: PlayedPrediction) -> Iterator[str]:
+def _played_lines(played: Foreseen, one: PlayedPrediction) -> Iterator[str]:
     if not one.confirmed:
         yield f"     NOT CONFIRMED at {played.level}: {one.why}"
         return

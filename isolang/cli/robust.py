@@ -12,10 +12,10 @@ import typer
 from msgspec import Struct
 
 from isolang.cli.choices import number
-from isolang.cli.parameters import Mistake, Output, one_of
+from isolang.cli.parameters import Mistake, Output, accept_only
 from isolang.errors import UnsupportedError
 from isolang.options import OUTPUT, ReadOptions
-from isolang.output.layout import aligned
+from isolang.output.layout import align_rows
 from isolang.output.records import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, json_text
 from isolang.output.terminal import escaped, print_data, print_lines
 
@@ -165,7 +165,7 @@ def robust(
         typer.Argument(metavar="FILE", help="The service: templates, as a file or as text, or a "
         "recorded run."),
     ],
-    at: Annotated[str, typer.Option("--at", help="The level.", **one_of("mvrc", "si"))] = "si",
+    at: Annotated[str, typer.Option("--at", help="The level.", **accept_only("mvrc", "si"))] = "si",
     no_sessions: Annotated[
         bool,
         typer.Option(
@@ -328,7 +328,7 @@ def _write(path: str, run: Extracted | None, source: str) -> None:
         Mistake: if the source is not a run.
         ProgramError: if the file cannot be written.
     """
-    from isolang.files import write_whole
+    from isolang.files import write_atomically
     from isolang.foresee.extract import shown
     from isolang.programs.syntax import ProgramError
 
@@ -341,7 +341,7 @@ def _write(path: str, run: Extracted | None, source: str) -> None:
         *shown(run.templates),
     ]
     try:
-        write_whole(Path(path), "\n".join(lines) + "\n")
+        write_atomically(Path(path), "\n".join(lines) + "\n")
     except OSError as error:
         raise ProgramError(f"{path}: cannot write the file: {error.strerror or error}") from None
 
@@ -439,18 +439,18 @@ def _save(found: Counterexample, folder: Path) -> None:
     Raises:
         ProgramError: if a file cannot be written.
     """
-    from isolang.files import replacing, write_whole
+    from isolang.files import open_replacement, write_atomically
     from isolang.programs.syntax import ProgramError
     from isolang.report.figure import figure
     from isolang.report.picture import save_picture
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with replacing(folder / "counterexample.edn") as stream:
+        with open_replacement(folder / "counterexample.edn") as stream:
             stream.write(found.edn)
         for word, verdict in (("allowed", found.allowed), ("forbidden", found.forbidden)):
             path = folder / f"{word}.certificate.json"
-            write_whole(path, verdict.certificate().to_json())
+            write_atomically(path, verdict.certificate().to_json())
         save_picture(figure(found.forbidden), folder / "forbidden.svg")
     except OSError as error:
         raise ProgramError(
@@ -493,7 +493,7 @@ def _text(report: RobustReport) -> Iterator[str]:
     yield from report.notes
     if report.lowest:
         yield "The lowest level for each program, if every other program runs at its own:"
-        yield from aligned(
+        yield from align_rows(
             [[one.program, _SHORT[one.level], one.sql] for one in report.lowest], indent=2
         )
 
@@ -515,7 +515,7 @@ def _schedule(found: RobustCounterexample) -> Iterator[str]:
         if last[one.transaction] == at and one.transaction > 1:
             rows.append(["commit" if n == one.transaction - 1 else "" for n in range(len(heads))])
     rows.append(["commit", *[""] * (len(heads) - 1)])
-    yield from aligned(rows, indent=2)
+    yield from align_rows(rows, indent=2)
     yield ""
     yield f"  allowed by {found.allowed_by}, forbidden by {found.forbidden_by}"
     yield f"  both certified: {found.accepted[0]}; {found.accepted[1]}"

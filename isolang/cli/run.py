@@ -16,9 +16,9 @@ import typer
 from msgspec.structs import asdict, replace
 
 from isolang.cli.choices import duration
-from isolang.cli.parameters import Mistake, Only, WorkersURL
+from isolang.cli.parameters import Mistake, SelectedOptions, WorkersURL
 from isolang.cli.progress import StatusLine
-from isolang.cli.several import Remarks, brief, warn_unsaved, was_printed
+from isolang.cli.several import Remarks, brief_line, warn_unsaved, was_printed
 from isolang.errors import IsolangError
 from isolang.options import OutputOptions
 from isolang.output.records import (
@@ -98,7 +98,9 @@ def run(
     settings: Settings,
     output: Annotated[
         OutputOptions,
-        Only("brief", "quiet", "html", forms=("text", "json", "markdown", "junit", "sarif")),
+        SelectedOptions(
+            "brief", "quiet", "html", forms=("text", "json", "markdown", "junit", "sarif")
+        ),
     ],
     survey: Annotated[
         bool, typer.Option(
@@ -167,8 +169,8 @@ def run(
         )
     if selftest:
         return _selftest(settings, form)
-    line = StatusLine(sys.stderr, _how_it_goes)
-    with _terminated_as_interrupted():
+    line = StatusLine(sys.stderr, _status_text)
+    with _interrupt_on_sigterm():
         if survey:
             from isolang.cli.survey import run_survey
 
@@ -204,7 +206,7 @@ def run(
 
 
 @contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
+def _interrupt_on_sigterm() -> Iterator[None]:
     """Make SIGTERM act like Ctrl-C while the block runs.
 
     Either of them ends the run, after which the tables are removed and the history is checked.
@@ -392,7 +394,7 @@ def _print_watched(
     elif form == "json":
         print_data(json_text(report.brief() if short else report))
     elif form == "brief":
-        print_lines(escaped(brief(_without_meaningless_verdict(report))))
+        print_lines(escaped(brief_line(_without_meaningless_verdict(report))))
     else:
         Remarks().warn_about(report, caveats=True)
 
@@ -407,7 +409,7 @@ def _without_meaningless_verdict(report: RunReport) -> RunReport:
 def _print_whole(report: RunReport, judged: JudgedRun, form: str) -> None:
     """Print the report as one line, or in the format ``junit`` or ``sarif``."""
     if form == "brief":
-        return print_lines(escaped(brief(report)))
+        return print_lines(escaped(brief_line(report)))
     from isolang.output.text import text_of_report
     from isolang.report.forms import junit, sarif
 
@@ -531,7 +533,7 @@ def _row(name: str, said: str) -> str:
     return f"  {name:<13}{escaped(said)}"
 
 
-def _how_it_goes(state: RunState) -> str:
+def _status_text(state: RunState) -> str:
     """Return the text of the status line during a run."""
     passed = time.monotonic() - state.began
     look = state.look

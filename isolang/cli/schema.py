@@ -49,8 +49,8 @@ def schema(
         typer.Argument(
             metavar="COMMAND",
             help="The command. check, watch and solvers print one object per line.",
-            parser=choices.taken_from(lambda: list(RECORDS)),
-            autocompletion=choices.completed(lambda: list(RECORDS)),
+            parser=choices.parser_of_names(lambda: list(RECORDS)),
+            autocompletion=choices.completer_of_names(lambda: list(RECORDS)),
         ),
     ] = "check",
 ) -> int:

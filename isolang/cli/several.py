@@ -12,7 +12,7 @@ from isolang.output.records import Report
 from isolang.output.terminal import escaped, forget_stdout, warn
 
 
-def expanded(histories: Sequence[str], form: str) -> list[str]:
+def expand_folders(histories: Sequence[str], form: str) -> list[str]:
     """Replace each folder of several histories by the histories that it contains.
 
     Files of a folder that are skipped are listed on stderr.
@@ -39,7 +39,7 @@ def expanded(histories: Sequence[str], form: str) -> list[str]:
     return found
 
 
-def brief(report: Report) -> str:
+def brief_line(report: Report) -> str:
     """Return a report as one line: the verdict, the history, the specification, and the reasons."""
     why = report.anomaly or report.reason.split("\n", 1)[0]
     more = (short for one in report.caveats if (short := Caveat(one).brief) not in why)
@@ -63,17 +63,17 @@ class Remarks:
     def warn_about(self, report: Report, *, caveats: bool) -> None:
         """Print the warnings of a report, and also its caveats if ``caveats`` is true."""
         unsaved = report.unsaved  # `warn_unsaved` prints these lines
-        self.warn_once(warning(one) for one in report.warnings if one not in unsaved)
+        self.warn_once(as_warning(one) for one in report.warnings if one not in unsaved)
         if caveats:
             self.warn_once(f"{report.history}: {Caveat(one).brief}" for one in report.caveats)
 
 
-def warning(text: str) -> str:
+def as_warning(text: str) -> str:
     """Prefix a text with ``warning:``, unless it is a warning about a place in a specification."""
     return text if " warning: " in text.partition("\n")[0] else f"warning: {text}"
 
 
-def summary(reports: Counter[str]) -> str:
+def verdict_counts(reports: Counter[str]) -> str:
     """Return how often each verdict occurred: ``12 verdicts: 10 valid, 2 invalid``."""
     order = ("valid", "invalid", "unknown", "error")
     parts = [f"{reports[verdict]} {verdict}" for verdict in order if reports[verdict]]

@@ -17,9 +17,9 @@ from isolang.cli.parameters import (
     Include,
     Mistake,
     OneSpec,
-    Only,
     Plugins,
-    named,
+    SelectedOptions,
+    accept_names,
 )
 from isolang.cli.plot import require_plottable, time_against_size
 from isolang.cli.progress import Bar
@@ -49,11 +49,11 @@ def solvers(
     *,
     histories: HistoryPaths,
     spec: OneSpec,
-    options: Annotated[Options, Only("memory", "seed", timeout=60.0)],
+    options: Annotated[Options, SelectedOptions("memory", "seed", timeout=60.0)],
     reading: ReadOptions,
     output: Annotated[
         OutputOptions,
-        Only(
+        SelectedOptions(
             forms=("text", "json", "csv"),
             about={
                 "plot": About("Plot time against size (.svg, .png or .pdf).", "FILE", OUTPUT),
@@ -75,7 +75,7 @@ def solvers(
         list[str],
         typer.Option(
             "--prune", help="Run with this stage of pruning, by default fixpoint; may be repeated.",
-            **named(lambda: choices.stages()[1:], "STAGE"),
+            **accept_names(lambda: choices.pruning_stages()[1:], "STAGE"),
         ),
     ] = [],  # noqa: B006
     repeat: Annotated[

@@ -14,7 +14,7 @@ from isolang.cli.choices import number
 from isolang.cli.parameters import Include, Output, SpecName
 from isolang.cli.progress import Bar
 from isolang.options import OUTPUT
-from isolang.output.layout import aligned
+from isolang.output.layout import align_rows
 from isolang.output.records import EXIT_UNKNOWN, EXIT_VALID, json_text
 from isolang.output.terminal import console, escaped, print_data, print_lines, warn
 
@@ -320,7 +320,7 @@ def half_lines(a: str, b: str, half: Implication, bounds: Bounds) -> Iterator[st
         )  # fmt: skip
         least = "none is smaller" if half.witness.smallest else "a smaller one may exist"
         yield f"  {a} does not imply {b}: {a} allows this, {b} forbids it ({sizes}; {least})"
-        yield from aligned(list(small.table()), indent=4)
+        yield from align_rows(list(small.table()), indent=4)
     else:
         yield (
             f"  {a} implies {b} on all histories of up to {half.searched} of {bounds.transactions} "

@@ -44,7 +44,7 @@ _CHOSEN = {
 _WIDTH = 100
 
 
-class _Judged(Struct, frozen=True):
+class _ClassifiedCheck(Struct, frozen=True):
     """A check of a specification, and its event graph if it has one.
 
     Attributes:
@@ -116,12 +116,12 @@ def _write_page(spec: Spec, found: Explained, page: str) -> None:
     from isolang.language.hierarchy import IMPLIES
     from isolang.language.load import load_spec
     from isolang.report import save_page
-    from isolang.report.explained import Apart, html
+    from isolang.report.explained import SeparatedLevel, html
 
     own = spec.source.removeprefix("library:").removesuffix(".iso")
     weaker = IMPLIES.get(own, ()) if spec.source.startswith("library:") else ()
     examples: dict[str, Implication | str] = {}
-    apart: list[Apart] = []
+    apart: list[SeparatedLevel] = []
     with Bar(len(spec.checks) + len(weaker)) as bar:
         for check in spec.checks:
             bar.phase(f"a history that {check.name} forbids")
@@ -136,7 +136,7 @@ def _write_page(spec: Spec, found: Explained, page: str) -> None:
             bar.phase(f"a history that {name} allows")
             both = normal(load_spec(name)), normal(spec)
             apart.append(
-                Apart(
+                SeparatedLevel(
                     weaker=name,
                     half=decide_implication(
                         *both, bounds=Bounds(overlap=True), effort=Effort(OF_MANY)
@@ -147,7 +147,7 @@ def _write_page(spec: Spec, found: Explained, page: str) -> None:
     save_page(html(found, spec.texts, examples, apart), Path(page))
 
 
-def _judge(spec: Spec, check: Check) -> _Judged:
+def _judge(spec: Spec, check: Check) -> _ClassifiedCheck:
     from isolang.language.classify.event_graph import NotAnEventGraph, classify
     from isolang.language.meaning.lower import CANONICAL_EXISTS
     from isolang.language.syntax.source import excerpt
@@ -161,11 +161,11 @@ def _judge(spec: Spec, check: Check) -> _Judged:
         text = spec.texts.get(error.file, "")
         whole = (error.file, error.line, error.column) == check.pos[:3]
         place = "" if whole else excerpt(text, error.line, error.column)
-        return _Judged(check, None, error.reason, place, error.hint)
-    return _Judged(check, plan.automata[0])
+        return _ClassifiedCheck(check, None, error.reason, place, error.hint)
+    return _ClassifiedCheck(check, plan.automata[0])
 
 
-def faster(spec: Spec) -> str:
+def faster_equivalent(spec: Spec) -> str:
     """Return an equivalent level of the library that event graphs decide; empty if there is none.
 
     The search covers only other forms of the same library level.
@@ -194,7 +194,7 @@ def faster(spec: Spec) -> str:
 
 
 def _as_text(
-    spec: Spec, way: Route | None, refused: str, judged: Sequence[_Judged]
+    spec: Spec, way: Route | None, refused: str, judged: Sequence[_ClassifiedCheck]
 ) -> Iterator[str]:
     from isolang.language.meaning import mentions
 
@@ -242,7 +242,7 @@ def _as_text(
         if one.hint
     ]
     hints = list(dict.fromkeys(hints))
-    if other := faster(spec):
+    if other := faster_equivalent(spec):
         hints.insert(0, f"`{other}` is the same level, and an event graph decides it")
     if way is None or way.kind == "relational":
         for i, hint in enumerate(hints):
@@ -278,7 +278,7 @@ def _choice_phrase(spec: Spec) -> str:
     return ", ".join(parts)
 
 
-def _check(one: _Judged) -> Iterator[str]:
+def _check(one: _ClassifiedCheck) -> Iterator[str]:
     from isolang.language.meaning.show import show_check
 
     check = one.check
@@ -357,7 +357,9 @@ def _transition_lines(automaton: Automaton) -> Iterator[str]:
 # --- the record ---
 
 
-def _explained(spec: Spec, way: Route | None, refused: str, judged: Sequence[_Judged]) -> Explained:
+def _explained(
+    spec: Spec, way: Route | None, refused: str, judged: Sequence[_ClassifiedCheck]
+) -> Explained:
     from isolang.language.meaning import mentions
     from isolang.language.meaning.show import show_check, show_exists
 
@@ -391,7 +393,7 @@ def _explained(spec: Spec, way: Route | None, refused: str, judged: Sequence[_Ju
             for one in judged
         ),
         graphs=tuple(_graph(a) for a in (_automata(way) if way is not None else ())),
-        same_level_faster=(faster(spec) if slow else "") or None,
+        same_level_faster=(faster_equivalent(spec) if slow else "") or None,
         notes=tuple(spec.notes),
         warnings=tuple(way.warnings if way is not None else spec.warnings),
     )

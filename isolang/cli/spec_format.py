@@ -11,7 +11,7 @@ import typer
 
 from isolang.cli.parameters import SpecFiles
 from isolang.errors import SpecError
-from isolang.files import write_whole
+from isolang.files import write_atomically
 from isolang.output.records import EXIT_INPUT, EXIT_INVALID, EXIT_VALID
 from isolang.output.terminal import escaped, print_data, print_lines, warn
 
@@ -52,7 +52,7 @@ def format_files(
             if name == "-":
                 print_data(text)
             elif differs:
-                write_whole(Path(name), text)
+                write_atomically(Path(name), text)
                 warn(f"{escaped(name)}: reformatted")
     if failed:
         return EXIT_INPUT

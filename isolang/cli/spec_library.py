@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from isolang.cli.parameters import Include, Output, SpecName
 from isolang.errors import SpecError
-from isolang.output.layout import aligned
+from isolang.output.layout import align_rows
 from isolang.output.records import EXIT_VALID, json_text
 from isolang.output.terminal import print_data, print_lines, warn
 
@@ -85,7 +85,7 @@ def list_levels(*, output: Output = "text") -> int:
     for row in rows:
         what = f"= {row.alias_of}: {row.title}" if row.alias_of else row.title
         cells.append((row.name, row.style, row.kind, what))
-    print_lines(*aligned(cells))
+    print_lines(*align_rows(cells))
     return EXIT_VALID
 
 

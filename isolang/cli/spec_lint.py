@@ -10,7 +10,7 @@ import typer
 from msgspec import Struct
 
 from isolang.cli.choices import number
-from isolang.cli.parameters import Include, SpecFiles, one_of
+from isolang.cli.parameters import Include, SpecFiles, accept_only
 from isolang.errors import SpecError
 from isolang.options import OUTPUT
 from isolang.output.records import EXIT_INPUT, EXIT_INVALID, EXIT_VALID, json_text
@@ -75,7 +75,7 @@ def lint(
         str,
         typer.Option(
             "--output", "-o", help="The output format.", rich_help_panel=OUTPUT,
-            **one_of("text", "json", "sarif"),
+            **accept_only("text", "json", "sarif"),
         ),
     ] = "text",
 ) -> int:  # fmt: skip
@@ -130,9 +130,9 @@ def _lint(name: str, include: Sequence[str], seconds: float | None) -> tuple[Lin
         found = [LintFinding("error", e.file, e.line, e.column, str(e)) for e in errors]
         return Linted(name, tuple(found), (), ""), all(not error.line for error in errors)
     spec = load_spec(name, include_path=include)
-    texts = [*_unchecked(spec), *_compile_warnings(spec), *polarity_warnings(spec)]
-    texts += [*_implied(spec), *_settled(spec)]
-    more, unsure, searched = _searched(spec, seconds, reported="\n".join(texts))
+    texts = [*_missing_check_warnings(spec), *_compile_warnings(spec), *polarity_warnings(spec)]
+    texts += [*_implied_check_warnings(spec), *_settled_check_warnings(spec)]
+    more, unsure, searched = _search_warnings(spec, seconds, reported="\n".join(texts))
     broken = [*broken_examples(spec)]
     found = [_finding("error", text, spec) for text in broken]
     found += [_finding("warning", text, spec) for text in [*texts, *more]]
@@ -142,7 +142,7 @@ def _lint(name: str, include: Sequence[str], seconds: float | None) -> tuple[Lin
     return Linted(name, (*own, *others), (*spec.notes, *unsure), searched, as_stated), False
 
 
-def _unchecked(spec: Spec) -> Iterator[str]:
+def _missing_check_warnings(spec: Spec) -> Iterator[str]:
     """Yield a warning if a specification has no check.
 
     A file with definitions but no header is only included by other files and needs no check.
@@ -156,7 +156,7 @@ def _unchecked(spec: Spec) -> Iterator[str]:
         yield message_at(Position(spec.source, 1, 1), spec.texts, what, hint=hint)
 
 
-def _implied(spec: Spec) -> Iterator[str]:
+def _implied_check_warnings(spec: Spec) -> Iterator[str]:
     """Yield a warning for each check that is redundant because other checks imply it."""
     from isolang.comparison.normal import normal
     from isolang.comparison.walks import implied_checks
@@ -170,7 +170,7 @@ def _implied(spec: Spec) -> Iterator[str]:
         yield message_at(check.pos, spec.texts, what, hint="without it the level is the same")
 
 
-def _settled(spec: Spec) -> Iterator[str]:
+def _settled_check_warnings(spec: Spec) -> Iterator[str]:
     """Yield a warning for each check that every history satisfies under some version orders."""
     from isolang.comparison.normal import normal
     from isolang.comparison.walks import settled_by_version_orders
@@ -202,7 +202,7 @@ def _compile_warnings(spec: Spec) -> Sequence[str]:
         return spec.warnings
 
 
-def _searched(
+def _search_warnings(
     spec: Spec, seconds: float | None, *, reported: str
 ) -> tuple[list[str], list[str], str]:
     """Search all small histories for signs of mistakes in a specification.

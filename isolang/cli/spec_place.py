@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from msgspec import Struct
 
-from isolang.cli.parameters import Include, Output, SpecName, one_of
+from isolang.cli.parameters import Include, Output, SpecName, accept_only
 from isolang.cli.progress import Bar
 from isolang.cli.spec_compare import (
     WHEN_ONE_AT_A_TIME,
@@ -26,7 +26,7 @@ from isolang.cli.spec_compare import (
     witness_report,
 )
 from isolang.options import OUTPUT
-from isolang.output.layout import aligned
+from isolang.output.layout import align_rows
 from isolang.output.records import EXIT_UNKNOWN, EXIT_VALID, json_text
 from isolang.output.terminal import escaped, print_data, print_lines, warn
 
@@ -165,7 +165,7 @@ def place(
     warn(*(f"note: {note}" for note in spec.notes))
     bounds = bounds_of(transactions, keys, overlap=overlap)
     with Bar(1) as bar:
-        found = placed(spec, bounds=bounds, seconds=seconds, progress=bar.phase)
+        found = find_place(spec, bounds=bounds, seconds=seconds, progress=bar.phase)
     if output == "json":
         print_data(json_text(place_report(found)))
     else:
@@ -174,7 +174,7 @@ def place(
     return EXIT_UNKNOWN if open_ and not found.equal else EXIT_VALID
 
 
-def placed(
+def find_place(
     spec: Spec,
     *,
     bounds: Bounds | None = None,
@@ -286,7 +286,7 @@ def lattice(
         str,
         typer.Option(
             "--output", "-o", help="The output format; markdown is the page of the documentation.",
-            rich_help_panel=OUTPUT, **one_of("text", "json", "markdown", "dot"),
+            rich_help_panel=OUTPUT, **accept_only("text", "json", "markdown", "dot"),
         ),
     ] = "text",
     svg: Annotated[
@@ -356,6 +356,6 @@ def _lines(found: Lattice) -> Iterator[str]:
     for (a, b), implication in found.converses.items():
         shown = "none found" if implication.witness is None else str(implication.witness.small)
         rows.append((a, "=>", b, shown))
-    yield from aligned(rows)
+    yield from align_rows(rows)
     for a, b in found.order.searched:
         yield f"unknown: whether {a} implies {b}"

@@ -49,20 +49,20 @@ def try_spec(
     """
     path = Path(file)
     while True:
-        seen = _changed(path, histories)
+        seen = _modification_times(path, histories)
         good = True
-        for line in _tried(path, histories, include, seconds):
+        for line in _report_lines(path, histories, include, seconds):
             print_lines(line)
             good &= not line.startswith("error")
         if once:
             return EXIT_VALID if good else EXIT_INVALID
         print_lines("", f"waiting for the next save of {escaped(file)} …")
         sys.stdout.flush()
-        while _changed(path, histories) == seen:
+        while _modification_times(path, histories) == seen:
             time.sleep(_POLL)
 
 
-def _changed(path: Path, histories: Sequence[str]) -> list[int]:
+def _modification_times(path: Path, histories: Sequence[str]) -> list[int]:
     """Return when the specification and each history was last changed."""
     files = [path, *_files(histories)]
     return [one.stat().st_mtime_ns if one.exists() else 0 for one in files]
@@ -78,11 +78,11 @@ def _files(histories: Sequence[str]) -> list[Path]:
     return found
 
 
-def _tried(
+def _report_lines(
     path: Path, histories: Sequence[str], include: Sequence[str], seconds: float | None
 ) -> Iterator[str]:
     from isolang.cli.spec_examples import broken_examples
-    from isolang.cli.spec_place import place_line, place_report, placed
+    from isolang.cli.spec_place import find_place, place_line, place_report
     from isolang.language.classify.route import route
     from isolang.language.load import find_errors, load_spec
 
@@ -106,7 +106,7 @@ def _tried(
     if spec.examples:
         yield f"  examples     {len(spec.examples) - len(broken)} of {len(spec.examples)} as stated"
     try:
-        yield f"  place        {place_line(place_report(placed(spec, seconds=seconds)))}"
+        yield f"  place        {place_line(place_report(find_place(spec, seconds=seconds)))}"
     except SpecError as error:
         yield f"  place        unknown: {escaped(str(error))}"
     for one in _files(histories):

@@ -14,11 +14,11 @@ import typer
 from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
-from isolang.cli.parameters import Mistake, Only
+from isolang.cli.parameters import Mistake, SelectedOptions
 from isolang.declared import About
 from isolang.errors import HistoryError
 from isolang.options import OUTPUT, OutputOptions
-from isolang.output.layout import aligned
+from isolang.output.layout import align_rows
 from isolang.output.records import (
     EXIT_INPUT,
     EXIT_INVALID,
@@ -31,14 +31,14 @@ from isolang.output.terminal import escaped, print_data, print_lines, warn
 from isolang.report.summary import (
     RunVerdict,
     Summary,
-    counted,
+    count_phrase,
     files_of,
-    listed,
-    named,
+    full_name,
+    join_texts,
     run_of,
     sentence,
     share_of,
-    summarized,
+    summarize,
     target_and_version,
 )
 
@@ -106,7 +106,7 @@ def summary(
     ],
     output: Annotated[
         OutputOptions,
-        Only(
+        SelectedOptions(
             forms=("text", "json", "junit", "sarif"),
             about={"html": About("Write the summary as an HTML page.", "FILE", OUTPUT)},
         ),
@@ -154,7 +154,7 @@ def summary(
         render_violation(report, Sheet(file=out, width=88))
         return out.getvalue().strip("\n")
 
-    made = summarized(
+    made = summarize(
         found.runs,
         against=None if earlier is None else earlier.runs,
         skipped=_skipped(found.skipped),
@@ -200,7 +200,7 @@ def _report(run: RunVerdict, found: _FoundFiles) -> Report:
             certified=run.certified,
             certificate=files.get("certificate"),
         )
-    name = named(" ".join((run.target, run.version)).strip(), run.isolation, run.level)
+    name = full_name(" ".join((run.target, run.version)).strip(), run.isolation, run.level)
     return replace(report, spec=name, verdict=run.verdict, reason=run.reason)
 
 
@@ -371,7 +371,7 @@ def _add(text: bytes, source: str, found: _FoundFiles) -> bool:
     elif len(probe.cells):
         from isolang.run.survey.survey import Survey
 
-        found.runs += _of_survey(msgspec.json.decode(text, type=Survey), source)
+        found.runs += _survey_verdicts(msgspec.json.decode(text, type=Survey), source)
     elif len(probe.groups) and len(probe.runs):
         found.runs += msgspec.json.decode(text, type=Summary).runs
     else:
@@ -396,7 +396,7 @@ def _verdict_of_certificate(probe: _Probe, source: str) -> RunVerdict:
     )
 
 
-def _of_survey(survey: Survey, source: str) -> Iterator[RunVerdict]:
+def _survey_verdicts(survey: Survey, source: str) -> Iterator[RunVerdict]:
     target, version = target_and_version(survey.database)
     for cell in survey.cells:
         if cell.outcome == "not played":
@@ -509,9 +509,9 @@ def _text(made: Summary) -> Iterator[str]:
         yield "Violations"
     for one in made.violations:
         new = {True: "  NEW", False: "  known", None: ""}[one.new]
-        yield f"  {named(*one.kind)}{new}"
+        yield f"  {full_name(*one.kind)}{new}"
         yield f"    {one.reason}"
-        yield f"    {counted(one)}"
+        yield f"    {count_phrase(one)}"
         yield from (f"  {line}".rstrip() for line in one.argument.splitlines())
         yield from (f"    {what:<13} {file}" for what, file in files_of(one))
     if made.gone:
@@ -541,9 +541,9 @@ def _table(made: Summary) -> Iterator[str]:
         rows.append(
             (
                 one.target, one.isolation, one.level, one.version, f"{one.runs:,}",
-                f"{one.valid:,}", f"{one.invalid:,}", fails, listed(one.seeds),
+                f"{one.valid:,}", f"{one.invalid:,}", fails, join_texts(one.seeds),
             )
         )  # fmt: skip
     there = [place for place in range(len(heads)) if any(row[place] for row in rows[1:])]
     right = frozenset(n for n, place in enumerate(there) if place in (4, 5, 6))
-    yield from aligned([[row[n] for n in there] for row in rows], indent=2, right=right)
+    yield from align_rows([[row[n] for n in there] for row in rows], indent=2, right=right)

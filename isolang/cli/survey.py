@@ -47,7 +47,7 @@ def run_survey(
     from isolang.run.survey.survey import ALL_WORKLOADS, survey
     from isolang.run.survey.table import html, markdown
 
-    workloads = _named(settings.workload, ALL_WORKLOADS)
+    workloads = _workload_names(settings.workload, ALL_WORKLOADS)
     earlier = load_survey(against) if against else None
     unsaved: list[str] = []
 
@@ -114,7 +114,7 @@ def run_trials(
     from isolang.run.play.phases import AUTO
     from isolang.run.survey.effectiveness import effectiveness, markdown
 
-    workloads = _named(settings.workload, [name for name, _ in AUTO])
+    workloads = _workload_names(settings.workload, [name for name, _ in AUTO])
     try:
         found = effectiveness(settings, workloads, seconds, show=line.show)
     finally:
@@ -189,7 +189,7 @@ def _round_lines(one: SwarmRound) -> list[str]:
     return [head, f"    {escaped(one.command)}"]
 
 
-def _named(workload: str, everything: Sequence[str]) -> tuple[str, ...]:
+def _workload_names(workload: str, everything: Sequence[str]) -> tuple[str, ...]:
     """Return the names in the value of ``--workload``; ``auto`` and ``all`` stand for everything.
 
     Raises:

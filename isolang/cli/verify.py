@@ -12,7 +12,7 @@ import typer
 from msgspec import ValidationError, convert
 from msgspec.structs import replace
 
-from isolang.cli.parameters import Mistake, Only, WorkersURL
+from isolang.cli.parameters import Mistake, SelectedOptions, WorkersURL
 from isolang.cli.plot import require_plottable
 from isolang.errors import SpecError
 from isolang.options import Options, OutputOptions, ReadOptions
@@ -39,8 +39,8 @@ def verify(
     ],
     history: Annotated[str, typer.Argument(metavar="HISTORY", help="The history that the "
     "certificate is about.")],
-    options: Annotated[Options, Only("timeout", "memory")],
-    output: Annotated[OutputOptions, Only("html", "plot")],
+    options: Annotated[Options, SelectedOptions("timeout", "memory")],
+    output: Annotated[OutputOptions, SelectedOptions("html", "plot")],
     workers: WorkersURL = "",
     by_definition: Annotated[
         bool,
@@ -63,7 +63,7 @@ def verify(
     from isolang.certify.errors import CertificateRejected, NotCertifiedError
     from isolang.certify.kernel import MISSING, find_kernel
     from isolang.history import read_history
-    from isolang.limits import default_memory, interrupted_after, memory_cap
+    from isolang.limits import default_memory, interrupt_after, memory_cap
 
     is_chain = os.path.isdir(certificate)
     if is_chain and (output.html or output.plot):
@@ -79,7 +79,7 @@ def verify(
     if by_kernel and find_kernel() is None:
         raise Mistake(f"--kernel: {MISSING}")
     try:
-        with memory_cap(memory, of_process=True), interrupted_after(options.timeout):
+        with memory_cap(memory, of_process=True), interrupt_after(options.timeout):
             if is_chain:
                 return _verify_chain(
                     certificate,
@@ -91,14 +91,14 @@ def verify(
             text = _text(certificate)
             proof = Certificate.from_json(text, where=certificate)
             spec = spec_of(proof)
-            about = proof.about(read_history(history, _reading(proof)))
+            about = proof.about(read_history(history, _reading_options(proof)))
             accepted = check(proof, about, spec)
             if by_definition and accepted.beyond_definition:
                 raise NotCertifiedError(
                     f"not certified by definition: {accepted.beyond_definition}"
                 )
-            accepted = _by_kernel_too(accepted, about, spec, proof, insists=by_kernel)
-            drawn = _drawn(proof, text, about, spec, accepted, name=history, output=output)
+            accepted = _check_by_kernel(accepted, about, spec, proof, insists=by_kernel)
+            drawn = _write_pictures(proof, text, about, spec, accepted, name=history, output=output)
     except CertificateRejected as error:
         print_lines(f"REJECTED  {shown}", f"  {escaped(str(error))}")
         return EXIT_REJECTED
@@ -117,7 +117,7 @@ def verify(
         escaped(f"  {history} is {proof.verdict} under {proof.spec_name}: the {kind} holds"),
         escaped(f"  accepted by: {accepted}"),
         escaped(f"  history sha256 {proof.history_sha256}"),
-        escaped(f"  history read as {_read_as(proof)}"),
+        escaped(f"  history read as {_reading_phrase(proof)}"),
         escaped(f"  spec sha256 {proof.spec_sha256}: {_provenance(proof.spec_name, spec)}"),
         *(escaped(f"    {line}") for line in _checks(spec)),
         *(escaped(f"  {line}") for line in drawn),
@@ -125,7 +125,7 @@ def verify(
     return EXIT_VALID
 
 
-def _by_kernel_too(
+def _check_by_kernel(
     accepted: Acceptance, history: History, spec: Spec, proof: Certificate, *, insists: bool
 ) -> Acceptance:
     """Let the kernel check a proof too if its program is installed, and add its result.
@@ -204,7 +204,7 @@ def _verify_chain(
     return EXIT_VALID
 
 
-def _drawn(
+def _write_pictures(
     proof: Certificate,
     text: str,
     about: History,
@@ -234,7 +234,7 @@ def _drawn(
     return lines
 
 
-def _reading(proof: Certificate) -> ReadOptions:
+def _reading_options(proof: Certificate) -> ReadOptions:
     """Return the options in a certificate with which the history must be read.
 
     Raises:
@@ -249,7 +249,7 @@ def _reading(proof: Certificate) -> ReadOptions:
         raise CertificateError(f"the history's options in the certificate: {error}") from None
 
 
-def _read_as(proof: Certificate) -> str:
+def _reading_phrase(proof: Certificate) -> str:
     """Return a phrase for how the history is read, because that may change its meaning."""
     from isolang.history.history import read_with
 

@@ -13,7 +13,7 @@ import msgspec
 import typer
 
 from isolang.cli.choices import duration, number
-from isolang.cli.parameters import OneSpec, Only
+from isolang.cli.parameters import OneSpec, SelectedOptions
 from isolang.cli.progress import StatusLine
 from isolang.cli.watch_course import Lag, Progress
 from isolang.declared import About
@@ -47,7 +47,7 @@ def watch(
     spec: OneSpec,
     output: Annotated[
         OutputOptions,
-        Only(
+        SelectedOptions(
             forms=("text", "json"),
             about={
                 "html": About(
@@ -189,20 +189,20 @@ def watch(
         line = StatusLine(sys.stderr, course.line)
         open_.callback(line.end)
         if metrics:
-            from isolang.cli.watch_metrics import served
+            from isolang.cli.watch_metrics import serve_metrics
 
-            warn(f"metrics: {open_.enter_context(served(course, metrics))}")
-        report = _followed(watched, stream, course, line, output=output.form)
+            warn(f"metrics: {open_.enter_context(serve_metrics(course, metrics))}")
+        report = _follow(watched, stream, course, line, output=output.form)
         # Without --state, the folder with the copy of the standard input is deleted, so places name
         # the standard input instead.
         if not state:
             copy, original = f"{folder / 'input'}:", "the standard input, line "
             places = tuple(place.replace(copy, original) for place in report.places)
             report = msgspec.structs.replace(report, places=places)
-        files = _kept(report, folder) if state else []
+        files = _save_violation(report, folder) if state else []
         if output.html:
-            files += _page(report, course)
-    return _printed(report, watched, course, state=state, output=output.form, files=files)
+            files += _save_page(report, course)
+    return _print_report(report, watched, course, state=state, output=output.form, files=files)
 
 
 def _warn_next_to_runs(paths: Sequence[str]) -> None:
@@ -222,7 +222,7 @@ def _warn_next_to_runs(paths: Sequence[str]) -> None:
         )
 
 
-def _followed(
+def _follow(
     watched: Watch,
     stream: Stream,
     course: Progress,
@@ -252,7 +252,7 @@ def _followed(
     return watched.report
 
 
-def _kept(report: WatchReport, folder: Path) -> list[str]:
+def _save_violation(report: WatchReport, folder: Path) -> list[str]:
     """Save the transactions of a violation and their certificate in the folder of the chain.
 
     Return a line for each saved file. An error is only printed, because it does not change the
@@ -269,7 +269,7 @@ def _kept(report: WatchReport, folder: Path) -> list[str]:
     return []
 
 
-def _page(report: WatchReport, course: Progress) -> list[str]:
+def _save_page(report: WatchReport, course: Progress) -> list[str]:
     """Save the final page, and return a line about it.
 
     An error is only printed, because it does not change the verdict.
@@ -283,7 +283,7 @@ def _page(report: WatchReport, course: Progress) -> list[str]:
     return []
 
 
-def _printed(
+def _print_report(
     report: WatchReport,
     watched: Watch,
     course: Progress,

@@ -179,7 +179,7 @@ class Progress:
         return f"page {path}"
 
     def _write(self, outcome: str, *, note: str = "", refresh: int = 0) -> None:
-        from isolang.files import write_whole
+        from isolang.files import write_atomically
         from isolang.report.watched import Curve, watched_page
 
         self._written = time.monotonic()
@@ -221,7 +221,7 @@ class Progress:
             Curve(name=name, values=[point[i] for point in self._points])
             for i, name in enumerate(names, 1)
         ]
-        write_whole(
+        write_atomically(
             Path(self._page),
             watched_page(
                 self.name, outcome=outcome, rows=rows, seconds=seconds, curves=curves,

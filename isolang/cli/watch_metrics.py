@@ -23,7 +23,7 @@ _GAUGES: Final = {
 }
 
 
-def address(text: str) -> tuple[str, int]:
+def parse_address(text: str) -> tuple[str, int]:
     """Parse ``HOST:PORT`` or ``PORT``, and return the host and the port.
 
     ``PORT`` alone means that only this machine can connect.
@@ -41,7 +41,7 @@ def address(text: str) -> tuple[str, int]:
 
 
 @contextmanager
-def served(course: Progress, at: str) -> Iterator[str]:
+def serve_metrics(course: Progress, at: str) -> Iterator[str]:
     """Serve metrics about a watch while the block runs, and yield the URL.
 
     Args:
@@ -58,9 +58,9 @@ def served(course: Progress, at: str) -> Iterator[str]:
             "--metrics: prometheus-client is not installed", "pip install 'isolang[prometheus]'"
         ) from None
 
-    host, port = address(at)
+    host, port = parse_address(at)
     registry = CollectorRegistry()
-    registry.register(_Numbers(course))
+    registry.register(_Metrics(course))
     try:
         server, thread = start_http_server(port, host, registry)
     except OSError as error:
@@ -74,7 +74,7 @@ def served(course: Progress, at: str) -> Iterator[str]:
         thread.join()
 
 
-class _Numbers:
+class _Metrics:
     """Returns metrics about the last round whenever Prometheus asks for them."""
 
     def __init__(self, course: Progress) -> None:

@@ -165,7 +165,7 @@ class Choices:
             yield from (-x for x in bad if x != FALSE)
 
 
-def numbered(level: Normal, on: SymbolicInterpretation) -> Choices | None:
+def numbered_choices(level: Normal, on: SymbolicInterpretation) -> Choices | None:
     """Return choices whose version orders follow the numbers of the transactions.
 
     If a history may need other version orders, return ``None``.

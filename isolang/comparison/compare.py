@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from isolang.comparison.effort import Effort
 from isolang.comparison.normal import Normal, normal
-from isolang.comparison.separate import Bounds, Separator, lacking, scope_of
+from isolang.comparison.separate import Bounds, Separator, partial_relations, scope_of
 from isolang.comparison.small import Small
 from isolang.comparison.walks import ImplicationProof, may_overlap, prove_implication
 from isolang.errors import IsolangError
@@ -221,16 +221,20 @@ def decide_implication(
             break
         if found is not None:
             small, least = found
-            return Implication(witness=confirmed(small, stronger.spec, weaker.spec, smallest=least))
+            return Implication(
+                witness=confirm_history(small, stronger.spec, weaker.spec, smallest=least)
+            )
         done = size
     return Implication(
         searched=done,
-        lacking=lacking((stronger, weaker)),
+        lacking=partial_relations((stronger, weaker)),
         one_at_a_time=not bounds.overlap and may_overlap((stronger, weaker)),
     )
 
 
-def confirmed(small: Small, allows: Spec, forbids: Spec, *, smallest: bool) -> SeparatingHistory:
+def confirm_history(
+    small: Small, allows: Spec, forbids: Spec, *, smallest: bool
+) -> SeparatingHistory:
     """Let the engine confirm that one specification allows a history and another one forbids it.
 
     Args:
@@ -245,7 +249,7 @@ def confirmed(small: Small, allows: Spec, forbids: Spec, *, smallest: bool) -> S
     from isolang.verdict import Invalid
 
     history = small.history(f"{allows.name}-not-{forbids.name}")
-    good, bad = _judged(history, allows), _judged(history, forbids)
+    good, bad = _certified_verdict(history, allows), _certified_verdict(history, forbids)
     if good.outcome != "valid" or not isinstance(bad, Invalid):
         msg = (
             f"{small}: should be allowed by {allows.name} (got {good.outcome}) and forbidden by "
@@ -256,7 +260,7 @@ def confirmed(small: Small, allows: Spec, forbids: Spec, *, smallest: bool) -> S
     return SeparatingHistory(small=small, smallest=smallest, violation=bad, certified=certified)
 
 
-def _judged(history: History, spec: Spec) -> Verdict:
+def _certified_verdict(history: History, spec: Spec) -> Verdict:
     from isolang.language.classify.route import route
     from isolang.limits import Deadline, default_memory, memory_cap
     from isolang.options import Options

@@ -12,7 +12,7 @@ from isolang.language.load import load_spec
 from isolang.language.meaning.core import Check, Spec
 
 # A specification that allows every history, because `so` is always acyclic.
-_ANYTHING = 'spec anything "anything"\n\ninclude "adya.iso"\n\nacyclic so as anything\n'
+_ALLOWS_ALL = 'spec anything "anything"\n\ninclude "adya.iso"\n\nacyclic so as anything\n'
 
 
 def smallest_forbidden(spec: Spec, check: Check) -> Implication:
@@ -36,7 +36,7 @@ def smallest_forbidden(spec: Spec, check: Check) -> Implication:
     'G-single-session'
     """
     others = tuple(one for one in spec.checks if one is not check)
-    rest = load_spec(_ANYTHING)
+    rest = load_spec(_ALLOWS_ALL)
     if others:
         rest = replace(spec, checks=others, name=f"{spec.name} without {check.name}")
     return decide_implication(normal(rest), normal(spec), bounds=Bounds(), effort=Effort(OF_MANY))

@@ -11,7 +11,7 @@ from msgspec import Struct
 from isolang.comparison.compare import Bounded, Implication, Progress, decide_implication
 from isolang.comparison.effort import OF_MANY, Effort
 from isolang.comparison.normal import Normal
-from isolang.comparison.separate import Bounds, Separator, lacking, scope_of
+from isolang.comparison.separate import Bounds, Separator, partial_relations, scope_of
 from isolang.comparison.small import Small
 from isolang.comparison.walks import ImplicationProof, prove_implication
 from isolang.language.vocabulary import COMPARING_GROUPS, COMPARING_NAMES, COMPARING_TIMES
@@ -42,7 +42,7 @@ class ImplicationOrder(Struct, frozen=True, kw_only=True, dict=True):
     def classes(self) -> tuple[tuple[str, ...], ...]:
         """The classes of equal levels; each class begins with its shortest name."""
         found: list[list[str]] = []
-        for name in sorted(self.levels, key=_plain):
+        for name in sorted(self.levels, key=_short_names_first):
             for same in found:
                 if (name, same[0]) in self.proofs and (same[0], name) in self.proofs:
                     same.append(name)
@@ -67,7 +67,7 @@ class ImplicationOrder(Struct, frozen=True, kw_only=True, dict=True):
         )
 
 
-def order(
+def implication_order(
     levels: Mapping[str, Normal],
     *,
     bounds: Bounds = Bounds(),  # noqa: B008 - frozen
@@ -122,7 +122,7 @@ def order(
             for allows in weaker[a]:
                 for forbids in stronger[b]:
                     pair = (allows, forbids)
-                    if pair in to_separate and _has_what_is_compared(
+                    if pair in to_separate and _has_compared_facts(
                         small, levels[allows], levels[forbids]
                     ):
                         separations.setdefault((allows, forbids), small)
@@ -136,7 +136,7 @@ def order(
     )
 
 
-def _has_what_is_compared(small: Small, *levels: Normal) -> bool:
+def _has_compared_facts(small: Small, *levels: Normal) -> bool:
     """Return whether a history has the times, groups and levels that the specifications compare.
 
     Without times, a history could seem to separate two levels although one implies the other,
@@ -183,7 +183,7 @@ def lattice(
     """
     start = time.perf_counter()
     effort = Effort(OF_MANY, seconds=seconds)
-    known = order(levels, bounds=bounds, seconds=seconds, progress=progress)
+    known = implication_order(levels, bounds=bounds, seconds=seconds, progress=progress)
     converses = {}
     for a, b in known.edges:
         progress(f"{b}, not {a}")
@@ -253,7 +253,7 @@ def place(
     start = time.perf_counter()
     effort = Effort(OF_MANY, seconds=seconds)
     progress("proofs")
-    names = sorted(library, key=_plain)
+    names = sorted(library, key=_short_names_first)
     alone = not bounds.overlap
     stronger, weaker = (
         {n: p for n, pair in pairs.items() if (p := prove_implication(*pair, one_at_a_time=alone))}
@@ -263,11 +263,11 @@ def place(
     if equal:
         above, below, bounded, unknown = [], [], {}, []
     else:
-        near = Nearest(library, one_at_a_time=alone)
+        near = LevelRanking(library, one_at_a_time=alone)
         above, below = near.weakest(stronger), near.strongest(weaker)
         own = "\0"
         rest = {n: library[n] for n in near.alone(n for n in names if n not in stronger | weaker)}
-        known = order(
+        known = implication_order(
             {own: one, **rest}, bounds=bounds, seconds=seconds, about=own, progress=progress
         )
         bounded = {n: found for n in rest if (found := _bounded(known, own, n)) is not None}
@@ -299,7 +299,7 @@ def place(
         below=apart_below,
         bounded=bounded,
         unknown=tuple(unknown),
-        lacking=lacking((one, *(library[n] for n in bounded))) if bounded else (),
+        lacking=partial_relations((one, *(library[n] for n in bounded))) if bounded else (),
         by_axiom=any(p.one_at_a_time for n in equal for p in (stronger[n], weaker[n])),
         bounds=bounds,
         seconds=time.perf_counter() - start,
@@ -319,12 +319,12 @@ def _bounded(known: ImplicationOrder, own: str, level: str) -> tuple[Bounded, in
     return ("weaker" if forth else "stronger" if back else "equal"), min(sizes)
 
 
-def _plain(name: str) -> tuple[int, str]:
+def _short_names_first(name: str) -> tuple[int, str]:
     """Return a sort key that puts short names first."""
     return len(name), name
 
 
-class Nearest:
+class LevelRanking:
     """Finds the strongest and the weakest of the given levels, with one name for equal levels."""
 
     def __init__(self, library: Mapping[str, Normal], *, one_at_a_time: bool = False) -> None:
@@ -345,7 +345,7 @@ class Nearest:
     def alone(self, names: Iterable[str]) -> list[str]:
         """Return the shortest name in each class of equal levels."""
         found: list[str] = []
-        for name in sorted(names, key=_plain):
+        for name in sorted(names, key=_short_names_first):
             if not any(self._implies(name, m) and self._implies(m, name) for m in found):
                 found.append(name)
         return found

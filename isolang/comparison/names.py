@@ -12,7 +12,7 @@ _State = tuple[frozenset[int], ...]
 
 
 @lru_cache(maxsize=64)
-def examples(patterns: tuple[str, ...], most: int) -> dict[frozenset[str], tuple[str, ...]]:
+def example_names(patterns: tuple[str, ...], most: int) -> dict[frozenset[str], tuple[str, ...]]:
     """Return the shortest names that match exactly the same patterns, for each possible set.
 
     The search extends names by one character at a time and follows all patterns at once. Characters
@@ -28,7 +28,7 @@ def examples(patterns: tuple[str, ...], most: int) -> dict[frozenset[str], tuple
     """
     characters = sorted({c for pattern in patterns for c in pattern if c != "*"})
     fresh = next(c for c in "klmnopqrstuvwxyzKLMNOPQRSTUVWXYZ0123456789_" if c not in characters)
-    start: _State = tuple(frozenset(_onwards(pattern, 0)) for pattern in patterns)
+    start: _State = tuple(frozenset(_places_after_stars(pattern, 0)) for pattern in patterns)
     found: dict[frozenset[str], list[str]] = {}
     visited: Counter[_State] = Counter()
     todo: deque[tuple[_State, str]] = deque([(start, "")])
@@ -45,14 +45,14 @@ def examples(patterns: tuple[str, ...], most: int) -> dict[frozenset[str], tuple
             names.append(name)
         for character in (fresh, *characters):
             after = tuple(
-                frozenset(_read(pattern, at, character))
+                frozenset(_next_places(pattern, at, character))
                 for pattern, at in zip(patterns, state, strict=True)
             )
             todo.append((after, name + character))
     return {matched: tuple(names) for matched, names in found.items() if names}
 
 
-def _onwards(pattern: str, place: int) -> Iterator[int]:
+def _places_after_stars(pattern: str, place: int) -> Iterator[int]:
     """Yield a place in a pattern, and each later place that only stars separate from it."""
     yield place
     while place < len(pattern) and pattern[place] == "*":
@@ -60,9 +60,11 @@ def _onwards(pattern: str, place: int) -> Iterator[int]:
         yield place
 
 
-def _read(pattern: str, places: Sequence[int] | frozenset[int], character: str) -> Iterator[int]:
+def _next_places(
+    pattern: str, places: Sequence[int] | frozenset[int], character: str
+) -> Iterator[int]:
     for place in places:
         if place < len(pattern) and pattern[place] == "*":
-            yield from _onwards(pattern, place)
+            yield from _places_after_stars(pattern, place)
         elif place < len(pattern) and pattern[place] == character:
-            yield from _onwards(pattern, place + 1)
+            yield from _places_after_stars(pattern, place + 1)

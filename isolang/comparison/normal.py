@@ -141,12 +141,12 @@ def normal(spec: Spec) -> Normal:
         )
     with suppress(NotAnEventGraph, NotThisFormError):
         classify_return_paths(judged)  # raises an error unless the conditions of `rewrite` are met
-        return _observed(spec, judged)
+        return _rewrite_order_axioms(spec, judged)
     axioms = tuple(Axiom(check=check) for check in checks)
     return Normal(spec=spec, axioms=axioms, exists=spec.exists)
 
 
-def _observed(spec: Spec, judged: Spec) -> Normal:
+def _rewrite_order_axioms(spec: Spec, judged: Spec) -> Normal:
     """Rewrite axioms on one order of all transactions as conditions on version orders."""
     found = rewrite(judged)
     first = judged.checks[0]

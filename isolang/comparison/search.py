@@ -16,7 +16,7 @@ from isolang.comparison.separate import (
     Bounds,
     Separator,
     describe_lacking,
-    lacking,
+    partial_relations,
     scope_of,
 )
 from isolang.comparison.small import Small
@@ -157,5 +157,5 @@ def search(
         cannot_fail=tuple(check for check in run.checks if check.name in run.open),
         transactions=size,
         complete=size == transactions,
-        lacking=lacking([run.whole]),
+        lacking=partial_relations([run.whole]),
     )

@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from isolang.comparison.choices import Choices, numbered
+from isolang.comparison.choices import Choices, numbered_choices
 from isolang.comparison.decoder import Decoder
 from isolang.comparison.effort import Effort
 from isolang.comparison.normal import Normal
@@ -61,7 +61,7 @@ class Bounds(Struct, frozen=True, kw_only=True):
         )
 
 
-def lacking(levels: Iterable[Normal]) -> tuple[str, ...]:
+def partial_relations(levels: Iterable[Normal]) -> tuple[str, ...]:
     """Return the relations that the levels mention, but that small histories have only in part.
 
     Small histories have times of whole transactions only, and each of their statements is one
@@ -228,7 +228,7 @@ class Separator:
         for one, selector in self._allowing:
             if one is level:
                 return selector
-        choices = numbered(level, self.histories) if self._renumber else None
+        choices = numbered_choices(level, self.histories) if self._renumber else None
         selector = self._selector(choices or Choices(level, self.histories))
         self._allowing.append((level, selector))
         return selector

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from isolang.comparison.normal import Axiom, Normal, normal
-from isolang.comparison.walks import violating
+from isolang.comparison.walks import violation_language
 from isolang.encodings.relational.bounded import Bounded
 from isolang.encodings.relational.circuit import Circuit
 from isolang.encodings.relational.interpretation import T0
@@ -108,7 +108,7 @@ def possible_violations(history: History, level: Normal) -> list[Possible]:
     return [_judged(axiom, candidates) for axiom in level.axioms]
 
 
-def why_vacuous(history: History, spec: Spec) -> str:
+def vacuity_reasons(history: History, spec: Spec) -> str:
     """Return the reasons why no choices on a history could violate any check of a level.
 
     The result is empty if the history could violate a check, or if this was not analysed because
@@ -143,7 +143,7 @@ def _judged(axiom: Axiom, candidates: _Candidates) -> Possible:
         return found("it does not forbid cycles", possible=True)
     words = None
     with suppress(NotRegularError, TooLargeError):
-        words = violating(form, expr, names=True)
+        words = violation_language(form, expr, names=True)
     if words is None:
         return found("its violations are not walks of transactions", possible=True)
     words = without(words, ("init",))
@@ -153,7 +153,7 @@ def _judged(axiom: Axiom, candidates: _Candidates) -> Possible:
         test for test in in_order(words.letters) if is_test(test) and not candidates.passing(test)
     ]
     words = without(words, (*missing, *unpassed))
-    whys = list(dict.fromkeys((*map(_no_pairs, missing), *map(_why_unpassed, unpassed))))
+    whys = list(dict.fromkeys((*map(_no_pairs, missing), *map(_no_transaction_passes, unpassed))))
     if words.empty:
         return found("; ".join(whys) or "nothing leads to the initial state", possible=False)
     if not candidates.may_spell(words, of_key=is_of_one_key(expr)):
@@ -167,7 +167,7 @@ def _no_pairs(letter: str) -> str:
     return _NO_PAIRS.get(relation, default) + _of_keys(letter)
 
 
-def _why_unpassed(test: str) -> str:
+def _no_transaction_passes(test: str) -> str:
     """Return a sentence that says that no transaction passes a test."""
     match whole_letter(test):
         case "W":
@@ -404,12 +404,12 @@ class _Candidates:
                     for u, v in inside.edges
                     for step in steps.get((u, v), ())
                 ]
-                if not _orders_of_keys(taken):
+                if not _cannot_close_together(taken):
                     return True
         return False
 
 
-def _orders_of_keys(taken: Sequence[tuple[int, int, tuple[str, int]]]) -> bool:
+def _cannot_close_together(taken: Sequence[tuple[int, int, tuple[str, int]]]) -> bool:
     """Return whether all pairs belong to version orders that cannot close a cycle together.
 
     SOUND BECAUSE each version order is total. Therefore a cycle has steps of at least two keys, and

@@ -16,7 +16,7 @@ from itertools import combinations, pairwise, permutations, product
 
 from msgspec import Struct
 
-from isolang.comparison.names import examples
+from isolang.comparison.names import example_names
 from isolang.encodings.relational.circuit import FALSE, TRUE, Circuit
 from isolang.encodings.relational.interpretation import T0, ReadEvent
 
@@ -246,14 +246,14 @@ class HistoryVariables:
         For all names that match the same patterns, a few names are enough.
         """
         scope, state, some = self.scope, self.circuit.state, self.circuit.any_of
-        labels = examples(scope.labels, 2 if scope.common_labels else 1)
+        labels = example_names(scope.labels, 2 if scope.common_labels else 1)
         borne = [name for names in labels.values() for name in names]
         self.bears = {
             ("label", t, name): self._new()
             for t in (self.txns if scope.labels or scope.common_labels else ())
             for name in borne
         }
-        of_level = {names[0]: matched for matched, names in examples(scope.levels, 1).items()}
+        of_level = {names[0]: matched for matched, names in example_names(scope.levels, 1).items()}
         for t in self.txns if scope.levels else ():
             own = {name: self._new() for name in of_level}
             for a, b in combinations(own.values(), 2):
@@ -269,7 +269,7 @@ class HistoryVariables:
         self.keys_matching: dict[str, frozenset[str]] = {}
         if not scope.key_patterns:
             return
-        of_keys = examples(scope.key_patterns, len(self.keys))
+        of_keys = example_names(scope.key_patterns, len(self.keys))
         self.keys_matching = {name: matched for matched, names in of_keys.items() for name in names}
         self.key_names = {(x, name): self._new() for x in self.keys for name in self.keys_matching}
         for x in self.keys:

@@ -236,13 +236,13 @@ def _implication(
 
 
 def _step(stronger: Normal, axiom: Axiom, *, one_at_a_time: bool = False) -> ProofStep | None:
-    shown = _shown(axiom.check)
+    shown = _check_text(axiom.check)
     splits = any(SPLIT & names(check.expr) for check in (axiom.check, *stronger.checks))
     for check in stronger.checks:
-        if _same(check, axiom.check):
-            return ProofStep(check=shown, by=(_shown(check),))
+        if _is_same_check(check, axiom.check):
+            return ProofStep(check=shown, by=(_check_text(check),))
         if _is_part(axiom.check, check):
-            return ProofStep(check=shown, by=(_shown(check),), part=True)
+            return ProofStep(check=shown, by=(_check_text(check),), part=True)
     if not stronger.chooses_only_dependencies:
         return None
     if any(speaks_of_statements(check.expr) for check in stronger.checks):
@@ -250,33 +250,35 @@ def _step(stronger: Normal, axiom: Axiom, *, one_at_a_time: bool = False) -> Pro
             return step
     elif speaks_of_statements(axiom.check.expr):
         with suppress(NotRegularError):
-            axiom = Axiom(check=axiom.check, implied_by=_between_transactions(axiom.check))
+            axiom = Axiom(check=axiom.check, implied_by=_transaction_walks(axiom.check))
     shorter = ""
     if axiom.implied_by is not None:
         form, expr = axiom.check.kind, plain(axiom.implied_by, splits=splits)
         form = form if form in ("acyclic", "irreflexive") else "irreflexive"
-    elif (short := _of_one_key_in_short(axiom.check)) is not None:
+    elif (short := _short_cycles_of_key(axiom.check)) is not None:
         form, expr, shorter = "irreflexive", plain(short, splits=splits), brief(short)
-    elif _about_cycles(axiom.check):
+    elif _is_about_cycles(axiom.check):
         form, expr = axiom.check.kind, plain(axiom.check.expr, splits=splits)
     else:
         return None
     with suppress(NotRegularError, TooLargeError):
-        spelled = violating(form, expr)
+        spelled = violation_language(form, expr)
         if spelled is None:
             return None
         of_key = bool(shorter) or (isinstance(expr, ForKey) and is_of_one_key(expr))
         about = [
-            (c.kind, _walked(plain(c.expr, splits=splits), of_key=of_key), c)
+            (c.kind, _without_constant_key(plain(c.expr, splits=splits), of_key=of_key), c)
             for c in stronger.checks
-            if _about_cycles(c)
+            if _is_about_cycles(c)
         ]
-        known = [(k, e, c) for k, e, c in about if _forbidden(k, e) is not None]
-        tests = spelled.letters.union(*(w.letters for k, e, _ in known if (w := _forbidden(k, e))))
+        known = [(k, e, c) for k, e, c in about if _forbidden_words(k, e) is not None]
+        tests = spelled.letters.union(
+            *(w.letters for k, e, _ in known if (w := _forbidden_words(k, e)))
+        )
         tests &= _TESTS
-        left = _possible(form, expr, tests, one_at_a_time=one_at_a_time)
+        left = _possible_words(form, expr, tests, one_at_a_time=one_at_a_time)
         right = [
-            (_shown(check), _known_walks(k, e, tests, one_at_a_time=one_at_a_time))
+            (_check_text(check), _known_walks(k, e, tests, one_at_a_time=one_at_a_time))
             for k, e, check in known
         ]
         for some in chain(([one] for one in right), [right] if len(right) > 1 else []):
@@ -290,7 +292,7 @@ def _step(stronger: Normal, axiom: Axiom, *, one_at_a_time: bool = False) -> Pro
 # --- walks over operations ---
 
 
-def _between_transactions(check: Check) -> Core:
+def _transaction_walks(check: Check) -> Core:
     """Return an expression for walks over transactions from a check whose walks visit operations.
 
     An ``rw`` from a transaction to itself is not an edge. Such an ``rw`` may be skipped, because
@@ -312,8 +314,8 @@ def _step_between_operations(stronger: Normal, axiom: Axiom) -> ProofStep | None
         check = axiom.check
         if axiom.onwards and axiom.implied_by is not None:
             left = language_of(axiom.implied_by, letters=WORDS_BY_OPERATION)
-        elif _about_cycles(check) and axiom.implied_by is None:
-            left = _over_operations(check)
+        elif _is_about_cycles(check) and axiom.implied_by is None:
+            left = _operation_language(check)
             if check.kind == "irreflexive" and "rw" in left.letters:
                 own = language_of(Rel("tx"), letters=WORDS_BY_OPERATION)
                 left = union(left, concatenate(up_to_last(left, "rw"), own))
@@ -321,18 +323,18 @@ def _step_between_operations(stronger: Normal, axiom: Axiom) -> ProofStep | None
             return None
         left = without(left, ("init",))
         right: list[tuple[str, Dfa]] = []
-        for one in filter(_about_cycles, stronger.checks):
+        for one in filter(_is_about_cycles, stronger.checks):
             with suppress(NotRegularError):
-                right.append((_shown(one), rotations(_over_operations(one))))
+                right.append((_check_text(one), rotations(_operation_language(one))))
         for some in chain(([one] for one in right), [right] if len(right) > 1 else []):
             language = union(*(words for _, words in some))
             if (inclusion := prove(left, language)) is not None:
                 by = tuple(name for name, _ in some)
-                return ProofStep(check=_shown(check), by=by, inclusion=inclusion)
+                return ProofStep(check=_check_text(check), by=by, inclusion=inclusion)
     return None
 
 
-def _over_operations(check: Check) -> Dfa:
+def _operation_language(check: Check) -> Dfa:
     """Return the language of the closed walks over operations that violate a check."""
     expr = by_operation(plain(check.expr))
     words = language_of(expr, stretch=_ORDERS, letters=WORDS_BY_OPERATION)
@@ -340,7 +342,7 @@ def _over_operations(check: Check) -> Dfa:
 
 
 @lru_cache(maxsize=1024)
-def _of_one_key_in_short(check: Check) -> Core | None:
+def _short_cycles_of_key(check: Check) -> Core | None:
     """Return an expression for short cycles of one key, one of which each violation contains.
 
     If no lemma applies to the check, return ``None``.
@@ -349,7 +351,7 @@ def _of_one_key_in_short(check: Check) -> Core | None:
     all cycles of steps of one key, about all cycles without anti-dependencies, and about all cycles
     with one anti-dependency.
     """
-    if not _about_cycles(check):
+    if not _is_about_cycles(check):
         return None
     try:
         words = without(language_of(of_one_key(plain(check.expr))), ("init",))
@@ -364,18 +366,20 @@ def _of_one_key_in_short(check: Check) -> Core | None:
     passing = (Seq((Rel("wr"), Rel("so"))),) if "so" in steps else ()
     between = Union((*(part for part in some.parts if part != Rel("ww")), *passing))
     cycles = (Seq((between, Rel("ww"))), *passing)
-    if "ww" in steps and _equal(words, language_of(Plus(some))):
+    if "ww" in steps and _are_equal(words, language_of(Plus(some))):
         return Union(cycles)
-    if not any(_equal(words, language_of(e)) for e in ([every] if "ww" in steps else []) + [once]):
+    if not any(
+        _are_equal(words, language_of(e)) for e in ([every] if "ww" in steps else []) + [once]
+    ):
         return None
     return Union((*cycles, Seq((Union((*some.parts, *passing)), Rel("rw")))))
 
 
-def _equal(one: Dfa, other: Dfa) -> bool:
+def _are_equal(one: Dfa, other: Dfa) -> bool:
     return included(one, other) and included(other, one)
 
 
-def _walked(e: Core, *, of_key: bool) -> Core:
+def _without_constant_key(e: Core, *, of_key: bool) -> Core:
     """Return the expression without its key if walks stay with one key; otherwise unchanged."""
     if of_key and isinstance(e, ForKey):
         with suppress(NotRegularError):
@@ -383,11 +387,11 @@ def _walked(e: Core, *, of_key: bool) -> Core:
     return e
 
 
-def _shown(check: Check) -> str:
+def _check_text(check: Check) -> str:
     return show_check(check).partition(" as ")[0]
 
 
-def _same(one: Check, other: Check) -> bool:
+def _is_same_check(one: Check, other: Check) -> bool:
     def content(check: Check) -> object:
         bound = None if check.bound is None else plain(check.bound)
         return check.kind, check.negated, plain(check.expr), bound
@@ -414,7 +418,7 @@ def _is_part(one: Check, other: Check) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _forbidden(form: str, e: Core) -> Dfa | None:
+def _forbidden_words(form: str, e: Core) -> Dfa | None:
     """Return words whose closed walks violate a check; there may be further such words.
 
     If no such word is found, return ``None``.
@@ -422,7 +426,7 @@ def _forbidden(form: str, e: Core) -> Dfa | None:
     words = None
     if speaks_of_statements(e):
         with suppress(NotRegularError):
-            words = _between_commits(language_of(by_statement(e), letters=WORDS_BY_STATEMENT))
+            words = _statement_words(language_of(by_statement(e), letters=WORDS_BY_STATEMENT))
     for part in e.parts if isinstance(e, Union) else (e,):
         with suppress(NotRegularError):
             own = language_of(part)
@@ -433,7 +437,7 @@ def _forbidden(form: str, e: Core) -> Dfa | None:
     return plus(words) if form == "acyclic" else words
 
 
-def _between_commits(words: Dfa) -> Dfa:
+def _statement_words(words: Dfa) -> Dfa:
     """Return the words that enter a statement only by ``wr``, and leave the statement by ``tx``.
 
     In such a word, `wr` leads from the source of a read to the statement, and `tx` leads from the
@@ -448,7 +452,7 @@ def _between_commits(words: Dfa) -> Dfa:
 
 
 @lru_cache(maxsize=1024)
-def violating(form: str, e: Core, *, names: bool = False) -> Dfa | None:
+def violation_language(form: str, e: Core, *, names: bool = False) -> Dfa | None:
     """Return a language such that each violation of a condition spells one of its words.
 
     If a violation may not be a cycle, return ``None``.
@@ -466,7 +470,7 @@ def violating(form: str, e: Core, *, names: bool = False) -> Dfa | None:
     return plus(words) if form == "acyclic" else words
 
 
-def _about_cycles(check: Check) -> bool:
+def _is_about_cycles(check: Check) -> bool:
     return not check.negated and check.kind in ("acyclic", "irreflexive")
 
 
@@ -522,10 +526,10 @@ def _walks(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) ->
     `init` is in no closed walk.
     """
     parts = _PARTS_ONE_AT_A_TIME if one_at_a_time else _PARTS
-    words = _forbidden(form, e)
+    words = _forbidden_words(form, e)
     assert words is not None
     cyclic = rotations(words)
-    kinds = _kinds(tests)
+    kinds = _test_sets(tests)
     nfa = Nfa()
     places = [nfa.state() for _ in cyclic.moves]
     nfa.skip(nfa.initial, places[0])
@@ -548,7 +552,7 @@ def _walks(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) ->
 
 
 @lru_cache(maxsize=1024)
-def _possible(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) -> Dfa:
+def _possible_words(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) -> Dfa:
     """Return those words of violating walks that can occur in a history.
 
     Both transactions of a step write or read as the step requires. Steps of `so` alone, or of `rt`
@@ -559,10 +563,10 @@ def _possible(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool)
     def within_one_order(last: str, step: str) -> bool:
         return step in _ORDERS and (last in _ORDERS if one_at_a_time else last == step)
 
-    words = violating(form, e)
+    words = violation_language(form, e)
     assert words is not None
     cyclic = rotations(words)
-    kinds = _kinds(tests)
+    kinds = _test_sets(tests)
     nfa = Nfa()
     number: dict[tuple[int, str, str, str], int] = {}
     todo: list[tuple[int, str, str, str]] = []
@@ -609,7 +613,7 @@ def _steps(dfa: Dfa, q: int, kind: str) -> Iterator[tuple[str, int]]:
         yield from ((step, t) for step, t in dfa.moves[p].items() if step in _STEPS)
 
 
-def _kinds(tests: frozenset[str]) -> list[str]:
+def _test_sets(tests: frozenset[str]) -> list[str]:
     """Return the sets of tests that a transaction may pass, each as the text of its letters."""
     return ["".join(some) for n in range(len(tests) + 1) for some in combinations(sorted(tests), n)]
 
@@ -650,20 +654,20 @@ def settled_by_version_orders(level: Normal) -> Iterator[Check]:
     about = [check for check in checks if names(check.expr) & _OF_VERSIONS]
     bases = [{"so"}, {"rt"}]
     for check in checks:
-        if check not in about and _about_cycles(check):
-            forbidden = _forbidden(check.kind, plain(check.expr))
+        if check not in about and _is_about_cycles(check):
+            forbidden = _forbidden_words(check.kind, plain(check.expr))
             if forbidden is not None:
                 bases.append(set(letters_within(forbidden)))
-    if any(all(_goes_along(check, base) for check in about) for base in bases):
+    if any(all(_follows_relations(check, base) for check in about) for base in bases):
         yield from about
 
 
-def _goes_along(check: Check, base: set[str]) -> bool:
+def _follows_relations(check: Check, base: set[str]) -> bool:
     """Return whether the steps of a violation are pairs of base relations or version orders."""
-    if not _about_cycles(check):
+    if not _is_about_cycles(check):
         return False
     with suppress(NotRegularError, TooLargeError):
-        words = violating(check.kind, plain(check.expr))
+        words = violation_language(check.kind, plain(check.expr))
         if words is not None:
             steps = without(words, ("init",)).letters - _TESTS
             return {relation_of(step) for step in steps} <= base | {"ww"}

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from isolang.comparison.effort import Effort
 from isolang.comparison.normal import normal
-from isolang.comparison.separate import Bounds, Separator, lacking, scope_of
+from isolang.comparison.separate import Bounds, Separator, partial_relations, scope_of
 from isolang.encodings.relational.bounded import name_matches
 from isolang.encodings.relational.interpretation import T0
 from isolang.errors import UnsupportedError
@@ -99,7 +99,7 @@ class Completions:
         """
         self._at, self._against = normal(at), normal(against)
         names = self._at.mentioned() | self._against.mentioned()
-        missing = [*lacking((self._at, self._against)), *sorted(names & {"same-label"})]
+        missing = [*partial_relations((self._at, self._against)), *sorted(names & {"same-label"})]
         if missing:
             raise UnsupportedError(
                 f"predict: no search for {at.name} against {against.name}: they "

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from isolang.errors import UnsupportedError, one_line
+from isolang.errors import UnsupportedError, message_in_one_line
 from isolang.run.adapter import import_package
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def foreign_keys(url: str) -> ForeignKeys:
             keys = connection.execute(_KEYS).fetchall()
     except psycopg.Error as error:
         raise UnsupportedError(
-            f"--foreign-keys: the catalogue cannot be read (got {one_line(error)}, "
+            f"--foreign-keys: the catalogue cannot be read (got {message_in_one_line(error)}, "
             "expected the URL of a PostgreSQL database)"
         ) from None
     return ForeignKeys(

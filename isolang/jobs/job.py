@@ -289,9 +289,9 @@ def _unexpected(error: Exception) -> str:
 
 
 def _default(job: Job) -> str:
-    from isolang.limits import about_default_memory
+    from isolang.limits import default_memory_remark
 
-    return about_default_memory(job.parallel) if job.options.memory is None else ""
+    return default_memory_remark(job.parallel) if job.options.memory is None else ""
 
 
 def _is_large(history: str) -> bool:
@@ -366,7 +366,7 @@ def _draw(path: str, verdict: Verdict) -> str:
 
 
 def _write_minimal(job: Job, verdict: Invalid, route: Route) -> str:
-    from isolang.pipeline.exported import exported
+    from isolang.pipeline.exported import export_part
     from isolang.pipeline.minimal import minimise
 
     start = time.perf_counter()
@@ -374,7 +374,7 @@ def _write_minimal(job: Job, verdict: Invalid, route: Route) -> str:
     if job.options.timeout is not None:
         remaining = max(0.1, job.options.timeout - verdict.seconds.total)
     part = minimise(verdict, route, seconds=remaining, seed=job.options.seed)
-    found = exported(part, route, seed=job.options.seed)
+    found = export_part(part, route, seed=job.options.seed)
     found.save(job.output.minimal)
     return (
         f"{job.output.minimal} ({found.described()}; found in {time.perf_counter() - start:.1f} s)"

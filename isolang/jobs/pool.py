@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from isolang.jobs.child import NO_LIMIT, Children, EndedChild, Send
 from isolang.jobs.job import Job, run_job
-from isolang.limits import about_default_memory
+from isolang.limits import default_memory_remark
 from isolang.output.records import Report, unknown_report
 
 # A child is killed if it has not ended this many seconds after its deadline. The start of a child
@@ -88,7 +88,7 @@ def _why_ended(ended: EndedChild, phase: str, job: Job) -> str:
     if capped and phase == "start":
         return "memory: the limit is too small for the checker to start"
     if ended.lacked_memory or (capped and -ended.status == signal.SIGSEGV):
-        default = "" if capped else about_default_memory(job.parallel)
+        default = "" if capped else default_memory_remark(job.parallel)
         return f"memory: the memory limit was reached in phase {phase}{default}"
     if ended.status < 0:
         try:

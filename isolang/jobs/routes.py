@@ -40,11 +40,11 @@ def load_routes(
 
 
 def _load_limited(spec: str, include: Sequence[str], options: Options) -> Route | UnloadedSpec:
-    from isolang.limits import default_memory, interrupted_after, memory_cap
+    from isolang.limits import default_memory, interrupt_after, memory_cap
 
     memory = default_memory() if options.memory is None else options.memory
     try:
-        with interrupted_after(options.timeout), memory_cap(memory):
+        with interrupt_after(options.timeout), memory_cap(memory):
             return load_route(spec, include)
     except TimeoutError:
         return UnloadedSpec(

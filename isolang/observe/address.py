@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from isolang.errors import IsolangError, one_line
+from isolang.errors import IsolangError, message_in_one_line
 
 _SSL_REQUEST: Final = b"\0\0\0\10\4\xd2\x16\x2f"
 _CONNECT_SECONDS: Final = 30  # the largest number of seconds until the server accepts a connection
@@ -73,7 +73,7 @@ class ServerAddress(Struct, frozen=True, kw_only=True):
         try:
             return psycopg.connect(self.conninfo, autocommit=True, **more)  # type: ignore[arg-type]
         except psycopg.Error as error:
-            what = one_line(error)
+            what = message_in_one_line(error)
             raise IsolangError(
                 f"observe: cannot connect to the database (got {what}); hint: name it as for "
                 "psql: postgresql://user@host:5432/database"
@@ -148,7 +148,7 @@ def address_of(url: str) -> ServerAddress:
         reported = conninfo_to_dict(plain)
     except psycopg.Error as error:
         raise IsolangError(
-            f"{url}: {one_line(error)}; hint: postgresql://user@host:5432/database, "
+            f"{url}: {message_in_one_line(error)}; hint: postgresql://user@host:5432/database, "
             "or postgres for a new server"
         ) from None
     host = str(reported.get("host") or reported.get("hostaddr") or "")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from typing import Any, Final
 
-from isolang.errors import IsolangError, one_line
+from isolang.errors import IsolangError, message_in_one_line
 from isolang.observe.address import ServerAddress
 from isolang.observe.catalogue import Table
 from isolang.observe.history import ObservedHistory
@@ -100,7 +100,7 @@ class Audit:
         try:
             rows = rows_of(connection, table, self._most, whole=False)
         except psycopg.Error as error:
-            return f"cannot read {table.name}: {one_line(error)}"
+            return f"cannot read {table.name}: {message_in_one_line(error)}"
         if rows is None and table.rows_known:
             return f"{table.name} has more rows than --most-rows"
         if rows is None:

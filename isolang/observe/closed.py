@@ -28,7 +28,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from isolang.files import replacing
+from isolang.files import open_replacement
 from isolang.history.remarks import ROW_NOT_FOUND
 from isolang.observe.edn import edn, end_of_bracket, predicate_edn
 from isolang.observe.predicates import Predicate, columns_in
@@ -336,7 +336,7 @@ class _PredicateReadWriter:
         heads = [found for line in text if (found := _INDEX.search(line))]
         by_index = {index: trace for trace in traces for index in (trace.begin, trace.end)}
         first = next((n for n, line in enumerate(text) if _INDEX.search(line)), len(text))
-        with replacing(into) as file:
+        with open_replacement(into) as file:
             file.write(b"".join(text[:first]))
             file.write(self._initial(heads))
             for line in text[first:]:

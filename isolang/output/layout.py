@@ -84,7 +84,7 @@ class Sheet(Struct, frozen=True, kw_only=True):
         widths = _widths([[cell.text for cell in row] for row in rows], grid, self.width)
         for row in rows:
             cells = [
-                list(wrapped(cell.text, width, whole=cell.whole))
+                list(wrap(cell.text, width, whole=cell.whole))
                 for cell, width in zip(row, widths, strict=False)
             ]
             for texts in zip_longest(*cells, fillvalue=""):
@@ -153,7 +153,7 @@ def _cells(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def aligned(
+def align_rows(
     rows: Sequence[Sequence[str]], *, indent: int = 0, right: Container[int] = ()
 ) -> Iterator[str]:
     """Yield rows of cells as lines, in columns that are as wide as their content.
@@ -163,7 +163,7 @@ def aligned(
         indent: how many blanks each line begins with.
         right: the indices of the columns that are aligned on the right.
 
-    >>> list(aligned([["a", "b"], ["long", "c"]]))
+    >>> list(align_rows([["a", "b"], ["long", "c"]]))
     ['a     b', 'long  c']
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -175,7 +175,7 @@ def aligned(
         yield (" " * indent + "  ".join(cells)).rstrip()
 
 
-def wrapped(text: str, width: int, *, whole: bool = False) -> Iterator[str]:
+def wrap(text: str, width: int, *, whole: bool = False) -> Iterator[str]:
     """Yield the lines of a text, which is broken between words.
 
     Args:
@@ -184,9 +184,9 @@ def wrapped(text: str, width: int, *, whole: bool = False) -> Iterator[str]:
         whole: whether a longer word stays whole on a line of its own; otherwise it is broken
             inside.
 
-    >>> list(wrapped("one two  three", 8)), list(wrapped("abcdef gh", 4)), list(wrapped("", 4))
+    >>> list(wrap("one two  three", 8)), list(wrap("abcdef gh", 4)), list(wrap("", 4))
     (['one two', 'three'], ['abcd', 'ef', 'gh'], [''])
-    >>> list(wrapped("abcdef gh", 4, whole=True))
+    >>> list(wrap("abcdef gh", 4, whole=True))
     ['abcdef', 'gh']
     """
     for line in text.split("\n"):
@@ -200,7 +200,7 @@ def wrapped(text: str, width: int, *, whole: bool = False) -> Iterator[str]:
                 taken, length = "", 0
             rest = word
             while not whole and cells_of(rest.rstrip()) > width:
-                part = _fitting(rest, width)
+                part = _longest_fitting_prefix(rest, width)
                 yield part
                 rest = rest[len(part) :]
             taken += rest
@@ -208,7 +208,7 @@ def wrapped(text: str, width: int, *, whole: bool = False) -> Iterator[str]:
         yield taken.rstrip()
 
 
-def _fitting(word: str, width: int) -> str:
+def _longest_fitting_prefix(word: str, width: int) -> str:
     """Return the longest beginning of a word that fits into ``width``; it is never empty."""
     taken = 0
     for place, character in enumerate(word):

@@ -85,7 +85,7 @@ def profile(report: Report) -> Iterator[str]:
     yield row(4, "the rest", max(0.0, total - sum(phases.values())))
     yield f"    {'total':<24}{total:>10.4f}"
     counts = {key: x for key, x in statistics.items() if not key.startswith("seconds_")}
-    for key in sorted(counts, key=_place):
+    for key in sorted(counts, key=_sort_position):
         yield f"    {_COUNTS.get(key, key.replace('_', ' ')):<24}{_number(counts[key]):>10}"
 
 
@@ -94,7 +94,7 @@ def _stage(key: str) -> str:
     return _STAGES.get(name, name.replace("_", " "))
 
 
-def _place(key: str) -> int:
+def _sort_position(key: str) -> int:
     return list(_COUNTS).index(key) if key in _COUNTS else len(_COUNTS)
 
 

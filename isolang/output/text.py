@@ -92,7 +92,7 @@ def _render(report: Report, out: Sheet, *, again: bool) -> None:
     elif report.anomalies:
         out.line()
         out.show(_indented("anomalies in the history that the level allows:", 2))
-    if report.anomalies and not (violation and _sole(report)):
+    if report.anomalies and not (violation and _is_only_anomaly(report)):
         for part in _anomalies(report.anomalies):
             out.show(part)
     if report.findings:
@@ -104,14 +104,16 @@ def _render(report: Report, out: Sheet, *, again: bool) -> None:
     out.line()
 
 
-def _sole(report: Report) -> bool:
+def _is_only_anomaly(report: Report) -> bool:
     """Return whether the report's violation is the history's only intrinsic anomaly."""
     (first, *more) = report.anomalies
     alone = not more and first.count == 1
-    return alone and report.violation is not None and not _cycles(report.violation.argument)
+    return (
+        alone and report.violation is not None and not _has_only_cycles(report.violation.argument)
+    )
 
 
-def _cycles(argument: ArgumentView) -> bool:
+def _has_only_cycles(argument: ArgumentView) -> bool:
     return not isinstance(argument.conclusion, PlainReason)
 
 
@@ -375,7 +377,7 @@ def _facts(report: Report, *, again: bool) -> Grid:
         *(("note", note) for note in (report.level.notes if report.level else ())),
         *(("warning", warning) for warning in report.warnings),
         *([] if again else of_input[-1:]),
-        ("decided by", _decided(report)),
+        ("decided by", _deciding_pair(report)),
         ("certified", f"{'yes' if report.certified else 'no'}: {report.certified_reason}"),
         ("certificate", report.certificate),
         ("minimal part", report.minimal),
@@ -391,7 +393,7 @@ def _facts(report: Report, *, again: bool) -> Grid:
     return grid
 
 
-def _decided(report: Report) -> str:
+def _deciding_pair(report: Report) -> str:
     """Return the pair of an encoding and a solver that decided; empty for the default pair."""
     natively = report.solver == "native" and report.encoding in ("event-graph", "relational")
     if not report.solver or (natively and not report.cross_check):

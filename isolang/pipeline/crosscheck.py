@@ -15,7 +15,7 @@ from isolang.explain.shrink import shrink
 from isolang.language.classify.event_graph import Plan
 from isolang.limits import Deadline, Work
 from isolang.options import Options
-from isolang.pipeline.pair_run import PairRun, limited
+from isolang.pipeline.pair_run import PairRun, run_within_limits
 from isolang.pipeline.prove import prove
 from isolang.pipeline.unsat_core import UnsatCore
 from isolang.solvers.answer import Undecided, Unproved
@@ -193,7 +193,7 @@ def cross_check(
     engine = ENGINE if isinstance(route, Plan) else Pair("relational", NATIVE, "none")
     if engine not in accused:
         accused.append(engine)
-    minimal = _smallest(history, route, accused, seconds=seconds, seed=seed)
+    minimal = _shrink_history(history, route, accused, seconds=seconds, seed=seed)
     return CrossCheck(claims=tuple(claims), minimal=minimal)
 
 
@@ -220,7 +220,7 @@ def claim_of(
     """
     start = time.perf_counter()
     run = PairRun(history, route, pair, Deadline(seconds), Options(seed=seed, threads=1), work=work)
-    found = limited(run, lambda: _outcome_of(run, proof=proof))
+    found = run_within_limits(run, lambda: _outcome_of(run, proof=proof))
     if isinstance(found, Undecided):
         time_limit = "work" if seconds is None or run.out_of_work() else f"{seconds:.3g} s"
         limit = {"timeout": time_limit, "memory": "memory"}.get(found.cause)
@@ -262,7 +262,7 @@ def _outcome_of(run: PairRun, *, proof: bool) -> tuple[Outcome, str]:
     return answer.outcome, certification.reason
 
 
-def _smallest(
+def _shrink_history(
     history: History, route: Route, pairs: Sequence[Pair], *, seconds: float | None, seed: int
 ) -> History:
     """Shrink a history while the pairs still disagree on it, and return the result.

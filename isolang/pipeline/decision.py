@@ -22,14 +22,14 @@ from isolang.language.vocabulary import MOMENTS, OF_STATEMENTS
 from isolang.limits import Deadline, Seconds, Work
 from isolang.options import Options
 from isolang.pipeline.implicit import Implicit, may_stay_implicit
-from isolang.pipeline.names import names_without_effect, without_levels
-from isolang.pipeline.observed import observed
+from isolang.pipeline.names import missing_levels_reason, unmatched_name_notes
+from isolang.pipeline.observed import observes_other_sessions
 from isolang.pipeline.pair_run import (
     UNCHECKED,
     Certification,
     PairRun,
     Progress,
-    limited,
+    run_within_limits,
     written_spec,
 )
 from isolang.solvers.answer import Answer, Undecided, Unproved
@@ -125,7 +125,7 @@ def decide(
 
         # If deciding in parts takes too much time or memory, the search over all checks reports it.
         with suppress(TimeoutError, MemoryError):
-            if route.parts is not None and not _why_not_judgeable(route.spec, history):
+            if route.parts is not None and not _unjudgeable_reason(route.spec, history):
                 verdict = decide_in_parts(history, route, deadline, by, problem=problem)
                 if verdict is not None:
                     return verdict
@@ -148,17 +148,17 @@ def decide(
         explained=explained,
         work=work,
     )
-    if reason := _why_not_judgeable(run.written_spec, history):
-        return _unknown(run, Undecided(cause="unsupported", reason=reason))
-    found = limited(run, lambda: _verdict(run))
-    return _unknown(run, found) if isinstance(found, Undecided) else found
+    if reason := _unjudgeable_reason(run.written_spec, history):
+        return _unknown_verdict(run, Undecided(cause="unsupported", reason=reason))
+    found = run_within_limits(run, lambda: _verdict(run))
+    return _unknown_verdict(run, found) if isinstance(found, Undecided) else found
 
 
-def _why_not_judgeable(spec: Spec, history: History) -> str:
+def _unjudgeable_reason(spec: Spec, history: History) -> str:
     """Return the reason why the specification cannot judge the history; empty if there is none."""
     if history.files and not history.columns.transactions():
         return "the history has no transaction, so it could not have violated any level"
-    if missing := without_levels(history, spec):
+    if missing := missing_levels_reason(history, spec):
         return missing
     if not history.levels:
         return ""
@@ -198,7 +198,7 @@ def _verdict(run: PairRun) -> Verdict:
         run.notes.append(run.route.theorem.sentence)
     if assumption := assumption_of(run.written_spec.texts.values()):
         run.notes.append(Caveat(f"assumption: {assumption}"))
-    run.notes += map(Caveat, names_without_effect(run.history, run.written_spec))
+    run.notes += map(Caveat, unmatched_name_notes(run.history, run.written_spec))
     if mentioned(run.written_spec) & _COMPARE_OPERATIONS:
         run.notes += map(Caveat, _unknown_moments(run.history))
     implicit = Implicit(run) if run.history.columns.implicit else None
@@ -207,7 +207,7 @@ def _verdict(run: PairRun) -> Verdict:
             run.progress("prepare")
             contradiction = run.contradiction()
         if contradiction is not None:
-            return _refuted(run, contradiction)
+            return _invalid_verdict(run, contradiction)
         run.deadline.remaining()
         # An answer is used even if the deadline passes while the solver returns it.
         with run.deadline.during("solve", to_the_end=True):
@@ -220,24 +220,24 @@ def _verdict(run: PairRun) -> Verdict:
         if (whole := implicit.complete(answer.result)) is not None:
             answer = replace(answer, result=whole)
             break
-        if (nearby := _nearby(run, implicit.contradicted())) is not None:
-            return _refuted(run, nearby)
+        if (nearby := _refute_nearby(run, implicit.contradicted())) is not None:
+            return _invalid_verdict(run, nearby)
     match answer.result:
         case Witness() | Relations():
-            return _valid(run, answer.result)
+            return _valid_verdict(run, answer.result)
         case Refutation():
-            return _refuted(run, answer.result)
+            return _invalid_verdict(run, answer.result)
         case Unproved():
-            return _unproved(run, answer)
+            return _verdict_without_proof(run, answer)
         case Undecided():
-            return _unknown(run, answer.result)
+            return _unknown_verdict(run, answer.result)
         case Exhaustion():
             raise AssertionError("no solver searches all choices")
         case _:
             assert_never(answer.result)
 
 
-def _nearby(run: PairRun, reads: Sequence[int]) -> Refutation | None:
+def _refute_nearby(run: PairRun, reads: Sequence[int]) -> Refutation | None:
     """Return a refutation that needs only one of these reads and transactions near the read.
 
     If there is no such refutation, return ``None``. If a predicate read missed a row, its session
@@ -257,7 +257,7 @@ def _nearby(run: PairRun, reads: Sequence[int]) -> Refutation | None:
     return None
 
 
-def _unproved(run: PairRun, answer: Answer) -> Verdict:
+def _verdict_without_proof(run: PairRun, answer: Answer) -> Verdict:
     """Return the verdict after a pair claimed, without a proof, that no model exists."""
     from isolang.pipeline.prove import prove
 
@@ -272,18 +272,18 @@ def _unproved(run: PairRun, answer: Answer) -> Verdict:
         return Invalid(
             violation=explain_no_model(run.problem, str(run.pair)),
             refutation=Refutation(()),
-            **_common(run, Certification(outcome="not certified", reason=reason)),
+            **_common_fields(run, Certification(outcome="not certified", reason=reason)),
         )
     if isinstance(proved, Refutation):
-        return _refuted(run, proved)
+        return _invalid_verdict(run, proved)
     if not isinstance(proved, Witness | Relations):
-        return _exhausted(run, proved)
+        return _verdict_from_core(run, proved)
     # If the checker accepts the model, the pair's claim is wrong.
     certification = run.certify(proved, needed=True)
     check = f"not certified ({certification.reason})"
     if certification.accepted:
         check = "and the checker accepted its model"
-    return _unknown(
+    return _unknown_verdict(
         run,
         Undecided(
             cause="disagreement",
@@ -296,17 +296,17 @@ def _unproved(run: PairRun, answer: Answer) -> Verdict:
 # --- valid ---
 
 
-def _valid(run: PairRun, found: Witness | Relations) -> Verdict:
+def _valid_verdict(run: PairRun, found: Witness | Relations) -> Verdict:
     proof = run.as_written(found) if isinstance(found, Witness) else found
     certification = run.certify(proof)
     if certification.rejected:
-        return _rejected(run, proof, certification)
+        return _rejected_proof_verdict(run, proof, certification)
     if isinstance(proof, Relations) and not isinstance(run.route, Plan):
         from isolang.language.classify.relational import Relational
-        from isolang.pipeline.parts import took_effect
+        from isolang.pipeline.parts import included_transactions_note
 
         assert isinstance(run.route, Relational)
-        run.notes += took_effect(run.history, run.route, proof.included)
+        run.notes += included_transactions_note(run.history, run.route, proof.included)
     # In a history with ``levels``, the keys stand for something else, such as the total of a bank,
     # which was observed.
     keys = not run.history.levels
@@ -315,18 +315,18 @@ def _valid(run: PairRun, found: Witness | Relations) -> Verdict:
         keys
         and isinstance(found, Witness)
         and not run.history.columns.implicit
-        and not observed(run.history, found)
+        and not observes_other_sessions(run.history, found)
     ):
         run.notes.append(NOTHING_OBSERVED)
     if run.written_spec.shows:
-        from isolang.pipeline.shown import shown_of, shown_of_witness
+        from isolang.pipeline.shown import show_lines, show_lines_of_witness
 
         with run.deadline.during("solve", to_the_end=True):
             if isinstance(proof, Relations):
-                run.notes += shown_of(run.history, run.written_spec, proof)
+                run.notes += show_lines(run.history, run.written_spec, proof)
             else:
-                run.notes += shown_of_witness(run.history, run.written_spec, proof)
-    return Valid(witness=proof, **_common(run, certification))
+                run.notes += show_lines_of_witness(run.history, run.written_spec, proof)
+    return Valid(witness=proof, **_common_fields(run, certification))
 
 
 def _judge_flags(run: PairRun, answer: Answer) -> None:
@@ -360,7 +360,7 @@ def _judge_flags(run: PairRun, answer: Answer) -> None:
 # --- invalid ---
 
 
-def _refuted(run: PairRun, first: Refutation) -> Verdict:
+def _invalid_verdict(run: PairRun, first: Refutation) -> Verdict:
     """Return the invalid verdict with the simplest refutation that was found and certified."""
     from isolang.certify.steps import CycleStep
     from isolang.explain.explain import explain
@@ -392,7 +392,7 @@ def _refuted(run: PairRun, first: Refutation) -> Verdict:
             certification = UNCHECKED
         if not run.explained:
             return Invalid(
-                violation=UNEXPLAINED, refutation=refutation, **_common(run, certification)
+                violation=UNEXPLAINED, refutation=refutation, **_common_fields(run, certification)
             )
         # A certified violation is reported even if the time runs out while it is explained.
         with run.deadline.during("solve", to_the_end=True):
@@ -400,14 +400,16 @@ def _refuted(run: PairRun, first: Refutation) -> Verdict:
                 relaxed = {}
             else:
                 relaxed = finder.relaxed(refutation.steps)
-            relaxed |= _without_versions(run, refutation)
+            relaxed |= _outcome_without_versions(run, refutation)
             violation = replace(explain(run.problem, refutation.steps), relaxed=relaxed)
             _show_violation(run)
-        return Invalid(violation=violation, refutation=refutation, **_common(run, certification))
-    return _rejected(run, first, certification)
+        return Invalid(
+            violation=violation, refutation=refutation, **_common_fields(run, certification)
+        )
+    return _rejected_proof_verdict(run, first, certification)
 
 
-def _without_versions(run: PairRun, refutation: Refutation) -> dict[str, str]:
+def _outcome_without_versions(run: PairRun, refutation: Refutation) -> dict[str, str]:
     """Return the outcome for the history without stated versions, if the refutation uses versions.
 
     The version numbers of some stores do not follow the order in which versions were installed.
@@ -435,26 +437,28 @@ def _without_versions(run: PairRun, refutation: Refutation) -> dict[str, str]:
     return {"without the versions that it states": outcome}
 
 
-def _exhausted(run: PairRun, core: UnsatCore) -> Verdict:
+def _verdict_from_core(run: PairRun, core: UnsatCore) -> Verdict:
     from isolang.explain.exhausted import explain_exhausted
     from isolang.explain.violation import UNEXPLAINED
 
     certification = run.certify(core.proof)
     if certification.rejected:
-        return _rejected(run, core.proof, certification)
+        return _rejected_proof_verdict(run, core.proof, certification)
     if not run.explained:
-        return Invalid(violation=UNEXPLAINED, refutation=core.proof, **_common(run, certification))
+        return Invalid(
+            violation=UNEXPLAINED, refutation=core.proof, **_common_fields(run, certification)
+        )
     with run.deadline.during("solve", to_the_end=True):
         violation = explain_exhausted(run.problem, core.transactions, core.checks, run.route.spec)
         _show_violation(run)
-    return Invalid(violation=violation, refutation=core.proof, **_common(run, certification))
+    return Invalid(violation=violation, refutation=core.proof, **_common_fields(run, certification))
 
 
 def _show_violation(run: PairRun) -> None:
     if run.written_spec.shows:
-        from isolang.pipeline.shown import shown_of_violation
+        from isolang.pipeline.shown import show_lines_of_violation
 
-        run.notes += shown_of_violation(run.history, run.written_spec)
+        run.notes += show_lines_of_violation(run.history, run.written_spec)
 
 
 def refuter(seed: int, remaining: Callable[[], float | None] | None = None) -> Engine:
@@ -528,7 +532,7 @@ class _Common(TypedDict):
     notes: tuple[str, ...]
 
 
-def _common(run: PairRun, certification: Certification) -> _Common:
+def _common_fields(run: PairRun, certification: Certification) -> _Common:
     return _Common(
         history=run.history,
         spec=run.route.spec,
@@ -546,13 +550,13 @@ def _common(run: PairRun, certification: Certification) -> _Common:
     )
 
 
-def _rejected(run: PairRun, proof: Proof, certification: Certification) -> Unknown:
+def _rejected_proof_verdict(run: PairRun, proof: Proof, certification: Certification) -> Unknown:
     """Return the unknown verdict after the checker rejected a proof, with the proof as evidence."""
     why = Undecided(cause="certificate rejected", reason=certification.reason)
-    return _unknown(run, why, evidence=proof)
+    return _unknown_verdict(run, why, evidence=proof)
 
 
-def _unknown(run: PairRun, why: Undecided, *, evidence: Proof | None = None) -> Unknown:
+def _unknown_verdict(run: PairRun, why: Undecided, *, evidence: Proof | None = None) -> Unknown:
     certificate = None
     if evidence is not None:
         certificate = Certificate.of(run.history, run.route.spec, evidence)
@@ -561,5 +565,5 @@ def _unknown(run: PairRun, why: Undecided, *, evidence: Proof | None = None) -> 
         cause=why.cause,
         phase=run.deadline.phase,
         evidence=certificate,
-        **_common(run, UNCERTIFIED),
+        **_common_fields(run, UNCERTIFIED),
     )

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from isolang.declared import command_line
 from isolang.errors import HistoryError, IsolangError
-from isolang.files import replacing
+from isolang.files import open_replacement
 from isolang.history import columns as c
 from isolang.options import ReadOptions
 from isolang.pipeline.minimal import anomaly_of
@@ -63,7 +63,7 @@ class ExportedPart(Struct, frozen=True, kw_only=True):
             HistoryError: the file cannot be written.
         """
         try:
-            with replacing(Path(path)) as file:
+            with open_replacement(Path(path)) as file:
                 file.write(self.text)
         except OSError as error:
             raise HistoryError(
@@ -78,7 +78,7 @@ class ExportedPart(Struct, frozen=True, kw_only=True):
         return found + (f"; read it with {self.reading}" if self.reading else "")
 
 
-def exported(part: History, route: Route, *, seed: int = 0) -> ExportedPart:
+def export_part(part: History, route: Route, *, seed: int = 0) -> ExportedPart:
     """Write a part of a history as text that has the same violation when it is read.
 
     Args:
@@ -92,7 +92,7 @@ def exported(part: History, route: Route, *, seed: int = 0) -> ExportedPart:
     expected = anomaly_of(part, route, seed=seed)
     refusal: HistoryError | None = None
     for drop in _DROPS:
-        for history, reading in _ways(part):
+        for history, reading in _export_options(part):
             try:
                 found = _exported_part(history, reading, drop, route, seed)
             except HistoryError as error:
@@ -104,7 +104,7 @@ def exported(part: History, route: Route, *, seed: int = 0) -> ExportedPart:
     raise refusal or HistoryError(f"{part.name}: the smallest part is not saved: {what}")
 
 
-def _ways(part: History) -> list[tuple[History, ReadOptions]]:
+def _export_options(part: History) -> list[tuple[History, ReadOptions]]:
     """Return what may be written, with the options for reading it, the simplest way first.
 
     Initial values that replace nil may be left to the options with which the history was read.

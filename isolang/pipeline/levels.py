@@ -172,7 +172,7 @@ def levels_of(
             verdict = decide(
                 history,
                 route,
-                Deadline(_earlier(options.timeout, remaining)),
+                Deadline(_earliest(options.timeout, remaining)),
                 options,
                 progress,
                 problem=problem,
@@ -275,7 +275,7 @@ def least_clock_error(
     return high
 
 
-def _earlier(*seconds: float | None) -> float | None:
+def _earliest(*seconds: float | None) -> float | None:
     return min((one for one in seconds if one is not None), default=None)
 
 

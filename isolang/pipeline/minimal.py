@@ -79,12 +79,12 @@ def minimise(
     if not len(verdict.history.columns.statement_start):
         return _Minimiser(verdict, route, seconds, seed).found()
     part = _Minimiser(verdict, route, seconds, seed, stated=True).of_what_is_shown()
-    if part is not None and (stated := _stated(part, route, seed)) is not None:
+    if part is not None and (stated := _as_file_states(part, route, seed)) is not None:
         return stated
-    restricted = _restricted(verdict, route, seed)
+    restricted = _restrict(verdict, route, seed)
     if restricted is not None:
         part = _Minimiser(restricted, route, seconds, seed, stated=True).found()
-        if (stated := _stated(part, route, seed)) is not None:
+        if (stated := _as_file_states(part, route, seed)) is not None:
             return stated
     return _Minimiser(verdict, route, seconds, seed).found()
 
@@ -104,7 +104,7 @@ def anomaly_of(part: History, route: Route, *, seed: int = 0) -> str:
     return found.violation.anomaly if isinstance(found, Invalid) else ""
 
 
-def _restricted(verdict: Invalid, route: Route, seed: int) -> Invalid | None:
+def _restrict(verdict: Invalid, route: Route, seed: int) -> Invalid | None:
     """Return the verdict on the history that has only the rows that a refutation is about.
 
     The history is restricted to some keys, and to the reads of some transactions. Of a predicate
@@ -137,15 +137,15 @@ def _restricted(verdict: Invalid, route: Route, seed: int) -> Invalid | None:
     if len(ops) > _RESTRICTED:
         return None
     part = part_of(history, ops.tolist()).history
-    return _judged(_of_its_keys(part), route, seed)
+    return _judged(_limited_to_keys(part), route, seed)
 
 
-def _of_its_keys(part: History) -> History:
+def _limited_to_keys(part: History) -> History:
     """Return a part in which each part of a predicate read is one about the keys of the part."""
     return replace(part, columns=part.columns.of_its_keys(), set_reads=(), _lazy={})
 
 
-def _stated(part: History, route: Route, seed: int) -> History | None:
+def _as_file_states(part: History, route: Route, seed: int) -> History | None:
     """Return a part with whole predicate reads, as a file states them.
 
     A file does not state the set-reads of a predicate read, since they follow from its predicate
@@ -155,7 +155,7 @@ def _stated(part: History, route: Route, seed: int) -> History | None:
     Returns:
         ``None`` if this is not so, or if what the file states is not invalid.
     """
-    stated = _of_its_keys(part)
+    stated = _limited_to_keys(part)
     if not _is_stated(part):
         return None
     return stated if _judged(stated, route, seed) is not None else None
@@ -163,7 +163,7 @@ def _stated(part: History, route: Route, seed: int) -> History | None:
 
 def _is_stated(part: History) -> bool:
     """Return whether a file with the rows of a part states no set-read that the part lacks."""
-    return _set_reads(_of_its_keys(part)) <= _set_reads(part)
+    return _set_reads(_limited_to_keys(part)) <= _set_reads(part)
 
 
 def _set_reads(history: History) -> set[tuple[int, int, str]]:
@@ -210,7 +210,7 @@ class _Minimiser:
         self._options = Options(certify=False, seed=seed, threads=1)
         problem = build_problem(verdict.history)
         self._sources = Sources(problem)
-        self._wrong = {_shown_by(one, one.op) for one in problem.anomalies()}
+        self._wrong = {_anomaly_key(one, one.op) for one in problem.anomalies()}
         self._initial_writes = _initial_writes(verdict.history)
         self._initial_reads = _initial_reads(verdict.history)
         self._parts, self._operations = _PARTS, _OPERATIONS
@@ -312,7 +312,7 @@ class _Minimiser:
     def _makes_wrong(self, part: HistoryPart) -> bool:
         """Return whether a part shows an intrinsic anomaly that the whole history does not show."""
         found = build_problem(part.history).anomalies()
-        return any(_shown_by(one, part.ops[one.op]) not in self._wrong for one in found)
+        return any(_anomaly_key(one, part.ops[one.op]) not in self._wrong for one in found)
 
     def _cuts_initial(self, part: HistoryPart) -> bool:
         """Return whether a part has some, but not all, of what shows an initial value.
@@ -363,7 +363,7 @@ def _initial_reads(history: History) -> list[tuple[set[int], set[int]]]:
     ]
 
 
-def _shown_by(anomaly: Anomaly, op: int) -> tuple[AnomalyKind, int, bool]:
+def _anomaly_key(anomaly: Anomaly, op: int) -> tuple[AnomalyKind, int, bool]:
     """Return what makes two anomalies alike: the kind, the operation, and whether another shows it.
 
     A read of a version that another transaction wrote with another value is not like a read of a

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from isolang.language.meaning.core import Spec
 
 
-def without_levels(history: History, spec: Spec) -> str:
+def missing_levels_reason(history: History, spec: Spec) -> str:
     """Return why the spec cannot judge a history whose transactions have no levels.
 
     The result is empty if the history has levels, or if the spec does not mention levels.
@@ -30,7 +30,7 @@ def without_levels(history: History, spec: Spec) -> str:
     )
 
 
-def names_without_effect(history: History, spec: Spec) -> list[str]:
+def unmatched_name_notes(history: History, spec: Spec) -> list[str]:
     """Return notes on names that select no key or transaction, and on levels of transactions.
 
     The notes on levels are about transactions that request no level, or request a level that the
@@ -57,11 +57,11 @@ def names_without_effect(history: History, spec: Spec) -> list[str]:
         without = ordinary - int((columns.txn_levels != 0).sum())
         if without:
             notes.append(f"{quantity(without, 'transaction')} named no level")
-        notes += _levels_not_named(history, spec)
+        notes += _unnamed_level_notes(history, spec)
     return notes
 
 
-def _levels_not_named(history: History, spec: Spec) -> list[str]:
+def _unnamed_level_notes(history: History, spec: Spec) -> list[str]:
     """Return a list with a note on transactions that requested levels which the spec does not name.
 
     If no transaction did this, the list is empty.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 
-def observed(history: History, witness: Witness) -> bool:
+def observes_other_sessions(history: History, witness: Witness) -> bool:
     """Return whether any read returned or missed a write of another session."""
     import numpy as np
 

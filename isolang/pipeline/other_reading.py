@@ -101,13 +101,13 @@ def _other_outcome(
     """
     if isinstance(verdict, Unknown) or not isinstance(route, Plan):
         return ""
-    if isinstance(verdict, Valid) and comes_first(verdict, loader.number):
+    if isinstance(verdict, Valid) and is_first_writer(verdict, loader.number):
         return " (the verdict is then also valid)"
     if verdict.history.columns.operations() > _OPERATIONS:
         return ""
     try:
         remaining = deadline.remaining()
-        declared = _declared(verdict.history, loader)
+        declared = _declare_initial(verdict.history, loader)
         other = decide(
             declared, route, Deadline(remaining), options, simplest=False, work=Work(_WORK)
         )
@@ -121,7 +121,7 @@ def _other_outcome(
     return f" (the verdict is then {also}{other.outcome})"
 
 
-def comes_first(verdict: Valid, number: int) -> bool:
+def is_first_writer(verdict: Valid, number: int) -> bool:
     """Return whether a transaction is the first writer of each of its keys in the witness.
 
     SOUND BECAUSE then the witness is also a witness for the history in which this transaction is
@@ -142,7 +142,7 @@ def comes_first(verdict: Valid, number: int) -> bool:
     return bool((witness.order_txn[witness.order_start[keys]] == txn).all())
 
 
-def _declared(history: History, loader: LookAlike) -> History:
+def _declare_initial(history: History, loader: LookAlike) -> History:
     """Return a copy of the history in which the transaction is declared initial."""
     import numpy as np
 

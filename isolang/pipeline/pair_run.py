@@ -388,7 +388,7 @@ def contradiction(problem: Problem, route: Route) -> Refutation | None:
     return Refutation((AnomalyStep(int(a.kind), a.txn, a.op, a.other_txn, a.other_op),))
 
 
-def limited(run: PairRun, body: Callable[[], T]) -> T | Undecided:
+def run_within_limits(run: PairRun, body: Callable[[], T]) -> T | Undecided:
     """Return the result of a computation, or why it ended without a result.
 
     The result is ``Undecided`` if a limit ended the computation, or if the history or the

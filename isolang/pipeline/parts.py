@@ -70,11 +70,11 @@ def decide_in_parts(
             return None  # the pre-pass refutes the whole specification
     except UnsupportedError:
         return None
-    if any(_judges_more(history, problem, spec, flag) for flag in parts.flags):
+    if any(_may_violate_flag(history, problem, spec, flag) for flag in parts.flags):
         return None
     found = decide(parts.plan, problem)
     if not isinstance(found, Valid):
-        return _of_part(found, parts)
+        return _verdict_of_part(found, parts)
     if parts.unchosen:
         return None
     if parts.other_checks:
@@ -85,18 +85,18 @@ def decide_in_parts(
         found = met
     notes = [*found.notes]
     if spec.shows:
-        from isolang.pipeline.shown import shown_of, shown_of_witness
+        from isolang.pipeline.shown import show_lines, show_lines_of_witness
 
         if isinstance(found.witness, Relations):
-            notes += shown_of(history, spec, found.witness)
+            notes += show_lines(history, spec, found.witness)
         else:
-            notes += shown_of_witness(history, spec, found.witness)
+            notes += show_lines_of_witness(history, spec, found.witness)
     notes += _flags(spec, parts.flags, lambda way: decide(way, problem))
     seconds = replace(deadline.seconds(), read=found.seconds.read)
     return replace(found, spec=spec, notes=tuple(notes), seconds=seconds)
 
 
-def _of_part(found: Verdict, parts: SpecSplit) -> Verdict:
+def _verdict_of_part(found: Verdict, parts: SpecSplit) -> Verdict:
     """Return the verdict on the first part; if it is invalid, add a note on the other checks."""
     if isinstance(found, Invalid) and parts.other_checks:
         others = ", ".join(f"`{check.name}`" for check in parts.other_checks)
@@ -117,7 +117,7 @@ def _meets_other_checks(
     """
     proof: Witness | Relations | None = found.witness
     try:
-        if isinstance(proof, Witness) and not _mention(parts.other_checks, parts.chosen):
+        if isinstance(proof, Witness) and not _mentions_any(parts.other_checks, parts.chosen):
             world = check_remaining_checks(history, route.spec, parts, proof)
             members = [t for t in bits(world.transactions) if t != world.t0]
         else:
@@ -129,11 +129,13 @@ def _meets_other_checks(
     except (CertificateRejected, NotCertifiedError):
         return None
     return replace(
-        found, witness=proof, notes=(*found.notes, *took_effect(history, route, members))
+        found,
+        witness=proof,
+        notes=(*found.notes, *included_transactions_note(history, route, members)),
     )
 
 
-def _mention(checks: Sequence[Check], chosen: frozenset[str]) -> bool:
+def _mentions_any(checks: Sequence[Check], chosen: frozenset[str]) -> bool:
     parts = (e for check in checks for e in (check.expr, check.bound) if e is not None)
     return any(chosen & names(e) for e in parts)
 
@@ -153,7 +155,9 @@ def _constructed_relations(
     return reconstruct(history, theorem, proof)
 
 
-def took_effect(history: History, route: Relational, members: Sequence[int]) -> list[str]:
+def included_transactions_note(
+    history: History, route: Relational, members: Sequence[int]
+) -> list[str]:
     """Return a list with a note that names the indeterminate transactions that took effect.
 
     The list is empty if the history has no indeterminate transactions, or if only those that an
@@ -174,7 +178,7 @@ def took_effect(history: History, route: Relational, members: Sequence[int]) -> 
 # --- flags ---
 
 
-def _judges_more(history: History, problem: Problem, spec: Spec, flag: Check) -> bool:
+def _may_violate_flag(history: History, problem: Problem, spec: Spec, flag: Check) -> bool:
     """Return whether a history may violate the flag, as an axiom, although some choice meets it.
 
     An axiom that uses reads makes anomalies of reads violations, and an axiom that uses times or

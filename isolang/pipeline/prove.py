@@ -49,7 +49,7 @@ def prove(run: PairRun, answer: Answer) -> Witness | Relations | Refutation | Un
             return model
         return unsat_core(run.problem, run.route, seed=run.options.seed, work=run.work, until=until)
     if answer.result.core is not None:
-        refutation = _from_core(run, answer.result.core)
+        refutation = _refutation_from_core(run, answer.result.core)
         if refutation is not None:
             return refutation
     found = run.solve_natively(run.problem).result
@@ -57,7 +57,7 @@ def prove(run: PairRun, answer: Answer) -> Witness | Relations | Refutation | Un
     return found
 
 
-def _from_core(run: PairRun, core: Sequence[int]) -> Refutation | None:
+def _refutation_from_core(run: PairRun, core: Sequence[int]) -> Refutation | None:
     """Return a refutation that uses only the reads of the core; ``None`` if none is found.
 
     Additional reads only constrain a history further. Therefore a refutation that uses only some

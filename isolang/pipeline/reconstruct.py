@@ -9,7 +9,7 @@ from isolang.certify.facts import Facts
 from isolang.certify.proofs import Relations
 from isolang.certify.relations import ordered
 from isolang.certify.world import ConcreteInterpretation
-from isolang.rows import Rows, bits, transposed
+from isolang.rows import Rows, bits, inverse_of
 
 if TYPE_CHECKING:
     from isolang.certify.proofs import Witness
@@ -78,7 +78,7 @@ def world_of_witness(
 
 def _extension(rows: Rows, elements: list[int]) -> list[int]:
     """Return the elements in a total order that extends an acyclic relation."""
-    missing = {i: row.bit_count() for i, row in transposed(rows).items()}
+    missing = {i: row.bit_count() for i, row in inverse_of(rows).items()}
     ready = [i for i in elements if not missing.get(i)]
     for i in ready:
         for j in bits(rows.get(i, 0)):

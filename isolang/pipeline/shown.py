@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _MOST = 20
 
 
-def shown_of(history: History, spec: Spec, proof: Relations) -> Iterator[str]:
+def show_lines(history: History, spec: Spec, proof: Relations) -> Iterator[str]:
     """Yield a line for each ``show`` statement, with the first few pairs or elements of its value.
 
     Args:
@@ -36,7 +36,7 @@ def shown_of(history: History, spec: Spec, proof: Relations) -> Iterator[str]:
         yield _line(history, world, name, e)
 
 
-def shown_of_witness(history: History, spec: Spec, witness: Witness) -> Iterator[str]:
+def show_lines_of_witness(history: History, spec: Spec, witness: Witness) -> Iterator[str]:
     """Yield a line for each ``show`` statement, evaluated on the witness for a valid history.
 
     Args:
@@ -53,7 +53,7 @@ def shown_of_witness(history: History, spec: Spec, witness: Witness) -> Iterator
     yield from _lines(history, spec, world, missing, why)
 
 
-def shown_of_violation(history: History, spec: Spec) -> Iterator[str]:
+def show_lines_of_violation(history: History, spec: Spec) -> Iterator[str]:
     """Yield a line for each ``show`` statement of a violated specification.
 
     Only relations that the history alone determines have a value. ``rf`` has a value if each read

@@ -244,7 +244,7 @@ def save(table: OutcomeTable, folder: Path) -> list[Path]:
     Raises:
         ProgramError: if a file cannot be written.
     """
-    from isolang.files import replacing, write_whole
+    from isolang.files import open_replacement, write_atomically
     from isolang.report.dependencies import dependencies
     from isolang.report.figure import figure
     from isolang.report.picture import save_picture
@@ -254,7 +254,7 @@ def save(table: OutcomeTable, folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         for number, one in enumerate(table.outcomes, 1):
             path = folder / f"{number}.edn"
-            with replacing(path) as stream:
+            with open_replacement(path) as stream:
                 stream.write(one.edn)
             files.append(path)
             for level, verdict in zip(table.levels, one.verdicts, strict=True):
@@ -262,7 +262,7 @@ def save(table: OutcomeTable, folder: Path) -> list[Path]:
                 if isinstance(verdict, Unknown):
                     continue
                 files.append(folder / f"{stem}.certificate.json")
-                write_whole(files[-1], verdict.certificate().to_json())
+                write_atomically(files[-1], verdict.certificate().to_json())
                 found = figure(verdict) if isinstance(verdict, Invalid) else dependencies(verdict)
                 if found is not None:
                     files.append(Path(save_picture(found, folder / f"{stem}.svg")))

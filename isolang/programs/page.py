@@ -8,7 +8,7 @@ from typing import Final, assert_never
 from isolang.programs.outcomes import Outcome, OutcomeTable, standing
 from isolang.report.dependencies import dependencies
 from isolang.report.figure import figure
-from isolang.report.picture import visible
+from isolang.report.picture import escape_invisible
 from isolang.report.plain import figure as drawn
 from isolang.report.plain import plain_page, text
 from isolang.verdict import Invalid, Unknown, Valid, Verdict
@@ -144,7 +144,7 @@ _ESCAPES: Final = str.maketrans(
 def latex(table: OutcomeTable) -> str:
     r"""Return the table as a ``tabular``, with ``\checkmark`` (amssymb) for an allowed outcome."""
     columns = [*table.reads, *(["aborted"] if aborts(table) else [])]
-    lines = [f"% {line}" for line in map(visible, program_lines(table))]
+    lines = [f"% {line}" for line in map(escape_invisible, program_lines(table))]
     lines.append(rf"\begin{{tabular}}{{{'r' * len(columns)}{'l' * len(table.levels)}}}")
     lines.append(r"\hline")
     lines.append(_row([*columns, *table.levels]))
@@ -165,4 +165,4 @@ def _row(cells: list[str]) -> str:
 
 def escaped(value: str) -> str:
     """Return LaTeX code that prints the characters of a text unchanged."""
-    return visible(value).translate(_ESCAPES)
+    return escape_invisible(value).translate(_ESCAPES)

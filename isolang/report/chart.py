@@ -7,7 +7,16 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from isolang.report.picture import FAINT, Box, FilledPolygon, Line, Picture, Point, Words, width_of
+from isolang.report.picture import (
+    FAINT,
+    Box,
+    FilledPolygon,
+    Line,
+    Picture,
+    Point,
+    TextLine,
+    width_of,
+)
 
 # Colours that colour-blind people can distinguish (M. Okabe, K. Ito, 2002), and that are dark
 # enough for lines.
@@ -36,17 +45,19 @@ def chart(curves: Mapping[str, Sequence[Point]], *, title: str, across: str, up:
             _TOP + (high_y - y) / (high_y - low_y) * _HEIGHT,
         )
 
-    shapes: list[Box | Line | FilledPolygon | Words] = []
+    shapes: list[Box | Line | FilledPolygon | TextLine] = []
     for power in range(low_x, high_x + 1):
         x, bottom = at((10.0**power, 10.0**low_y))
         shapes.append(Line(points=((x, _TOP), (x, bottom)), line="#d0d7de", thick=0.8))
-        shapes.append(Words(x=x, y=bottom + 16, text=f"{10**power:,}", size=10, anchor="middle"))
+        shapes.append(TextLine(x=x, y=bottom + 16, text=f"{10**power:,}", size=10, anchor="middle"))
     for power in range(low_y, high_y + 1):
         x, y = at((10.0**low_x, 10.0**power))
         shapes.append(Line(points=((x, y), (x + _WIDTH, y)), line="#d0d7de", thick=0.8))
-        shapes.append(Words(x=x - 7, y=y + 3.5, text=f"{10.0**power:,g}", size=10, anchor="end"))
-    shapes.append(Words(x=_LEFT + _WIDTH / 2, y=_TOP + _HEIGHT + 36, text=across, anchor="middle"))
-    shapes.append(Words(x=_LEFT + 6, y=_TOP + 13, text=f"↑ {up}", colour=FAINT))
+        shapes.append(TextLine(x=x - 7, y=y + 3.5, text=f"{10.0**power:,g}", size=10, anchor="end"))
+    shapes.append(
+        TextLine(x=_LEFT + _WIDTH / 2, y=_TOP + _HEIGHT + 36, text=across, anchor="middle")
+    )
+    shapes.append(TextLine(x=_LEFT + 6, y=_TOP + 13, text=f"↑ {up}", colour=FAINT))
     right = _LEFT + _WIDTH + 18
     for number, (name, curve) in enumerate(curves.items()):
         colour = _COLOURS[number % len(_COLOURS)]
@@ -59,7 +70,7 @@ def chart(curves: Mapping[str, Sequence[Point]], *, title: str, across: str, up:
         y = _TOP + 8 + 17 * number
         shapes.append(Line(points=((right, y), (right + 24, y)), line=colour, dash=dash))
         shapes.append(_marker((right + 12, y), number, colour))
-        shapes.append(Words(x=right + 32, y=y + 4, text=name, size=10))
+        shapes.append(TextLine(x=right + 32, y=y + 4, text=name, size=10))
     widest = max((width_of(name, 10) for name in curves), default=0)
     return Picture(
         title=title,

@@ -118,14 +118,14 @@ def pack(history: History, *, around: tuple[int, ...] = ()) -> Columns:
     """
     columns = history.columns
     total = columns.transactions()
-    txns = _kept(total, around)
+    txns = _shown_transactions(total, around)
     starts = np.asarray(columns.op_start)
     ops = np.concatenate([np.arange(starts[t], starts[t + 1]) for t in txns] or [np.arange(0)])
     ops = ops.astype(np.int64)
-    keys, key = _renumbered(np.asarray(columns.op_key)[ops])
+    keys, key = _renumber(np.asarray(columns.op_key)[ops])
     kind = np.asarray(columns.op_kind)[ops]
     values, value, lists, longest = _values(history, ops, kind, key)
-    sessions, session = _renumbered(np.asarray(columns.txn_session)[txns])
+    sessions, session = _renumber(np.asarray(columns.txn_session)[txns])
     status = np.asarray(columns.txn_status)[txns]
     session = np.where(status == c.INITIAL, -1, session)
     file = np.asarray(columns.txn_file)[txns]
@@ -137,7 +137,7 @@ def pack(history: History, *, around: tuple[int, ...] = ()) -> Columns:
     return Columns(
         of=total,
         numbers=() if len(txns) == total else tuple(txns.tolist()),
-        labels=() if _plain(labels) else labels,
+        labels=() if _has_default_names(labels) else labels,
         sessions=tuple(cut(history.session_name(int(s))) for s in sessions),
         session=session.tolist(),
         status="".join(_STATUS_OF[int(s)] for s in status),
@@ -173,7 +173,7 @@ def _rows(history: History, ops: Ints) -> dict[int, str]:
     return {i: cut(row) for i, row in rows if row}
 
 
-def _plain(labels: tuple[str, ...]) -> bool:
+def _has_default_names(labels: tuple[str, ...]) -> bool:
     return all(label == f"T{i}" for i, label in enumerate(labels, 1))
 
 
@@ -184,7 +184,7 @@ def cut(text: str) -> str:
     return f"{text[: LONGEST_VALUE // 4]}… ({len(text):,} characters)"
 
 
-def _kept(total: int, around: tuple[int, ...]) -> Ints:
+def _shown_transactions(total: int, around: tuple[int, ...]) -> Ints:
     """Return the numbers of the transactions that the page shows, in the order of the file."""
     if total <= MOST_TRANSACTIONS:
         return np.arange(total)
@@ -193,7 +193,7 @@ def _kept(total: int, around: tuple[int, ...]) -> Ints:
     return np.sort(np.argpartition(distance, MOST_TRANSACTIONS)[:MOST_TRANSACTIONS])
 
 
-def _renumbered(column: Ints) -> tuple[Ints, Ints]:
+def _renumber(column: Ints) -> tuple[Ints, Ints]:
     """Return the different numbers of a column, and for each entry its index among them."""
     distinct, places = np.unique(column, return_inverse=True)
     return distinct, places

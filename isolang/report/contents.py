@@ -204,12 +204,12 @@ def _part(verdict: Invalid) -> str:
     """Return the smallest invalid part of the history that a short search finds, as EDN."""
     from isolang.errors import IsolangError
     from isolang.language.classify.route import route
-    from isolang.pipeline.exported import exported
+    from isolang.pipeline.exported import export_part
     from isolang.pipeline.minimal import minimise
 
     plan = route(verdict.spec)
     try:
-        text = exported(minimise(verdict, plan), plan).text.decode()
+        text = export_part(minimise(verdict, plan), plan).text.decode()
     except IsolangError:
         return ""  # EDN cannot express it
     return text if len(text) <= _LONGEST_PART else ""
@@ -273,12 +273,12 @@ def _standings(levels: Levels | None) -> LatticeDrawing | None:
         return None
     from isolang.language.hierarchy import among
     from isolang.language.library import list_library
-    from isolang.report.figure import placed_levels
+    from isolang.report.figure import place_levels
 
     names = levels.worth_listing()
     implies = among(names)
     titles = {entry.name: entry.title for entry in list_library()}
-    width, height, at, lines = placed_levels(names)
+    width, height, at, lines = place_levels(names)
     return LatticeDrawing(
         width=width,
         height=height,
@@ -311,14 +311,14 @@ def _number_edges(violation: dict[str, Any], history: History) -> None:
         edge["from"], edge["to"] = ends
         word = ROWS.get(edge["relation"])
         edge["joins"] = [
-            _joined(history, txn, edge, place)
+            _joined_operation(history, txn, edge, place)
             for txn, place in zip(ends, word.joins if word else ("", ""), strict=True)
         ]
         if word and word.joins == ("read", "write") and len(edge["operations"]) == 3:
-            edge["behind"] = _behind(history, edge)
+            edge["behind"] = _source_edge(history, edge)
 
 
-def _behind(history: History, edge: dict[str, Any]) -> dict[str, Any]:
+def _source_edge(history: History, edge: dict[str, Any]) -> dict[str, Any]:
     """Return the ``wr`` edge from the writer of the version that an ``rw`` edge's reader saw."""
     read, _, write = edge["operations"]
     writer, reader = history.transaction_of(write), edge["ends"][0]
@@ -334,7 +334,7 @@ def _behind(history: History, edge: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _joined(history: History, txn: int, edge: dict[str, Any], place: str) -> int:
+def _joined_operation(history: History, txn: int, edge: dict[str, Any], place: str) -> int:
     """Return the place in a transaction of the operation that an edge joins; -1 if none exists."""
     match place:
         case "first":

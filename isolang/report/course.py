@@ -122,7 +122,7 @@ def course_of(path: Path) -> Course | None:
         median=median,
         slow=slow,
         faults=[Fault(at=round(at * 1e-9, 3), name=name) for at, name in faults],
-        about=list(_named(about)),
+        about=list(_header_facts(about)),
     )
 
 
@@ -139,11 +139,11 @@ def database_of(history: History) -> str:
             line = file.readline(_LINE).decode("utf-8", "replace")
     except (OSError, ValueError):
         return ""
-    facts = dict(_named([line.lstrip("; ").rstrip()])) if line.startswith(";") else {}
+    facts = dict(_header_facts([line.lstrip("; ").rstrip()])) if line.startswith(";") else {}
     return facts.get("database", "")
 
 
-def _named(about: list[str]) -> Iterator[tuple[str, str]]:
+def _header_facts(about: list[str]) -> Iterator[tuple[str, str]]:
     """Yield facts about a run from the first lines of its recorded history."""
     if not about:
         return

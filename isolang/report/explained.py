@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from isolang.report.figure import figure_of, moved_into_sight
+from isolang.report.figure import figure_of, fitted_picture
 from isolang.report.picture import (
     INK,
     Box,
@@ -17,9 +17,9 @@ from isolang.report.picture import (
     Line,
     Picture,
     Point,
-    Words,
+    TextLine,
+    arrow_head,
     on_curve,
-    tip,
     width_of,
 )
 from isolang.report.plain import figure, plain_page, text
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _RADIUS: Final = 17.0
 
 
-class Apart(Struct, frozen=True, kw_only=True):
+class SeparatedLevel(Struct, frozen=True, kw_only=True):
     """A weaker level, with a history that separates it from the specification.
 
     Attributes:
@@ -48,7 +48,7 @@ def html(
     found: Explained,
     texts: Mapping[str, str],
     examples: Mapping[str, Implication | str],
-    apart: Sequence[Apart],
+    apart: Sequence[SeparatedLevel],
 ) -> str:
     """Return the page about a specification.
 
@@ -63,11 +63,11 @@ def html(
     body = [f"<h1>{text(title)}</h1>", _facts(found)]
     for check in found.checks:
         body += _check(check, examples.get(check.name, ""))
-    body += _decided(found)
+    body += _engine_automata(found)
     if apart:
         body.append("<h2>Histories that separate it from the next weaker levels</h2>")
         body.append('<div class="beside">')
-        body += [f"<div>{''.join(_apart(found.name, one))}</div>" for one in apart]
+        body += [f"<div>{''.join(_separation_html(found.name, one))}</div>" for one in apart]
         body.append("</div>")
     marked = {(check.file, check.line) for check in found.checks}
     body.append("<h2>The text</h2>")
@@ -154,7 +154,7 @@ def _witness(witness: SeparatingHistory) -> Iterator[str]:
     yield f'<p class="note">{least}; {certified}</p>'
 
 
-def _apart(name: str, one: Apart) -> Iterator[str]:
+def _separation_html(name: str, one: SeparatedLevel) -> Iterator[str]:
     yield f"<h3>{text(one.weaker)} allows this, {text(name)} forbids it</h3>"
     if one.half.proof is not None:
         yield f'<p class="note">Nothing: {text(one.weaker)} implies {text(name)}.</p>'
@@ -162,7 +162,7 @@ def _apart(name: str, one: Apart) -> Iterator[str]:
         yield from _example(one.half)
 
 
-def _decided(found: Explained) -> Iterator[str]:
+def _engine_automata(found: Explained) -> Iterator[str]:
     """Yield the automata of the engine, if they differ from the automata of the checks."""
     own = [check.event_graph for check in found.checks]
     graphs = [graph for graph in found.graphs if graph not in own]
@@ -208,7 +208,7 @@ def automaton(graph: Graph) -> Picture:
         room = max(room, (width_of(label, 11) + (24 if a != b else 16)) / share)
     apart = room + 2 * _RADIUS
     at = [(i * apart, 0.0) for i in range(graph.states)]
-    shapes: list[Box | Line | FilledPolygon | Words] = []
+    shapes: list[Box | Line | FilledPolygon | TextLine] = []
     for (a, b), label in sorted(labels.items()):
         (x1, y1), (x2, y2) = at[a], at[b]
         points: tuple[Point, ...]
@@ -225,11 +225,11 @@ def automaton(graph: Graph) -> Picture:
             middle = ((x1 + x2) / 2, 2 * high)
             points = ((x1 + start, y1 + edge), middle, (x2 + end, y2 + edge))
         shapes.append(Line(points=points, line=INK, thick=1.3))
-        shapes.append(tip(points[-1], on_curve(points, 0.93), INK))
+        shapes.append(arrow_head(points[-1], on_curve(points, 0.93), INK))
         x, y = on_curve(points, 0.5)
         down = b < a
         shapes.append(
-            Words(x=x, y=y + 14 if down else y - 5, text=label, anchor="middle", bold=True)
+            TextLine(x=x, y=y + 14 if down else y - 5, text=label, anchor="middle", bold=True)
         )  # fmt: skip
     for number, (x, y) in enumerate(at):
         for radius in (_RADIUS, _RADIUS - 3.5)[: 2 if number == 0 else 1]:
@@ -243,5 +243,5 @@ def automaton(graph: Graph) -> Picture:
                     line=INK,
                 )
             )
-        shapes.append(Words(x=x, y=y + 4, text=f"q{number}", anchor="middle"))
-    return moved_into_sight(shapes, f"the automaton of {graph.name}")
+        shapes.append(TextLine(x=x, y=y + 4, text=f"q{number}", anchor="middle"))
+    return fitted_picture(shapes, f"the automaton of {graph.name}")

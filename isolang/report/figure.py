@@ -33,10 +33,10 @@ from isolang.report.picture import (
     Line,
     Picture,
     Point,
-    Words,
+    TextLine,
+    arrow_head,
+    escape_invisible,
     on_curve,
-    tip,
-    visible,
     width_of,
 )
 from isolang.report.relations import RELATIONS, style_of
@@ -52,12 +52,12 @@ _OPERATIONS = 6  # the box of a transaction shows at most this many operations
 _LONGEST = 34  # an operation or a key has at most this many characters
 
 
-class Drawn(NamedTuple):
+class DrawnPart(NamedTuple):
     """A part of a picture, with its top left corner at (0, 0)."""
 
     width: float
     height: float
-    shapes: list[Box | Line | FilledPolygon | Words]
+    shapes: list[Box | Line | FilledPolygon | TextLine]
 
 
 def figure(verdict: Verdict) -> Picture:
@@ -85,20 +85,20 @@ def figure_of(violation: Violation, level: str, *, key: bool = True) -> Picture:
     parts = [_argument(violation.argument, views)]
     if key:
         parts.append(_key(violation))
-    body = _stacked(parts, gap=_GAP)
+    body = _stack(parts, gap=_GAP)
     return _framed(body, f"{violation.anomaly}: why {level} does not hold")
 
 
-def _framed(body: Drawn, title: str) -> Picture:
+def _framed(body: DrawnPart, title: str) -> Picture:
     return Picture(
-        title=visible(title),
+        title=escape_invisible(title),
         width=math.ceil(body.width + 2 * _MARGIN),
         height=math.ceil(body.height + 2 * _MARGIN),
-        shapes=tuple(_moved(body.shapes, _MARGIN, _MARGIN)),
+        shapes=tuple(_move(body.shapes, _MARGIN, _MARGIN)),
     )
 
 
-def moved_into_sight(shapes: Sequence[Box | Line | FilledPolygon | Words], title: str) -> Picture:
+def fitted_picture(shapes: Sequence[Box | Line | FilledPolygon | TextLine], title: str) -> Picture:
     """Return a picture that contains all shapes and is just large enough for them."""
     return _framed(_fitted(shapes), title)
 
@@ -106,7 +106,7 @@ def moved_into_sight(shapes: Sequence[Box | Line | FilledPolygon | Words], title
 # --- the argument ---
 
 
-def _argument(argument: ArgumentView, views: dict[int, TransactionView]) -> Drawn:
+def _argument(argument: ArgumentView, views: dict[int, TransactionView]) -> DrawnPart:
     """Return the drawing of an argument, with its conclusion and its lemmas."""
     match argument.conclusion:
         case CycleView() as cycle:
@@ -116,39 +116,39 @@ def _argument(argument: ArgumentView, views: dict[int, TransactionView]) -> Draw
         case PlainReason() as reason:
             boxes = _row([_node(view.number, view.name, views) for view in views.values()])
             said = _text(_sentence(reason.text, reason.because), max(boxes.width, _NARROWEST))
-            drawn = _stacked([boxes, said], gap=_GAP)
+            drawn = _stack([boxes, said], gap=_GAP)
     if not argument.lemmas:
         return drawn
     width = max(drawn.width, _NARROWEST)
     lemmas = [_text(_lemma(lemma), width) for lemma in argument.lemmas]
-    below = _stacked(lemmas, gap=4)
+    below = _stack(lemmas, gap=4)
     # Lemmas are drawn above the conclusion if its cases use them, otherwise below it.
     if isinstance(argument.conclusion, SplitView):
-        return _stacked([below, drawn], gap=_GAP)
-    return _stacked([drawn, below], gap=_GAP)
+        return _stack([below, drawn], gap=_GAP)
+    return _stack([drawn, below], gap=_GAP)
 
 
-def _split(split: SplitView, views: dict[int, TransactionView]) -> Drawn:
+def _split(split: SplitView, views: dict[int, TransactionView]) -> DrawnPart:
     """Return the drawing of the cases, as branches of a tree that grows downwards."""
     if len(split.cases) == 1:  # the assumption of a single case is not drawn
         inner = _argument(split.cases[0].argument, views)
         head = _text(f"{split.cases[0].assumption}:", max(inner.width, _NARROWEST))
-        return _stacked([head, inner], gap=_GAP)
+        return _stack([head, inner], gap=_GAP)
     parts = [_text(f"{split.text}:", _NARROWEST + 60)]
     for number, case in enumerate(split.cases, 1):
         inner = _argument(case.argument, views)
         head = _text(f"Case {number}: {case.assumption}", max(inner.width, _NARROWEST), bold=True)
-        parts.append(_stacked([head, inner], gap=8))
-    shapes: list[Box | Line | FilledPolygon | Words] = list(parts[0].shapes)
+        parts.append(_stack([head, inner], gap=8))
+    shapes: list[Box | Line | FilledPolygon | TextLine] = list(parts[0].shapes)
     y, width, last = parts[0].height + _GAP, parts[0].width, 0.0
     for part in parts[1:]:
         last = y + 7
         shapes.append(Line(points=((4, last), (_STEP - 6, last)), thick=1))
-        shapes += _moved(part.shapes, _STEP, y)
+        shapes += _move(part.shapes, _STEP, y)
         y += part.height + _GAP
         width = max(width, _STEP + part.width)
     shapes.insert(0, Line(points=((4, parts[0].height), (4, last)), thick=1))
-    return Drawn(width, y - _GAP, shapes)
+    return DrawnPart(width, y - _GAP, shapes)
 
 
 def _lemma(lemma: LemmaView) -> str:
@@ -158,9 +158,9 @@ def _lemma(lemma: LemmaView) -> str:
         case PlainReason() as reason:
             return f"{start}: {_sentence(reason.text, reason.because)}"
         case CycleView() as cycle:
-            return f"{start}; otherwise {_spelt(cycle)}."
+            return f"{start}; otherwise {_cycle_text(cycle)}."
     cases = _cycles_of(lemma.reason)
-    return f"{start}; otherwise, in every case, a cycle: {'; or '.join(map(_spelt, cases))}."
+    return f"{start}; otherwise, in every case, a cycle: {'; or '.join(map(_cycle_text, cases))}."
 
 
 def _cycles_of(argument: ArgumentView) -> Iterator[CycleView]:
@@ -172,7 +172,7 @@ def _cycles_of(argument: ArgumentView) -> Iterator[CycleView]:
                 yield from _cycles_of(case.argument)
 
 
-def _spelt(cycle: CycleView) -> str:
+def _cycle_text(cycle: CycleView) -> str:
     parts = [_short(cycle.edges[0].source)] if cycle.edges else []
     for edge in cycle.edges:
         parts.append(f"—{_named(edge)}→ {_short(edge.target)}")
@@ -202,18 +202,18 @@ class _Node(NamedTuple):
 def _node(number: int, name: str, views: dict[int, TransactionView]) -> _Node:
     view = views.get(number)
     shown = view.operations if view is not None else ()
-    lines = [_clipped(op.text) for op in shown[:_OPERATIONS]]
+    lines = [_clip(op.text) for op in shown[:_OPERATIONS]]
     omitted = len(shown) - len(lines) + (view.omitted if view is not None else 0)
     if omitted:
         lines.append(f"+{omitted} more")
     status = view.status if view is not None else "initial"
     mark = {"maybe": " ?", "aborted": " (aborted)"}.get(status, "")
-    name = _clipped(_short(name)) + mark
+    name = _clip(_short(name)) + mark
     widest = max([width_of(name, bold=True), *(width_of(x, 10, mono=True) for x in lines)])
     return _Node(0, 0, widest + 18, 22 + 13 * len(lines), name, tuple(lines), status)
 
 
-def _cycle(cycle: CycleView, views: dict[int, TransactionView]) -> Drawn:
+def _cycle(cycle: CycleView, views: dict[int, TransactionView]) -> DrawnPart:
     """Return the drawing of a cycle, with its transactions in order."""
     return _graph({edge.ends[0]: edge.source for edge in cycle.edges}, cycle.edges, views)
 
@@ -232,22 +232,26 @@ def drawn_graph(
         views: the views with the contents of the boxes; T0 has no view.
         title: the title of the picture.
     """
-    return _framed(_graph(names, edges, {view.number: view for view in views}), visible(title))
+    return _framed(
+        _graph(names, edges, {view.number: view for view in views}), escape_invisible(title)
+    )
 
 
 def _graph(
     names: Mapping[int, str], edges: Sequence[EdgeView], views: dict[int, TransactionView]
-) -> Drawn:
+) -> DrawnPart:
     """Return the drawing of transactions around an ellipse, and the edges between them."""
-    nodes = _placed({number: _node(number, name, views) for number, name in names.items()}, edges)
-    shapes: list[Box | Line | FilledPolygon | Words] = []
-    labels: list[Box | Words] = []
+    nodes = _place_boxes(
+        {number: _node(number, name, views) for number, name in names.items()}, edges
+    )
+    shapes: list[Box | Line | FilledPolygon | TextLine] = []
+    labels: list[Box | TextLine] = []
     taken: list[Point] = []
-    for edge, points in zip(edges, _ways(nodes, edges), strict=True):
+    for edge, points in zip(edges, _edge_paths(nodes, edges), strict=True):
         style = style_of(edge.relation)
         shapes.append(Line(points=points, line=style.colour, dash=style.dash))
-        shapes.append(tip(points[-1], on_curve(points, 0.9), style.colour))
-        x, y = _spot(points, taken)
+        shapes.append(arrow_head(points[-1], on_curve(points, 0.9), style.colour))
+        x, y = _label_place(points, taken)
         taken.append((x, y))
         text = _label(edge)
         half = width_of(text, 11, bold=True) / 2 + 3
@@ -255,14 +259,14 @@ def _graph(
             Box(x=x - half, y=y - 8, width=2 * half, height=16, line="#ffffff", thick=0, round=0)
         )
         labels.append(
-            Words(x=x, y=y + 4, text=text, colour=style.colour, bold=True, anchor="middle")
+            TextLine(x=x, y=y + 4, text=text, colour=style.colour, bold=True, anchor="middle")
         )
     for node in nodes.values():
         shapes += _box(node)
     return _fitted([*shapes, *labels])
 
 
-def _spot(points: Sequence[Point], taken: Sequence[Point]) -> Point:
+def _label_place(points: Sequence[Point], taken: Sequence[Point]) -> Point:
     """Return the place of an edge's label: the middle of the edge, unless another label is near."""
     spots = [on_curve(points, t) for t in (0.5, 0.36, 0.64, 0.22, 0.78)]
     free = ((x, y) for x, y in spots if all(abs(x - a) > 34 or abs(y - b) > 16 for a, b in taken))
@@ -275,10 +279,10 @@ def _label(edge: EdgeView) -> str:
 
 
 def _named(edge: EdgeView) -> str:
-    return _clipped(f"{edge.relation} {edge.key}".strip())
+    return _clip(f"{edge.relation} {edge.key}".strip())
 
 
-def _box(node: _Node) -> Iterator[Box | Line | Words]:
+def _box(node: _Node) -> Iterator[Box | Line | TextLine]:
     """Yield the shapes of a transaction's box, whose outline shows the transaction's status."""
     x, y = node.x - node.width / 2, node.y - node.height / 2
     yield Box(
@@ -293,12 +297,12 @@ def _box(node: _Node) -> Iterator[Box | Line | Words]:
     if node.status == "aborted":
         corner = (x + node.width, y + node.height)
         yield Line(points=((x, y), corner), line="#d0a09c", thick=1)
-    yield Words(x=x + 9, y=y + 15, text=node.name, bold=True)
+    yield TextLine(x=x + 9, y=y + 15, text=node.name, bold=True)
     for i, line in enumerate(node.lines):
-        yield Words(x=x + 9, y=y + 29 + 13 * i, text=line, size=10, mono=True)
+        yield TextLine(x=x + 9, y=y + 29 + 13 * i, text=line, size=10, mono=True)
 
 
-def _placed(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> dict[int, _Node]:
+def _place_boxes(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> dict[int, _Node]:
     """Place boxes around an ellipse that is just large enough for the boxes and the labels."""
     count = len(nodes)
     first = -math.pi / 2 - math.pi / max(count, 1)
@@ -309,12 +313,12 @@ def _placed(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> dict[int, _No
             number: node._replace(x=radius * math.cos(angle), y=radius * flat * math.sin(angle))
             for (number, node), angle in zip(nodes.items(), angles, strict=True)
         }
-        if count < 2 or _roomy(put, edges):
+        if count < 2 or _has_enough_room(put, edges):
             return put
         radius *= 1.06
 
 
-def _roomy(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> bool:
+def _has_enough_room(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> bool:
     """Return whether all boxes are far enough apart, and each label fits between its boxes."""
     for a, b in combinations(nodes.values(), 2):
         across = abs(a.x - b.x) - (a.width + b.width) / 2
@@ -332,7 +336,7 @@ def _roomy(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> bool:
     return True
 
 
-def _ways(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> Iterator[tuple[Point, ...]]:
+def _edge_paths(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> Iterator[tuple[Point, ...]]:
     """Yield the path of each edge; edges between the same transactions are bent differently."""
     together: dict[frozenset[int], int] = {}
     for edge in edges:
@@ -386,7 +390,7 @@ _MEANS: Final = {
 _HIGH: Final = 24.0  # the height of a level's box
 
 
-def placed_levels(
+def place_levels(
     names: Collection[str],
 ) -> tuple[float, float, dict[str, tuple[float, float, float]], tuple[tuple[Point, ...], ...]]:
     """Place the boxes of levels in a drawing, with the strongest level at the top.
@@ -431,8 +435,8 @@ _LEGEND: Final = 240.0  # the width to which lines of the legend are broken
 
 def lattice(levels: Levels) -> Picture:
     """Draw the levels of the library with their verdicts, and the strongest level at the top."""
-    total, _, at, lines = placed_levels(levels.worth_listing())
-    shapes: list[Box | Line | FilledPolygon | Words] = [
+    total, _, at, lines = place_levels(levels.worth_listing())
+    shapes: list[Box | Line | FilledPolygon | TextLine] = [
         Line(points=points, line="#a5acb5", thick=1) for points in lines
     ]
     for level in (levels.levels[name] for name in levels.worth_listing()):
@@ -451,67 +455,67 @@ def lattice(levels: Levels) -> Picture:
             )
         )
         shapes.append(
-            Words(x=x, y=y + 4, text=f"{mark} {level.name}", colour=colour, anchor="middle")
+            TextLine(x=x, y=y + 4, text=f"{mark} {level.name}", colour=colour, anchor="middle")
         )
     found = {level.standing for level in levels.levels.values()}
     key = [f"{_STANDING[one][0]} {_MEANS[one]}" for one in _STANDING if one in found]
     legend = [_text(one, max(total, _LEGEND), colour=FAINT) for one in key]
-    body = _stacked([_fitted(shapes), _stacked(legend, gap=2)], gap=_GAP)
+    body = _stack([_fitted(shapes), _stack(legend, gap=2)], gap=_GAP)
     return _framed(body, f"where {levels.history.name} stands among the levels")
 
 
 # --- parts of pictures ---
 
 
-def _key(violation: Violation) -> Drawn:
+def _key(violation: Violation) -> DrawnPart:
     """Return the legend, which explains the lines and boxes that occur in the drawing."""
     edges = [edge for _, cycle in violation.cycles() for edge in cycle.edges]
     used = {edge.relation.partition("[")[0] for edge in edges}
-    shapes: list[Box | Line | FilledPolygon | Words] = []
+    shapes: list[Box | Line | FilledPolygon | TextLine] = []
     y = 0.0
     for name, style in RELATIONS.items():
         if name not in used:
             continue
         line = Line(points=((0, y + 6), (38, y + 6)), line=style.colour, dash=style.dash)
-        shapes += [line, tip((40, y + 6), (0, y + 6), style.colour)]
-        shapes.append(Words(x=48, y=y + 10, text=name, size=10, bold=True, colour=style.colour))
+        shapes += [line, arrow_head((40, y + 6), (0, y + 6), style.colour)]
+        shapes.append(TextLine(x=48, y=y + 10, text=name, size=10, bold=True, colour=style.colour))
         left = 54 + max(width_of(one, 10, bold=True) for one in used)
-        shapes.append(Words(x=left, y=y + 10, text=style.meaning, size=10, colour=FAINT))
+        shapes.append(TextLine(x=left, y=y + 10, text=style.meaning, size=10, colour=FAINT))
         y += _LINE
-    return _fitted(shapes) if shapes else Drawn(0, 0, [])
+    return _fitted(shapes) if shapes else DrawnPart(0, 0, [])
 
 
 def _text(
     text: str, width: float, *, size: float = 10.5, bold: bool = False, colour: str = INK
-) -> Drawn:
+) -> DrawnPart:
     """Return the drawing of a text, which is broken into lines of about this width."""
     text = " ".join(
-        word if len(word) <= 60 else f"{word[:40]}…" for word in visible(text).split(" ")
+        word if len(word) <= 60 else f"{word[:40]}…" for word in escape_invisible(text).split(" ")
     )
     each = max(20, int(width / (size * (0.58 if bold else 0.54))))
     lines = textwrap.wrap(text, each, break_on_hyphens=False) or [""]
-    shapes: list[Box | Line | FilledPolygon | Words] = [
-        Words(x=0, y=size + _LINE * i, text=line, size=size, bold=bold, colour=colour)
+    shapes: list[Box | Line | FilledPolygon | TextLine] = [
+        TextLine(x=0, y=size + _LINE * i, text=line, size=size, bold=bold, colour=colour)
         for i, line in enumerate(lines)
     ]
     widest = max(width_of(line, size, bold=bold) for line in lines)
-    return Drawn(widest, _LINE * len(lines) + 2, shapes)
+    return DrawnPart(widest, _LINE * len(lines) + 2, shapes)
 
 
-def _stacked(parts: Sequence[Drawn], *, gap: float) -> Drawn:
+def _stack(parts: Sequence[DrawnPart], *, gap: float) -> DrawnPart:
     """Return the drawing of parts below each other, aligned on the left."""
     parts = [part for part in parts if part.shapes]
-    shapes: list[Box | Line | FilledPolygon | Words] = []
+    shapes: list[Box | Line | FilledPolygon | TextLine] = []
     y = 0.0
     for part in parts:
-        shapes += _moved(part.shapes, 0, y)
+        shapes += _move(part.shapes, 0, y)
         y += part.height + gap
-    return Drawn(max((part.width for part in parts), default=0), max(0, y - gap), shapes)
+    return DrawnPart(max((part.width for part in parts), default=0), max(0, y - gap), shapes)
 
 
-def _row(nodes: Sequence[_Node]) -> Drawn:
+def _row(nodes: Sequence[_Node]) -> DrawnPart:
     """Return the drawing of boxes side by side, in rows of limited width."""
-    shapes: list[Box | Line | FilledPolygon | Words] = []
+    shapes: list[Box | Line | FilledPolygon | TextLine] = []
     x = y = tallest = 0.0
     for node in nodes:
         if x and x + node.width > 640:
@@ -519,10 +523,10 @@ def _row(nodes: Sequence[_Node]) -> Drawn:
         shapes += _box(node._replace(x=x + node.width / 2, y=y + node.height / 2))
         x += node.width + 20
         tallest = max(tallest, node.height)
-    return _fitted(shapes) if shapes else Drawn(0, 0, [])
+    return _fitted(shapes) if shapes else DrawnPart(0, 0, [])
 
 
-def _fitted(shapes: Sequence[Box | Line | FilledPolygon | Words]) -> Drawn:
+def _fitted(shapes: Sequence[Box | Line | FilledPolygon | TextLine]) -> DrawnPart:
     """Return the drawing of shapes, moved such that their top left corner is at (0, 0)."""
     points: list[Point] = []
     for shape in shapes:
@@ -531,18 +535,18 @@ def _fitted(shapes: Sequence[Box | Line | FilledPolygon | Words]) -> Drawn:
                 points += [(shape.x, shape.y), (shape.x + shape.width, shape.y + shape.height)]
             case Line() | FilledPolygon():
                 points += [on_curve(shape.points, t / 10) for t in range(11)]
-            case Words():
+            case TextLine():
                 wide = width_of(shape.text, shape.size, bold=shape.bold, mono=shape.mono)
                 left = shape.x - {"start": 0, "middle": wide / 2, "end": wide}[shape.anchor]
                 points += [(left, shape.y - shape.size), (left + wide, shape.y + 3)]
     xs, ys = [p[0] for p in points], [p[1] for p in points]
-    moved = list(_moved(shapes, -min(xs), -min(ys)))
-    return Drawn(max(xs) - min(xs), max(ys) - min(ys), moved)
+    moved = list(_move(shapes, -min(xs), -min(ys)))
+    return DrawnPart(max(xs) - min(xs), max(ys) - min(ys), moved)
 
 
-def _moved(
-    shapes: Sequence[Box | Line | FilledPolygon | Words], dx: float, dy: float
-) -> Iterator[Box | Line | FilledPolygon | Words]:
+def _move(
+    shapes: Sequence[Box | Line | FilledPolygon | TextLine], dx: float, dy: float
+) -> Iterator[Box | Line | FilledPolygon | TextLine]:
     for shape in shapes:
         if isinstance(shape, Line | FilledPolygon):
             yield replace(shape, points=tuple((x + dx, y + dy) for x, y in shape.points))
@@ -554,6 +558,6 @@ def _short(name: str) -> str:
     return "T0" if name == "the initial state" else name
 
 
-def _clipped(text: str) -> str:
-    text = visible(text)
+def _clip(text: str) -> str:
+    text = escape_invisible(text)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

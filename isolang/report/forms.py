@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 from isolang.release import version
 from isolang.report.columns import Columns, cut, pack
-from isolang.report.picture import visible
+from isolang.report.picture import escape_invisible
 from isolang.report.relations import style_of
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def markdown(verdict: Verdict, *, command: str = "") -> str:
     if page.violation is not None:
         lines += ["", "| transaction | where | operations |", "|---|---|---|"]
         for txn in page.violation["transactions"]:
-            operations = _cell(" ".join(map(_called, txn["operations"])))
+            operations = _cell(" ".join(map(_operation_with_caller, txn["operations"])))
             more = f" (+{txn['omitted']} more)" if txn["omitted"] else ""
             lines.append(f"| {_prose(txn['name'])} | {_prose(txn['where'])} | {operations}{more} |")
         for query in verdict.violation.queries if isinstance(verdict, Invalid) else ():
@@ -228,7 +228,7 @@ def _because(node: Mapping[str, Any]) -> str:
     return f" ({', '.join(f'by {number}' for number in node['because'])})" * bool(node["because"])
 
 
-def _called(op: Mapping[str, str]) -> str:
+def _operation_with_caller(op: Mapping[str, str]) -> str:
     """Return an operation, with the line of the application that ran it if the line is known."""
     where = f" {_code(op['caller'])}" if op["caller"] else ""
     return _code(op["text"]) + where
@@ -394,7 +394,7 @@ def _operation(columns: Columns, op: int) -> str:
 
 def _visible_lines(text: str) -> str:
     """Return text with invisible characters escaped, except line breaks."""
-    return "\n".join(map(visible, text.split("\n")))
+    return "\n".join(map(escape_invisible, text.split("\n")))
 
 
 def _quoted(text: str) -> str:
@@ -429,7 +429,7 @@ def _prose(text: str) -> str:
     """
     if _LINKED.search(text):
         return _cell(_code(text))
-    return _OPENING.sub(r"\1\\\2", _MARKUP.sub(r"\\\g<0>", visible(text)))
+    return _OPENING.sub(r"\1\\\2", _MARKUP.sub(r"\\\g<0>", escape_invisible(text)))
 
 
 def _longest_run(text: str) -> int:
@@ -439,7 +439,7 @@ def _longest_run(text: str) -> int:
 
 def _code(text: str) -> str:
     """Return a text as code, between more backticks than occur in a row in the text."""
-    shown = visible(text)
+    shown = escape_invisible(text)
     ticks = "`" * (1 + _longest_run(shown))
     pad = " " if shown.startswith("`") or shown.endswith("`") or not shown.strip() else ""
     return f"{ticks}{pad}{shown}{pad}{ticks}"

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from isolang.errors import OptionError
-from isolang.files import write_whole
+from isolang.files import write_atomically
 from isolang.report.contents import contents
-from isolang.report.plain import hashed
+from isolang.report.plain import policy_hash
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,7 +91,7 @@ def save_page(text: str, path: Path) -> str:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text)
+        write_atomically(path, text)
     except OSError as error:
         reason = error.strerror or str(error)
         raise OptionError(f"{path}: cannot write the page: {reason}") from None
@@ -105,7 +105,7 @@ def _frame() -> tuple[str, str]:
     style = (here / "page/style.css").read_text("utf-8")
     script = "\n".join((here / name).read_text("utf-8") for name in _SCRIPTS)
     policy = (
-        f"default-src 'none'; script-src {hashed(script)}; style-src {hashed(style)}; "
+        f"default-src 'none'; script-src {policy_hash(script)}; style-src {policy_hash(style)}; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
     text = (here / "page/page.html").read_text("utf-8")

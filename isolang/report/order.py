@@ -60,15 +60,15 @@ def order_of(verdict: Valid) -> Order | None:
         ("commit", True, (*so, *wr, *ww)),
         ("commit", False, (*wr, *ww)),
     )
-    effective = _effective(history, proof)
+    effective = _effective_transactions(history, proof)
     for kind, sessions, edges in attempts:
-        txns = _sorted(history, effective, edges)
+        txns = _topological_order(history, effective, edges)
         if txns is not None:
             return Order(kind=kind, sessions=sessions, txns=txns)
     return None
 
 
-def _effective(history: History, witness: Witness) -> list[int]:
+def _effective_transactions(history: History, witness: Witness) -> list[int]:
     """Return the transactions that took effect in a witness.
 
     These are the committed transactions, and those that a read has as its source or that occur in a
@@ -122,7 +122,7 @@ def _dependencies(
     return wr, ww, rw
 
 
-def _sorted(
+def _topological_order(
     history: History, txns: list[int], edges: Iterable[tuple[int, int]]
 ) -> list[int] | None:
     """Return a topological order that follows begin times if possible; ``None`` for a cycle."""

@@ -16,7 +16,7 @@ from xml.sax.saxutils import escape, quoteattr
 from msgspec import Struct
 
 from isolang.errors import OptionError
-from isolang.files import replacing, write_whole
+from isolang.files import open_replacement, write_atomically
 
 Point: TypeAlias = tuple[float, float]
 
@@ -62,7 +62,7 @@ class FilledPolygon(Struct, frozen=True, kw_only=True):
     fill: str
 
 
-class Words(Struct, frozen=True, kw_only=True):
+class TextLine(Struct, frozen=True, kw_only=True):
     """A line of text; ``x`` and ``y`` are its anchor on the base line."""
 
     x: float
@@ -88,7 +88,7 @@ class Picture(Struct, frozen=True, kw_only=True):
     title: str
     width: float
     height: float
-    shapes: tuple[Box | Line | FilledPolygon | Words, ...]
+    shapes: tuple[Box | Line | FilledPolygon | TextLine, ...]
 
 
 def width_of(text: str, size: float = 11, *, bold: bool = False, mono: bool = False) -> float:
@@ -109,7 +109,7 @@ def width_of(text: str, size: float = 11, *, bold: bool = False, mono: bool = Fa
 _TIP: Final = 8.0
 
 
-def tip(end: Point, before: Point, colour: str) -> FilledPolygon:
+def arrow_head(end: Point, before: Point, colour: str) -> FilledPolygon:
     """Return the head of an arrow that ends at ``end`` and comes from ``before``."""
     dx, dy = end[0] - before[0], end[1] - before[1]
     length = max(1e-9, (dx * dx + dy * dy) ** 0.5)
@@ -145,7 +145,7 @@ def svg(picture: Picture) -> str:
     return "\n".join([*lines, "</svg>", ""])
 
 
-def _svg(shape: Box | Line | FilledPolygon | Words, mono: str) -> Iterator[str]:
+def _svg(shape: Box | Line | FilledPolygon | TextLine, mono: str) -> Iterator[str]:
     match shape:
         case Box():
             yield (
@@ -163,7 +163,7 @@ def _svg(shape: Box | Line | FilledPolygon | Words, mono: str) -> Iterator[str]:
         case FilledPolygon():
             points = " ".join(f"{x:.1f},{y:.1f}" for x, y in shape.points)
             yield f'<polygon points="{points}" fill="{shape.fill}"/>'
-        case Words():
+        case TextLine():
             style = f' font-family="{mono}"' if shape.mono else ""
             style += ' font-weight="bold"' if shape.bold else ""
             anchor = "" if shape.anchor == "start" else f' text-anchor="{shape.anchor}"'
@@ -192,9 +192,9 @@ def save_picture(picture: Picture, path: str | Path) -> str:
     require_kind(path)
     try:
         if path.suffix == ".svg":
-            write_whole(path, svg(picture))
+            write_atomically(path, svg(picture))
         else:
-            with replacing(path) as stream:
+            with open_replacement(path) as stream:
                 _painted(picture, stream, path.suffix[1:])
     except OSError as error:
         reason = error.strerror or str(error)
@@ -258,7 +258,7 @@ def _painted(picture: Picture, stream: IO[bytes], kind: str) -> None:
 
 
 def _paint(
-    axes: Any, shape: Box | Line | FilledPolygon | Words, order: int, fonts: Sequence[list[str]]
+    axes: Any, shape: Box | Line | FilledPolygon | TextLine, order: int, fonts: Sequence[list[str]]
 ) -> None:
     from matplotlib.patches import FancyBboxPatch, PathPatch, Polygon
     from matplotlib.path import Path as Way
@@ -287,7 +287,7 @@ def _paint(
             )
         case FilledPolygon():
             patch = Polygon(shape.points, closed=True, facecolor=shape.fill, linewidth=0)
-        case Words():
+        case TextLine():
             axes.text(
                 shape.x,
                 shape.y,
@@ -313,6 +313,6 @@ _HIDDEN: Final = re.compile(
 )
 
 
-def visible(text: str) -> str:
+def escape_invisible(text: str) -> str:
     """Return text with escapes for invisible characters and for characters that reorder text."""
     return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -7,7 +7,7 @@ import hashlib
 from html import escape
 from importlib.resources import files
 
-from isolang.report.picture import Picture, svg, visible
+from isolang.report.picture import Picture, escape_invisible, svg
 
 
 def plain_page(title: str, body: str, *, script: str = "", refresh: int = 0) -> str:
@@ -22,11 +22,11 @@ def plain_page(title: str, body: str, *, script: str = "", refresh: int = 0) -> 
     """
     style = (files("isolang.report") / "page/plain.css").read_text("utf-8")
     code = (files("isolang.report") / f"page/{script}").read_text("utf-8") if script else ""
-    allowed = f"script-src {hashed(code)}; " if code else ""
+    allowed = f"script-src {policy_hash(code)}; " if code else ""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; {allowed}'
-        f"style-src {hashed(style)}; base-uri 'none'; form-action 'none'\">"
+        f"style-src {policy_hash(style)}; base-uri 'none'; form-action 'none'\">"
         + (f'<meta http-equiv="refresh" content="{refresh}">' if refresh else "")
         + '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{text(title)}</title><style>{style}</style></head>\n<body>{body}"
@@ -35,7 +35,7 @@ def plain_page(title: str, body: str, *, script: str = "", refresh: int = 0) -> 
     )
 
 
-def hashed(code: str) -> str:
+def policy_hash(code: str) -> str:
     """Return the hash with which a content security policy allows a script or a style."""
     digest = hashlib.sha256(code.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
@@ -43,7 +43,7 @@ def hashed(code: str) -> str:
 
 def text(value: str) -> str:
     """Return a text escaped for HTML."""
-    return escape(visible(value))
+    return escape(escape_invisible(value))
 
 
 def figure(picture: Picture, *, caption: str = "") -> str:

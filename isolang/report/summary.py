@@ -239,7 +239,7 @@ def target_and_version(database: str) -> tuple[str, str]:
     return (found[1].strip(), found[2]) if found else (database.strip(), "")
 
 
-def in_order_of_versions(version: str) -> tuple[tuple[bool, int, str], ...]:
+def version_sort_key(version: str) -> tuple[tuple[bool, int, str], ...]:
     """Return a key that sorts versions by their numbers: 9.6 before 10.1, and 2.0-rc1 before 2.0.
 
     >>> sorted(["10.1", "9.6", "2.0", "2.0-rc1", ""], key=in_order_of_versions)
@@ -253,7 +253,7 @@ def in_order_of_versions(version: str) -> tuple[tuple[bool, int, str], ...]:
     return (*((p.isdigit(), int(p) if p.isdigit() else -1, p) for p in parts), (True, -1, ""))
 
 
-def summarized(
+def summarize(
     runs: Iterable[RunVerdict],
     *,
     against: Sequence[RunVerdict] | None = None,
@@ -270,13 +270,15 @@ def summarized(
         skipped: for each kind of file that is not a report, a text that names these files.
         argument: a function that returns the text of the argument about the violation of a run.
     """
-    every = _each_once(runs)
+    every = _without_duplicates(runs)
     groups: dict[tuple[str, ...], list[RunVerdict]] = {}
     for run in every:
         groups.setdefault((*run.promise, run.version), []).append(run)
-    ordered = sorted(groups.items(), key=lambda one: (*one[0][:3], in_order_of_versions(one[0][3])))
+    ordered = sorted(groups.items(), key=lambda one: (*one[0][:3], version_sort_key(one[0][3])))
     grouped = tuple(_group(some) for _, some in ordered)
-    before = None if against is None else _violations(_each_once(against), None, lambda run: "")
+    before = (
+        None if against is None else _violations(_without_duplicates(against), None, lambda run: "")
+    )
     known = None if before is None else {one.kind for one in before}
     found = _violations(every, known, argument)
     now = {one.kind for one in found}
@@ -286,7 +288,7 @@ def summarized(
         first_bad=tuple(_first_bad(grouped)),
         violations=tuple(found),
         gone=tuple(
-            named(*one.kind)
+            full_name(*one.kind)
             for one in before or ()
             if one.kind not in now and one.kind[:3] in tested
         ),
@@ -295,7 +297,7 @@ def summarized(
     )
 
 
-def named(target: str, isolation: str, level: str, anomaly: str = "") -> str:
+def full_name(target: str, isolation: str, level: str, anomaly: str = "") -> str:
     """Return a name for a target, its requested level and a specification.
 
     If an anomaly is given, the name also contains the anomaly.
@@ -308,7 +310,7 @@ def _decided(run: RunVerdict) -> bool:
     return run.verdict in ("valid", "invalid")
 
 
-def _each_once(runs: Iterable[RunVerdict]) -> list[RunVerdict]:
+def _without_duplicates(runs: Iterable[RunVerdict]) -> list[RunVerdict]:
     """Return the verdicts without duplicates, because a report may occur in several files.
 
     A history is identified by its hash. If the hash is unknown, it is identified by its name and
@@ -414,10 +416,10 @@ def _violations(
 
 def _sorted(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the texts that are not empty, without duplicates, sorted by the numbers in them."""
-    return tuple(sorted(set(filter(None, texts)), key=in_order_of_versions))
+    return tuple(sorted(set(filter(None, texts)), key=version_sort_key))
 
 
-def listed(texts: Sequence[str]) -> str:
+def join_texts(texts: Sequence[str]) -> str:
     """Return the texts separated by commas; of a long list, only the first texts and a count."""
     more = f" and {len(texts) - _SHOWN:,} more" if len(texts) > _SHOWN else ""
     return ", ".join(texts[:_SHOWN]) + more
@@ -449,7 +451,7 @@ def html(summary: Summary) -> str:
         [
             one.target, one.isolation, one.level, one.version,
             *(f"{n:,}" for n in (one.runs, one.valid, one.invalid, one.unknown, one.errors)),
-            share_of(one), listed(one.seeds),
+            share_of(one), join_texts(one.seeds),
         ]
         for one in summary.groups
     ]  # fmt: skip
@@ -479,17 +481,17 @@ def html(summary: Summary) -> str:
 
 def sentence(one: FirstBad) -> str:
     """Return a sentence that names the first bad version of a target, and the version before it."""
-    name = named(one.target, one.isolation, one.level)
+    name = full_name(one.target, one.isolation, one.level)
     if not one.before:
         return f"{name}: {one.version} fails, the first version that ran."
     runs = f"{one.valid_before:,} valid {'run' if one.valid_before == 1 else 'runs'}"
     return f"{name}: {one.version} is the first to fail; up to {one.before} there are {runs}."
 
 
-def counted(one: KnownViolation) -> str:
+def count_phrase(one: KnownViolation) -> str:
     """Return a phrase that says how many runs show a violation, of which versions and seeds."""
-    where = f" of {listed(one.versions)}" if one.versions else ""
-    seeds = f"; seeds {listed(one.seeds)}" if one.seeds else ""
+    where = f" of {join_texts(one.versions)}" if one.versions else ""
+    seeds = f"; seeds {join_texts(one.seeds)}" if one.seeds else ""
     return f"{one.runs:,} of {one.of_runs:,} runs{where}{seeds}"
 
 
@@ -515,9 +517,9 @@ def _violation(one: KnownViolation) -> str:
         else ""
     )
     return (
-        f"<h3>{text(named(*one.kind))}{mark}</h3><p>{text(one.reason)} "
+        f"<h3>{text(full_name(*one.kind))}{mark}</h3><p>{text(one.reason)} "
         f'<span class="note">({certified})</span></p>'
-        f'<p class="note">{text(counted(one))}</p>{argument}<dl>{files}</dl>'
+        f'<p class="note">{text(count_phrase(one))}</p>{argument}<dl>{files}</dl>'
     )
 
 
@@ -532,7 +534,7 @@ def _reasons(runs: Sequence[RunVerdict]) -> str:
     for run in runs:
         why.setdefault(f"{run.verdict}: {run.reason.partition(chr(10))[0]}", []).append(run.history)
     items = "".join(
-        f"<li>{text(reason)} <span class=note>({text(listed(names))})</span></li>"
+        f"<li>{text(reason)} <span class=note>({text(join_texts(names))})</span></li>"
         for reason, names in why.items()
     )
     return f"<h2>Not decided</h2><ul>{items}</ul>"

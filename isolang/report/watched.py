@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from isolang.report.picture import FAINT, Box, FilledPolygon, Line, Picture, Point, Words
+from isolang.report.picture import FAINT, Box, FilledPolygon, Line, Picture, Point, TextLine
 from isolang.report.plain import figure, plain_page, text
 
 _WIDTH, _HEIGHT, _LEFT, _TOP = 420.0, 120.0, 64.0, 26.0
@@ -57,7 +57,7 @@ def watched_page(
     when = "now" if refresh else "in the end"
     colour = _CLASSES.get(outcome, "unknown")
     pictures = "".join(
-        f"<div>{figure(_picture(curve, *_thinned(seconds, curve.values), when=when))}</div>"
+        f"<div>{figure(_picture(curve, *_thin_out(seconds, curve.values), when=when))}</div>"
         for curve in curves
     )
     body = (
@@ -67,7 +67,7 @@ def watched_page(
     return plain_page(f"{outcome.upper()} {title}", body, refresh=refresh)
 
 
-def _thinned(seconds: Sequence[float], values: Sequence[float]) -> tuple[list[float], list[float]]:
+def _thin_out(seconds: Sequence[float], values: Sequence[float]) -> tuple[list[float], list[float]]:
     """Reduce a curve to at most ``_MOST`` points, each the largest value of a group of points."""
     step = max(1, math.ceil(len(seconds) / _MOST))
     starts = range(0, len(seconds), step)
@@ -84,22 +84,22 @@ def _picture(curve: Curve, seconds: list[float], values: list[float], *, when: s
     def at(second: float, value: float) -> Point:
         return _LEFT + second / last * _WIDTH, _TOP + (1 - value / top) * _HEIGHT
 
-    shapes: list[Box | Line | FilledPolygon | Words] = [
-        Words(x=8, y=16, text=curve.name, bold=True),
-        Words(x=_LEFT + _WIDTH, y=16, text=f"{when} {_short(values[-1])}", anchor="end")
+    shapes: list[Box | Line | FilledPolygon | TextLine] = [
+        TextLine(x=8, y=16, text=curve.name, bold=True),
+        TextLine(x=_LEFT + _WIDTH, y=16, text=f"{when} {_short(values[-1])}", anchor="end")
         if values
-        else Words(x=_LEFT, y=16, text=""),
+        else TextLine(x=_LEFT, y=16, text=""),
     ]
     for value in (0.0, top / 2, top):
         x, y = at(0, value)
         shapes += [
             Line(points=((x, y), (x + _WIDTH, y)), line="#d0d7de", thick=0.8),
-            Words(x=x - 6, y=y + 3.5, text=_short(value), size=10, anchor="end", colour=FAINT),
+            TextLine(x=x - 6, y=y + 3.5, text=_short(value), size=10, anchor="end", colour=FAINT),
         ]
     for part, anchor in _ANCHORS:
         x, y = at(part * last, 0)
         clock = _clock(part * last)
-        shapes.append(Words(x=x, y=y + 15, text=clock, size=10, anchor=anchor, colour=FAINT))
+        shapes.append(TextLine(x=x, y=y + 15, text=clock, size=10, anchor=anchor, colour=FAINT))
     spots = [at(*point) for point in zip(seconds, values, strict=True)]
     shapes += [Line(points=(a, b), line="#0072b2") for a, b in itertools.pairwise(spots)]
     return Picture(

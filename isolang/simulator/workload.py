@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Annotated, Literal, TypeAlias
 
 from isolang.declared import NUMBER, SEED, About, CheckedOptions
-from isolang.errors import HistoryError, OptionError, none_of
+from isolang.errors import HistoryError, OptionError, unknown_name_details
 from isolang.simulator.anomalies import BUGS
 from isolang.simulator.rules import RULES
 
@@ -143,4 +143,4 @@ class Workload(CheckedOptions, frozen=True, kw_only=True):
 
 def _one_of(what: str, name: str, names: Collection[str]) -> None:
     if name not in names:
-        raise HistoryError(f"workload: unknown {what} {none_of(name, names)}")
+        raise HistoryError(f"workload: unknown {what} {unknown_name_details(name, names)}")

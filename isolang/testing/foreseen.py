@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from isolang.errors import IsolangError, none_of
+from isolang.errors import IsolangError, unknown_name_details
 
 if TYPE_CHECKING:
     from isolang.foresee.predicted import Prediction, Predictions, ScheduledRule
@@ -213,7 +213,7 @@ def profile_of(level: str) -> str:
         IsolangError: violations cannot be predicted at this level.
     """
     if level.lower() not in PROFILES:
-        raise IsolangError(f"foresee: unknown level {none_of(level, [*PROFILES])}")
+        raise IsolangError(f"foresee: unknown level {unknown_name_details(level, [*PROFILES])}")
     return PROFILES[level.lower()]
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from isolang.errors import IsolangError, none_of
+from isolang.errors import IsolangError, unknown_name_details
 from isolang.history import columns as c
 from isolang.testing.foreseen import AppCall, Foreseen, Stage, play
 
@@ -153,7 +153,9 @@ def require_level(at: str) -> str:
         IsolangError: PostgreSQL has no level of this name.
     """
     if at not in LEVELS:
-        raise IsolangError(f"--play: PostgreSQL has no level of this name {none_of(at, [*LEVELS])}")
+        raise IsolangError(
+            f"--play: PostgreSQL has no level of this name {unknown_name_details(at, [*LEVELS])}"
+        )
     return LEVELS[at]
 
 

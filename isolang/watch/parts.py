@@ -11,7 +11,7 @@ from isolang.certify.proofs import Witness
 from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.history import History
-from isolang.pipeline.observed import observed
+from isolang.pipeline.observed import observes_other_sessions
 from isolang.watch.chain import NAME, Atom, Chain, Head, InitialValue, Part, PartColumns
 from isolang.watch.exchange import Exchanges, RecentPart, RecentParts
 from isolang.watch.initial_state import InitialState, as_last_values
@@ -181,7 +181,7 @@ class Parts:
         self.observed = bool(
             self.observed
             or part.columns.implicit
-            or observed(part, witness)
+            or observes_other_sessions(part, witness)
             # An earlier part wrote the values that this part reads from its initial state.
             or (self.chain.parts and (witness.source == part.t0).any())
         )

@@ -14,7 +14,7 @@ from support.cli import ENVIRONMENT, LOST_UPDATE, VALID, run_here
 
 from isolang import history
 from isolang.cli import verify as verify_command
-from isolang.limits import about_default_memory, default_memory, interrupted_after, memory_cap
+from isolang.limits import default_memory, default_memory_remark, interrupt_after, memory_cap
 from isolang.machine import memory
 from isolang.pipeline import decision
 
@@ -103,7 +103,7 @@ def test_memory_that_runs_out_without_a_limit(files, capfd, monkeypatch, message
     assert (report["verdict"], other["verdict"]) == ("unknown", "valid")
     assert report["reason"].startswith("memory: the memory limit was reached in phase ")
     assert "bad_alloc" not in report["reason"]
-    assert about_default_memory() in report["reason"]
+    assert default_memory_remark() in report["reason"]
 
 
 @LINUX
@@ -227,7 +227,7 @@ def test_an_interruption_leaves_no_alarm():
     before = signal.getsignal(signal.SIGALRM)
 
     def hang():
-        with interrupted_after(0.01):
+        with interrupt_after(0.01):
             while True:
                 pass
 
@@ -247,7 +247,7 @@ def test_an_import_ends_before_it_is_interrupted(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
 
     def import_slowly():
-        with interrupted_after(0.01):
+        with interrupt_after(0.01):
             import slow_to_import  # noqa: F401
 
             time.sleep(10)

@@ -9,7 +9,7 @@ import pytest
 from support.paths import ROOT
 
 from isolang.api import check
-from isolang.comparison.lattice import lattice, library_levels, order, place
+from isolang.comparison.lattice import implication_order, lattice, library_levels, place
 from isolang.comparison.normal import normal
 from isolang.comparison.separate import Bounds
 from isolang.history.notation import read_line
@@ -29,7 +29,7 @@ def library():
 
 @pytest.fixture(scope="module")
 def whole(library):
-    return order(library, bounds=BOUNDS)
+    return implication_order(library, bounds=BOUNDS)
 
 
 @pytest.mark.slow

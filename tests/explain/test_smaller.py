@@ -27,7 +27,7 @@ from isolang.explain.smaller import Finder, difficulty
 from isolang.explain.violation import plain
 from isolang.language.classify.event_graph import classify
 from isolang.language.classify.route import route
-from isolang.pipeline.exported import exported
+from isolang.pipeline.exported import export_part
 from isolang.pipeline.minimal import anomaly_of, minimise
 from isolang.problem import build_problem
 from isolang.report import page
@@ -353,7 +353,7 @@ def _part_and_file(history, level, folder):
     part = minimise(verdict, plan)
     assert check(part, level, threads=1).outcome == "invalid"
     try:
-        found = exported(part, plan)
+        found = export_part(part, plan)
     except HistoryError:
         return "refused"  # the format cannot express every part
     file = folder / "part.edn"
@@ -401,7 +401,7 @@ def _exported(lines, options, level="ser"):
     history = load_history(io.BytesIO("\n".join(lines).encode()), "edn", **options)
     verdict = check(history, level, threads=1)
     plan = route(verdict.spec)
-    return exported(minimise(verdict, plan), plan)
+    return export_part(minimise(verdict, plan), plan)
 
 
 @pytest.mark.parametrize(
@@ -455,7 +455,7 @@ def test_the_file_of_a_part_leaves_out_what_it_does_not_need():
     ]
     verdict = check(History.from_transactions(lost), "ser-nosession", threads=1)
     plan = route(verdict.spec)
-    found = exported(minimise(verdict, plan), plan)
+    found = export_part(minimise(verdict, plan), plan)
     assert "without the times of transactions" in found.described()
     assert b":time" not in found.text
 

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from isolang.output.layout import Grid, Sheet, Styled, cells_of, wrapped
+from isolang.output.layout import Grid, Sheet, Styled, cells_of, wrap
 
 WORDS = ["a", "isolation", "日本語", "né", "e\u0301", "x" * 30, "{balance: 100 → 90}", "", "  "]
 
@@ -32,7 +32,7 @@ def test_words_are_kept_whole_where_they_fit():
     """A break stands between words, never within one that a line can hold."""
     text = "every write that a transaction read, and nothing else"
     for width in range(11, 60):
-        assert " ".join(wrapped(text, width)).split() == text.split()
+        assert " ".join(wrap(text, width)).split() == text.split()
 
 
 def test_styles_change_no_width():

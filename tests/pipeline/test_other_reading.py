@@ -126,9 +126,9 @@ def test_a_witness_in_which_the_loader_comes_first_is_one_of_the_other_reading(f
     rest = [Transaction(ops, session=s) for s, ops in found]
     history = History.from_transactions([loader, *rest])
     verdict = check(history, level)
-    if isinstance(verdict, Valid) and other_reading.comes_first(verdict, 7):
+    if isinstance(verdict, Valid) and other_reading.is_first_writer(verdict, 7):
         found = LookAlike(number=7, name="T7", where="", keys=4)
-        assert check(other_reading._declared(history, found), level).outcome == "valid"
+        assert check(other_reading._declare_initial(history, found), level).outcome == "valid"
 
 
 def test_thin_air_reads_may_show_rows_that_were_there():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from isolang import History, Transaction
 from isolang.api import check
 from isolang.report.dependencies import MOST, dependencies
-from isolang.report.picture import Words
+from isolang.report.picture import TextLine
 from isolang.verdict import Valid
 
 
@@ -14,7 +14,7 @@ def words(history: History, level: str = "ser") -> list[str]:
     assert isinstance(verdict, Valid)
     picture = dependencies(verdict)
     assert picture is not None
-    return [shape.text for shape in picture.shapes if isinstance(shape, Words)]
+    return [shape.text for shape in picture.shapes if isinstance(shape, TextLine)]
 
 
 def test_each_dependency_is_an_edge() -> None:
@@ -49,7 +49,7 @@ def test_labels_do_not_cover_each_other() -> None:
     assert isinstance(verdict, Valid)
     picture = dependencies(verdict)
     assert picture is not None
-    spots = [(s.x, s.y) for s in picture.shapes if isinstance(s, Words) and s.text[:2] == "wr"]
+    spots = [(s.x, s.y) for s in picture.shapes if isinstance(s, TextLine) and s.text[:2] == "wr"]
     assert len(spots) == 4
     for i, (x, y) in enumerate(spots):
         assert all(abs(x - a) > 30 or abs(y - b) > 14 for a, b in spots[:i])

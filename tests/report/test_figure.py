@@ -15,14 +15,14 @@ from isolang.history import History, Transaction
 from isolang.pipeline.levels import levels_of
 from isolang.report.chart import chart
 from isolang.report.figure import figure, lattice
-from isolang.report.picture import Box, Words, save_picture, svg, width_of
+from isolang.report.picture import Box, TextLine, save_picture, svg, width_of
 from isolang.report.relations import RELATIONS
 
 ON_CALL = isolang.load_history(ROOT / "examples" / "on-call.edn")
 
 
 def words(picture):
-    return [shape.text for shape in picture.shapes if isinstance(shape, Words)]
+    return [shape.text for shape in picture.shapes if isinstance(shape, TextLine)]
 
 
 def boxes(picture):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
 from isolang.errors import HistoryError
-from isolang.files import replacing
+from isolang.files import open_replacement
 from isolang.history.writers.report import Contents, WriteReport
 
 if TYPE_CHECKING:
@@ -155,8 +155,8 @@ def _write_to(path: Path, contents: Contents) -> None:
         for name, data in contents.items():
             (path / name).write_bytes(data)
     elif isinstance(contents, bytes):
-        with replacing(path) as file:
+        with open_replacement(path) as file:
             file.write(contents)
     else:
-        with replacing(path) as file:
+        with open_replacement(path) as file:
             contents(file.write)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 from weakref import WeakSet
 
-from isolang.errors import IsolangError, one_line
+from isolang.errors import IsolangError, message_in_one_line
 from isolang.observe.rewriting import DatabaseFacts
 
 OWN_CONNECTIONS: Final[WeakSet[Any]] = WeakSet()
@@ -67,7 +67,7 @@ def inspect_server(name: str, conninfo: str, parameters: dict[str, Any]) -> Watc
             place = (info.host, info.port, info.dbname)
             return WatchedServer(place, int(oldest) % 2**32, facts)
     except psycopg.Error as error:
-        what = one_line(error)
+        what = message_in_one_line(error)
         raise IsolangError(
             f"{name}: cannot connect to the database (got {what}, expected arguments that "
             "psycopg.connect accepts)"

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from msgspec import Struct
 
-from isolang.errors import TargetError, one_line
+from isolang.errors import TargetError, message_in_one_line
 
 _BATCH: Final = 20_000
 """How many changes are fetched at a time, rounded up to whole transactions."""
@@ -99,7 +99,7 @@ class PostgresLog:
         try:
             raw.execute(sql, (self._slot,))
         except Exception as error:
-            message = one_line(error)
+            message = message_in_one_line(error)
             raise TargetError(
                 f"{self._who}: cannot create a logical replication slot ({message}); "
                 f"{_hint_for(error)}"
@@ -122,7 +122,7 @@ class PostgresLog:
             try:
                 rows = self._connection.execute(sql, (self._slot, _BATCH)).fetchall()
             except Exception as error:
-                message = one_line(error)
+                message = message_in_one_line(error)
                 raise TargetError(
                     f"{self._who}: cannot read the server's log ({message})"
                 ) from None

@@ -114,11 +114,11 @@ def claims_doubt(run: Run) -> str:
 
 def vacuity_doubt(verdict: Verdict) -> Doubt | None:
     """Return a doubt if the verdict is vacuous: the history could not have violated the level."""
-    from isolang.comparison.vacuity import why_vacuous
+    from isolang.comparison.vacuity import vacuity_reasons
 
     if verdict.outcome != "valid":
         return None
-    why = why_vacuous(verdict.history, verdict.spec)
+    why = vacuity_reasons(verdict.history, verdict.spec)
     if not why:
         return None
     committed = verdict.history.counts()["committed"]

@@ -202,7 +202,7 @@ def _save_smallest(verdict: Invalid, recorded: Run) -> tuple[Path | None, str, t
     """Save the smallest invalid part; return its file, a description, and a message on failure."""
     from isolang.errors import HistoryError
     from isolang.language.classify.route import route
-    from isolang.pipeline.exported import exported
+    from isolang.pipeline.exported import export_part
     from isolang.pipeline.minimal import minimise
 
     path = recorded.path.with_suffix(".minimal.edn")
@@ -210,7 +210,7 @@ def _save_smallest(verdict: Invalid, recorded: Run) -> tuple[Path | None, str, t
     with suppress(OSError):
         path.unlink(missing_ok=True)
     try:
-        found = exported(minimise(verdict, way, seed=seed), way, seed=seed)
+        found = export_part(minimise(verdict, way, seed=seed), way, seed=seed)
         found.save(path)
     except HistoryError as error:
         return None, "", (f"cannot save the smallest part: {error}",)

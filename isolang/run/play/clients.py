@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from isolang.errors import one_line
+from isolang.errors import message_in_one_line
 from isolang.run.operation import (
     Program,
     Read,
@@ -305,7 +305,10 @@ class Clients:
             except PROGRAMMING_ERRORS:
                 raise
             except Exception as error:
-                self.state.refused, self.state.refusal = time.monotonic(), one_line(error)
+                self.state.refused, self.state.refusal = (
+                    time.monotonic(),
+                    message_in_one_line(error),
+                )
                 if always and time.monotonic() > until:
                     raise
                 if self.stopped.is_set() and not always:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Final, cast
 
-from isolang.errors import one_line
+from isolang.errors import message_in_one_line
 from isolang.run.play.blame import PROGRAMMING_ERRORS
 from isolang.run.target import (
     StartsCluster,
@@ -174,7 +174,7 @@ class Nemesis:
         except PROGRAMMING_ERRORS:
             raise
         except Exception as error:  # the database may refuse a chore, for example because of a lock
-            self._recorder.note("maintenance-was-refused", one_line(error)[:200])
+            self._recorder.note("maintenance-was-refused", message_in_one_line(error)[:200])
 
     def _exec(self, command: str) -> None:
         self._run_command(command, "begin")

@@ -307,14 +307,14 @@ def judge_prefix(data: bytes, spec: str, seconds: float) -> LiveVerdict:
     import io
 
     from isolang.api import check, load_history
-    from isolang.comparison.vacuity import why_vacuous
+    from isolang.comparison.vacuity import vacuity_reasons
     from isolang.verdict import Invalid, Valid
 
     history = load_history(io.BytesIO(data), "edn")
     verdict = check(history, spec, timeout=seconds, threads=1, simplest=False)
     little = ""
     if isinstance(verdict, Valid) and len(data) < _VACUITY_LIMIT:
-        little = why_vacuous(history, verdict.spec)
+        little = vacuity_reasons(history, verdict.spec)
     certain = isinstance(verdict, Invalid) and verdict.certified
     return LiveVerdict(
         outcome="unknown" if isinstance(verdict, Invalid) and not certain else verdict.outcome,

@@ -28,7 +28,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from isolang.errors import IsolangError, one_line
+from isolang.errors import IsolangError, message_in_one_line
 from isolang.run.address import Address
 from isolang.run.marks.ownership import SILENCE_S, new_owner
 from isolang.run.play.blame import blame_error, hanging_calls_in_dump
@@ -518,7 +518,7 @@ def _send_result(
     try:
         message: tuple[tuple[Any, ...], str] = (tuple(work(*arguments)), "")
     except BaseException as error:
-        message = (), one_line(error)
+        message = (), message_in_one_line(error)
     pipe.send(message)
 
 
@@ -560,7 +560,7 @@ def _remove_tables(runner: Runner | None) -> str:
         if runner is not None:
             runner.close()
     except Exception as error:
-        return one_line(error)
+        return message_in_one_line(error)
     return ""
 
 

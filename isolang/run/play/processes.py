@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Event
 from typing import Final
 
-from isolang.errors import one_line
+from isolang.errors import message_in_one_line
 from isolang.run.play.clients import ENDING_S, Clients, ClientShare
 from isolang.run.play.state import RunState
 from isolang.run.target import TargetError
@@ -105,6 +105,6 @@ def _play(clients: Clients, share: ClientShare, stop: Event, to_parent: Connecti
         if clients.fatal is not None:
             raise clients.fatal
     except BaseException as error:
-        to_parent.send(one_line(error))
+        to_parent.send(message_in_one_line(error))
     to_parent.close()
     os._exit(0)  # only the parent closes the server and removes the tables

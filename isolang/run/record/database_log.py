@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import Struct
 
-from isolang.files import replacing
+from isolang.files import open_replacement
 from isolang.run.operation import DELETED
 from isolang.run.record import lines
 
@@ -130,7 +130,7 @@ def rewrite_history(
     # happened only once.
     for number, line in enumerate(text, 1):
         text[number - 1] = _rewrite_line(line, new.get(number))
-    with replacing(into or path) as file:
+    with open_replacement(into or path) as file:
         head = next((i for i, line in enumerate(text) if not line.startswith(b";")), len(text))
         file.write(b"".join(text[:head]) + lines.ORDERED_LINE)
         file.write(b"".join(text[head:]))

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from typing import Literal as OneOf
 
 from isolang._native import recorded_line
-from isolang.errors import HistoryError, IsolangError, one_line
+from isolang.errors import HistoryError, IsolangError, message_in_one_line
 from isolang.run.operation import RecordedOperation
 from isolang.run.outcome import (
     BadAnswer,
@@ -519,7 +519,7 @@ class RecordedTransaction(RecordedOperations):
                         spelled("info", [one], [])
                     except Exception as error:
                         shown = f"{ascii(name)[:20]} of {ascii(key)[:80]}"
-                        what = one_line(error)
+                        what = message_in_one_line(error)
                         self.problem = BadAnswer(
                             f"{shown}: {ascii(value)[:80]} cannot be recorded ({what})"
                         )

@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar, cast
 
-from isolang.errors import NoDriverError, TargetError, one_line
+from isolang.errors import NoDriverError, TargetError, message_in_one_line
 from isolang.run.servers import keeper
 from isolang.run.servers.proxy import Proxy
 
@@ -164,7 +164,7 @@ class Server:
                 raise
             except Exception as error:
                 if time.monotonic() > until:
-                    what = one_line(error)
+                    what = message_in_one_line(error)
                     msg = f"{self.name}: the server does not answer ({what}); {self._log()}"
                     raise TargetError(msg) from None
                 time.sleep(_POLL)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from msgspec.structs import replace
 
-from isolang.errors import one_line
+from isolang.errors import message_in_one_line
 from isolang.run.adapter import MarkedTarget, connection_errors
 from isolang.run.marks.ownership import (
     initial_mark,
@@ -224,7 +224,7 @@ class SqlTarget(MarkedTarget):
         except Exception as error:
             with suppress(Exception):  # DuckDB: no transaction is open
                 client.raw.rollback()
-            what = one_line(error)
+            what = message_in_one_line(error)
             hint = "check the user's privileges"
             if "exist" in what and self._is_marked(name):
                 owner, alive = self._previous_owner()
@@ -389,7 +389,7 @@ def _plan_of(client: SqlClient, sql: str, values: tuple[Any, ...]) -> str:
         rows = client.execute(sql, values).fetchall()
         return "; ".join(" ".join(str(row[-1]).split()) for row in rows)
     except Exception as error:  # a missing plan does not matter, because plans are only remarks
-        return f"no plan ({one_line(error)})"
+        return f"no plan ({message_in_one_line(error)})"
 
 
 class SqlMarks:

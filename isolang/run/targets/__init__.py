@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Final
 
-from isolang.errors import none_of
+from isolang.errors import unknown_name_details
 from isolang.run.address import Address
 from isolang.run.target import Level, Target, TargetError
 
@@ -70,7 +70,7 @@ def target_named(text: str, *, prefix: str = "isocheck_") -> Target:
         found = {one.name: one for one in entry_points(group="isolang.targets")}
         names = sorted({*BUILT_IN, *found})
         if address.kind not in found:
-            raise TargetError(f"unknown target {none_of(address.kind, names)}")
+            raise TargetError(f"unknown target {unknown_name_details(address.kind, names)}")
         make = found[address.kind].load()
     made: Target = make(address, prefix)
     return made

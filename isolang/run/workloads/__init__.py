@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Final
 
-from isolang.errors import TargetError, none_of
+from isolang.errors import TargetError, unknown_name_details
 from isolang.run.settings import Shape
 from isolang.run.workloads.workload import ProgramSource, Workload
 
@@ -60,7 +60,7 @@ def workload_named(name: str, shape: Shape | None = None) -> Workload:
         TargetError: the workload does not exist.
     """
     if name not in _HOME:
-        raise TargetError(f"unknown workload {none_of(name, NAMES)}")
+        raise TargetError(f"unknown workload {unknown_name_details(name, NAMES)}")
     module, kind = _HOME[name].split(":")
     made: Workload = getattr(import_module(f"isolang.run.workloads.{module}"), kind)(
         shape or Shape()
