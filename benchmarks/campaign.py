@@ -114,7 +114,7 @@ from oracle.parts import compare as compare_in_parts
 from oracle.pipeline import (
     DEFINED,
     Levels,
-    initial_writes_of,
+    initial_of,
     keep,
     level_of,
     shrink,
@@ -539,7 +539,7 @@ class Night:
         except semantics.TooLargeError:
             add(totals.counts, "too large for the oracle")
             return
-        given = to_tool(history, initial_writes_of(history, initial), error)
+        given = to_tool(history, initial_of(history, initial), error)
         try:
             problem = build_problem(given)
         except UnsupportedError:  # the user gets the reason
@@ -610,7 +610,7 @@ class Night:
                 return False
             # The last three: no times are left, or none of a clock.
             with suppress(semantics.TooLargeError, KeyError, ValueError, IsolangError):
-                given = to_tool(history, initial_writes_of(history, initial), error)
+                given = to_tool(history, initial_of(history, initial), error)
                 expected = self.judges.expected(history, initial, setting.style, error)
                 return self.judges.got(given, setting) != expected
             return False
@@ -621,7 +621,7 @@ class Night:
         case = Case(
             setting=setting,
             expected=self.judges.expected(small, initial, setting.style, error),
-            got=self.judges.got(to_tool(small, initial_writes_of(small, initial), error), setting),
+            got=self.judges.got(to_tool(small, initial_of(small, initial), error), setting),
             operations=show(small),
             initial=initial,
             as_found=show(found),
@@ -725,7 +725,7 @@ class Forger:
                     )
         except semantics.TooLargeError:
             return 0
-        given = [to_tool(h, initial_writes_of(h, initial), error) for h, _ in both]
+        given = [to_tool(h, initial_of(h, initial), error) for h, _ in both]
         for level in both[0][1]:
             setting = self.judges.draw(rng, level)
             self.implicit(rng, number, setting, level, given, [found for _, found in both])
@@ -876,7 +876,7 @@ def again(arguments: argparse.Namespace) -> int:
     case = msgspec.json.decode(arguments.case.read_bytes(), type=Case)
     judges = Judges()
     history = parse(case.operations)
-    given = to_tool(history, initial_writes_of(history, case.initial), case.error)
+    given = to_tool(history, initial_of(history, case.initial), case.error)
     got = judges.got(given, case.setting)
     expected = judges.expected(history, case.initial, case.setting.style, case.error)
     print(describe(replace(case, got=got, expected=expected)))
@@ -1051,7 +1051,7 @@ def by_names(arguments: argparse.Namespace, rng: random.Random, number: int, res
     for crossed, expected in judged_by_names(rng, checks, arguments.per_spec, result.counts):
         result.note({"random": expected})
         given = to_tool(
-            crossed.history, initial_writes_of(crossed.history, crossed.initial), crossed.error
+            crossed.history, initial_of(crossed.history, crossed.initial), crossed.error
         )
         got = tool_verdict_of(given, plan, seed=number)
         if got == f"{expected}, not certified":

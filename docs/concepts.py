@@ -12,14 +12,14 @@ from isolang.report.picture import (
     Line,
     Picture,
     Point,
-    Shape,
+    FilledPolygon,
     TextLine,
     arrow_head,
     svg,
 )
 from isolang.report.relations import style_of
 
-Shapes = list[Box | Line | Shape | TextLine]
+Shapes = list[Box | Line | FilledPolygon | TextLine]
 WIDE, LETTER = 108.0, 7.4
 
 
@@ -71,7 +71,7 @@ SKEW: Shapes = [
     *edge("rw", "x", (128, 56), (174, 20), (220, 56)),
     *edge("rw", "y", (220, 88), (174, 124), (128, 88)),
 ]  # fmt: skip
-PICTURES: dict[str, tuple[str, float, Sequence[Box | Line | Shape | TextLine]]] = {
+PICTURES: dict[str, tuple[str, float, Sequence[Box | Line | FilledPolygon | TextLine]]] = {
     "transaction": ("Three transactions: committed, aborted, indeterminate", 96, [
         *txn(20, 12, "T1", "r(x, 1)", "w(x, 2)"), *txn(220, 12, "T2", "w(x, 3)", "w(y, 3)"),
         Line(points=((220, 12), (328, 66)), line="#d0a09c", thick=1.2),
