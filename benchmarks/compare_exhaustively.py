@@ -35,7 +35,7 @@ from isolang.comparison.lattice import implication_order, library_levels
 from isolang.comparison.separate import Bounds, Separator, scope_of
 from isolang.comparison.small import Miss, Small, SmallRead, SmallWrite
 from isolang.language.meaning import core, mentions
-from isolang.language.vocabulary import COMPARING_TIMES
+from isolang.language.vocabulary import COMPARING_TIMES, SPLIT
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
@@ -359,7 +359,7 @@ class Searches:
     def asks(self, pair):
         """Return whether two levels can differ on histories of this kind."""
         mentioned = [self.levels[name].mentioned() for name in pair]
-        return not self.predicates or any(some & core.SPLIT for some in mentioned)
+        return not self.predicates or any(some & SPLIT for some in mentioned)
 
     def least(self, allows, forbids, size):
         """Return the size of the smallest separating history; ``None`` if there is none."""
