@@ -67,7 +67,7 @@ constexpr std::int64_t kPresolveConflictsEach = 10;  // for each transaction
 // million transactions take thousands). The limits of variables are for each transaction, in total
 // and by the first final check, before any pass and after one. If orders must be chosen and more
 // than kOpenCandidates candidates are open for each transaction, no search is tried.
-constexpr std::int64_t kConflicts = 400, kConflictEvery = 100, kDecisionsEach = 5, kVisitsEach = 10;
+constexpr std::int64_t kConflicts = 400, kConflictEvery = 50, kDecisionsEach = 5, kVisitsEach = 10;
 constexpr std::int64_t kDecisionsOfTry = 20;  // for each transaction, with assumed times
 constexpr double kOpenCandidates = 2, kUnpruned = 0.2, kUnprunedFirst = 0.1, kPruned = 0.75,
                  kPrunedFirst = 0.43;

@@ -1,5 +1,9 @@
 // `find_inclusion` decides which indeterminate transactions can be included, and which must be included because a
 // committed transaction can only have read from them.
+#include <algorithm>
+#include <cstring>
+#include <span>
+
 #include "core/index.hpp"
 #include "problem/prepass.hpp"
 
@@ -29,6 +33,7 @@ class Reach {
   std::vector<std::uint8_t> from_committed(bool sole) const {
     std::vector<std::uint8_t> reached(idx(h_.transactions()), 0);
     std::vector<std::int32_t> open;
+    std::vector<Walked> walked(s_.list_reads.empty() ? 0 : idx(h_.n_keys()));
     const auto visit = [&](std::int32_t t) {
       if (reached[t] != 0) return;
       reached[t] = 1;
@@ -43,12 +48,16 @@ class Reach {
         visit_candidates(r, t, sole, visit);
       for (std::size_t l = idx(list_start_[t]); l < idx(list_start_[t + 1]); ++l)
         // mutant: elements-include-nobody
-        visit_elements(s_.list_reads[l], sole, visit);
+        visit_elements(s_.list_reads[l], sole, walked, visit);
     }
     return reached;
   }
 
  private:
+  // The longest part of a list, from its beginning, whose elements have been visited for some reader, and each of
+  // which at most one transaction appended.
+  using Walked = std::span<const std::int32_t>;
+
   template <typename Visit>
   void visit_candidates(std::size_t r, std::int32_t reader, bool sole, const Visit& visit) const {
     const Candidates::Range& range = c_.range[r];
@@ -65,13 +74,22 @@ class Reach {
     if (sole && last >= 0) visit(last);
   }
 
+  // Lists of a key begin alike, so what an earlier list has shown is not looked up again. SOUND BECAUSE all readers
+  // visit the same transaction for an element that only one transaction appended, and the only reader that leaves it
+  // out, which is that transaction itself, has been reached.
   template <typename Visit>
-  void visit_elements(const ListRead& l, bool sole, const Visit& visit) const {
+  void visit_elements(const ListRead& l, bool sole, std::vector<Walked>& walked, const Visit& visit) const {
     if (l.list < 0) return;
     // mutant: own-tail-includes
     const std::int64_t end = h_.list_start[idx(l.list) + 1] - own_tail(h_, s_, l).length;
-    for (std::int64_t i = h_.list_start[l.list]; i < end; ++i) {
-      const std::int32_t id = e_.find(l.key, h_.list_values[i]);
+    const auto list = Walked(h_.list_values).subspan(idx(h_.list_start[l.list]), idx(end - h_.list_start[l.list]));
+    Walked& known = walked[idx(l.key)];
+    const std::size_t alike = common_length(list, known);
+    std::size_t alone = alike;
+    // mutant: walked-part-unread
+    for (std::size_t i = alike; i < list.size(); ++i) {
+      const std::int32_t id = e_.find(l.key, list[i]);
+      if (alone == i && (id < 0 || e_.all[id].second < 0)) ++alone;
       if (id < 0) continue;
       const Element& element = e_.all[id];
       const std::int32_t a = txn_of(element.append, l.txn), b = txn_of(element.second, l.txn);
@@ -80,6 +98,14 @@ class Reach {
       if (a >= 0 && (!sole || (b < 0 && !element.third))) visit(a);
       if (b >= 0 && (!sole || (a < 0 && !element.third))) visit(b);
     }
+    if (alone > known.size()) known = list.first(alone);
+  }
+
+  // Returns the number of elements by which both lists begin.
+  static std::size_t common_length(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
+    const std::size_t count = std::min(a.size(), b.size());
+    if (count == 0 || std::memcmp(a.data(), b.data(), count * sizeof(std::int32_t)) == 0) return count;
+    return idx(std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(count), b.begin()).first - a.begin());
   }
 
   std::int32_t txn_of(std::int32_t append, std::int32_t reader) const {

@@ -41,21 +41,29 @@ void cut_into_chains(std::vector<KeyPruner::OnChain>& nodes, Visit visit) {
 
 }  // namespace
 
+bool orders_compose(const EventGraph& graph) {
+  using enum Relation;
+  bool compose = true;
+  for (const Automaton& m : graph.automata)
+    // mutant: orders-always-compose
+    // ablation: compare-every-pair
+    compose &=
+        !m.splits() && m.implied_by(ww, {ww, ww}) && m.implied_by(rw, {rw, ww}) && m.implied_by(rw, {ww});
+  return compose;
+}
+
 KeyPruner::KeyPruner(Pruner& pruner)
     : pruner_(pruner),
       graph_(pruner.graph),
       clocks_(pruner.clocks),
       pairs_(pruner.pairs_),
+      orders_compose_(pruner.orders_compose_),
       starts_(clocks_),
       reader_(clocks_) {
   using enum Relation;
   for (std::size_t c = 0; c < graph_.automata.size(); ++c) {
     const auto check = static_cast<std::int32_t>(c);
     const Automaton& m = graph_.automata[c];
-    // mutant: orders-always-compose
-    // ablation: compare-every-pair
-    orders_compose_ &=
-        !m.splits() && m.implied_by(ww, {ww, ww}) && m.implied_by(rw, {rw, ww}) && m.implied_by(rw, {ww});
     for (std::size_t i = 0; m.judges && i < m.of(ww).size(); ++i) {
       const auto [q, r] = m.of(ww)[i];
       ww_rows_.push_back({check, q, target_of(check, r, m.by_operation()), m.of_step(ww, i)});

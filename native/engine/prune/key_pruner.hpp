@@ -27,6 +27,11 @@ struct Findings {
   std::int32_t read_without_candidates = -1;
 };
 
+// Returns true if the steps of every automaton compose: if the pairs (a, b) and (b, c) are settled,
+// then (a, c) is settled, too. SOUND BECAUSE a -ww-> b -ww-> c implies a -ww-> c, and r -rw-> b
+// -ww-> c implies r -rw-> c for each reader r of a; if r is b itself, b -ww-> c does.
+bool orders_compose(const EventGraph& graph);
+
 class KeyPruner {
  public:
   explicit KeyPruner(Pruner& pruner);
@@ -131,10 +136,7 @@ class KeyPruner {
 
   std::vector<Target> targets_;
   std::vector<Row> ww_rows_, rw_rows_;
-  // The steps of every automaton compose: if the pairs (a, b) and (b, c) are settled, then (a, c)
-  // is settled, too. SOUND BECAUSE a -ww-> b -ww-> c implies a -ww-> c, and r -rw-> b -ww-> c
-  // implies r -rw-> c for each reader r of a; if r is b itself, b -ww-> c does.
-  bool orders_compose_ = true;
+  bool orders_compose_;  // see orders_compose
 
   // The nodes from which the edges of "the current writer before another writer" start, and the
   // nodes from which the edges of the current read start.

@@ -26,6 +26,9 @@ constexpr std::size_t kPrefetchedCandidates = 24;                  // number of 
 constexpr std::int32_t kLargeGraph = 5000, kNodesPerConclusion = 20;
 constexpr std::size_t kManyChains = 256;
 constexpr std::size_t kColumnsOfOnePass = 128;
+// Numbers of writers of a key, in total and for each chain, from which chains take less time than
+// rows.
+constexpr std::size_t kMostInRows = 8192, kWritersPerChain = 16;
 constexpr std::size_t kLeastPart =
     2000;  // writers and reads: enough work to pay for a thread, but little enough to distribute
 // Writes for each read: from here on, it takes less work to look up the keys of the reads among
@@ -41,6 +44,7 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes, std::
       max_clock_bytes_(max_clock_bytes),
       threads_(threads),
       pairs_(g.problem),
+      orders_compose_(orders_compose(g)),
       open_(static_cast<std::int64_t>(g.problem.candidate.size())) {
   const Problem& p = g.problem;
   source.assign(idx(p.reads()), -1);
@@ -202,6 +206,7 @@ bool Pruner::pass() {
   note_changes();
   epochs.push_back(static_cast<std::uint32_t>(graph.edges.size()));
   readers_ = latest_readers();
+  if (passes == 1) allocate_rows();
   if (passes == 1 && graph.uses_orders)
     pairs_.sort([&](std::int32_t w) { return rank[graph.order_node(w)]; });
   // Direct checks do not depend on changes of the clocks.
@@ -211,6 +216,19 @@ bool Pruner::pass() {
   for (std::int32_t key = 0; key < p.keys; ++key)
     if (left_to_do(key)) keys.push_back(key);
   return prune_keys(keys, every_read);
+}
+
+// Decides which keys are pruned by rows of bits, and which by chains. A row takes time and memory
+// for each pair of writers, but it also tells quickly which sources of a read are overwritten.
+void Pruner::allocate_rows() {
+  const Problem& p = graph.problem;
+  std::vector<std::uint8_t> ambiguous(idx(p.keys), 0);
+  for (std::int32_t r = 0; r < p.reads(); ++r)
+    if (source[r] < 0) ambiguous[p.read_key[r]] = 1;
+  const std::size_t few = std::min(kMostInRows, clocks.chains() * kWritersPerChain);
+  pairs_.allocate_rows([&](std::int32_t key) {
+    return pairs_.writers(key).size() <= (orders_compose_ && ambiguous[key] == 0 ? few : kMostInRows);
+  });
 }
 
 bool Pruner::left_to_do(std::int32_t key) const {

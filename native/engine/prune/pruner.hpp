@@ -176,6 +176,7 @@ class Pruner {
   }
   void find_open_reads();
   void find_session_writers();
+  void allocate_rows();
   bool initial(std::int32_t writer) const {
     return graph.problem.writer_txn[writer] == graph.problem.n;
   }
@@ -185,6 +186,7 @@ class Pruner {
   Adjacency successors_;  // by known edges, as of the last settle
   Adjacency readers_;     // writer -> reads that certainly take it as their source
   WriterPairs pairs_;
+  const bool orders_compose_;
 
   // For each transaction, the index of its first read, and at the end the number of reads. Reads
   // are in the order of their transactions.

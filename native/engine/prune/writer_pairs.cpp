@@ -13,7 +13,6 @@
 namespace isolang {
 namespace {
 constexpr std::size_t kMostWords = std::size_t{1} << 24;  // 128 MiB
-constexpr std::size_t kMostInRows = 8192;  // writers; for more writers, chains take less time
 constexpr std::int32_t kUncounted = std::numeric_limits<std::int32_t>::max();
 
 }  // namespace
@@ -27,13 +26,16 @@ WriterPairs::WriterPairs(const Problem& p) : problem_(p) {
   precede_.resize(idx(p.keys));
   decided_.assign(idx(p.keys), 0);
   settled_.assign(idx(p.keys), 0);
+  for (std::int32_t key = 0; key < p.keys; ++key) number(key);
+}
+
+void WriterPairs::allocate_rows(std::span<const std::int32_t> keys) {
   std::size_t total = 0;
-  for (std::int32_t key = 0; key < p.keys; ++key) {
-    number(key);
+  for (const std::int32_t key : keys) {
     const std::size_t need = (count(key) + 1) * words(key);
-    if (count(key) > kMostInRows || total + need > kMostWords) continue;
+    if (total + need > kMostWords) continue;
     total += need;
-    std::fill_n(open_.begin() + p.key_start[key], count(key),
+    std::fill_n(open_.begin() + problem_.key_start[key], count(key),
                 static_cast<std::int32_t>(count(key)) - 1);
   }
   bits_.assign(total, 0);
@@ -43,7 +45,7 @@ WriterPairs::WriterPairs(const Problem& p) : problem_(p) {
     bits = bits.subspan(size);
     return taken;
   };
-  for (std::int32_t key = 0; key < p.keys; ++key) {
+  for (const std::int32_t key : keys) {
     if (count(key) == 0 || open_[first(key)] == kUncounted) continue;
     precede_[key] = take(count(key) * words(key));
     unsettled_[key] = take(words(key));
