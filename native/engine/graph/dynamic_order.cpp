@@ -6,6 +6,14 @@
 #include <algorithm>
 
 namespace isolang {
+namespace {
+
+// To shift this many ranks takes about as long as to visit one node. If a search visits more nodes
+// than a shift would take, and more than a few, the shift replaces it.
+constexpr std::int32_t kShiftsPerVisit = 16;
+constexpr std::size_t kFewVisits = 64;
+
+}  // namespace
 
 void DynamicOrder::begin(std::vector<std::int32_t> rank) {
   out_head_.assign(rank.size(), -1);
@@ -70,31 +78,23 @@ bool DynamicOrder::add(std::int32_t u, std::int32_t v) {
       std::ranges::reverse(path);
       return false;
     }
-    // Finds the nodes that reach u, down to the rank of v. Both groups then share their ranks, and
-    // these nodes get the lower ranks.
-    backward_.assign(1, u);
-    mark_[u] = 1;
-    for (std::size_t i = 0; i < backward_.size(); ++i)
-      each_in(backward_[i], [&](std::int32_t w) {
-        // mutant: lower-end-stays
-        if (rank(w) < lower || mark_[w]) return;
-        mark_[w] = 1;
-        backward_.push_back(w);
-      });
-    visited += static_cast<std::int64_t>(backward_.size());
     const auto by_rank = [&](std::int32_t w) { return rank(w); };
     std::ranges::sort(forward_, {}, by_rank);
-    std::ranges::sort(backward_, {}, by_rank);
-    slots_.resize(backward_.size() + forward_.size());
-    std::ranges::merge(backward_, forward_, slots_.begin(), {}, by_rank, by_rank);
-    std::ranges::transform(slots_, slots_.begin(), by_rank);
-    std::size_t next = 0;
-    // mutant: groups-swapped
-    for (const auto* group : {&backward_, &forward_})
-      for (const std::int32_t w : *group) {
-        set_rank(w, slots_[next++]);
-        mark_[w] = 0;
-      }
+    if (find_backward(u, lower, std::max(kFewVisits, idx((upper - lower) / kShiftsPerVisit)))) {
+      std::ranges::sort(backward_, {}, by_rank);
+      slots_.resize(backward_.size() + forward_.size());
+      std::ranges::merge(backward_, forward_, slots_.begin(), {}, by_rank, by_rank);
+      std::ranges::transform(slots_, slots_.begin(), by_rank);
+      std::size_t next = 0;
+      // mutant: groups-swapped
+      for (const auto* group : {&backward_, &forward_})
+        for (const std::int32_t w : *group) {
+          set_rank(w, slots_[next++]);
+          mark_[w] = 0;
+        }
+    } else {
+      shift_forward(lower, upper);
+    }
   }
   const auto e = static_cast<std::int32_t>(from_.size());
   from_.push_back(u);
@@ -103,6 +103,41 @@ bool DynamicOrder::add(std::int32_t u, std::int32_t v) {
   in_next_.push_back(in_head_[v]);
   out_head_[u] = in_head_[v] = e;
   return true;
+}
+
+// Finds the nodes that reach u, down to this rank. They and the nodes that v reaches then share their
+// ranks, and get the lower ones. Returns false if there are more than `most` such nodes.
+bool DynamicOrder::find_backward(std::int32_t u, std::int32_t lower, std::size_t most) {
+  backward_.assign(1, u);
+  mark_[u] = 1;
+  for (std::size_t i = 0; i < backward_.size() && backward_.size() <= most; ++i)
+    each_in(backward_[i], [&](std::int32_t w) {
+      // mutant: lower-end-stays
+      if (rank(w) < lower || mark_[w]) return;
+      mark_[w] = 1;
+      backward_.push_back(w);
+    });
+  visited += static_cast<std::int64_t>(backward_.size());
+  if (backward_.size() <= most) return true;
+  for (const std::int32_t w : backward_) mark_[w] = 0;
+  return false;
+}
+
+// Moves the nodes that v reaches behind all others of the ranks lower … upper. The result is a
+// topological order, because what these nodes reach has a higher rank or moves with them. A
+// transaction that has not ended, for example, may move far: it precedes few others, but most of
+// those that it passes precede the one behind which it comes.
+void DynamicOrder::shift_forward(std::int32_t lower, std::int32_t upper) {
+  std::int32_t next = lower;
+  for (std::int32_t rank = lower; rank <= upper; ++rank) {
+    const std::int32_t w = at_[rank];
+    if (mark_[w] == 0) set_rank(w, next++);
+  }
+  for (const std::int32_t w : forward_) {
+    set_rank(w, next++);
+    mark_[w] = 0;
+  }
+  visited += (upper - lower) / kShiftsPerVisit;
 }
 
 void DynamicOrder::forget_moved() {

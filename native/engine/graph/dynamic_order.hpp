@@ -71,6 +71,8 @@ class DynamicOrder {
   void each_in(std::int32_t v, Visit visit) const;  // visit(node)
 
   void begin(std::vector<std::int32_t> rank);
+  bool find_backward(std::int32_t u, std::int32_t lower, std::size_t most);
+  void shift_forward(std::int32_t lower, std::int32_t upper);
 
   void set_rank(std::int32_t v, std::int32_t rank) {
     if (rank_[v] == rank) return;

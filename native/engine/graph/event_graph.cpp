@@ -808,14 +808,19 @@ std::int32_t EventGraph::check_of(Node v) const {
   return auxiliary_check_[v - auxiliary_base_];
 }
 
-// Ranks transactions by the assumed order. If no order is assumed, it ranks them by their ends;
-// without times, by their places in their sessions. This order is near an order that the database
-// may have used, and the states of a transaction are adjacent in it.
+// Ranks transactions by the assumed order. If no order is assumed, it ranks them by their ends, and
+// those without an end by their beginnings; without times, by their places in their sessions. This
+// order is near an order that the database may have used, and the states of a transaction are
+// adjacent in it.
 void EventGraph::set_priorities(const AssumedOrders& assumed) {
   const Problem& p = problem;
   std::vector<std::int64_t> when(idx(p.n + 1), kTimeUnknownBegin);
   std::vector<std::int32_t> place(idx(p.sessions), 0);
-  for (std::int32_t t = 0; t < p.n; ++t) when[t] = p.has_time ? p.end[t] : place[p.session[t]]++;
+  for (std::int32_t t = 0; t < p.n; ++t)
+    if (!p.has_time)
+      when[t] = place[p.session[t]]++;
+    else  // what is not known to have ended usually took effect soon, and would move far from the end
+      when[t] = p.end[t] == kTimeUnknownEnd && p.begin[t] != kTimeUnknownBegin ? p.begin[t] : p.end[t];
   for (std::size_t i = 0; i < assumed.order.size(); ++i)
     when[assumed.order[i]] = static_cast<std::int64_t>(i);
   guesses_ = !p.has_time && assumed.order.empty();
