@@ -180,7 +180,7 @@ def _nested_record(hint: Any) -> type[Struct] | None:
 
 
 def record_from(record: type[Record], values: Mapping[str, Any]) -> Record:
-    """Create a record from values by the names of fields, where ``None`` stands for the default.
+    """Create a record from values by field name, where ``None`` selects the default.
 
     Records inside the record are also created from these values.
 

@@ -25,9 +25,9 @@ class Seconds(Struct, frozen=True, kw_only=True):
     Attributes:
         read: reading the history (0 for one that the caller has in memory).
         prepare: the pre-pass and the neutral problem.
-        solve: the engine, and explaining its answer.
+        solve: running the engine, and explaining its answer.
         certify: the independent checker.
-        total: all of it.
+        total: all phases together.
     """
 
     read: float = 0.0
@@ -112,7 +112,7 @@ class Work:
         self.left = amount
 
     def spend(self, amount: int) -> None:
-        """Subtract work that was done; the rest is never less than 0."""
+        """Subtract work that was done; the budget never becomes negative."""
         self.left = max(0, self.left - amount)
 
     def take(self) -> int:
@@ -127,12 +127,12 @@ class Work:
         return taken
 
     def give_back(self, amount: int) -> None:
-        """Return units that were taken with :meth:`take` but not used to the budget."""
+        """Return unused units, which :meth:`take` has taken, to the budget."""
         self.left = max(0, amount)
 
     @contextmanager
     def part(self, share: float) -> Iterator[Work]:
-        """Yield a budget with a share of the units; what the block spends is subtracted."""
+        """Yield a smaller budget with a share of the units, and subtract what the block spends."""
         own = Work(int(self.left * share))
         allowed = own.left
         try:

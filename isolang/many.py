@@ -163,7 +163,7 @@ def _results(
         lost = []
         with _pool(processors()) as pool:
             yield from _run_with(pool, chain([one], waiting), own, lost, ahead=4 * processors())
-        for one in lost:  # each alone, because a check that ends its worker must not end others
+        for one in lost:  # alone, because a check that kills its worker must not stop others
             again: list[_PendingHistory] = []
             with _pool(1) as pool:
                 yield from _run_with(pool, iter([one]), own, again, ahead=1)
@@ -269,7 +269,7 @@ def _judge_all(task: bytes, histories: list[AnyHistory]) -> _Judged:
 
 
 def _judge(task: bytes, history: AnyHistory) -> Verdict | IsolangError:
-    """Check one history; an error is returned as a value, so other results are not lost."""
+    """Check one history; return an error as a value, so that other results are not lost."""
     from isolang.api import check, load_history
 
     route, options = _task(task)

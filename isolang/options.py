@@ -27,7 +27,7 @@ FailedCas: TypeAlias = Literal["auto", "compared", "nothing"]
 
 
 class ReadOptions(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The options that change how a history is read, and so which history it is.
+    """The options that change how a history is read, and so change the history itself.
 
     Raises:
         OptionError: if a value is out of bounds.
@@ -119,7 +119,7 @@ class ReadOptions(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class Options(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The options that change how a verdict is computed, but never which verdict it is.
+    """The options that change how a verdict is computed, but never the verdict itself.
 
     Raises:
         OptionError: if a value is out of bounds.
@@ -246,7 +246,7 @@ class OutputOptions(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fi
             brief: the forms that can be brief.
 
         Raises:
-            OptionError: they do not.
+            OptionError: if the form cannot be brief or quiet.
         """
         if self.quiet and self.form != "text":
             raise OptionError(f"--quiet prints no verdicts (got --output {self.form})")

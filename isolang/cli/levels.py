@@ -271,7 +271,7 @@ def answer_task(task: _Task, phase: Callable[[str], object] = lambda name: None)
         phase: a function that is called with the name of each phase.
 
     Raises:
-        HistoryError: the history cannot be read, and the command has no other one.
+        HistoryError: if the history cannot be read, and the command has only this history.
     """
     from isolang.limits import default_memory, memory_cap
 

@@ -530,7 +530,9 @@ def _cell(found: LitmusResult) -> str:
 
 
 def _boundary_sentence(refuted: Sequence[str]) -> str:
-    """Return a sentence with the strongest levels that no result refutes and the weakest refuted.
+    """Return a sentence that names the levels between which a database lies.
+
+    These are the strongest levels that no result refutes, and the weakest refuted levels.
 
     Args:
         refuted: the levels that some result violates.

@@ -308,7 +308,7 @@ def _wait(
 
 
 def _not_seen(unseen: Unseen, accepted: Collection[str]) -> tuple[NotSeen, ...]:
-    """Return what was not seen, with whether it is harmless or allowed."""
+    """Return the unseen operations by kind, with whether each kind is harmless or allowed."""
     from isolang.observe.unseen import kind_of, output_wording
 
     return tuple(
@@ -327,10 +327,10 @@ def _report_with_unseen(
     seen: Sequence[NotSeen],
     code: int | None,
 ) -> ObserveReport:
-    """Return the report with what was not seen, and with the exit code of the command.
+    """Return the report with the unseen operations and the exit code of the command.
 
-    A valid verdict becomes unknown if what was not seen may matter, or if the command has failed,
-    because it has then not done all that it should.
+    A valid verdict becomes unknown if the unseen operations may matter. It also becomes unknown if
+    the command failed, because then the command has not done all of its work.
     """
     from isolang.observe.unseen import reason_for_unknown
 

@@ -234,7 +234,7 @@ def predict(
 def _played_predictions(
     found: Predictions, play: str, setup: str, database: str, folder: Path
 ) -> Foreseen | None:
-    """Play the predictions; ``None`` if there are none."""
+    """Play the predictions; return ``None`` if there are no predictions."""
     import sys
     from contextlib import redirect_stdout
 
@@ -242,7 +242,7 @@ def _played_predictions(
 
     if not found.found:
         return None
-    with redirect_stdout(sys.stderr):  # what the application prints is no part of the report
+    with redirect_stdout(sys.stderr):  # the application's output must not mix with the report
         return play_run(found, play, setup=setup, database=database, folder=folder)
 
 
@@ -250,7 +250,7 @@ def _save(found: Predictions, played: Foreseen | None, folder: Path) -> None:
     """Save each predicted history with the certificates for both levels, and the played ones.
 
     Raises:
-        HistoryError: a file cannot be written.
+        HistoryError: if a file cannot be written.
     """
     from isolang.errors import HistoryError
     from isolang.files import open_replacement, write_atomically

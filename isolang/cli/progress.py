@@ -23,7 +23,7 @@ class Bar:
         """Prepare the bar, which appears only after a short time.
 
         Args:
-            total: the number of histories; 0 if :meth:`reached` will tell how much there is to do.
+            total: the number of histories; 0 if :meth:`reached` reports the amount of work.
             budget: the time limit for one verdict, in seconds, of which the bar shows the rest;
                 ``None`` means no limit.
         """
@@ -66,7 +66,7 @@ class Bar:
             self._done += 1
 
     def reached(self, done: int, total: int) -> None:
-        """Show that so much of the whole is done."""
+        """Show how much of the whole work is done."""
         with self._lock:
             self._done, self._total = done, total
             self._update()

@@ -231,7 +231,7 @@ def _pattern(names: str) -> re.Pattern[str]:
 
 
 def _read(paths: Iterable[str], naming: re.Pattern[str] | None) -> _FoundFiles:
-    """Read all files, and give the verdicts the names that their paths and headers have.
+    """Read all files, and add the names that paths and headers state to the verdicts.
 
     Raises:
         HistoryError: if a file that was named cannot be read, or is not a report.
@@ -355,7 +355,7 @@ def _objects(data: bytes) -> list[bytes]:
 
 
 def _add(text: bytes, source: str, found: _FoundFiles) -> bool:
-    """Add what a JSON object says, and return whether it is a report.
+    """Add the content of a JSON object, and return whether the object is a report.
 
     Raises:
         msgspec.MsgspecError: if it is not an object, or a report that cannot be read.
@@ -380,7 +380,7 @@ def _add(text: bytes, source: str, found: _FoundFiles) -> bool:
 
 
 def _verdict_of_certificate(probe: _Probe, source: str) -> RunVerdict:
-    """Return the verdict that a certificate claims, which is not checked here."""
+    """Return the verdict that a certificate claims; the proof is not checked here."""
     history = str(probe.history.get("name", ""))
     return msgspec.convert(
         {
@@ -429,7 +429,7 @@ def _survey_verdicts(survey: Survey, source: str) -> Iterator[RunVerdict]:
 
 
 def _chain(path: Path) -> RunVerdict:
-    """Return the verdict with which a watch ended, which is not checked here.
+    """Return the verdict of a watch from its chain; the chain is not checked here.
 
     Raises:
         HistoryError: if the file is not a chain.
@@ -463,7 +463,7 @@ def _chain(path: Path) -> RunVerdict:
 
 
 def _header(path: Path) -> dict[str, str]:
-    """Return what the first line of a recorded history says; nothing if it is another file."""
+    """Return the facts in the first line of a recorded history; empty for other files."""
     try:
         with path.open("rb") as file:
             line = file.readline(_HEADER).decode("utf-8", "replace")

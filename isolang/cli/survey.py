@@ -175,7 +175,7 @@ def run_swarm(
         print_lines("", escaped(f"{name}: {len(found.rounds)} rounds, {verdicts}"))
         if found.violated is not None:
             print_lines("")
-            again = Runner(found.violated.settings).target  # it knows what was sent
+            again = Runner(found.violated.settings).target  # it has recorded the statements
             judge(found.violated, again, page="", form="text", short=False)
     outcomes = {one.verdict for one in found.rounds}
     if "invalid" in outcomes:

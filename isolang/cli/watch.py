@@ -206,7 +206,7 @@ def watch(
 
 
 def _warn_next_to_runs(paths: Sequence[str]) -> None:
-    """Name on stderr the files that are not read because their folder has a run's history."""
+    """Warn about files that are not read because their folder contains a run's history."""
     from isolang.watch.stream.folder import run_and_other_logs
 
     for folder in map(Path, paths):

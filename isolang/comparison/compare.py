@@ -31,7 +31,7 @@ Progress: TypeAlias = Callable[[str], object]
 
 
 class DisagreementError(IsolangError):
-    """The error that the engine does not confirm a history of the search, which is a bug."""
+    """The error that the engine contradicts a history of the search, which is a bug."""
 
 
 class SeparatingHistory(Struct, frozen=True, kw_only=True):

@@ -44,8 +44,8 @@ class Axiom(Struct, frozen=True, kw_only=True):
         check: the check.
         implied_by: an expression whose irreflexivity implies the check, or ``None`` if the check
             itself forbids cycles.
-        onwards: whether a walk of ``implied_by`` that enters a transaction by a read must leave the
-            transaction by a later read.
+        onwards: whether a walk of ``implied_by`` that reaches a transaction through one of its
+            reads must leave it through a later read.
     """
 
     check: Check
@@ -184,10 +184,11 @@ def _chooses_only_dependencies(exists: Iterable[Exists]) -> bool:
 
 
 def letters_within(words: Dfa, first: tuple[str, ...] = ()) -> frozenset[str]:
-    """Return letters, beginning with ``first``, such that a language has all words over them.
+    """Return a set of letters such that every word over these letters is in a language.
 
-    If some word over the letters ``first`` is not in the language, return only those letters before
-    it that meet the condition.
+    The letters of ``first`` are tried in order, and then ``so``, ``rt`` and ``wr``. A letter is
+    added if the condition still holds. If a letter of ``first`` breaks it, no further letter is
+    tried.
     """
     found: list[str] = []
     for name in (*first, *(r for r in ("so", "rt", "wr") if r not in first)):

@@ -519,7 +519,7 @@ def _known_walks(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bo
 
 @lru_cache(maxsize=1024)
 def _walks(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) -> Dfa:
-    """Return the words that violating closed walks spell, from each transaction of the walk on.
+    """Return the words that violating closed walks spell, read from each transaction of the walk.
 
     A `so` or `rt` step of a violation may be several such steps of a walk. A step between any two
     transactions may be a step between transactions that access one key. No pair leads to T0, so

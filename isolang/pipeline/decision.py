@@ -84,8 +84,8 @@ def decide(
         problem: the problem of the history; ``None`` if it has not been built yet.
         simplest: whether to search for the simplest violation. Otherwise the first violation that
             the engine finds is reported.
-        explained: whether an invalid verdict says why: otherwise its violation is
-            ``UNEXPLAINED``, which takes a fraction of the time for a small history.
+        explained: whether an invalid verdict has an explanation. Otherwise its violation is
+            ``UNEXPLAINED``, which saves most of the time for a small history.
         work: the limit of work for deciding and explaining; ``None`` for no limit.
 
     Raises:

@@ -1,8 +1,8 @@
 """Writes the smallest part of an invalid history as a file that violates the level by itself.
 
-A file may say less than a history in memory: it was perhaps read with options, and its initial
-values may have no name in the format. So the text is read back and judged again before anybody
-sees it.
+A file may contain less than a history in memory: the history may have been read with options, and
+its initial values may have no form in the format. Therefore the text is read back and judged again
+before it is shown.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.classify.route import Route
 
-# What a text may lack if the violation does not need it, the least first.
+# Features that a text may omit if the violation does not need them, the least important first.
 _DROPS: Final = (
     (),
     ("order-after-unknown",),
@@ -41,12 +41,12 @@ class ExportedPart(Struct, frozen=True, kw_only=True):
 
     Attributes:
         text: the text. If it must be read with options, a comment in its first line says so.
-        anomaly: the name of the anomaly that it has; empty if it could not be judged within a limit
+        anomaly: the name of the anomaly in the text; empty if it could not be judged within a limit
             of work.
-        reading: the options that it must be read with, as on the command line.
-        omitted: what the part has and the text has not, and which the violation does not need.
-        transactions: how many transactions it has.
-        operations: how many operations it has.
+        reading: the options with which the text must be read, as on the command line.
+        omitted: the features of the part that the text omits and that the violation does not need.
+        transactions: the number of transactions.
+        operations: the number of operations.
     """
 
     text: bytes
@@ -60,7 +60,7 @@ class ExportedPart(Struct, frozen=True, kw_only=True):
         """Save the text as a file.
 
         Raises:
-            HistoryError: the file cannot be written.
+            HistoryError: if the file cannot be written.
         """
         try:
             with open_replacement(Path(path)) as file:
@@ -71,7 +71,7 @@ class ExportedPart(Struct, frozen=True, kw_only=True):
             ) from None
 
     def described(self) -> str:
-        """Return its size, and what a reader has to know."""
+        """Return the size of the part, and remarks that a reader needs."""
         found = f"{self.transactions} transactions, {self.operations} operations"
         found += f": {self.anomaly}" if self.anomaly else ""
         found += f", without {' and '.join(self.omitted)}" if self.omitted else ""
@@ -87,7 +87,7 @@ def export_part(part: History, route: Route, *, seed: int = 0) -> ExportedPart:
         seed: the number that breaks ties in searches, as in ``check``.
 
     Raises:
-        HistoryError: no text has the same violation; the message says why.
+        HistoryError: if no text has the same violation; the message says why.
     """
     expected = anomaly_of(part, route, seed=seed)
     refusal: HistoryError | None = None
@@ -105,7 +105,7 @@ def export_part(part: History, route: Route, *, seed: int = 0) -> ExportedPart:
 
 
 def _export_options(part: History) -> list[tuple[History, ReadOptions]]:
-    """Return what may be written, with the options for reading it, the simplest way first.
+    """Return the histories to try to write, with the options for reading them, simplest first.
 
     Initial values that replace nil may be left to the options with which the history was read.
     """
@@ -129,10 +129,10 @@ def _export_options(part: History) -> list[tuple[History, ReadOptions]]:
 def _exported_part(
     history: History, reading: ReadOptions, drop: tuple[str, ...], route: Route, seed: int
 ) -> ExportedPart:
-    """Write a history as text, and return it with the anomaly that it has when it is read.
+    """Write a history as text, and return it with the anomaly that the text shows when read.
 
     Raises:
-        HistoryError: the history cannot be written.
+        HistoryError: if the history cannot be written.
     """
     from isolang.history.load import read_history
     from isolang.history.writers import DROPPABLE, write_history

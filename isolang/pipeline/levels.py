@@ -135,8 +135,8 @@ def levels_of(
         progress: a function that is called with the name of each level, and of each phase, when it
             begins.
         simplest: whether to search for the simplest violation of each level.
-        explained: whether to name the anomalies of violated levels; without their names the levels
-            of a small history are found in a third of the time.
+        explained: whether to name the anomalies of violated levels. Without these names, judging a
+            small history takes a third of the time.
         deadline: the time limit for all levels together; ``None`` for no limit.
         work: the limit of work for all levels together; ``None`` for no limit. Each level may use a
             share of the remaining work; if it needs more, the result for the level is unknown.

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.classify.route import Route
 
-# How many parts are judged at most, and how many operations these parts may have together. Judging
-# that many takes some seconds.
+# The greatest number of parts to judge, and of operations in these parts together. Judging this
+# many takes some seconds.
 _PARTS, _OPERATIONS = 2_000, 2_000_000
 # The limit of work for judging or explaining one part.
 _WORK = 10_000_000
@@ -105,16 +105,17 @@ def anomaly_of(part: History, route: Route, *, seed: int = 0) -> str:
 
 
 def _restrict(verdict: Invalid, route: Route, seed: int) -> Invalid | None:
-    """Return the verdict on the history that has only the rows that a refutation is about.
+    """Return the verdict on the history with only the rows that a refutation is about.
 
-    The history is restricted to some keys, and to the reads of some transactions. Of a predicate
-    read remains what it says about these keys, which is a predicate read of the smaller history.
+    The history is restricted to some keys, and to the reads of some transactions. A predicate read
+    is restricted to these keys, and is a predicate read of the smaller history.
 
     SOUND BECAUSE a violation of the restriction is one of the whole history: let a model of the
     whole history be given. Its sources and version orders of the remaining reads and keys are a
-    model of the restriction, as the restriction has all writes of these keys and thus all
-    candidates; each of its edges is an edge of the whole history, so a cycle of them would be
-    there too. That the restriction is invalid is not assumed: it is judged again.
+    model of the restriction, because the restriction has all writes of these keys and thus all
+    candidates. Each edge of the restriction is an edge of the whole history, so each cycle of these
+    edges is also a cycle of the whole history. The restriction is not assumed to be invalid: it is
+    judged again.
 
     Returns:
         ``None`` if the restriction is too large, cannot be judged, or is not invalid.
@@ -141,15 +142,15 @@ def _restrict(verdict: Invalid, route: Route, seed: int) -> Invalid | None:
 
 
 def _limited_to_keys(part: History) -> History:
-    """Return a part in which each part of a predicate read is one about the keys of the part."""
+    """Return a part in which each predicate read is restricted to the keys of the part."""
     return replace(part, columns=part.columns.of_its_keys(), set_reads=(), _lazy={})
 
 
 def _as_file_states(part: History, route: Route, seed: int) -> History | None:
     """Return a part with whole predicate reads, as a file states them.
 
-    A file does not state the set-reads of a predicate read, since they follow from its predicate
-    and the rows of the file. Those that follow must be among those of the part, for only of these
+    A file does not state the set-reads of a predicate read, because they follow from its predicate
+    and the rows of the file. All set-reads that follow must be in the part, because only for these
     is it known that the part has all their candidates.
 
     Returns:
@@ -162,7 +163,7 @@ def _as_file_states(part: History, route: Route, seed: int) -> History | None:
 
 
 def _is_stated(part: History) -> bool:
-    """Return whether a file with the rows of a part states no set-read that the part lacks."""
+    """Return whether a file with the rows of a part implies no set-read that the part lacks."""
     return _set_reads(_limited_to_keys(part)) <= _set_reads(part)
 
 
@@ -189,9 +190,9 @@ def _judged(history: History, route: Route, seed: int) -> Invalid | None:
 class _Minimiser:
     """Searches for a small part that violates the level.
 
-    With ``stated``, it is one that a file can state: its predicate reads miss only what those of
-    the whole history miss. A part without a write may not be so: a query that comes after the
-    write would say something about the version before.
+    With ``stated``, the result must be a part that a file can state: its predicate reads must not
+    miss more rows than in the whole history. A part that lacks a write may break this condition,
+    because a predicate read after the write would then be about the version before the write.
     """
 
     def __init__(
@@ -220,17 +221,15 @@ class _Minimiser:
         )
 
     def found(self) -> History:
-        """Return the smallest part that is found."""
+        """Return the smallest part that the search finds."""
         beginnings = (part for part in self._beginnings() if self._violates(part))
         return self._smallest(next(beginnings, None) or whole_part(self._verdict.history))
 
     def of_what_is_shown(self) -> History | None:
-        """Return the smallest part of what the explanation shows.
+        """Return the smallest part of the operations that the explanation shows.
 
         The part has the keys of the reported operations, with their predicate reads and all
-        possible sources.
-
-        Return ``None`` if this does not violate the level by itself.
+        possible sources. If it does not violate the level by itself, return ``None``.
         """
         history, shown = self._verdict.history, self._verdict.violation.transactions
         columns, t0 = history.columns, self._verdict.history.t0
@@ -262,7 +261,7 @@ class _Minimiser:
         if isinstance(proof, Exhaustion):
             txns = set(proof.transactions)
         else:
-            if not len(history.columns.statement_start):  # it would have parts of predicate reads
+            if not len(history.columns.statement_start):  # else it would split predicate reads
                 yield self._sources.relevant_part(proof.steps)
             txns = self._sources.closed(proof.steps)
         txns |= self._showing_initial(txns)
@@ -271,7 +270,7 @@ class _Minimiser:
         yield part_of(history, operations_of(history, txns), txns)
 
     def _showing_initial(self, txns: set[int]) -> set[int]:
-        """Return transactions that show the initial values of which others read other values."""
+        """Return the transactions that show the initial values of keys with other values read."""
         history, ops = self._verdict.history, set(operations_of(self._verdict.history, txns))
         return {
             history.transaction_of(min(same_value))
@@ -315,11 +314,11 @@ class _Minimiser:
         return any(_anomaly_key(one, part.ops[one.op]) not in self._wrong for one in found)
 
     def _cuts_initial(self, part: HistoryPart) -> bool:
-        """Return whether a part has some, but not all, of what shows an initial value.
+        """Return whether a part has some, but not all, operations that show an initial value.
 
-        The last initial write of a key is its initial value, whatever a part has of the others. If
-        reads show an initial value that replaces nil, a read of another value is wrong only
-        together with one of those.
+        The last initial write of a key is its initial value, even if a part lacks earlier initial
+        writes. If reads show an initial value that replaces nil, a read of another value is wrong
+        only together with one of these reads.
         """
         ops = set(part.ops)
         return any(0 < len(of_key & ops) < len(of_key) for of_key in self._initial_writes) or any(
@@ -340,7 +339,7 @@ def _initial_writes(history: History) -> list[set[int]]:
 
 
 def _initial_reads(history: History) -> list[tuple[set[int], set[int]]]:
-    """Return, by key, the reads of an initial value that replaces nil, and those of another value.
+    """Return, by key, the reads of an initial value other than nil, and the reads of other values.
 
     Keys without both kinds of reads are omitted.
     """
@@ -364,9 +363,10 @@ def _initial_reads(history: History) -> list[tuple[set[int], set[int]]]:
 
 
 def _anomaly_key(anomaly: Anomaly, op: int) -> tuple[AnomalyKind, int, bool]:
-    """Return what makes two anomalies alike: the kind, the operation, and whether another shows it.
+    """Return a key that is equal for similar anomalies.
 
-    A read of a version that another transaction wrote with another value is not like a read of a
-    version that no transaction wrote, as it would be in a part without that write.
+    The key is the kind, the operation, and whether another operation shows the anomaly. A read of a
+    version that another transaction wrote with another value is not similar to a read of a version
+    that no transaction wrote, although it would be one in a part without that write.
     """
     return anomaly.kind, op, anomaly.other_op is not None

@@ -1,4 +1,4 @@
-"""Adds a note on a transaction that looks as if it had loaded the database.
+"""Adds a note about a transaction that seems to have loaded the database.
 
 If a history was converted from another format, its initial state is often an ordinary transaction,
 and nothing in the file orders this transaction before other sessions. isocheck cannot decide

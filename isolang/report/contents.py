@@ -319,7 +319,7 @@ def _number_edges(violation: dict[str, Any], history: History) -> None:
 
 
 def _source_edge(history: History, edge: dict[str, Any]) -> dict[str, Any]:
-    """Return the ``wr`` edge from the writer of the version that an ``rw`` edge's reader saw."""
+    """Return the ``wr`` edge whose target is the read of an ``rw`` edge."""
     read, _, write = edge["operations"]
     writer, reader = history.transaction_of(write), edge["ends"][0]
     joins = [op - history.operations_of(t).start for t, op in ((writer, write), (reader, read))]
