@@ -45,8 +45,8 @@ def test_a_recorded_history_says_how_to_run_it_again(tmp_path):
     )
     runner = Runner(Settings(target="postgresql://me:secret@127.0.0.1:1/db"))
     runner.version = "PostgreSQL"
-    assert "isocheck run postgresql" in runner._about()
-    assert "secret" not in runner._about()
+    assert "isocheck run postgresql" in runner._header()
+    assert "secret" not in runner._header()
 
 
 @pytest.mark.parametrize("workload", NAMES)
