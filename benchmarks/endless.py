@@ -24,6 +24,9 @@ def main() -> None:
     parser.add_argument(
         "--snapshot", action="store_true", help="snapshots, the first committer wins"
     )
+    parser.add_argument(
+        "--crashes", type=int, default=0, help="a client of one in so many transactions never ends"
+    )
     given = parser.parse_args()
 
     def written(number: int) -> int:
@@ -61,8 +64,15 @@ def main() -> None:
         flying[at], flying[-1] = flying[-1], flying[at]
         session, began, ops, (first, *seen) = flying.pop()
         assert isinstance(first, int)
-        idle.append(session)
         done += 1
+        if given.crashes and uniform() * given.crashes < 1:
+            idle.append(session + given.sessions)  # as Jepsen numbers the next process
+            if uniform() < 0.5 and not given.snapshot and not given.lists:
+                for i, (reads, key) in enumerate(ops):
+                    if not reads:
+                        store[key] = written(first + i + 1)
+            continue
+        idle.append(session)
         said = []
         if given.snapshot and any(not reads and changed[key] > began for reads, key in ops):
             out.append(f"{{:type :fail, :process {session}, :f :txn, :value []}}\n")

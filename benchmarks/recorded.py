@@ -1,4 +1,4 @@
-"""Measures how the cost of thirty recorded shapes grows with n, 2n and 4n transactions.
+"""Measures how the cost of thirty-one recorded shapes grows with n, 2n and 4n transactions.
 
     python benchmarks/recorded.py                       # all shapes: some minutes of CPU
     python benchmarks/recorded.py --only watch --size 20000
@@ -168,6 +168,14 @@ def application(rng: random.Random, i: int, state: dict[Any, Any]) -> list[str]:
     return [f"[:r order/{order} :new]", f"[:w order/{order} :paid]"]
 
 
+def crashing(path: Path, n: int) -> None:
+    """Write transactions of which one in forty never ends."""
+    words = ["--transactions", str(n), "--keys", "20000", "--crashes", "40"]
+    with path.open("wb") as file:
+        endless = str(Path(__file__).with_name("endless.py"))
+        subprocess.run([sys.executable, endless, *words], check=True, stdout=file)
+
+
 STRICT: Final = "--rule strict-serializable"
 FAULTS: Final = "--info-rate 0.02 --abort-rate 0.05"
 MAYBE: Final = f"{STRICT} --operations 4 --info-rate 0.2"
@@ -219,6 +227,7 @@ SHAPES: Final = (
     followed("blind writes over many keys", generated(STRICT, keys=20_000)),
     followed("blind appends over many lists", generated(f"{STRICT} --lists", keys=20_000)),
     followed("2 % unknown, 5 % aborted", generated(f"{STRICT} {FAULTS}")),
+    followed("clients that crash every 320 operations", crashing),
 )  # fmt: skip
 
 

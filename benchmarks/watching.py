@@ -24,6 +24,7 @@ from support.watching import (
     named_level,
     random_history,
     watched,
+    with_crashes,
     with_names,
     with_rows_before,
 )
@@ -56,6 +57,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--scans", type=float, default=0.3, help="share with predicate reads")
     parser.add_argument("--names", type=float, default=0.25, help="share of others with names")
+    parser.add_argument("--crashes", type=float, default=0.3, help="share where clients crash")
     parser.add_argument("--by-definition", action="store_true", help="verify all chains so, too")
     parser.add_argument("--verbose", action="store_true")
     given = parser.parse_args()
@@ -84,6 +86,9 @@ def main() -> None:
                     level = named_level(rng, folder)
                     counts["with names"] += 1
                 save_history(history, path, format="edn")
+                if rng.random() < given.crashes:
+                    path.write_text(with_crashes(rng, path.read_text()))
+                    counts["with crashes"] += 1
             read = api.load_history(one, **reading)
             clock_error = 0
             if read.real_time.startswith(":time"):

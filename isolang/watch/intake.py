@@ -50,7 +50,7 @@ class Intake:
         parts: Parts,
         most: int,
     ) -> None:
-        self._judge, self._log = judge, stream.log
+        self._judge, self._stream, self._log = judge, stream, stream.log
         self._window, self._horizon = window, horizon
         self._initial, self._parts, self._most = initial, parts, most
         self._no_predicates = why_no_predicates(judge.plan)
@@ -78,7 +78,8 @@ class Intake:
             last.replace(first)
         finished = ~batch.in_flight & (rows.columns.txn_status != c.INITIAL)
         new = self._rows_to_add(rows, np.flatnonzero(finished).astype(np.int32))
-        self._window.advance(rows, batch.in_flight)
+        if given_up := self._window.advance(rows, batch.in_flight):
+            self._stream.set_aside(given_up)
         if not len(new):
             return 0, ""
         self._window.kept.extend(rows, new)
@@ -125,12 +126,10 @@ class Intake:
         if not abandoned:
             return finished
         kept = np.ones(len(finished), bool)
-        known = np.isin(rows.at[finished, 2], [offset for _, offset in abandoned])
-        for i in np.flatnonzero(known).tolist():
-            t = int(finished[i])
-            file, offset = rows.at[t, 1:3].tolist()
+        for i, (file, offset) in enumerate(rows.at[finished, 1:3].tolist()):
             if (file, offset) not in abandoned:
                 continue
+            t = int(finished[i])
             abandoned.discard((file, offset))
             self._window.again += 1
             if rows.columns.txn_status[t] == c.INDETERMINATE:

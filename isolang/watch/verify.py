@@ -239,6 +239,7 @@ def _check_parts(
                 number, part = ready
                 checker.check(part, pool.take(rows), f"part {number}")
                 pool.remove_abandoned(part.aside)
+                stream.set_aside(_not_ended(part))
                 ready = _next_part(file, parts, str(path))
     checker.finish()
     _check_bytes(live.spans, stream.log)
@@ -249,6 +250,15 @@ def _check_parts(
         )
     pool.check_all_in_parts()
     return source
+
+
+def _not_ended(part: PartColumns) -> set[tuple[int, int]]:
+    """Return the file and offset of each transaction of a cut that had not ended.
+
+    No later part may contain such a transaction, unless it commits later.
+    """
+    cut = [*part.members.tolist(), *part.aside.tolist()]
+    return {(file, offset) for _, file, offset, _, done in cut if done < 0}
 
 
 def _next_part(

@@ -101,7 +101,7 @@ class Window:
         first, seen = self._arrived[0] if self._arrived else (until, 0)
         return min(old, seen if first <= until else 0)
 
-    def advance(self, rows: Rows, in_flight: NDArray[np.bool_]) -> None:
+    def advance(self, rows: Rows, in_flight: NDArray[np.bool_]) -> set[tuple[int, int]]:
         """Count the finished transactions of a batch, and replace the transactions in flight.
 
         If a transaction has been in flight for too long, the watch gives it up, and from now on it
@@ -110,23 +110,30 @@ class Window:
         Args:
             rows: the transactions of the batch.
             in_flight: for each of them, whether it is in flight.
+
+        Returns:
+            The file and offset of each transaction in flight that the watch has given up. The next
+            batches need not contain it until it ends.
         """
         import numpy as np
 
         self.seen += int(np.count_nonzero(~in_flight))
         since: dict[tuple[int, int], int] = {}
-        awaited, too_long = [], []
+        awaited, too_long, given_up = [], [], set()
         wait_from = self.wait_from
-        for t in np.flatnonzero(in_flight).tolist():
-            file, offset = rows.at[t, 1:3].tolist()
-            if (file, offset) in self.abandoned:
+        flying = np.flatnonzero(in_flight)
+        for t, (file, offset) in zip(flying.tolist(), rows.at[flying, 1:3].tolist(), strict=True):
+            place = file, offset
+            if place in self.abandoned:
+                given_up.add(place)
                 continue
-            first_read = self.since.get((file, offset), self.seen)
+            first_read = self.since.get(place, self.seen)
             if first_read >= wait_from:
-                since[file, offset] = first_read
+                since[place] = first_read
                 awaited.append(t)
             else:
-                self.abandoned.add((file, offset))
+                self.abandoned.add(place)
+                given_up.add(place)
                 too_long.append(t)
         if too_long:
             self.kept.extend(rows, np.array(too_long, np.int32))
@@ -136,6 +143,7 @@ class Window:
         self.in_flight = rows.take(np.array(awaited, np.int32))
         if self._grace_seconds:
             self._arrived.append((time.monotonic(), self.seen))
+        return given_up
 
     def remove(self, file: int, offset: int) -> bool:
         """Remove the kept transaction with this place, and return whether it was found."""

@@ -583,6 +583,11 @@ class Pairing {
     remarks_.emplace_back("groups", static_cast<std::int64_t>(h_.groups.size()) - 1);
     remarks_.emplace_back("groupless", groupless_);
     remarks_.emplace_back("session_labels", session_labels_);
+    if (f_ != nullptr) {
+      std::vector<std::int64_t> processes;
+      for (std::int32_t p = 1; p < processes_.size(); ++p) processes.push_back(processes_.number(p));
+      remarks_.emplace_back("processes", std::move(processes));
+    }
     if (initial_ >= 0) remarks_.emplace_back("initial", initial_);
   }
 

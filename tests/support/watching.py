@@ -173,6 +173,33 @@ def with_rows_before(rng: random.Random, history: History) -> tuple[History, dic
     return History.from_transactions(given), {"unwritten_initial": True}
 
 
+def with_crashes(rng: random.Random, text: str) -> str:
+    """The same log where some operations end much later, or never, and their clients went on.
+
+    As in Jepsen, a client goes on as a new process.
+    """
+    share, process = rng.choice((0.02, 0.1, 0.3)), dict[str, int]()
+    came: list[tuple[int, str]] = []
+    for number, line in enumerate(text.splitlines()):
+        match = re.search(r":type :(\w+), :process (\d+)", line)
+        assert match
+        kind, client = match.groups()
+        now = process.setdefault(client, int(client))
+        own = line.replace(f":process {client},", f":process {now},", 1)
+        if kind == "invoke" or rng.random() >= share:
+            came.append((number, own))
+            continue
+        process[client] += 100
+        if rng.random() < 0.5:
+            came.append((number + rng.choice((5, 50, 300)), own))
+    came.sort(key=lambda one: one[0])
+    told = []
+    for number, (_, line) in enumerate(came):
+        own = re.sub(r":index \d+", f":index {number}", line, count=1)
+        told.append(re.sub(r":time \d+", f":time {number}", own, count=1) + "\n")
+    return "".join(told)
+
+
 class Scans:
     """A random log with predicate reads, reads, writes and deletes.
 

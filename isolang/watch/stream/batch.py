@@ -81,7 +81,8 @@ class Batch(Struct, frozen=True, kw_only=True, eq=False):
 
     Each transaction is finished in exactly one batch. In every earlier batch since its invocation
     it is in flight: it is indeterminate, it has the writes of its invocation, and its place and
-    session are the same. The transactions of a session are in session order. Predicate reads are as
+    session are the same. :meth:`Stream.set_aside` may leave it out of some of these batches. The
+    transactions of a session are in session order. Predicate reads are as
     they were recorded; the window that checks them calls ``columns.lower_predicates()``.
 
     Attributes:
@@ -94,7 +95,7 @@ class Batch(Struct, frozen=True, kw_only=True, eq=False):
         in_flight: bool: for each transaction, whether its completion was not read yet.
         late: bool: for each transaction, whether it contradicts the watermark of an earlier batch,
             because it ended before that watermark, or because it began before that watermark and
-            was not in flight in that batch.
+            was neither in flight in that batch nor set aside before.
         watermark: the time at or after which all later transactions begin and all transactions in
             flight end. Exceptions are the transactions of the clients in ``idle``, and completions
             without an invocation, whose begin is unknown. ``None`` before the first invocation.

@@ -99,8 +99,8 @@ class LogClient:
         self._segments = segments
         # Maps each session to the time at which its last transaction was ready.
         self._latest: dict[int, int] = {}
-        # How far an earlier watch had read the log, and the watermark of that watch.
-        self._yielded: tuple[int, int] | None = None
+        # How far earlier watches had read the log, and the watermark of each.
+        self._yielded: list[tuple[int, int]] = []
         self._finished = False
         self._last: Piece | None = None  # the last line, if it has no newline
 
@@ -250,13 +250,11 @@ class LogClient:
 
         pending = ~block.in_flight
         ready = self._ready(block)
-        if self._yielded is not None:
-            until, watermark = self._yielded
+        for until, watermark in self._yielded:
             bases = np.array([segment.base for segment in self._segments], np.int64)
             again = bases[block.done_file] + block.done < until
             pending &= ~(again & (ready < watermark))
-            if not again.any():
-                self._yielded = None
+        self._yielded = self._not_read_again()
         self.waiting.append(Waiting(block=block, pending=pending, ready=ready, before=before))
 
     def _ready(self, block: Block) -> NDArray[np.int64]:
@@ -285,18 +283,27 @@ class LogClient:
         """Return the state of the log after the last block, as bytes."""
         return msgspec.msgpack.encode(self.follower.state)
 
-    def restart_state(self) -> tuple[bytes, int]:
-        """Return the state from which a resumed watch reads, and how far this watch has read."""
-        state = self.waiting[0].before if self.waiting else self.snapshot()
-        return state, self.follower.state.reached.moment
+    def restart_state(self) -> tuple[bytes, int, list[tuple[int, int]]]:
+        """Return the state from which a resumed watch reads, and how far this watch has read.
 
-    def resume(self, state: bytes, read: int, watermark: int) -> None:
+        The third value says how far the watches before this one had read, and the watermark of
+        each, as far as this watch has not read the same bytes again.
+        """
+        state = self.waiting[0].before if self.waiting else self.snapshot()
+        return state, self.follower.state.reached.moment, self._not_read_again()
+
+    def _not_read_again(self) -> list[tuple[int, int]]:
+        """Return how far earlier watches had read, if they had read further than this one."""
+        reached = self.follower.state.reached.moment
+        return [one for one in self._yielded if one[0] > reached]
+
+    def resume(self, state: bytes, yielded: list[tuple[int, int]]) -> None:
         """Continue reading from a state that :meth:`restart_state` returned.
 
         Args:
             state: the state.
-            read: how far the earlier watch had read the log, as a moment.
-            watermark: the time up to which the earlier watch had yielded transactions.
+            yielded: for each earlier watch, how far it had read the log, as a moment, and the time
+                up to which it had yielded transactions.
 
         Raises:
             HistoryError: the log no longer exists or was changed.
@@ -305,4 +312,4 @@ class LogClient:
         self.tail.resume(self.follower.state.reached)
         self.last = self.follower.open_transactions()
         self.format = "edn" if self.follower.state.clock else ""
-        self._yielded = (read, watermark)
+        self._yielded = yielded

@@ -79,26 +79,25 @@ class LogClients:
         return any(isinstance(source, Path) and source.is_dir() for source in self._sources)
 
     def resume(
-        self, clients: Sequence[tuple[str, str, bytes, int]], watermark: int, now: float
+        self, clients: Sequence[tuple[str, str, bytes, list[tuple[int, int]]]], now: float
     ) -> None:
         """Add the clients of a saved position.
 
         Args:
-            clients: for each client, the path and the name of the log, its state, and how far it
-                was read.
-            watermark: the time up to which transactions were yielded.
+            clients: for each client, the path and the name of the log, its state, how far earlier
+                watches had read it, and the time up to which each had yielded transactions.
             now: the current time.
 
         Raises:
             HistoryError: a log is a pipe, or can no longer be read.
         """
         self.several = self.several or len(clients) > 1
-        for where, name, state, read in clients:
+        for where, name, state, yielded in clients:
             if where.isdigit():
                 raise HistoryError(
                     f"{name}: cannot resume the watch of a pipe, which cannot be read again"
                 )
-            self._add(where, Path(where), name, now).resume(state, read, watermark)
+            self._add(where, Path(where), name, now).resume(state, yielded)
 
     def find_new_logs(self, now: float, *, at_once: bool = False) -> bool:
         """Search for new logs, and return whether a client was added.

@@ -4,13 +4,19 @@ The native reader reads each block separately. The maps of open invocations are 
 before each block, so the reader can join a completion with an invocation from any earlier block.
 This module keeps everything else that depends on earlier blocks, such as the session of each
 process and the number of transactions.
+
+An invocation that stays open for long may be set aside. The blocks then no longer contain it, until
+its process appears in the log again. So the cost of a block does not depend on how many clients
+have crashed before it.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection, Set
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -50,7 +56,11 @@ EVENT_CLOCKS: Final = ("time", "index")
 
 
 class OpenInvocation(Struct, frozen=True, kw_only=True):
-    """An invocation whose completion was not read yet: its place, its session, and its map."""
+    """An invocation whose completion was not read yet.
+
+    It has its place, its session, its map, and its :process, which is ``None`` if the log has none
+    or an earlier release saved the state.
+    """
 
     file: int
     offset: int
@@ -58,6 +68,7 @@ class OpenInvocation(Struct, frozen=True, kw_only=True):
     number: int
     session: int
     text: bytes
+    process: int | None = None
 
 
 class FollowState(Struct, kw_only=True):
@@ -68,7 +79,8 @@ class FollowState(Struct, kw_only=True):
         lines: the number of lines before that place in the segment.
         begun: the number of transactions so far.
         numbered: the number of sessions so far.
-        open: the open invocations, in the order of the log.
+        open: the open invocations, in the order of the log, except those that were set aside.
+        aside: the open invocations that were set aside, encoded, by their processes.
         sessions: for each process, the number of its current session in the stream, and the number
             of that session among those of the process, from 1. The first number is -1 if the next
             transaction begins a new session.
@@ -99,6 +111,7 @@ class FollowState(Struct, kw_only=True):
     begun: int = 0
     numbered: int = 0
     open: list[OpenInvocation] = field(default_factory=list)
+    aside: dict[int, bytes] = field(default_factory=dict)
     sessions: dict[int, tuple[int, int]] = field(default_factory=dict)
     resumed: dict[int, list[int]] = field(default_factory=dict)
     has_process: int = -1
@@ -202,7 +215,7 @@ class FollowState(Struct, kw_only=True):
 
 
 class Block(Struct, frozen=True, kw_only=True, eq=False):
-    """The transactions of a block, including those in flight at its end.
+    """The transactions of a block, including those in flight at its end that are not set aside.
 
     Attributes:
         columns: the transactions, whose times are in the unit of the clock.
@@ -324,6 +337,30 @@ class Follower:
         clock = self.state.clock
         return self._accept(nothing, self._read(nothing, clock), clock)
 
+    def set_aside(self, places: Set[tuple[int, int]]) -> None:
+        """Leave open invocations out of the next blocks, until their processes appear again.
+
+        SOUND BECAUSE a process has one open operation at a time, so the next map of its process
+        completes the invocation or is an error, and :meth:`_read` then reads the invocation, too.
+        In a log without processes, any map may complete an invocation, so none is set aside.
+
+        Args:
+            places: the file and offset of each invocation; other places are ignored.
+        """
+        state, still = self.state, []
+        for op in self.state.open:
+            if op.process is not None and (op.file, op.offset) in places:
+                state.aside[op.process] = msgspec.msgpack.encode(op)
+            else:
+                still.append(op)
+        state.open = still
+
+    def _recall(self, processes: Collection[int]) -> None:
+        """Undo :meth:`set_aside` for the open invocations of these processes."""
+        state = self.state
+        back = [msgspec.msgpack.decode(state.aside.pop(p), type=OpenInvocation) for p in processes]
+        state.open = sorted([*state.open, *back], key=lambda op: op.moment)
+
     def drop_last(self) -> int:
         """Drop the piece that was added last, and return its size in bytes."""
         return self._pieces.pop().size
@@ -333,6 +370,19 @@ class Follower:
         return self._first + self.state.numbered - 1
 
     def _read(self, piece: Piece, clock: str) -> Any:
+        """Read a piece after the open invocations, including those set aside that it may complete.
+
+        Returns:
+            The result of the native reader, which :meth:`_accept` takes.
+        """
+        read = self._read_natively(piece, clock)
+        aside = self.state.aside
+        if aside and (again := aside.keys() & set(read[1]["processes"])):
+            self._recall(again)
+            read = self._read_natively(piece, clock)
+        return read
+
+    def _read_natively(self, piece: Piece, clock: str) -> Any:
         state = self.state
         same = state.reached.file == piece.file
         text = b"".join(op.text for op in state.open)
@@ -395,8 +445,10 @@ class Follower:
             declare_initial(columns, remarks["initial"], self._name, lowered=False)
         self._count_unannounced(columns, remarks, invoked, completed)
         sessions, names = self._sessions(piece, columns, remarks, completed, file, offset)
+        processes = remarks["session_labels"]
         still: list[OpenInvocation] = []
         for t in np.flatnonzero(completed < 0).tolist():
+            session = int(columns.txn_session[t])
             if t < carried:
                 still.append(state.open[t])
                 continue
@@ -408,7 +460,8 @@ class Follower:
                     offset=piece.offset + at,
                     moment=piece.moment + at,
                     number=state.begun + t - carried + 1,
-                    session=int(sessions[columns.txn_session[t]]),
+                    session=int(sessions[session]),
+                    process=processes[session] if processes else None,
                     text=piece.data[at : end if end >= 0 else None] + b"\n",
                 )
             )

@@ -60,11 +60,13 @@ class Releaser:
     Attributes:
         watermark: the last watermark.
         handed: the file and offset of each transaction that was in flight in the last batch.
+        aside: the file and offset of each transaction that was set aside and has not ended.
     """
 
     def __init__(self) -> None:
         self.watermark: int = c.UNKNOWN_BEGIN
         self.handed: set[tuple[int, int]] = set()
+        self.aside: set[tuple[int, int]] = set()
 
     def release(self, clients: Sequence[LogClient], watermark: int) -> Released:
         """Return the transactions that ended before the watermark or were in flight at that time.
@@ -94,7 +96,7 @@ class Releaser:
                 gathered.add(block, np.flatnonzero(open_), in_flight=True)
             while client.waiting and not client.waiting[0].pending.any():
                 client.waiting.popleft()
-        found = gathered.released(self.watermark, self.handed)
+        found = gathered.released(self.watermark, self.handed, self.aside)
         places = found.places
         open_places = np.flatnonzero(found.in_flight)
         self.handed = set(
@@ -140,12 +142,15 @@ class _GatheredRows:
         self.when.append(np.full(len(txns), c.UNKNOWN_END) if in_flight else block.when[txns])
         self.in_flight.append(np.full(len(txns), in_flight))
 
-    def released(self, before: int, handed: set[tuple[int, int]]) -> Released:
+    def released(
+        self, before: int, handed: set[tuple[int, int]], aside: set[tuple[int, int]]
+    ) -> Released:
         """Return all appended transactions as a batch.
 
         Args:
             before: the watermark of the last batch.
             handed: the file and offset of each transaction that was in flight in the last batch.
+            aside: the same for those that were set aside; those that have ended are removed.
         """
         import numpy as np
 
@@ -157,7 +162,10 @@ class _GatheredRows:
         late = when < before
         invoked = (done != offset) | (done_file != file)
         for t in np.flatnonzero((self.columns.txn_begin < before) & invoked & ~late).tolist():
-            late[t] = (int(file[t]), int(offset[t])) not in handed
+            place = int(file[t]), int(offset[t])
+            late[t] = place not in handed and place not in aside
+            if not in_flight[t]:
+                aside.discard(place)
         return Released(
             columns=self.columns,
             names=tuple(self.names),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import select
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 from typing import IO, Final
 
@@ -30,8 +30,11 @@ class _Saved(Struct, kw_only=True):
 
     segments: list[Segment]
     clients: list[tuple[str, str, bytes, int]]  # path, name, state, how far it was read
+    # By path, how far earlier watches had read a log, and the watermark of each.
+    yielded: dict[str, list[tuple[int, int]]] = {}
     watermark: int
     handed: set[tuple[int, int]]
+    aside: set[tuple[int, int]] = set()
     ended: bool
 
 
@@ -179,21 +182,40 @@ class Stream:
         else:
             time.sleep(seconds)
 
+    def set_aside(self, places: Set[tuple[int, int]]) -> None:
+        """Leave transactions in flight out of later batches, until they end.
+
+        So the cost of a batch does not depend on how many transactions never end. The log is read
+        as before: when such a transaction ends, a batch contains it as finished.
+
+        Args:
+            places: the file and offset of each transaction; other places are ignored.
+        """
+        for client in self._clients:
+            client.follower.set_aside(places)
+        if self._clients.several or any(
+            client.follower.state.clock in EVENT_CLOCKS for client in self._clients
+        ):
+            self._batches.releases.aside |= places
+
     def stop(self) -> None:
         """End the stream after all data that can be read now."""
         self._stopped = True
 
     def position(self) -> bytes:
         """Return the argument ``resume`` with which a new stream continues after the last batch."""
+        clients, yielded = [], {}
+        for where, client in self._clients.by_path.items():
+            state, read, yielded[where] = client.restart_state()
+            clients.append((where, client.name, state, read))
         return msgspec.msgpack.encode(
             _Saved(
                 segments=self._clients.segments,
-                clients=[
-                    (where, client.name, *client.restart_state())
-                    for where, client in self._clients.by_path.items()
-                ],
+                clients=clients,
+                yielded=yielded,
                 watermark=self._batches.releases.watermark,
                 handed=self._batches.releases.handed,
+                aside=self._batches.releases.aside,
                 ended=self.ended,
             )
         )
@@ -210,8 +232,13 @@ class Stream:
         self._clients.segments += position.segments
         self._batches.releases.watermark = position.watermark
         self._batches.releases.handed = position.handed
+        self._batches.releases.aside = position.aside
         self.ended = position.ended
-        self._clients.resume(position.clients, position.watermark, time.monotonic())
+        clients = [
+            (where, name, state, [*position.yielded.get(where, []), (read, position.watermark)])
+            for where, name, state, read in position.clients
+        ]
+        self._clients.resume(clients, time.monotonic())
 
     def _is_over(self, now: float) -> bool:
         """Return whether the stream must end now, because it was stopped or has been idle."""
