@@ -78,8 +78,8 @@ class Intake:
             last.replace(first)
         finished = ~batch.in_flight & (rows.columns.txn_status != c.INITIAL)
         new = self._rows_to_add(rows, np.flatnonzero(finished).astype(np.int32))
-        if given_up := self._window.advance(rows, batch.in_flight):
-            self._stream.set_aside(given_up)
+        if places := self._window.advance(rows, batch.in_flight):
+            self._stream.set_aside(places)
         if not len(new):
             return 0, ""
         self._window.kept.extend(rows, new)

@@ -119,13 +119,13 @@ class Window:
 
         self.seen += int(np.count_nonzero(~in_flight))
         since: dict[tuple[int, int], int] = {}
-        awaited, too_long, given_up = [], [], set()
+        awaited, too_long, places = [], [], set()
         wait_from = self.wait_from
         flying = np.flatnonzero(in_flight)
         for t, (file, offset) in zip(flying.tolist(), rows.at[flying, 1:3].tolist(), strict=True):
             place = file, offset
             if place in self.abandoned:
-                given_up.add(place)
+                places.add(place)
                 continue
             first_read = self.since.get(place, self.seen)
             if first_read >= wait_from:
@@ -133,7 +133,7 @@ class Window:
                 awaited.append(t)
             else:
                 self.abandoned.add(place)
-                given_up.add(place)
+                places.add(place)
                 too_long.append(t)
         if too_long:
             self.kept.extend(rows, np.array(too_long, np.int32))
@@ -143,7 +143,7 @@ class Window:
         self.in_flight = rows.take(np.array(awaited, np.int32))
         if self._grace_seconds:
             self._arrived.append((time.monotonic(), self.seen))
-        return given_up
+        return places
 
     def remove(self, file: int, offset: int) -> bool:
         """Remove the kept transaction with this place, and return whether it was found."""
