@@ -207,7 +207,7 @@ def _report(table: OutcomeTable) -> OutcomesReport:
             TargetReport(
                 exists=target.text,
                 title=target.title,
-                outcomes=tuple(numbers[id(one)] for one in table.of_target(target)),
+                outcomes=tuple(numbers[id(one)] for one in table.outcomes_satisfying(target)),
                 levels=tuple(
                     TargetAtLevel(level=name, standing=table.standing_of(target, level))
                     for level, name in enumerate(table.levels)
@@ -233,12 +233,12 @@ def _outcome(table: OutcomeTable, number_: int, one: Outcome) -> ProgramOutcome:
 
 
 def _at_level(name: str, verdict: Verdict) -> OutcomeAtLevel:
-    from isolang.programs.outcomes import standing
+    from isolang.programs.outcomes import standing_of_verdict
     from isolang.verdict import Invalid, Unknown
 
     return OutcomeAtLevel(
         level=name,
-        standing=standing(verdict),
+        standing=standing_of_verdict(verdict),
         certified=verdict.certified,
         anomaly=verdict.violation.anomaly if isinstance(verdict, Invalid) else None,
         reason=verdict.reason if isinstance(verdict, Unknown) else None,
@@ -249,7 +249,7 @@ def _at_level(name: str, verdict: Verdict) -> OutcomeAtLevel:
 
 
 def _text(table: OutcomeTable) -> Iterator[str]:
-    from isolang.programs.page import aborted, aborts, cell, program_lines, values
+    from isolang.programs.page import aborted_names, cell, has_aborts, program_lines, read_values
 
     program = table.program
     yield f"{program.name}  {program.title}".rstrip()
@@ -258,12 +258,12 @@ def _text(table: OutcomeTable) -> Iterator[str]:
         yield f"  initially   {first}"
     yield from (f"  {line}" for line in program_lines(table))
     yield ""
-    heads = ["", *table.reads, *(["aborted"] if aborts(table) else []), *table.levels]
+    heads = ["", *table.reads, *(["aborted"] if has_aborts(table) else []), *table.levels]
     rows = [
         [
             str(number_),
-            *values(table, one),
-            *([aborted(one)] if aborts(table) else []),
+            *read_values(table, one),
+            *([aborted_names(one)] if has_aborts(table) else []),
             *map(cell, one.verdicts),
         ]
         for number_, one in enumerate(table.outcomes, 1)

@@ -93,7 +93,7 @@ class _Trace:
         self.refused = False  # whether a read returned a value that the program excludes
         self._initial, self._values = initial, values
         self._named: dict[str, int | None] = {}
-        self._run(steps)
+        self._execute(steps)
 
     @property
     def ended(self) -> bool:
@@ -110,22 +110,22 @@ class _Trace:
         assert len(operations) == len(self.operations)
         return ExecutedTransaction(tuple(operations), self.aborted)
 
-    def _run(self, steps: Sequence[Step]) -> None:
+    def _execute(self, steps: Sequence[Step]) -> None:
         for step in steps:
             match step:
                 case ReadStep():
                     self._read(step)
                 case WriteStep():
-                    value = _known(lambda: evaluate(step.value, self._named))  # noqa: B023
+                    value = _value_if_known(lambda: evaluate(step.value, self._named))  # noqa: B023
                     if value is not None and abs(value) >= 1 << 62:
                         raise ProgramError(f"w({step.key}, …): the value does not fit in 62 bits")
                     self.writes.setdefault(step.key, []).append(value)
                     self.operations.append(("w", step.key, value, "", False))
                 case If():
-                    chosen = _known(lambda: holds(step.condition, self._named))  # noqa: B023
+                    chosen = _value_if_known(lambda: is_condition_true(step.condition, self._named))  # noqa: B023
                     self.waits = chosen is None
                     if chosen is not None:
-                        self._run(step.then if chosen else step.otherwise)
+                        self._execute(step.then if chosen else step.otherwise)
                 case AbortStep():
                     self.aborted = True
             if self.ended:
@@ -159,7 +159,7 @@ class _NotYetError(Exception):
 _Known = TypeVar("_Known")
 
 
-def _known(compute: Callable[[], _Known]) -> _Known | None:
+def _value_if_known(compute: Callable[[], _Known]) -> _Known | None:
     try:
         return compute()
     except _NotYetError:
@@ -182,7 +182,7 @@ def explore(program: Program, *, most: int = MOST) -> list[tuple[ExecutedTransac
     [[0, 0], [0, 1], [1, 0], [1, 1]]
     """
     transactions = [steps for _, steps in program.transactions()]
-    writes = [dict(_writes(steps)) for steps in transactions]
+    writes = [dict(_most_writes(steps)) for steps in transactions]
     found: dict[tuple[ExecutedTransaction, ...], None] = {}
     todo: list[tuple[tuple[Source, ...], ...]] = [((),) * len(transactions)]
     tried = 0
@@ -194,7 +194,7 @@ def explore(program: Program, *, most: int = MOST) -> list[tuple[ExecutedTransac
                 f"{program.name}: too many combinations of sources for its reads (expected at most "
                 f"{most:,}); leave out reads, or state what they return: r(key, value)"
             )
-        traces = _run(transactions, program.initial, chosen)
+        traces = _execute(transactions, program.initial, chosen)
         if any(trace.refused for trace in traces):
             continue
         for t, trace in enumerate(traces):
@@ -211,17 +211,17 @@ def explore(program: Program, *, most: int = MOST) -> list[tuple[ExecutedTransac
         else:
             # A value that is still unknown never becomes known: its source does not happen, or
             # depends on the value itself.
-            if not any(map(_unknown, traces)):
+            if not any(map(_has_unknown_values, traces)):
                 found[tuple(trace.done() for trace in traces)] = None
     return sorted(found, key=_sort_key)
 
 
-def _unknown(trace: _Trace) -> bool:
+def _has_unknown_values(trace: _Trace) -> bool:
     """Return whether any value in a trace is still unknown."""
     return any(value is None for _, _, value, _, _ in trace.operations)
 
 
-def _run(
+def _execute(
     transactions: Sequence[Sequence[Step]],
     initial: Mapping[str, int],
     chosen: Sequence[Sequence[Source]],
@@ -251,14 +251,14 @@ def _run(
         values = now
 
 
-def _writes(steps: Sequence[Step]) -> Iterator[tuple[str, int]]:
+def _most_writes(steps: Sequence[Step]) -> Iterator[tuple[str, int]]:
     """Yield each key that a transaction may write, with the largest number of writes to it."""
     counts: dict[str, int] = {}
     for step in steps:
         if isinstance(step, WriteStep):
             counts[step.key] = counts.get(step.key, 0) + 1
         elif isinstance(step, If):
-            ways = [dict(_writes(step.then)), dict(_writes(step.otherwise))]
+            ways = [dict(_most_writes(step.then)), dict(_most_writes(step.otherwise))]
             for key in {**ways[0], **ways[1]}:
                 counts[key] = counts.get(key, 0) + max(way.get(key, 0) for way in ways)
     yield from counts.items()
@@ -292,16 +292,16 @@ def evaluate(value: Value, named: Mapping[str, int | None]) -> int:
             return int(_OPERATORS[value.op](left, right))
 
 
-def holds(condition: Condition, named: Mapping[str, int | None]) -> bool:
+def is_condition_true(condition: Condition, named: Mapping[str, int | None]) -> bool:
     """Return whether a condition holds, given the values of the reads (see :func:`evaluate`)."""
     match condition:
         case Compared():
             left, right = evaluate(condition.left, named), evaluate(condition.right, named)
             return bool(_OPERATORS[condition.op](left, right))
         case Combined(op="not", parts=(only,)):
-            return not holds(only, named)
+            return not is_condition_true(only, named)
         case Combined():
-            found = [holds(part, named) for part in condition.parts]
+            found = [is_condition_true(part, named) for part in condition.parts]
             return all(found) if condition.op == "and" else any(found)
 
 
@@ -309,6 +309,6 @@ def satisfies(outcome: Sequence[ExecutedTransaction], condition: Condition) -> b
     """Return whether an outcome satisfies a condition; false if a named read did not happen."""
     named = {op.name: op.value for one in outcome for op in one.operations if op.name}
     try:
-        return holds(condition, named)
+        return is_condition_true(condition, named)
     except KeyError:
         return False

@@ -71,13 +71,15 @@ class OutcomeTable(Struct, frozen=True, kw_only=True):
     outcomes: tuple[Outcome, ...]
     seconds: float
 
-    def of_target(self, target: ExistsCondition) -> list[Outcome]:
+    def outcomes_satisfying(self, target: ExistsCondition) -> list[Outcome]:
         """Return all outcomes that satisfy an ``exists`` condition."""
         return [one for one in self.outcomes if satisfies(one.transactions, target.condition)]
 
     def standing_of(self, target: ExistsCondition, level: int) -> Standing:
         """Return whether a level allows any outcome that satisfies an ``exists`` condition."""
-        found = {standing(one.verdicts[level]) for one in self.of_target(target)}
+        found = {
+            standing_of_verdict(one.verdicts[level]) for one in self.outcomes_satisfying(target)
+        }
         return "allowed" if "allowed" in found else "unknown" if "unknown" in found else "forbidden"
 
     @property
@@ -86,7 +88,7 @@ class OutcomeTable(Struct, frozen=True, kw_only=True):
         return not any(isinstance(v, Unknown) for one in self.outcomes for v in one.verdicts)
 
 
-def standing(verdict: Verdict) -> Standing:
+def standing_of_verdict(verdict: Verdict) -> Standing:
     """Return whether the level allows or forbids an outcome, according to the verdict."""
     match verdict:
         case Valid():
@@ -125,7 +127,7 @@ def outcomes(
     >>> from isolang.programs.syntax import parse_program
     >>> skew = parse_program("r(x) w(y, 1) || r(y) w(x, 1)")
     >>> table = outcomes(skew, [(name, route(load_spec(name))) for name in ("si", "ser")])
-    >>> [[standing(v) for v in one.verdicts] for one in table.outcomes][0]
+    >>> [[standing_of_verdict(v) for v in one.verdicts] for one in table.outcomes][0]
     ['allowed', 'forbidden']
     """
     begun = time.perf_counter()

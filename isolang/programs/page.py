@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, assert_never
 
-from isolang.programs.outcomes import Outcome, OutcomeTable, standing
+from isolang.programs.outcomes import Outcome, OutcomeTable, standing_of_verdict
 from isolang.report.dependencies import dependencies
 from isolang.report.figure import figure
 from isolang.report.picture import escape_invisible
@@ -21,20 +21,22 @@ _CLASSES: Final = {"allowed": "valid", "forbidden": "invalid", "unknown": "unkno
 
 def cell(verdict: Verdict) -> str:
     """Return the text for a verdict in the table: the anomaly if the level forbids the outcome."""
-    return verdict.violation.anomaly if isinstance(verdict, Invalid) else standing(verdict)
+    return (
+        verdict.violation.anomaly if isinstance(verdict, Invalid) else standing_of_verdict(verdict)
+    )
 
 
-def values(table: OutcomeTable, outcome: Outcome) -> list[str]:
+def read_values(table: OutcomeTable, outcome: Outcome) -> list[str]:
     """Return the value of each read for the table; ``-`` for a read that did not happen."""
     return [str(outcome.reads.get(name, "-")) for name in table.reads]
 
 
-def aborts(table: OutcomeTable) -> bool:
+def has_aborts(table: OutcomeTable) -> bool:
     """Return whether any transaction aborts in any outcome; the table then has a column for it."""
     return any(one.aborted for one in table.outcomes)
 
 
-def aborted(outcome: Outcome) -> str:
+def aborted_names(outcome: Outcome) -> str:
     """Return the names of the aborted transactions as text."""
     return " ".join(f"T{t}" for t in outcome.aborted)
 
@@ -68,18 +70,18 @@ def html(table: OutcomeTable) -> str:
 
 
 def _table(table: OutcomeTable) -> str:
-    columns = [*table.reads, *(["aborted"] if aborts(table) else [])]
+    columns = [*table.reads, *(["aborted"] if has_aborts(table) else [])]
     rows = []
     for number, one in enumerate(table.outcomes, 1):
         cells = [f'<td><a href="#o{number}">{number}</a></td>']
-        cells += [f'<td class="number">{text(value)}</td>' for value in values(table, one)]
-        cells += [f"<td>{text(aborted(one))}</td>"] if aborts(table) else []
+        cells += [f'<td class="number">{text(value)}</td>' for value in read_values(table, one)]
+        cells += [f"<td>{text(aborted_names(one))}</td>"] if has_aborts(table) else []
         cells += [
-            f'<td class="{_CLASSES[standing(verdict)]}">{text(cell(verdict))}</td>'
+            f'<td class="{_CLASSES[standing_of_verdict(verdict)]}">{text(cell(verdict))}</td>'
             for verdict in one.verdicts
         ]
         rows.append(cells)
-    return _grid(["", *columns, *table.levels], rows)
+    return _html_table(["", *columns, *table.levels], rows)
 
 
 def _targets(table: OutcomeTable) -> str:
@@ -91,10 +93,10 @@ def _targets(table: OutcomeTable) -> str:
             found = table.standing_of(target, level)
             cells.append(f'<td class="{_CLASSES[found]}">{found}</td>')
         rows.append(cells)
-    return _grid(["exists", *table.levels], rows)
+    return _html_table(["exists", *table.levels], rows)
 
 
-def _grid(names: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+def _html_table(names: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     heads = "".join(f'<th scope="col">{text(name)}</th>' for name in names)
     body = "".join(f"<tr>{''.join(cells)}</tr>\n" for cells in rows)
     return (
@@ -109,7 +111,7 @@ def _outcome(table: OutcomeTable, number: int, one: Outcome) -> Iterator[str]:
     yield f"<pre>{_lines(one.edn.decode())}</pre>"
     yield '<div class="beside">'
     for level, verdict in zip(table.levels, one.verdicts, strict=True):
-        yield f'<div><h3>{text(level)}: <span class="{_CLASSES[standing(verdict)]}">'
+        yield f'<div><h3>{text(level)}: <span class="{_CLASSES[standing_of_verdict(verdict)]}">'
         yield f"{text(cell(verdict))}</span></h3>"
         match verdict:
             case Invalid():
@@ -143,14 +145,14 @@ _ESCAPES: Final = str.maketrans(
 
 def latex(table: OutcomeTable) -> str:
     r"""Return the table as a ``tabular``, with ``\checkmark`` (amssymb) for an allowed outcome."""
-    columns = [*table.reads, *(["aborted"] if aborts(table) else [])]
+    columns = [*table.reads, *(["aborted"] if has_aborts(table) else [])]
     lines = [f"% {line}" for line in map(escape_invisible, program_lines(table))]
     lines.append(rf"\begin{{tabular}}{{{'r' * len(columns)}{'l' * len(table.levels)}}}")
     lines.append(r"\hline")
     lines.append(_row([*columns, *table.levels]))
     lines.append(r"\hline")
     for one in table.outcomes:
-        found = values(table, one) + ([aborted(one)] if aborts(table) else [])
+        found = read_values(table, one) + ([aborted_names(one)] if has_aborts(table) else [])
         cells = [
             r"\checkmark" if isinstance(verdict, Valid) else escaped(cell(verdict))
             for verdict in one.verdicts

@@ -342,7 +342,7 @@ class _TokenReader:
         got = self._next.text or "the end of the text"
         return self._error(self._next.start, f"unexpected (got `{got}`, expected {what})", hint)
 
-    def _need(self, text: str) -> None:
+    def _expect(self, text: str) -> None:
         if not self._accept(text):
             raise self._expected(f"`{text}`")
 
@@ -388,7 +388,7 @@ class _ExpressionParser(_TokenReader):
             )
         if self._accept("("):
             found = self._value(known, depth + 1, row)
-            self._need(")")
+            self._expect(")")
             return found
         if row is not None and self._accept("."):
             return Column(self._name("a column"))
@@ -406,24 +406,24 @@ class _ExpressionParser(_TokenReader):
         return Number(self._integer())
 
     def _condition(self, known: frozenset[str], depth: int) -> Condition:
-        parts = [self._all(known, depth)]
+        parts = [self._conjunction(known, depth)]
         while self._accept("or"):
-            parts.append(self._all(known, depth))
+            parts.append(self._conjunction(known, depth))
         return parts[0] if len(parts) == 1 else Combined("or", tuple(parts))
 
-    def _all(self, known: frozenset[str], depth: int) -> Condition:
-        parts = [self._one(known, depth)]
+    def _conjunction(self, known: frozenset[str], depth: int) -> Condition:
+        parts = [self._comparison(known, depth)]
         while self._accept("and"):
-            parts.append(self._one(known, depth))
+            parts.append(self._comparison(known, depth))
         return parts[0] if len(parts) == 1 else Combined("and", tuple(parts))
 
-    def _one(self, known: frozenset[str], depth: int) -> Condition:
+    def _comparison(self, known: frozenset[str], depth: int) -> Condition:
         if depth > DEEPEST:
             raise self._error(
                 self._next.start, f"conditions are nested too deeply (expected at most {DEEPEST})"
             )
         if self._accept("not"):
-            return Combined("not", (self._one(known, depth + 1),))
+            return Combined("not", (self._comparison(known, depth + 1),))
         if self._next.text == "(" and (found := self._in_parentheses(known, depth)) is not None:
             return found
         left = self._value(known, depth)
@@ -442,9 +442,9 @@ class _ExpressionParser(_TokenReader):
         inside = {token.text for token in self._tokens[self._at : at]}
         if inside.isdisjoint((*get_args(Comparison), "not")):
             return None
-        self._need("(")
+        self._expect("(")
         found = self._condition(known, depth + 1)
-        self._need(")")
+        self._expect(")")
         return found
 
 
@@ -478,7 +478,7 @@ class _ProgramParser(_ExpressionParser):
             raise self._expected("a step or `program`")
         return tuple(found)
 
-    def _template_only(self, at: int, what: str) -> None:
+    def _require_template(self, at: int, what: str) -> None:
         if not self._templates:
             hint = "`isocheck robust FILE` takes templates"
             raise self._error(
@@ -489,12 +489,12 @@ class _ProgramParser(_ExpressionParser):
         """Parse the header: set the parameters, and return the name, title and different pairs."""
         name, different = self._name("the program's name"), []
         if self._next.text == "(":
-            self._template_only(self._next.start, "a parameter")
-            self._need("(")
+            self._require_template(self._next.start, "a parameter")
+            self._expect("(")
             names: list[str] = []
             while not self._accept(")"):
                 if names:
-                    self._need(",")
+                    self._expect(",")
                 at = self._next.start
                 names.append(self._name("a parameter"))
                 if names[-1] in names[:-1]:
@@ -510,7 +510,7 @@ class _ProgramParser(_ExpressionParser):
 
     def _different(self) -> tuple[str, str]:
         left = self._parameter()
-        self._need("!=")
+        self._expect("!=")
         at = self._next.start
         right = self._parameter()
         if left == right:
@@ -534,7 +534,7 @@ class _ProgramParser(_ExpressionParser):
                 if self._tokens[self._at + 2].text == "r":
                     break  # this is the first step of a transaction: a = r(x)
                 key = self._name("a key")
-                self._need("=")
+                self._expect("=")
                 initial[key] = self._integer()
                 self._accept(",")
         sessions = [self._session()]
@@ -546,7 +546,7 @@ class _ProgramParser(_ExpressionParser):
             raise self._error(0, what)
         targets = []
         while self._accept("exists"):
-            targets.append(self._target())
+            targets.append(self._exists_condition())
         return Program(
             name=name,
             title=title,
@@ -558,7 +558,7 @@ class _ProgramParser(_ExpressionParser):
             different=different,
         )
 
-    def _target(self) -> ExistsCondition:
+    def _exists_condition(self) -> ExistsCondition:
         start = self._next.start
         condition = self._condition(frozenset(self._names), 0)
         text = " ".join(self._text[start : self._tokens[self._at - 1].end].split())
@@ -608,21 +608,21 @@ class _ProgramParser(_ExpressionParser):
             known |= then & otherwise
             return If(condition, first, second, text)
         if self._accept("w"):
-            self._need("(")
+            self._expect("(")
             key, row = self._key(known)
-            self._need(",")
+            self._expect(",")
             value = self._value(frozenset(known), 0)
             while row is not None and row.columns and self._accept(","):
                 self._value(frozenset(known), 0)  # there is a value for each column
-            self._need(")")
+            self._expect(")")
             return WriteStep(key, value, row)
         if self._accept("r"):
             return self._read("", known)
         if self._next.text in ("u", "insert", "delete") and self._tokens[self._at + 1].text == "(":
-            return self._change(known)
+            return self._changing_step(known)
         if self._next.kind == "name" and self._next.text not in RESERVED:
             token = self._take()
-            self._need("=")
+            self._expect("=")
             if not self._accept("r"):
                 raise self._expected(
                     "expected `r(key)`, because a name stands for the value of a read"
@@ -636,24 +636,24 @@ class _ProgramParser(_ExpressionParser):
             return step
         return None
 
-    def _change(self, known: set[str]) -> Step:
+    def _changing_step(self, known: set[str]) -> Step:
         """Parse a statement that changes a row, which is an update, an insert or a delete."""
         token = self._take()
-        self._template_only(token.start, f"`{token.text}(…)`")
-        self._need("(")
+        self._require_template(token.start, f"`{token.text}(…)`")
+        self._expect("(")
         key, row = self._key(known)
         assert row is not None  # the parser accepts templates here
         if token.text == "u":
-            self._need(",")
+            self._expect(",")
             values = [self._value(frozenset(known), 0, row)]
             while self._accept(","):
                 values.append(self._value(frozenset(known), 0, row))
-            self._need(")")
+            self._expect(")")
             return UpdateStep(key, tuple(values), row)
         if row.columns:
             what = f"only whole rows can be inserted or deleted (got `{key}`)"
             raise self._error(token.start, what, f"write `{key.partition('.')[0]}`")
-        self._need(")")
+        self._expect(")")
         return (InsertStep if token.text == "insert" else DeleteStep)(key, row)
 
     def _key(self, known: set[str]) -> tuple[str, RowKey | None]:
@@ -663,17 +663,17 @@ class _ProgramParser(_ExpressionParser):
         arguments: list[Argument] = []
         columns: list[str] = []
         if self._next.text in ("[", "."):
-            self._template_only(start, f"`{relation}{self._next.text}…`")
+            self._require_template(start, f"`{relation}{self._next.text}…`")
         if self._accept("["):
             while not self._accept("]"):
                 if arguments:
-                    self._need(",")
+                    self._expect(",")
                 arguments.append(self._argument(known))
         if self._accept("."):
             if self._accept("("):
                 while not self._accept(")"):
                     if columns:
-                        self._need(",")
+                        self._expect(",")
                     columns.append(self._name("a column"))
             else:
                 columns.append(self._name("a column"))
@@ -695,16 +695,16 @@ class _ProgramParser(_ExpressionParser):
         return Number(self._integer())
 
     def _block(self, known: set[str], depth: int) -> tuple[Step, ...]:
-        self._need("{")
+        self._expect("{")
         steps = self._sequence(known, depth + 1)
-        self._need("}")
+        self._expect("}")
         return steps
 
     def _read(self, name: str, known: set[str]) -> ReadStep:
-        self._need("(")
+        self._expect("(")
         key, row = self._key(known)
         expected: int | Literal["nil"] | None = None
         if self._accept(","):
             expected = "nil" if self._accept("nil") else self._integer()
-        self._need(")")
+        self._expect(")")
         return ReadStep(key, name, expected, row)

@@ -70,10 +70,10 @@ def assert_level(
 
     if isinstance(history, str | os.PathLike):
         history = load_history(history)
-    return accept(check(history, level, timeout=timeout, memory=memory))
+    return require_valid(check(history, level, timeout=timeout, memory=memory))
 
 
-def accept(verdict: Verdict) -> Valid:
+def require_valid(verdict: Verdict) -> Valid:
     """Return the verdict if it is valid, and raise an error if it is not.
 
     Raises:

@@ -76,7 +76,7 @@ class AppCall(Struct, frozen=True):
         """Make the call again with labels on its transactions, and return its result."""
         with self.labelling():
             result = self.function(*self.args, **self.kwargs)
-            return asyncio.run(_awaited(result)) if inspect.isawaitable(result) else result
+            return asyncio.run(_await_result(result)) if inspect.isawaitable(result) else result
 
     @contextmanager
     def labelling(self) -> Iterator[None]:
@@ -125,7 +125,7 @@ class AppCall(Struct, frozen=True):
         return f"{self} ({self.where})" if self.where else str(self)
 
 
-async def _awaited(result: Any) -> object:
+async def _await_result(result: Any) -> object:
     return await result
 
 
@@ -342,19 +342,19 @@ class _Player:
         except Exception as error:
             if isinstance(error, IsolangError):
                 raise
-            raise IsolangError(f"cannot prepare the database: {_brief(error)}") from error
+            raise IsolangError(f"cannot prepare the database: {_short_error(error)}") from error
         for i in before:
             if (call := made[i]) is not None:
                 try:
                     call.again()
                 except Exception as error:  # an error of the application
-                    why = f"{call} failed before ({_brief(error)})"
+                    why = f"{call} failed before ({_short_error(error)})"
                     return PlayedPrediction(prediction=one, calls=shown, confirmed=False, why=why)
         folder.mkdir(parents=True, exist_ok=True)
         split = self._statements(t, made[t], steps)
-        events = self._scheduled(folder, made, t, split, between)
+        events = self._run_schedule(folder, made, t, split, between)
         scheduled = {i: made[i] for i in (t, *between)}
-        return self._judged(folder, shown, scheduled, events)
+        return self._judge(folder, shown, scheduled, events)
 
     def _statements(self, t: int, call: AppCall | None, steps: int) -> int:
         """Return how many statements execute the first ``steps`` steps of a transaction."""
@@ -370,7 +370,7 @@ class _Player:
             return len(ops)
         return len({int(columns.op_begin[op]) for op in ops})
 
-    def _scheduled(
+    def _run_schedule(
         self,
         folder: Path,
         made: Mapping[int, AppCall | None],
@@ -401,17 +401,17 @@ class _Player:
                         events.append(f"{made[i]} waited for a lock")
                         waiting.append((i, other))
                     elif other.error is not None:
-                        events.append(f"{made[i]} was rolled back ({_brief(other.error)})")
+                        events.append(f"{made[i]} was rolled back ({_short_error(other.error)})")
                 if not stranger.finish():
                     events.append(f"{made[t]} waited for a lock")
                 for i, other in waiting:
                     if not other.finish():
                         events.append(f"{made[i]} did not end")
                 if stranger.error is not None:
-                    events.append(f"{made[t]} was rolled back ({_brief(stranger.error)})")
+                    events.append(f"{made[t]} was rolled back ({_short_error(stranger.error)})")
         return events
 
-    def _judged(
+    def _judge(
         self,
         folder: Path,
         shown: tuple[AppCall, ...],
@@ -431,7 +431,9 @@ class _Player:
         verdict = check(history, self._prediction.invalid.spec)
         confirmed = isinstance(verdict, Invalid) and verdict.certified
         if not confirmed and not events:
-            others = [f"{call} executed other statements" for call in self._diverged(history, made)]
+            others = [
+                f"{call} executed other statements" for call in self._diverging_calls(history, made)
+            ]
             events = others or ["the values that the database returned are serializable"]
         return PlayedPrediction(
             prediction=self._prediction,
@@ -444,7 +446,9 @@ class _Player:
             verdict=verdict,
         )
 
-    def _diverged(self, history: History, made: Mapping[int, AppCall | None]) -> Iterator[AppCall]:
+    def _diverging_calls(
+        self, history: History, made: Mapping[int, AppCall | None]
+    ) -> Iterator[AppCall]:
         """Yield the calls whose transactions had different operations in the run.
 
         Args:
@@ -461,7 +465,7 @@ class _Player:
                 yield call
 
 
-def _brief(error: BaseException) -> str:
+def _short_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}".rstrip(
         ": "
     )

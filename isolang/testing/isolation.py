@@ -50,17 +50,17 @@ class Isolation(Watches):
         """
         if inspect.iscoroutinefunction(function) and _has_loop():
             return self._call_later(function, args, kwargs)  # type: ignore[return-value]
-        with self._remembered(function, args, kwargs) as call:
+        with self._remember_call(function, args, kwargs) as call:
             return call.again()  # type: ignore[return-value]
 
     async def _call_later(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> object:
-        with self._remembered(function, args, kwargs) as call, call.labelling():
+        with self._remember_call(function, args, kwargs) as call, call.labelling():
             return await function(*args, **kwargs)
 
     @contextmanager
-    def _remembered(
+    def _remember_call(
         self, function: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Iterator[AppCall]:
         """Remember which transactions a call runs."""
@@ -149,7 +149,7 @@ class Isolation(Watches):
         __tracebackhide__ = True
         from isolang.api import check, load_history
         from isolang.observe.unseen import accepted_kinds, unknown_if_unseen
-        from isolang.testing.assertion import accept
+        from isolang.testing.assertion import require_valid
         from isolang.verdict import NOTHING_OBSERVED, Valid
 
         level = level or self.level
@@ -179,13 +179,13 @@ class Isolation(Watches):
             self._waiting.discard(recorded)
             self.judged.append(verdict)
             if self.keep is not None:
-                keep(verdict, path, self.keep)
+                save_evidence(verdict, path, self.keep)
             try:
-                accepted.append(accept(verdict))
+                accepted.append(require_valid(verdict))
             except AssertionError as error:
                 refused.append(error)
         if refused:
-            raise worst(refused)
+            raise worst_error(refused)
         return accepted
 
     def _with_versions(self, path: Path) -> Path:
@@ -221,7 +221,7 @@ class Isolation(Watches):
             IsolangError: no transaction with a recorded operation has committed or may have
                 committed.
         """
-        if any(observes(history) for history in histories):
+        if any(has_operations(history) for history in histories):
             return
         counts = [history.counts() for history in histories]
         transactions, aborted = (sum(c[k] for c in counts) for k in ("transactions", "aborted"))
@@ -251,7 +251,7 @@ def _has_loop() -> bool:
     return True
 
 
-def observes(history: History) -> bool:
+def has_operations(history: History) -> bool:
     """Return whether any transaction that committed, or may have committed, has an operation."""
     from isolang.history.columns import ABORTED
 
@@ -260,14 +260,14 @@ def observes(history: History) -> bool:
     return bool((operations & (columns.txn_status != ABORTED)).any())
 
 
-def worst(errors: Sequence[AssertionError]) -> AssertionError:
+def worst_error(errors: Sequence[AssertionError]) -> AssertionError:
     """Return the first error about an invalid verdict; if all are unknown, the first error."""
     from isolang.testing.assertion import UndecidedError
 
     return next((one for one in errors if not isinstance(one, UndecidedError)), errors[0])
 
 
-def keep(verdict: Verdict, path: Path, folder: Path) -> None:
+def save_evidence(verdict: Verdict, path: Path, folder: Path) -> None:
     """Save a history, the certificate of its verdict and a page about it in a folder.
 
     Files of an earlier run that have the same names are replaced. An unknown verdict has no

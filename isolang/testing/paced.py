@@ -47,7 +47,7 @@ class PacedCall:
         self._waiting = self._ended = False
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-        self._until_it_waits(_WAIT)
+        self._wait_until_blocked(_WAIT)
 
     def _run(self) -> None:
         _HERE.call = self
@@ -68,7 +68,7 @@ class PacedCall:
             self._waiting = False
             self._allowed = max(0, self._allowed - 1)
 
-    def _until_it_waits(self, seconds: float) -> bool:
+    def _wait_until_blocked(self, seconds: float) -> bool:
         with self._changed:
             return self._changed.wait_for(
                 lambda: self._ended or (self._waiting and not self._allowed), seconds
@@ -81,7 +81,7 @@ class PacedCall:
                 return True
             self._allowed += 1
             self._changed.notify_all()
-        return self._until_it_waits(seconds)
+        return self._wait_until_blocked(seconds)
 
     def finish(self, seconds: float = _WAIT) -> bool:
         """Allow all remaining statements, and return whether the call ended within that time."""
@@ -113,15 +113,15 @@ class PacedDrivers:
                 for name in ("Cursor", "ServerCursor", "Connection", "Transaction")
             )
             for owner, name, steps in (
-                (cursor, "execute", _statement),
-                (cursor, "executemany", _statement),
-                (connection, "commit", _commit),
-                (transaction, enter, _begin),
-                (transaction, end, _end),
+                (cursor, "execute", _run_statement),
+                (cursor, "executemany", _run_statement),
+                (connection, "commit", _run_commit),
+                (transaction, enter, _run_begin),
+                (transaction, end, _run_end),
             ):
                 self._hooks.replace_method(owner, name, steps, awaits=awaits)
             for owner, name in ((cursor, "copy"), (cursor, "stream"), (server, "execute")):
-                self._hooks.call_before(owner, name, _other)
+                self._hooks.call_before(owner, name, _wait_before_other)
         if "asyncpg" in sys.modules:
             self._hook_asyncpg()
         return self
@@ -131,23 +131,25 @@ class PacedDrivers:
         from asyncpg.prepared_stmt import PreparedStatement
 
         for name in ("execute", "fetch", "fetchrow", "fetchval", "executemany"):
-            self._hooks.replace_method(Connection, name, _sent, awaits=True)
+            self._hooks.replace_method(Connection, name, _run_asyncpg_call, awaits=True)
             if hasattr(PreparedStatement, name) and name != "execute":
-                self._hooks.replace_method(PreparedStatement, name, _prepared, awaits=True)
+                self._hooks.replace_method(PreparedStatement, name, _run_prepared, awaits=True)
 
     def __exit__(self, *exc: object) -> None:
         self._hooks.remove()
 
 
-def _statement(original: Any, cursor: Any, query: Any, *args: Any, **options: Any) -> Steps:
-    if _prepares(cursor.connection, query):
+def _run_statement(original: Any, cursor: Any, query: Any, *args: Any, **options: Any) -> Steps:
+    if _concerns_connection_only(cursor.connection, query):
         return (yield partial(original, cursor, query, *args, **options))
     return (
-        yield from _gated(cursor.connection, original, cursor, _at_level(query), *args, **options)
+        yield from _send_when_allowed(
+            cursor.connection, original, cursor, _with_call_level(query), *args, **options
+        )
     )
 
 
-def _prepares(connection: Any, query: Any) -> bool:
+def _concerns_connection_only(connection: Any, query: Any) -> bool:
     """Return whether a statement outside of transactions concerns the connection and no table.
 
     Django sends such statements on each new connection, and each played call has a separate
@@ -160,7 +162,7 @@ def _prepares(connection: Any, query: Any) -> bool:
     return plan.kind in ("quiet", "forget") and plan.names <= {"set_config", "current_setting"}
 
 
-def _other(cursor: Any, *_: object, **__: object) -> None:
+def _wait_before_other(cursor: Any, *_: object, **__: object) -> None:
     """Wait before a statement whose result arrives in parts."""
     call = getattr(_HERE, "call", None)
     if call is not None and not call.inside:
@@ -170,32 +172,38 @@ def _other(cursor: Any, *_: object, **__: object) -> None:
             list(_set_level(cursor.connection, call))
 
 
-def _commit(original: Any, connection: Any) -> Steps:
-    return _gated(connection, original, connection)
+def _run_commit(original: Any, connection: Any) -> Steps:
+    return _send_when_allowed(connection, original, connection)
 
 
-def _end(original: Any, transaction: Any, *exc: Any) -> Steps:
-    return _gated(transaction.connection, original, transaction, *exc)
+def _run_end(original: Any, transaction: Any, *exc: Any) -> Steps:
+    return _send_when_allowed(transaction.connection, original, transaction, *exc)
 
 
-def _begin(original: Any, transaction: Any) -> Steps:
+def _run_begin(original: Any, transaction: Any) -> Steps:
     call = getattr(_HERE, "call", None)
     if call is not None:
         yield from _set_level(transaction.connection, call)
     return (yield lambda: original(transaction))
 
 
-def _sent(original: Any, connection: Any, query: str, *args: Any, **options: Any) -> Steps:
+def _run_asyncpg_call(
+    original: Any, connection: Any, query: str, *args: Any, **options: Any
+) -> Steps:
     if query == connection.get_reset_query():
         return (yield partial(original, connection, query, *args, **options))
-    return (yield from _gated(None, original, connection, _at_level(query), *args, **options))
+    return (
+        yield from _send_when_allowed(
+            None, original, connection, _with_call_level(query), *args, **options
+        )
+    )
 
 
-def _prepared(original: Any, statement: Any, *args: Any, **options: Any) -> Steps:
-    return _gated(None, original, statement, *args, **options)
+def _run_prepared(original: Any, statement: Any, *args: Any, **options: Any) -> Steps:
+    return _send_when_allowed(None, original, statement, *args, **options)
 
 
-def _gated(connection: Any, original: Any, *args: Any, **options: Any) -> Steps:
+def _send_when_allowed(connection: Any, original: Any, *args: Any, **options: Any) -> Steps:
     """Wait until the call may continue, and send its statement.
 
     Args:
@@ -227,7 +235,7 @@ def _set_level(connection: Any, call: PacedCall) -> Steps:
             connection.isolation_level = call.level
 
 
-def _at_level(query: Any) -> Any:
+def _with_call_level(query: Any) -> Any:
     """Return a statement that requests the level of the current call instead of its own level."""
     call = getattr(_HERE, "call", None)
     if call is None or not isinstance(query, str):

@@ -100,7 +100,7 @@ class Application(Struct, frozen=True, kw_only=True):
         return found if callable(found) else None
 
 
-def application(text: str, setup: str) -> Application:
+def import_application(text: str, setup: str) -> Application:
     """Import the application that a user names.
 
     Args:
@@ -170,7 +170,7 @@ def play_run(
 
     Args:
         predictions: the predictions, at a level of ``LEVELS``.
-        app: the application in the form that :func:`application` takes, or ``STATEMENTS``.
+        app: the application in the form that :func:`import_application` takes, or ``STATEMENTS``.
         setup: the name of the function of the application that prepares the database.
         database: ``postgres`` to start a new server, or the URL of a database.
         folder: the folder for the recordings.
@@ -187,9 +187,11 @@ def play_run(
         url = own.server("postgres") if database == "postgres" else database
         with _environment(url):
             stage = (
-                _of_statements(predictions.run, url, level)
+                _stage_of_statements(predictions.run, url, level)
                 if app == STATEMENTS
-                else _of_application(predictions.run, application(app, setup), url, level)
+                else _stage_of_application(
+                    predictions.run, import_application(app, setup), url, level
+                )
             )
             try:
                 return play(predictions, stage, folder)
@@ -225,7 +227,7 @@ def _environment(url: str) -> Iterator[None]:
 # --- the functions of an application ---
 
 
-def _of_application(run: PassedRun, app: Application, url: str, level: str) -> Stage:
+def _stage_of_application(run: PassedRun, app: Application, url: str, level: str) -> Stage:
     calls: dict[int, AppCall | str] = {}
     for number in run.numbers:
         found = app.call_of(run.history.labels_of(number))
@@ -240,7 +242,7 @@ def _of_application(run: PassedRun, app: Application, url: str, level: str) -> S
 # --- the recorded statements ---
 
 
-class _Recorded:
+class _RecordedCall:
     """Executes the statements of a recorded transaction on separate rows."""
 
     def __init__(self, run: PassedRun, txn: int, url: str) -> None:
@@ -251,7 +253,7 @@ class _Recorded:
         groups = groupby(numbered, lambda one: one[1].sent.number if one[1].sent else -1 - one[0])
         for _, group in groups:
             steps = [step for _, step in group]
-            self._statements += _sql(run, steps)
+            self._statements += _statements_as_sql(run, steps)
             self.sent += [len(self._statements)] * len(steps)
 
     def __call__(self) -> None:
@@ -262,7 +264,9 @@ class _Recorded:
                 connection.execute(text, values)
 
 
-def _sql(run: PassedRun, steps: Sequence[Access]) -> Iterator[tuple[str, list[object]]]:
+def _statements_as_sql(
+    run: PassedRun, steps: Sequence[Access]
+) -> Iterator[tuple[str, list[object]]]:
     """Yield the SQL that does what one recorded statement did.
 
     SOUND BECAUSE: a statement that reads and writes a row locks it, and reads its newest version. A
@@ -287,7 +291,7 @@ def _sql(run: PassedRun, steps: Sequence[Access]) -> Iterator[tuple[str, list[ob
         yield f"UPDATE {_TABLE} SET v = %s WHERE k = %s", [op, row]
 
 
-def _of_statements(run: PassedRun, url: str, level: str) -> Stage:
+def _stage_of_statements(run: PassedRun, url: str, level: str) -> Stage:
     """Return the stage for playing the recorded statements, in a separate schema."""
     import psycopg
 
@@ -297,7 +301,7 @@ def _of_statements(run: PassedRun, url: str, level: str) -> Stage:
         history.key(step.key) for program in run.order.programs for step in program.steps
     )
     for txn, number in enumerate(run.numbers):
-        recorded = _Recorded(run, txn, url)
+        recorded = _RecordedCall(run, txn, url)
         name = history.name_of(number)
         labels = " ".join(history.labels_of(number))
         calls[number] = AppCall(

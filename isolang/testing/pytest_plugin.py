@@ -79,8 +79,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     mark = item.get_closest_marker("isolation")
     if mark is None:
         return
-    _asserted(item)
-    if level := _foreseen(item):
+    _mark_arguments(item)
+    if level := _foresee_argument(item):
         from isolang.errors import IsolangError
         from isolang.testing.foreseen import profile_of
 
@@ -102,7 +102,7 @@ def isolation(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator
     from isolang.testing.isolation import Isolation, folder_of
 
     config = request.config
-    level, timeout, allow_unseen = _asserted(request.node)
+    level, timeout, allow_unseen = _mark_arguments(request.node)
     name = folder_of(request.node.nodeid)
     report = config.getoption("isolation_report")
     one = Isolation(
@@ -118,7 +118,7 @@ def isolation(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator
     one.close()
 
 
-def _asserted(item: Any) -> tuple[str, float, bool | Collection[str]]:
+def _mark_arguments(item: Any) -> tuple[str, float, bool | Collection[str]]:
     """Return the level, the timeout and ``allow_unseen`` that the mark of a test states.
 
     If the test has no mark, return the defaults. If the mark is wrong, fail the test.
@@ -144,14 +144,14 @@ def _asserted(item: Any) -> tuple[str, float, bool | Collection[str]]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Run a test; if the test is marked, check the histories that it has not checked itself."""
-    skipping = _unknown(item.config) == "skip"
+    skipping = _choice_for_unknown(item.config) == "skip"
     try:
         result = yield
         one = item.stash.get(_ISOLATION, None)
         if one is not None and one.level and (one.waiting or not one.judged):
             _judge(one)
-        if one is not None and (level := _foreseen(item)):
-            _foresee(item, one, level)
+        if one is not None and (level := _foresee_argument(item)):
+            _play_predictions(item, one, level)
     except AssertionError as error:
         from isolang.testing.assertion import UndecidedError
 
@@ -178,13 +178,13 @@ def _judge(one: Isolation) -> None:
     pytest.fail(message, pytrace=False)
 
 
-def _foreseen(item: pytest.Item) -> str:
+def _foresee_argument(item: pytest.Item) -> str:
     """Return the level in the mark's argument ``foresee``; empty if the argument is not given."""
     mark = item.get_closest_marker("isolation")
     return "" if mark is None else str(mark.kwargs.get("foresee", ""))
 
 
-def _foresee(item: pytest.Item, one: Isolation, level: str) -> None:
+def _play_predictions(item: pytest.Item, one: Isolation, level: str) -> None:
     """Play predictions at a weaker level, and fail the test if one violates the asserted level."""
     __tracebackhide__ = True
     from isolang.errors import IsolangError
@@ -201,7 +201,7 @@ def _foresee(item: pytest.Item, one: Isolation, level: str) -> None:
     pytest.fail(message, pytrace=False)
 
 
-def _unknown(config: pytest.Config) -> str:
+def _choice_for_unknown(config: pytest.Config) -> str:
     chosen: str = config.getoption("isolation_unknown") or config.getini("isolation_unknown")
     return chosen
 

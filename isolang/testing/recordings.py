@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from isolang.errors import IsolangError
 from isolang.testing.foreseen import AppCall, current_client, current_label
-from isolang.testing.refused import Refused
+from isolang.testing.refused import RolledBackReads
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -65,7 +65,7 @@ class Recordings:
         self._paths: list[Path] = []
         self._waiting: set[Path] = set()
         self._recorder: Recorder | None = None
-        self._refused = Refused()
+        self._refused = RolledBackReads()
         self._sessions = count()
         self._here = threading.local()
         self._lock = threading.Lock()

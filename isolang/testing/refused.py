@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from isolang.run.outcome import Outcome
 
 
-class Refused:
+class RolledBackReads:
     """Collects the writes of all transactions, and the reads of rolled-back transactions."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ import pytest
 from isolang.api import load_spec
 from isolang.language.classify.route import route
 from isolang.programs.explore import explore
-from isolang.programs.outcomes import outcomes, standing
+from isolang.programs.outcomes import outcomes, standing_of_verdict
 from isolang.programs.syntax import (
     AbortStep,
     Computed,
@@ -166,7 +166,7 @@ def test_a_level_allows_what_its_machine_returns(block: int) -> None:
                     for t in one.transactions
                 )
                 for one in table.outcomes
-                if standing(one.verdicts[level]) == "allowed"
+                if standing_of_verdict(one.verdicts[level]) == "allowed"
             }
             ran = machine(program, name)
             assert ran <= allowed, (name, program.texts)

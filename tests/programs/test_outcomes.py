@@ -5,7 +5,7 @@ from __future__ import annotations
 from isolang.api import load_spec
 from isolang.language.classify.route import route
 from isolang.options import Options
-from isolang.programs.outcomes import file_name, outcomes, standing
+from isolang.programs.outcomes import file_name, outcomes, standing_of_verdict
 from isolang.programs.syntax import parse_program
 from isolang.verdict import Unknown
 
@@ -30,9 +30,9 @@ def test_a_value_that_is_initial_and_written() -> None:
     table = outcomes(program, LEVELS)
     (one,) = [row for row in table.outcomes if row.reads == {"a": 1, "b": 0}]
     assert b':r-in "x" [nil 0]' in one.edn
-    assert [standing(verdict) for verdict in one.verdicts] == ["allowed"] * 3
+    assert [standing_of_verdict(verdict) for verdict in one.verdicts] == ["allowed"] * 3
     (other,) = [row for row in table.outcomes if row.reads == {"a": 1, "b": 1}]
-    assert [standing(verdict) for verdict in other.verdicts] == [
+    assert [standing_of_verdict(verdict) for verdict in other.verdicts] == [
         "allowed",
         "forbidden",
         "forbidden",
@@ -59,7 +59,10 @@ def test_an_aborted_transaction() -> None:
         ({"a": 0, "b": 0}, (1,)),
         ({"a": 0, "b": 1}, (1,)),
     ]
-    assert [standing(row.verdicts[1]) for row in table.outcomes] == ["allowed", "forbidden"]
+    assert [standing_of_verdict(row.verdicts[1]) for row in table.outcomes] == [
+        "allowed",
+        "forbidden",
+    ]
 
 
 def test_files_of_levels() -> None:

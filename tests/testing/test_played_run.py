@@ -11,7 +11,7 @@ from support.cli import run_here
 from isolang.errors import IsolangError
 from isolang.testing.foreseen import AppCall
 from isolang.testing.isolation import Isolation
-from isolang.testing.played_run import Application, application
+from isolang.testing.played_run import Application, import_application
 
 APP = """
 import os
@@ -270,6 +270,6 @@ def test_mistakes_about_the_application(tmp_path, monkeypatch, text, setup, mess
     (tmp_path / "json.py").write_text("")
     (tmp_path / "broken.py").write_text("1 / 0")
     with pytest.raises(IsolangError) as error:
-        application(text, setup)
+        import_application(text, setup)
     assert message in str(error.value)
     sys.modules.pop("played_bank", None)
